@@ -208,7 +208,9 @@ class Engine:
         def on_device(report: DeviceEvent) -> None:
             recorder.record(device_event(report))
 
-        async with DevicePool(plan.devices, session=self._live.session, on_device=on_device) as pool:
+        async with DevicePool(
+            plan.devices, tasks=job.tasks, session=self._live.session, on_device=on_device
+        ) as pool:
             shared = Shared(
                 plan=plan,
                 recorder=recorder,

@@ -1,10 +1,15 @@
 """Leases of GPUs among all engines and users of a node, by `flock` on files in a folder that all users may write to.
 
-A GPU package has one lease and two files. The *lock* is held shared to run on the GPU, and exclusively to time on it. A process
-holds the *gate* alone until it has the lock. So a process that waits to time keeps later ones out, and shared holders cannot
-starve it (the turnstile of Courtois, Heymans and Parnas, CACM 14(10), 1971).
+A GPU package has one lease and three files.
 
-A third file describes the holder and is locked as long as the lease. The kernel frees all locks when a process dies, so an
+- The *lock* is held shared to run on the GPU, and exclusively to time on it.
+- The *gate* is shut, held shared, by all who wait to time or who time. A shared request passes the gate alone, for a moment. So
+  later shared requests wait, and timings that wait run one after another, as one batch (the turnstile of Courtois, Heymans and
+  Parnas, CACM 14(10), 1971).
+- The *turn* ends a batch: a shared request that waited for `BATCH_S` holds it, and no further timing joins until that request has
+  its lease.
+
+A file more describes the holder and is locked as long as the lease. The kernel frees all locks when a process dies, so an
 unlocked description is stale.
 """
 
@@ -38,6 +43,8 @@ _FOLDER_MODE = 0o1777
 _FILE_MODE = 0o666
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.002, 0.05
 _HOLDER = ".holder"
+BATCH_S = 30.0
+"""A shared request that waited for so long goes before timings that have not asked yet."""
 _MOST_BYTES = 4096
 _LONGEST_WORD = 64
 _TRIES = 20
@@ -81,6 +88,8 @@ class Lease:
     _lock: int
     _holder: int
     _file: Path
+    _gate: int = -1
+    """Shut as long as the lease is exclusive."""
 
     @property
     def held(self) -> bool:
@@ -98,6 +107,27 @@ class Lease:
         finally:
             os.close(holder)
             os.close(lock)
+            self._open_gate()
+
+    def share(self) -> None:
+        """Make an exclusive lease shared: others may run on the GPU again, but not time on it."""
+        if self._lock < 0 or not self.exclusive:
+            return
+        self.exclusive = False
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:  # the kernel unlocks first: a timing was faster, and this lease is over
+            self.release()
+            return
+        self._open_gate()
+        holder = _DECODER.decode(os.pread(self._holder, _MOST_BYTES, 0))
+        os.ftruncate(self._holder, 0)
+        os.pwrite(self._holder, msgspec.json.encode(msgspec.structs.replace(holder, exclusive=False)), 0)
+
+    def _open_gate(self) -> None:
+        gate, self._gate = self._gate, -1
+        if gate >= 0:
+            os.close(gate)
 
 
 @asynccontextmanager
@@ -126,14 +156,58 @@ async def take(
     folder = lease_folder()
     name = _file_name(device.package)
     wait = _Wait(device, on_wait)
-    gate = await _lock(folder / f"{name}.gate", fcntl.LOCK_EX, wait)
+    take_lock = _lock_alone if exclusive else _lock_shared
+    lock, gate = await take_lock(folder, name, wait)
     try:
-        lock = await _lock(folder / name, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, wait)
+        return _sign(folder, name, lock, gate, session=session)
+    except BaseException:
+        os.close(lock)
+        if gate >= 0:
+            os.close(gate)
+        raise
+
+
+async def _lock_alone(folder: Path, name: str, wait: _Wait) -> tuple[int, int]:
+    """Descriptors of the lock, and of the gate, which stays shut."""
+    turn = await _lock(folder / f"{name}.turn", fcntl.LOCK_EX, wait)
+    try:
+        gate = await _lock(folder / f"{name}.gate", fcntl.LOCK_SH, wait)
+    finally:
+        os.close(turn)
+    try:
+        return await _lock(folder / name, fcntl.LOCK_EX, wait), gate
+    except BaseException:
+        os.close(gate)
+        raise
+
+
+async def _lock_shared(folder: Path, name: str, wait: _Wait) -> tuple[int, int]:
+    """The descriptor of the lock; -1 for the gate, which is passed and left open."""
+    turn = -1
+    try:
         try:
-            return _sign(folder, name, lock, exclusive=exclusive, session=session)
-        except BaseException:
-            os.close(lock)
-            raise
+            async with asyncio.timeout(BATCH_S):
+                gate = await _lock(folder / f"{name}.gate", fcntl.LOCK_EX, wait)
+        except TimeoutError:
+            turn = await _lock(folder / f"{name}.turn", fcntl.LOCK_SH, wait)
+            gate = await _lock(folder / f"{name}.gate", fcntl.LOCK_EX, wait)
+        try:
+            return await _lock(folder / name, fcntl.LOCK_SH, wait), -1
+        finally:
+            os.close(gate)
+    finally:
+        if turn >= 0:
+            os.close(turn)
+
+
+def is_awaited_alone(device: Device) -> bool:
+    """Return whether a process waits to hold the device's lease alone, or does so."""
+    folder = _present_folder(os.environ) if device.package else None
+    if folder is None:
+        return False
+    gate = _open(folder / f"{_file_name(device.package)}.gate")
+    try:
+        return not _try_lock(gate, fcntl.LOCK_EX)
     finally:
         os.close(gate)
 
@@ -294,8 +368,9 @@ def _make(file: Path) -> int:
     return descriptor
 
 
-def _sign(folder: Path, name: str, lock: int, *, exclusive: bool, session: str) -> Lease:
+def _sign(folder: Path, name: str, lock: int, gate: int, *, session: str) -> Lease:
     """The lease, with a file that describes its holder; the file is locked before any process can find it."""
+    exclusive = gate >= 0
     holder = Holder(os.getpid(), _user(), socket.gethostname(), exclusive, time.time(), session)
     token = secrets.token_hex(8)
     new, file = folder / f"{name}.{token}.new", folder / f"{name}.{token}{_HOLDER}"
@@ -308,7 +383,7 @@ def _sign(folder: Path, name: str, lock: int, *, exclusive: bool, session: str) 
         new.unlink(missing_ok=True)
         os.close(descriptor)
         raise LeaseUnavailable(f"{new} cannot be written ({error.strerror}); make room there") from error
-    return Lease(exclusive, lock, descriptor, file)
+    return Lease(exclusive, lock, descriptor, file, gate)
 
 
 def _read_holders(folder: Path, name: str) -> tuple[Holder, ...]:

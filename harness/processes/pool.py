@@ -6,69 +6,50 @@ import asyncio
 import importlib.util
 import os
 import platform
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 
 from harness.linux import syscalls
 from harness.node.discovery import CPU, choose_devices
-from harness.node.leases import Holder, Lease, lease_folder, take
+from harness.node.leases import Holder, holders, lease, lease_folder
 from harness.node.telemetry.watcher import Telemetry
-from harness.wire.async_channel import AsyncChannel
 from harness.wire.device import Device
-from harness.wire.errors import HarnessError, JudgeExtraMissing, NoDeviceLeft, WorkerDied
+from harness.wire.errors import (
+    DeviceFull,
+    HarnessError,
+    JudgeExtraMissing,
+    NoDeviceLeft,
+    WorkerDied,
+    is_out_of_memory,
+)
 from harness.wire.evaluation import Evaluation, Verdict
-from harness.wire.limits import GPU_SLOTS, ON_CPU, ON_GPU, TimeLimits
+from harness.wire.limits import END_S, ON_CPU, ON_GPU, STARTS_AT_ONCE, TimeLimits
+from suites.task import Task
 
+from .capacity import largest_case_bytes, own_cores, slots_of, timers_of
+from .gpu_leases import GpuLeases
 from .kernel_cache import KernelCache
 from .launchers import Launchers, Types
+from .neighbours import Neighbours
 from .nursery import Nursery
 from .quarantine import DeviceEvent, Health, HealthProbe, LeaseAwaited, OnDevice, Quarantined, ServerProbe
-from .servers import Child, ForkServer
-from .spares import Spares
+from .servers import ForkServer
+from .slot import Slot
+from .spares import GUEST, TIMER, Spares
 
+FILL_PAUSE_S = 0.5
+"""Between an evaluation and the start of spares for the next: a pool that closes then starts none."""
 _TROUBLE = frozenset({Verdict.CRASH, Verdict.TIMEOUT, Verdict.INFRA_ERROR})
 """After one of these verdicts the GPU is probed."""
-
-
-class Slot:
-    """A place for one candidate on one device. Its judge starts when it is first needed and is replaced when it is lost."""
-
-    def __init__(self, device: Device, server: ForkServer, interpreter: Slot | None = None) -> None:
-        self.device = device
-        self.server = server
-        self.interpreter = interpreter
-        """For a GPU: the slot on `cpu` that judges the same candidate."""
-        self.lease: Lease | None = None
-        self._judge: Child | None = None
-        self._channel: AsyncChannel | None = None
-
-    @property
-    def judge(self) -> Child | None:
-        """The judge's process; `None` before it starts."""
-        return self._judge
-
-    async def channel(self) -> AsyncChannel:
-        """Return the channel of a judge that is ready for a candidate."""
-        if self._judge is None or self._channel is None or self._judge.ended.done():
-            self.discard()
-            self._judge, self._channel = await self.server.spawn("judge", device=self.device)
-        return self._channel
-
-    def discard(self) -> None:
-        """End the judge, whatever it does. The next candidate gets a new one."""
-        if self._channel is not None:
-            self._channel.close()
-        if self._judge is not None:
-            self._judge.end()
-        self._judge = self._channel = None
 
 
 class DevicePool:
     """The devices that candidates are judged on. Use it as `async with DevicePool() as pool`.
 
     `devices` are names, such as `cpu` or `0`. `slots` candidates are judged at once, spread over the devices; by default a
-    device `cpu` has one slot per core and a GPU has `GPU_SLOTS`. Other users who wait for a GPU read the name `session`.
+    device `cpu` has one slot per core and a GPU has as many as `slots_of` allows for the largest case of `tasks`. Other users
+    who wait for a GPU read the name `session`.
     `on_device` is called from the event loop with waits, quarantines and pauses. `probe` tests whether a GPU still computes.
 
     Raises `UnknownDevice`, `JudgeExtraMissing` without torch or triton, `WorkerDied` if a server does not start.
@@ -80,6 +61,7 @@ class DevicePool:
         slots: int | None = None,
         limits: TimeLimits | None = None,
         *,
+        tasks: Iterable[Task] = (),
         session: str = "",
         on_device: OnDevice | None = None,
         probe: HealthProbe | None = None,
@@ -87,7 +69,7 @@ class DevicePool:
         self.devices: tuple[Device, ...] = choose_devices(devices)
         if slots is not None and slots < 1:
             raise ValueError("slots must be at least 1")
-        self._places = _places(self.devices, slots)
+        self._places = _places(self.devices, slots, tasks)
         self.slots = len(self._places)
         self._limits = limits
         self._launchers = Launchers()
@@ -96,16 +78,20 @@ class DevicePool:
         self.compiling = ForkServer(interpret=False, furnish=self._launchers.lay, nursery=self._nursery)
         self._free: asyncio.LifoQueue[Slot | None] = asyncio.LifoQueue()
         """`None` ends the queue: no device is left."""
+        self._first_in_line = asyncio.Lock()
+        """Held by the caller who waits longest: without it, one who comes when a slot is given back could take that slot."""
         self._freed = asyncio.Event()
         """Set when a slot is given back or a device is lost; `_slot_on` clears it."""
         self._all: list[Slot] = []
-        self.compiles = asyncio.Semaphore(max(self.slots, len(os.sched_getaffinity(0))))
+        self.compiles = asyncio.Semaphore(max(self.slots, own_cores()))
         self._servers = (self.interpreting, self.compiling)
         self.spares = Spares(self.compiling)
         self.kernels = KernelCache()
+        self.leases = GpuLeases(session, self._report_wait)
+        self._neighbours = {device.name: Neighbours() for device in self.devices}
         self._filling: dict[str, asyncio.Task[None]] = {}
-        self._releasing: dict[asyncio.Task[None], str] = {}
-        """Tasks that give a lease back once its timers ended, with the name of the GPU."""
+        self._opening: list[asyncio.Task[None]] = []
+        """Tasks that start the judges of each GPU."""
         self._telemetry: dict[str, Telemetry] = {}
         self._session = session
         self._on_device = on_device
@@ -128,6 +114,9 @@ class DevicePool:
         self._all = [self._slot(device) for device in self._places]
         for slot in self._all:
             self._free.put_nowait(slot)
+        for device in self.devices:
+            self._fill(device)
+            self._opening.append(asyncio.create_task(self._open(device), name=f"open/{device.name}"))
         return self
 
     async def __aexit__(
@@ -145,74 +134,88 @@ class DevicePool:
         return self._limits or (ON_CPU if device.kind == "cpu" else ON_GPU)
 
     @asynccontextmanager
-    async def slot(self, avoid: str = "", *, on: str = "") -> AsyncIterator[Slot]:
+    async def slot(self, avoid: str = "", *, on: str = "", timers: int = 0) -> AsyncIterator[Slot]:
         """Wait for a free slot on a device that is not in quarantine. Servers that died are started again first.
 
-        Prefers a device other than `avoid`. With `on`, waits for that device only, ahead of other callers.
+        Prefers a device other than `avoid`. With `on`, waits for that device only, ahead of other callers. On a GPU, so many
+        `timers` start in the background.
         Raises `WorkerDied` if `on` is in quarantine, `NoDeviceLeft` if every device is.
         """
         if not self._all:
             raise HarnessError("the pool is not open; use it as `async with DevicePool() as pool`")
-        slot = await self._next_slot() if not on else await self._slot_on(on)
+        if on:
+            slot = await self._slot_on(on)
+        else:
+            async with self._first_in_line:
+                slot = await self._next_slot()
         if slot.device.name == avoid:
             slot = self._elsewhere(slot)
         try:
             await self._start_servers()
+            if slot.device.kind != "cpu":
+                slot.timers_ahead = timers
+                self._fill(slot.device)
             yield slot
         finally:
+            slot.timers_ahead = 0
             self._freed.set()
             self._free.put_nowait(slot)
 
     async def judge_on(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
-        """Await `judging` under the shared lease of the slot's GPU; on `cpu` there is no lease.
+        """Await `judging`, which takes the leases that it needs.
 
-        A crash, timeout or infra error is followed by a probe of the GPU. Raises `DeviceFailed` if this GPU or a different GPU
+        On a GPU a crash, timeout or infra error is followed by a probe. Raises `DeviceFailed` if this GPU or a different GPU
         fails its probe during the evaluation, which then does not count.
         """
         if slot.device.kind == "cpu":
             return await judging()
-        async with self.using(slot):
-            since = self.health.failures
-            try:
-                evaluation = await judging()
-                if evaluation.verdict in _TROUBLE:
-                    self.spares.drop(slot.device)
-            except WorkerDied:
-                self.spares.drop(slot.device)
-                async with self.using(slot):
-                    await self.health.examine(slot.device, since)
-                raise
-            if evaluation.verdict in _TROUBLE:
-                async with self.using(slot):
-                    await self.health.examine(slot.device, since)
-            self._fill(slot.device)
-            return evaluation
+        async with self._neighbours[slot.device.name].beside():
+            return await self._judge_and_probe(slot, judging)
 
-    @asynccontextmanager
-    async def using(self, slot: Slot) -> AsyncIterator[None]:
-        """Hold the shared lease of the slot's GPU, unless the slot already has a lease."""
-        if slot.lease is not None:
-            yield
-            return
-        await self._lease(slot, exclusive=False)
-        try:
-            yield
-        finally:
-            self._release(slot)
+    async def judge_alone(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
+        """Like `judge_on`, when no other slot of this GPU judges, with the memory of its judges and spares free.
 
-    @asynccontextmanager
-    async def timing(self, slot: Slot) -> AsyncIterator[None]:
-        """Hold the exclusive lease of the slot's GPU, among all engines of the node.
-
-        The shared lease is given back first, so that two slots of one GPU never wait for each other. It is not taken again;
-        later work on the GPU uses `using`.
+        It has the exclusive lease, so that no other engine runs a candidate either.
         """
-        self._release(slot)
-        await self._lease(slot, exclusive=True)
+        device = slot.device
+        async with self._neighbours[device.name].alone():
+            self.spares.drop(device)
+            judges = [
+                other.judge for other in self._all if other.device == device and other.judge is not None
+            ]
+            for other in self._all:
+                if other.device == device:
+                    other.discard()
+            if judges:
+                await asyncio.wait([judge.ended for judge in judges], timeout=END_S)
+            async with self.leases.alone(slot):
+                return await self._judge_and_probe(slot, judging)
+
+    def has_neighbours(self, slot: Slot) -> bool:
+        """Return whether other candidates or engines may have used memory of the slot's GPU."""
+        others = any(holder.pid != os.getpid() for holder in holders(slot.device))
+        return others or self._places.count(slot.device) > 1
+
+    async def _judge_and_probe(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
+        since = self.health.failures
         try:
-            yield
-        finally:
-            self._release(slot)
+            evaluation = await judging()
+        except DeviceFull:
+            raise  # the GPU computes, and a probe would find it full too
+        except WorkerDied:
+            self.spares.drop(slot.device)
+            async with self.leases.using(slot):
+                await self.health.examine(slot.device, since)
+            raise
+        error, verdict = evaluation.error, evaluation.verdict
+        full = verdict is Verdict.INFRA_ERROR and error is not None and is_out_of_memory(error.message)
+        if verdict in _TROUBLE and not full:
+            self.spares.drop(slot.device)
+            async with self.leases.using(slot):
+                await self.health.examine(slot.device, since)
+        slot.timers_ahead = 0
+        self._fill(slot.device, after_s=FILL_PAUSE_S)
+        return evaluation
 
     def expect(self, target: str, kernels: Iterable[Types]) -> None:
         """Have launchers built for kernels with these argument types, if a GPU of the pool has this target."""
@@ -223,69 +226,62 @@ class DevicePool:
         """True if a GPU of the pool has this target."""
         return any(device.kind != "cpu" and device.target == target for device in self.devices)
 
-    def release_after(self, slot: Slot, ending: Coroutine[None, None, None]) -> None:
-        """Give the slot's lease back once `ending` is done, without waiting for it."""
-        lease, slot.lease = slot.lease, None
-
-        async def release() -> None:
-            try:
-                await ending
-            finally:
-                if lease is not None:
-                    lease.release()
-
-        task = asyncio.create_task(release(), name=f"release/{slot.device.name}")
-        self._releasing[task] = slot.device.name
-        task.add_done_callback(self._releasing.pop)
-
     def telemetry(self, device: Device) -> Telemetry | None:
         """Return the telemetry of a GPU; `None` if its PCI address is not known."""
         if not device.address:
             return None
         return self._telemetry.setdefault(device.name, Telemetry(device.address, device.kind))
 
-    def _fill(self, device: Device) -> None:
-        """Start new spares in the background, under the shared lease: never while a kernel is timed."""
+    def _fill(self, device: Device, *, after_s: float = 0.0) -> None:
+        """Start missing spares in the background, under the shared lease: never while a kernel is timed."""
         before = self._filling.get(device.name)
-        if device.kind != "cpu" and device.name not in self.health.lost and (before is None or before.done()):
+        if (
+            device.kind != "cpu"
+            and self.compiling.alive
+            and device.name not in self.health.lost
+            and (before is None or before.done())
+        ):
             self._filling[device.name] = asyncio.create_task(
-                self._filled(device), name=f"spares/{device.name}"
+                self._filled(device, after_s), name=f"spares/{device.name}"
             )
 
-    async def _filled(self, device: Device) -> None:
-        lease = None
+    async def _filled(self, device: Device, after_s: float) -> None:
+        await asyncio.sleep(after_s)
         try:
-            lease = await take(device, session=self._session)
-            await self._launchers.build(self.compiling, device)
-            await self.spares.fill(device)
+            async with lease(device, session=self._session):
+                await self._launchers.build(self.compiling, device)
+            while roles := self.spares.missing(device, self._wanted_spares(device)):
+                # A few at a time, so that a timing does not wait long for the lease.
+                async with lease(device, session=self._session):
+                    await self.spares.fill(device, roles[:STARTS_AT_ONCE])
         except (HarnessError, TimeoutError, OSError):
             self.spares.drop(device)  # the next user starts its own worker and reports the error
-        finally:
-            if lease is not None:
-                lease.release()
 
-    async def _lease(self, slot: Slot, *, exclusive: bool) -> None:
-        if own := [task for task, name in self._releasing.items() if name == slot.device.name]:
-            await asyncio.wait(own)  # our own timing is no wait to report
-        slot.lease = await take(
-            slot.device,
-            exclusive=exclusive,
-            session=self._session,
-            on_wait=lambda holders: self._report_wait(slot.device, holders),
-        )
+    def _wanted_spares(self, device: Device) -> dict[str, int]:
+        """A guest for each slot. Timers for each candidate that may still be timed, or for the first one."""
+        slots = [slot for slot in self._all if slot.device == device]
+        return {TIMER: sum(slot.timers_ahead for slot in slots) or timers_of(2), GUEST: len(slots)}
 
-    def _report_wait(self, device: Device, holders: tuple[Holder, ...]) -> None:
-        """Report a wait for other sessions; waiting for one of our own slots is no news."""
-        others = tuple(
-            holder for holder in holders if (holder.pid, holder.session) != (os.getpid(), self._session)
-        )
-        if others:
-            self._report(LeaseAwaited(device.name, others))
+    async def _open(self, device: Device) -> None:
+        """Start telemetry and judges of a GPU before candidates need them.
 
-    def _release(self, slot: Slot) -> None:
-        lease, slot.lease = slot.lease, None
-        if lease is not None:
-            lease.release()
+        The first slot's judge starts at once, the others after the first spares: a driver makes one context after another.
+        """
+        if device.kind == "cpu" or not self.compiling.alive:
+            return
+        try:
+            for slot in reversed(self._all):  # the slot that is taken first
+                if slot.device == device:
+                    async with lease(device, session=self._session):
+                        await slot.channel()
+                    await asyncio.wait([self._filling[device.name]])
+            if telemetry := self.telemetry(device):
+                await telemetry.state()
+        except (HarnessError, TimeoutError, OSError):
+            return  # the next user of the slot starts its own judge and reports the error
+
+    def _report_wait(self, device: Device, others: tuple[Holder, ...]) -> None:
+        self._report(LeaseAwaited(device.name, others))
 
     async def _next_slot(self) -> Slot:
         while True:
@@ -345,7 +341,8 @@ class DevicePool:
     def _slot(self, device: Device) -> Slot:
         if device.kind == "cpu":
             return Slot(device, self.interpreting)
-        return Slot(device, self.compiling, interpreter=Slot(CPU, self.interpreting))
+        sharers = self._places.count(device)
+        return Slot(device, self.compiling, interpreter=Slot(CPU, self.interpreting), sharers=sharers)
 
     async def _start_servers(self) -> None:
         try:
@@ -357,10 +354,12 @@ class DevicePool:
             raise group_error.exceptions[0] from None
 
     async def _close(self) -> None:
-        for filling in self._filling.values():
-            filling.cancel()
-        if waited := {*self._filling.values(), *self._releasing}:
-            await asyncio.wait(waited)
+        preparing = [*self._filling.values(), *self._opening]
+        for task in preparing:
+            task.cancel()
+        if preparing:
+            await asyncio.wait(preparing)
+        await self.leases.close()
         self.spares.drop()
         await self.health.close()
         for telemetry in self._telemetry.values():
@@ -376,8 +375,20 @@ class DevicePool:
         await self._nursery.close()
 
 
-def _places(devices: Sequence[Device], slots: int | None) -> tuple[Device, ...]:
+def _places(devices: Sequence[Device], slots: int | None, tasks: Iterable[Task]) -> tuple[Device, ...]:
+    """The device of each slot."""
     if slots is not None:
         return tuple(devices[number % len(devices)] for number in range(slots))
-    cores = len(os.sched_getaffinity(0))
-    return tuple(device for device in devices for _ in range(cores if device.kind == "cpu" else GPU_SLOTS))
+    cores = own_cores()
+    gpus = sum(device.kind != "cpu" for device in devices)
+    case_bytes = largest_case_bytes(tasks) if gpus else 0
+    counts = {
+        device.name: cores
+        if device.kind == "cpu"
+        else slots_of(device, gpus=gpus, cores=cores, case_bytes=case_bytes)
+        for device in devices
+    }
+    # Devices by turns, so that the first candidates go to different devices.
+    return tuple(
+        device for turn in range(max(counts.values())) for device in devices if turn < counts[device.name]
+    )

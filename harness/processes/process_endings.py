@@ -12,7 +12,7 @@ from harness.wire.server_messages import Ended
 _NAMES: dict[int, str] = {number.value: number.name for number in signal.Signals}
 """Real-time signals between the first and the last have no name."""
 _HINTS: dict[int, str] = {
-    signal.SIGKILL: "the machine may have run out of memory",
+    signal.SIGKILL: "the machine may be short of memory",
     signal.SIGSEGV: "an access outside its memory",
     signal.SIGXFSZ: f"a file beyond {limits.FILE_BYTES >> 20} MiB",
 }

@@ -121,17 +121,29 @@ class ForkServer:
             await self._nursery.close()
 
     async def spawn(
-        self, role: str, *, cpu_limit_s: int = 0, sandboxed: bool = False, device: Device | None = None
+        self,
+        role: str,
+        *,
+        cpu_limit_s: int = 0,
+        sandboxed: bool = False,
+        device: Device | None = None,
+        sharers: int = 1,
     ) -> tuple[Child, AsyncChannel]:
-        """Start a worker; return it with our end of its channel. `device` matters only if it is a GPU."""
+        """Start a worker; return it with our end of its channel. `device` and `sharers` matter only for a GPU."""
         child, theirs, ours = await self.spawn_for_another(
-            role, cpu_limit_s=cpu_limit_s, sandboxed=sandboxed, device=device
+            role, cpu_limit_s=cpu_limit_s, sandboxed=sandboxed, device=device, sharers=sharers
         )
         del theirs
         return child, AsyncChannel(ours)
 
     async def spawn_for_another(
-        self, role: str, *, cpu_limit_s: int = 0, sandboxed: bool = False, device: Device | None = None
+        self,
+        role: str,
+        *,
+        cpu_limit_s: int = 0,
+        sandboxed: bool = False,
+        device: Device | None = None,
+        sharers: int = 1,
     ) -> tuple[Child, int, socket.socket]:
         """Start a worker; return it with its pid and the socket for the process that will talk to it."""
         scratch = Path(tempfile.mkdtemp(prefix="wavedeck-guest-")) if sandboxed else None
@@ -158,6 +170,7 @@ class ForkServer:
             scratch=str(scratch or ""),
             cpu_limit_s=cpu_limit_s,
             device=device if device is not None and device.kind != "cpu" else None,
+            sharers=sharers,
         )
         try:
             socket.send_fds(self._born.control, [ENCODER.encode(spawn)], [theirs.fileno(), printed_to])

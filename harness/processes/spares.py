@@ -1,4 +1,4 @@
-"""Spare guests and timers: started in advance on GPUs, where a process needs half a second before it can work.
+"""Spare guests and timers: started in advance on GPUs, where a process needs a second before it can work.
 
 A spare is sandboxed and has a context on its GPU. No foreign code ran in it. It serves one candidate and ends.
 """
@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from harness.wire import limits
 from harness.wire.device import Device
-from harness.wire.ratios import PAIRS_A_LOOK
 
 from .servers import Child, ForkServer
 
 GUEST, TIMER = "guest", "timer"
-COUNTS = {GUEST: limits.GPU_SLOTS, TIMER: 2 * PAIRS_A_LOOK + 1}
-"""A guest for each slot; for the one slot that times, timers of two sides and one that plays the tape."""
 
 
 class Worker(NamedTuple):
@@ -49,21 +47,34 @@ class Spares:
             worker.end.close()
         return await self._start(role, device)
 
-    async def fill(self, device: Device) -> None:
-        """Start missing spares and wait until all are ready or taken. The caller holds the GPU's shared lease."""
+    def missing(self, device: Device, wanted: Mapping[str, int]) -> list[str]:
+        """Return the role of each spare that is missing: first one of each role that has none, then in the order of `wanted`.
+
+        `wanted` has the number of spares by role.
+        """
+        waiting = {role: len(self._waiting.get((role, device.name), ())) for role in wanted}
+        first = [role for role, count in wanted.items() if count and not waiting[role]]
+        more = [
+            role for role, count in wanted.items() for _ in range(count - waiting[role] - first.count(role))
+        ]
+        return first + more
+
+    async def fill(self, device: Device, roles: Sequence[str]) -> None:
+        """Start one spare for each role, side by side; return when all are ready or taken.
+
+        The caller holds the GPU's shared lease.
+        """
         started: list[Worker] = []
         try:
-            for role, count in COUNTS.items():
-                waiting = self._waiting.setdefault((role, device.name), [])
-                for _ in range(count - len(waiting)):
-                    worker = await self._start(role, device)
-                    self._await(worker)
-                    waiting.append(worker)
-                    started.append(worker)
             async with asyncio.timeout(limits.GUEST_START_S):
+                async with asyncio.TaskGroup() as group:
+                    for role in roles:
+                        group.create_task(self._add(role, device, started), name=f"spare/{role}")
                 for worker in started:
                     if ready := self._starting.get(worker.pid):
                         await ready.wait()
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
         finally:
             for worker in started:
                 if worker.pid in self._starting:
@@ -75,6 +86,12 @@ class Spares:
             if device is None or device.name == name:
                 for worker in tuple(waiting):
                     self._forget(worker)
+
+    async def _add(self, role: str, device: Device, started: list[Worker]) -> None:
+        worker = await self._start(role, device)
+        self._await(worker)
+        self._waiting.setdefault((role, device.name), []).append(worker)
+        started.append(worker)
 
     async def _start(self, role: str, device: Device) -> Worker:
         return Worker(

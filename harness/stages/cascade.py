@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import msgspec
 
 from harness.hardware.recognition import product_of
 from harness.hardware.targets import target as find_target
-from harness.processes.pool import DevicePool, Slot
+from harness.processes.capacity import timers_of
+from harness.processes.pool import DevicePool
+from harness.processes.slot import Slot
 from harness.stages.static.inspection import inspect_source
 from harness.stages.timing.baselines import USUAL, Against
 from harness.wire import limits
 from harness.wire.channel import BadFrame
 from harness.wire.device import Device, Target
 from harness.wire.effort import WHOLE, Effort
-from harness.wire.errors import HarnessError, WorkerDied
+from harness.wire.errors import DeviceFull, HarnessError, WorkerDied
 from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
 from suites.dtypes import NoSuchDtype, task_on
 from suites.errors import SuiteError
@@ -25,6 +27,7 @@ from suites.task import Task
 
 from .compilation import CompileResults
 from .interpreter_findings import add_interpreter_findings
+from .memory_shortage import AGAIN, met_full_gpu, say_alone
 from .sheet import OnEvent, Sheet
 from .slot_evaluation import Request, SlotEvaluation
 
@@ -71,7 +74,8 @@ async def evaluate(
         return sheet.conclude(report.verdict, report.error)
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
     try:
-        async with pool.slot(avoid, on=on) as slot:
+        sides = 2 if rival is None or rival == candidate else 3
+        async with pool.slot(avoid, on=on, timers=timers_of(sides, effort)) as slot:
             sheet.device = slot.device.name
             own_targets = _own_target_first(slot.device, targets)
             request = Request(
@@ -111,9 +115,11 @@ async def _time_after_interpreter(
     if interpreted.verdict not in (Verdict.CORRECT, Verdict.UNSUPPORTED):
         sheet.leave_open_stages("refused by the interpreter, before the GPU", ok=False)
         return msgspec.structs.replace(interpreted, device=slot.device.name)
-    on_gpu = SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request))
-    timed = await pool.judge_on(slot, partial(on_gpu.time_roughly, interpreted))
-    return add_interpreter_findings(timed, interpreted)
+
+    def time_roughly(sheet: Sheet) -> Awaitable[Evaluation]:
+        return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request)).time_roughly(interpreted)
+
+    return add_interpreter_findings(await _judge_with_memory(sheet, pool, slot, time_roughly), interpreted)
 
 
 async def _judge_beside_interpreter(
@@ -121,7 +127,8 @@ async def _judge_beside_interpreter(
 ) -> Evaluation:
     """The GPU's evaluation with the interpreter's findings, both judged at the same time.
 
-    The GPU begins when the interpreter's first case is right: then the source is compiled, and the GPU does not wait for that.
+    The GPU's processes and inputs are prepared beside the interpreter. Its first call waits until the interpreter's first case is
+    right: then the source is compiled, and the GPU does not wait for that.
     """
     first_case_or_end = asyncio.Event()
     in_interpreter = SlotEvaluation(
@@ -129,14 +136,24 @@ async def _judge_beside_interpreter(
     )
     interpreting = asyncio.create_task(in_interpreter.run(), name="interpreter")
     interpreting.add_done_callback(lambda _: first_case_or_end.set())
-    try:
+
+    async def compiled() -> CompileResults | None:
         await first_case_or_end.wait()
-        if interpreting.done() and interpreting.result().verdict is Verdict.COMPILE_ERROR:
+        if interpreting.done() and (
+            interpreting.exception() is not None or interpreting.result().verdict is Verdict.COMPILE_ERROR
+        ):
+            return None
+        return CompileResults(in_interpreter.compiled.reports)
+
+    def judge(sheet: Sheet) -> Awaitable[Evaluation]:
+        return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request), before_first_call=compiled).run()
+
+    try:
+        evaluation = await _judge_with_memory(sheet, pool, slot, judge)
+        if evaluation.verdict is Verdict.CANCELLED:
+            refused = interpreting.result()
             sheet.leave_open_stages("does not compile for the GPU", ok=False)
-            return msgspec.structs.replace(interpreting.result(), device=slot.device.name)
-        compiled = CompileResults(in_interpreter.compiled.reports)
-        on_gpu = SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request), compiled=compiled)
-        evaluation = await pool.judge_on(slot, on_gpu.run)
+            return msgspec.structs.replace(refused, device=slot.device.name)
         await asyncio.wait([interpreting], timeout=limits.INTERPRETER_S)
         return add_interpreter_findings(evaluation, interpreting.result() if interpreting.done() else None)
     finally:
@@ -144,6 +161,27 @@ async def _judge_beside_interpreter(
         await asyncio.wait([interpreting])
         if not interpreting.cancelled():
             interpreting.exception()  # mark as retrieved: `result` has raised it, or its result is not needed
+
+
+async def _judge_with_memory(
+    sheet: Sheet, pool: DevicePool, slot: Slot, judge: Callable[[Sheet], Awaitable[Evaluation]]
+) -> Evaluation:
+    """The evaluation on a GPU. If the GPU was full beside other candidates, the candidate is judged again alone."""
+    shared = pool.has_neighbours(slot)
+    try:
+        evaluation = await pool.judge_on(slot, partial(judge, sheet))
+        if not met_full_gpu(evaluation):
+            return evaluation
+        if not shared:
+            return say_alone(evaluation)
+    except DeviceFull:
+        sheet.leave_open_stages("the GPU was full", ok=None)
+        if not shared:
+            raise
+    again = sheet.start_again(AGAIN)
+    again.enter("call")
+    evaluation = await pool.judge_alone(slot, partial(judge, again))
+    return say_alone(evaluation) if met_full_gpu(evaluation) else evaluation
 
 
 def _at_gpu_sizes(request: Request) -> Request:

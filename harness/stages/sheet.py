@@ -58,8 +58,16 @@ class Sheet:
     def copy_after_static(self, device: str) -> Sheet:
         """A sheet for the same candidate on another device, with the static stage; it reports no events."""
         copy = Sheet(self._task, device, exam=self._exam, versions=self._versions)
-        copy._stages, copy.notes = dict(self._stages), list(self.notes)
+        copy._stages = {name: stage for name, stage in self._stages.items() if name == "static"}
+        copy.notes = list(self.notes)
         return copy
+
+    def start_again(self, note: str) -> Sheet:
+        """A sheet for the same candidate on the same device, with the static stage and a note."""
+        again = self.copy_after_static(self.device)
+        again._on_event = self._on_event
+        again.notes.append(note)
+        return again
 
     def enter(self, stage: str, at_s: float | None = None) -> None:
         """Begin a stage, now or at a time of `time.monotonic`."""

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from harness.cases.call_plan import PATIENCE, make_plan
 from harness.cases.seeds import derive
 from harness.hardware.product import Product
-from harness.processes.pool import DevicePool, Slot
+from harness.processes.pool import DevicePool
 from harness.processes.process_endings import verdict_of
 from harness.processes.servers import Child
+from harness.processes.slot import Slot
 from harness.processes.spares import GUEST, Worker
 from harness.stages.estimates.sampling import estimate_candidate, sample_cases
 from harness.stages.timing.baselines import Against
@@ -27,7 +28,7 @@ from harness.wire.async_channel import AsyncChannel
 from harness.wire.device import Target
 from harness.wire.effort import Effort
 from harness.wire.encoding import ENCODER
-from harness.wire.errors import WorkerDied
+from harness.wire.errors import DeviceFull, WorkerDied, is_out_of_memory
 from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
 from harness.wire.findings import left_behind
 from harness.wire.judge_messages import (
@@ -42,6 +43,7 @@ from harness.wire.judge_messages import (
     Left,
     Proceed,
     Specified,
+    TurnWanted,
     Weighed,
 )
 from harness.wire.sample_messages import CaseSampled
@@ -90,24 +92,34 @@ class SlotEvaluation:
         slot: Slot,
         request: Request,
         *,
-        compiled: CompileResults | None = None,
+        before_first_call: Callable[[], Awaitable[CompileResults | None]] | None = None,
         on_first_case: Callable[[], None] = lambda: None,
     ) -> None:
-        """`compiled`: results of another evaluation of this source; `on_first_case` is called when the first case is right."""
+        """`on_first_case` is called when the first case is right.
+
+        `before_first_call`: on a GPU, awaited when all is ready for the first call. It returns what another evaluation of this
+        source compiled, or `None` to call this evaluation off.
+        """
         self._sheet = sheet
         self._pool = pool
         self._slot = slot
         self._request = request
+        self._before_first_call = before_first_call
         self._on_first_case = on_first_case
+        self.called_off = False
         self._on_cpu = slot.device.kind == "cpu"
         allowed = pool.limits(slot.device)
         self._limits = allowed.for_source(request.source) if self._on_cpu else allowed
-        self.compiled = compiled or CompileResults()
+        self.compiled = CompileResults()
         """Set before `on_first_case` is called."""
         self._plan = make_plan(request.task, request.seed, request.source, exam=request.exam)
 
     async def run(self) -> Evaluation:
         """The Evaluation; `WorkerDied` if a process of ours is lost. Every process of the candidate is ended."""
+        async with self._pool.leases.using(self._slot):
+            return await self._judge()
+
+    async def _judge(self) -> Evaluation:
         channel = await self._slot.channel()
         cpu_s = 2 * self._limits.call_cpu_s + self._limits.case_cpu_s * self._plan.calls
         guest = await self._start_guest(math.ceil(cpu_s))
@@ -137,7 +149,8 @@ class SlotEvaluation:
         """Estimates of a candidate that the interpreter accepted; the GPU compares its outputs only in timed calls."""
         self._sheet.leave_open_stages("by the interpreter alone", ok=None)
         self._sheet.enter("performance")
-        evaluation = self._sheet.conclude(*await self._time())
+        async with self._pool.leases.using(self._slot):
+            evaluation = self._sheet.conclude(*await self._time())
         return msgspec.structs.replace(
             evaluation,
             call=interpreted.call,
@@ -149,15 +162,7 @@ class SlotEvaluation:
         if self._on_cpu:
             worker = await self._slot.server.spawn_for_another(GUEST, cpu_limit_s=cpu_limit_s, sandboxed=True)
             return Worker(*worker)
-        guest = await self._pool.spares.take(GUEST, self._slot.device)
-        try:
-            assert guest.child.scratch is not None
-            await asyncio.to_thread(self._pool.kernels.lay, self._request.source, guest.child.scratch)
-        except BaseException:
-            guest.end.close()
-            guest.child.end()
-            raise
-        return guest
+        return await self._pool.spares.take(GUEST, self._slot.device)
 
     def _begin(self, workers: list[Worker]) -> Begin:
         guest, *verifiers = workers
@@ -172,6 +177,7 @@ class SlotEvaluation:
             exam=self._request.exam,
             plan=self._plan,
             further_cases=self._hidden_cases_at_gpu_sizes(),
+            asks=not self._on_cpu,
         )
 
     def _hidden_cases_at_gpu_sizes(self) -> tuple[Case, ...]:
@@ -188,6 +194,8 @@ class SlotEvaluation:
                     self._sheet.enter(report.stage, report.at_s)
                 case Left():
                     self._sheet.leave(report.stage, report.detail, ok=report.ok, at_s=report.at_s)
+                case TurnWanted():
+                    await self._give_turn(channel, guest)
                 case FirstCallPassed():
                     cases_at_gpu_sizes = report.cases
                     # The judge's next reports are read after compiling, so the stages keep their order. A GPU's judge waits:
@@ -203,6 +211,9 @@ class SlotEvaluation:
                         await self._send(channel, Proceed())
                 case FirstCaseRight():
                     self._on_first_case()
+                case Judged() if self.called_off:
+                    await self._finish_guest(guest, kill=True)
+                    return self._sheet.conclude(Verdict.CANCELLED, None)
                 case Judged():
                     return await self._conclude(report, guest, cases_at_gpu_sizes)
                 case Alive():
@@ -210,12 +221,29 @@ class SlotEvaluation:
                 case Weighed() | Specified():
                     raise WorkerDied("the judge answered a question that was not asked")
 
+    async def _give_turn(self, channel: AsyncChannel, guest: Child) -> None:
+        """Let the judge make its next call on the GPU. Before the first call: wait for the compiled kernels."""
+        wait, self._before_first_call = self._before_first_call, None
+        if wait is not None:
+            async with self._pool.leases.launching_nothing(self._slot):
+                compiled = await wait()
+            if compiled is None:
+                self.called_off = True
+                await self._send(channel, Proceed(go=False))
+                return
+            self.compiled = compiled
+            if guest.scratch is not None:
+                await asyncio.to_thread(self._pool.kernels.lay, self._request.source, guest.scratch)
+        await self._pool.leases.let_timing_pass(self._slot)
+        await self._send(channel, Proceed())
+
     async def _compile(self, passed: FirstCallPassed) -> tuple[Verdict, ErrorReport] | None:
         """The compile stage; the verdict if the source does not compile for the first target."""
         self._sheet.enter("compile")
         if not self.compiled.reports:
             compiler = Compiler(self._pool, self._request.as_written, self._request.source, self._limits)
-            self.compiled = await compiler.compile_all(self._request.targets, passed)
+            async with self._pool.leases.launching_nothing(self._slot):
+                self.compiled = await compiler.compile_all(self._request.targets, passed)
         self._sheet.compiled = self.compiled
         for target, report in self.compiled.reports.items():
             self._sheet.notes += [f"{target}: {note}" for note in report.notes]
@@ -374,5 +402,8 @@ class SlotEvaluation:
             return WorkerDied(
                 f"the {self._slot.server.name} server died; it is started again with the next evaluation"
             )
-        last_line = judge.printed.text().strip().rpartition("\n")[2] if judge is not None else ""
+        printed = judge.printed.text().strip() if judge is not None else ""
+        if is_out_of_memory(printed):
+            return DeviceFull("the judge ended: the GPU is out of memory")
+        last_line = printed.rpartition("\n")[2]
         return WorkerDied(f"the judge is gone: {last_line or 'it was killed'}")

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from harness.processes.pool import Slot
+from harness.processes.slot import Slot
 from harness.wire import limits
 from harness.wire.channel import BadFrame
 from harness.wire.encoding import ENCODER

@@ -23,6 +23,10 @@ class WorkerDied(HarnessError):
     """One of the harness's processes ended unexpectedly."""
 
 
+class DeviceFull(WorkerDied):
+    """One of the harness's processes ended because the GPU's memory was full."""
+
+
 class LeaseUnavailable(HarnessError):
     """The leases of this node's GPUs cannot be used."""
 
@@ -33,3 +37,8 @@ class DeviceFailed(WorkerDied):
 
 class NoDeviceLeft(HarnessError):
     """Every GPU of the pool failed."""
+
+
+def is_out_of_memory(message: str) -> bool:
+    """Return whether an error message says that a device is full: of torch, of the driver, or of a vendor's library."""
+    return "out of memory" in message or "ALLOC_FAILED" in message

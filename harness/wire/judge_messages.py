@@ -28,10 +28,15 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     plan: Plan
     further_cases: tuple[Case, ...]
     """Hidden cases at `gpu` sizes. Their kernels are compiled with those of the plan, for the GPU that judges next."""
+    asks: bool = False
+    """The judge sends `TurnWanted` before the import and before each call, and waits for `Proceed`."""
 
 
 class Proceed(msgspec.Struct, frozen=True, tag="proceed"):
-    """The candidate compiled; continue with the execution."""
+    """The answer to `FirstCallPassed`, after the candidate compiled, and to `TurnWanted`."""
+
+    go: bool = True
+    """False: end the trial as cancelled; nobody needs its verdict."""
 
 
 class Weigh(msgspec.Struct, frozen=True, tag="weigh"):
@@ -84,6 +89,10 @@ class Alive(msgspec.Struct, frozen=True, tag="alive"):
     """The judge works. The engine replaces a judge that is silent for longer than a case and its oracle may take."""
 
 
+class TurnWanted(msgspec.Struct, frozen=True, tag="turn_wanted"):
+    """Nothing runs on the GPU for this candidate; the judge waits for `Proceed` before the next call."""
+
+
 class FirstCallPassed(msgspec.Struct, frozen=True, tag="first_call_passed"):
     """The first case ran. The compile stage is next; the judge waits for `Proceed`."""
 
@@ -113,5 +122,7 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
 
 
 JudgeRequest = Begin | Proceed | Weigh | Specify
-JudgeReport = Entered | Left | Alive | FirstCallPassed | FirstCaseRight | Judged | Weighed | Specified
+JudgeReport = (
+    Entered | Left | Alive | TurnWanted | FirstCallPassed | FirstCaseRight | Judged | Weighed | Specified
+)
 JUDGE_REPORTS: msgspec.msgpack.Decoder[JudgeReport] = msgspec.msgpack.Decoder(JudgeReport)

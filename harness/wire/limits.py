@@ -38,10 +38,19 @@ OVERHEAD = 0.5
 ON_CPU = TimeLimits()
 ON_GPU = TimeLimits(call_s=180.0, call_cpu_s=180.0, case_s=120.0, case_cpu_s=120.0)
 """A guest on a GPU compiles in its calls (each config for each kind of input) and waits in a busy loop."""
-GPU_SLOTS = 2
-"""Candidates judged at once on one GPU: inputs are made for one while a second runs."""
+VAULT_SHARE = 0.15
+"""Share of a GPU's memory in which the judges on it keep inputs and oracle outputs, all judges together."""
+MOST_GRAPH_BYTES = 4 << 30
+GRAPH_SHARE = 0.025
+"""Share of a GPU's memory that each timer may take for the graph of its calls: inputs and outputs together."""
 GPU_WORKER_CPU_S = 3600
 """For a guest or timer that is started before its candidate is known; each call has limits of its own."""
+
+TIMING_WAITS_S = 5.0
+"""A candidate between two calls lets a timing go first that it has seen waiting for so long."""
+
+STARTS_AT_ONCE = 8
+"""Spare guests and timers that start side by side on one GPU."""
 
 SERVER_START_S = 60.0
 SELF_TEST_S = 20.0
@@ -83,6 +92,11 @@ COPIES = 64
 """Copies that the host may make into parts of tensors in one call; more would do the kernel's work."""
 HOST_ELEMENTS = 1024
 """Elements that a candidate may move between tensors and Python in one call: enough for sizes and offsets."""
+
+
+def graph_bytes(device_bytes: int) -> int:
+    """Return the bytes that a timer may take for a graph, by the memory of its GPU."""
+    return min(MOST_GRAPH_BYTES, int(device_bytes * GRAPH_SHARE))
 
 
 def load() -> float:

@@ -20,6 +20,8 @@ class Spawn(msgspec.Struct, frozen=True, tag="spawn"):
     """The kernel's limit (SIGXCPU), as a backstop; the judge keeps the finer limits."""
     device: Device | None = None
     """The only GPU that the worker sees; `None`: it sees no GPU."""
+    sharers: int = 1
+    """Judges that share the GPU's memory; each may keep its part."""
 
 
 class End(msgspec.Struct, frozen=True, tag="end"):

@@ -15,9 +15,9 @@ import pytest
 from harness import Device, DevicePool, Evaluation, Verdict
 from harness.node.leases import VARIABLE, holders
 from harness.processes import quarantine as module
-from harness.processes.pool import Slot
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.processes.servers import ForkServer
+from harness.processes.slot import Slot
 from harness.wire.errors import DeviceFailed, NoDeviceLeft, WorkerDied
 from tests.support.engines import until
 from tests.support.evaluations import correct, failed
@@ -92,7 +92,12 @@ def ending(verdict: Verdict) -> Callable[[], Awaitable[Evaluation]]:
 
 async def judge(pool: DevicePool, verdict: Verdict) -> tuple[str, Evaluation]:
     async with pool.slot() as slot:
-        return slot.device.name, await pool.judge_on(slot, ending(verdict))
+
+        async def judging() -> Evaluation:
+            async with pool.leases.using(slot):
+                return evaluation(verdict)
+
+        return slot.device.name, await pool.judge_on(slot, judging)
 
 
 async def test_crash_on_healthy_gpu_blames_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,11 +214,12 @@ async def test_two_evaluations_time_one_after_the_other() -> None:
     both = asyncio.Barrier(2)
 
     async def timed(pool: DevicePool, slot: Slot) -> Evaluation:
-        await both.wait()
-        assert [holder.exclusive for holder in holders(slot.device)] == [False, False]
-        await both.wait()
-        async with pool.timing(slot):
-            alone.append(tuple(holder.exclusive for holder in holders(slot.device)))
+        async with pool.leases.using(slot):
+            await both.wait()
+            assert [holder.exclusive for holder in holders(slot.device)] == [False, False]
+            await both.wait()
+            async with pool.leases.timing(slot):
+                alone.append(tuple(holder.exclusive for holder in holders(slot.device)))
         return evaluation(Verdict.CORRECT)
 
     async def judged(pool: DevicePool) -> None:
@@ -235,7 +241,7 @@ async def test_wait_for_lease_reports_holding_session() -> None:
         opened(there, "0", session=other) as theirs,
         theirs.slot() as their_slot,
     ):
-        async with theirs.timing(their_slot):
+        async with theirs.leases.timing(their_slot):
             judged = asyncio.create_task(judge(ours, Verdict.CORRECT))
             await here.until(LeaseAwaited)
         await judged
@@ -247,7 +253,7 @@ async def test_wait_for_lease_reports_holding_session() -> None:
 async def test_wait_for_a_slot_of_the_same_session_is_not_reported() -> None:
     probe = FakeProbe()
     async with opened(probe, "0", slots=2) as pool, pool.slot() as slot:
-        async with pool.timing(slot):
+        async with pool.leases.timing(slot):
             judged = asyncio.create_task(judge(pool, Verdict.CORRECT))
             await asyncio.sleep(0.3)
             assert not judged.done(), "it waits for the exclusive lease"
@@ -291,6 +297,21 @@ async def test_waiter_for_named_gpu_goes_before_waiter_for_any() -> None:
         assert [kind.partition(" ")[0] for kind in slots] == ["this", "any"]
         async with pool.slot() as first, pool.slot() as second:
             assert {first.device.name, second.device.name} == {"0", "1"}, "no slot was lost"
+
+
+async def test_slots_go_to_those_who_wait_longest() -> None:
+    order: list[str] = []
+
+    async def judge_twice(pool: DevicePool, name: str) -> None:
+        for _ in range(2):
+            async with pool.slot():
+                order.append(name)
+                await asyncio.sleep(0)
+
+    async with opened(FakeProbe(), "0", slots=1) as pool, asyncio.timeout(30), asyncio.TaskGroup() as group:
+        for name in "abc":
+            group.create_task(judge_twice(pool, name))
+    assert order == [*"abcabc"]
 
 
 async def test_waiter_for_quarantined_gpu_is_refused() -> None:

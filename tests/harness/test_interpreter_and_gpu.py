@@ -8,24 +8,31 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness import DevicePool, Evaluation, Verdict, evaluate, target
 from harness.node.discovery import CPU
-from harness.processes.pool import Slot
+from harness.node.leases import VARIABLE, holders
+from harness.processes.slot import Slot
 from harness.processes.spares import Worker
+from harness.stages.compilation import Compiler, CompileResults
 from harness.stages.timing.conclusions import Timing
 from harness.wire.device import Device
 from suites import baseline_source, load_task
+from tests.support.engines import until
 from tests.support.gpu import small
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
-GPU = Device(name="0", kind="cuda", target="sm_90")
+GPU = Device(name="0", kind="cuda", target="sm_90", package="0000:0a:00")
 TASK = small(load_task("vector_add"))
 START = baseline_source(TASK)
+ONLY_INTERPRETED = START.replace("x + y, mask", "x + y * ONE, mask").replace(
+    "\n\n@triton", "\nONE = 1.0\n\n\n@triton", 1
+)
 LATE = START.replace("    n = x.numel()", "    n = x.numel() - (x.numel() == 1)")
 """Wrong only in a case after the first."""
 
@@ -66,7 +73,7 @@ class OneGpu:
         return getattr(self._pool, name)
 
     @asynccontextmanager
-    async def slot(self, _avoid: str = "", *, on: str = "") -> AsyncIterator[Slot]:
+    async def slot(self, _avoid: str = "", **_: object) -> AsyncIterator[Slot]:
         yield self._slot
 
     async def judge_on(self, _slot: Slot, judging: Any) -> Evaluation:
@@ -93,13 +100,15 @@ class ClockWithoutTimes:
         return self
 
     async def measure(self, *_: object, **__: object) -> Timing:
+        assert [holder.exclusive for holder in holders(GPU)] == [False]
         if self.alone is not None:
             await self.alone
         return Timing((), "not timed in this test")
 
 
 @pytest.fixture
-def gpu(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> Any:
+def gpu(pool: DevicePool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
     monkeypatch.setattr("harness.stages.slot_evaluation.Performance", ClockWithoutTimes())
     fake = OneGpu(pool)
     yield fake
@@ -136,3 +145,32 @@ async def test_cancelling_ends_interpreter_and_gpu(gpu: OneGpu) -> None:
     await asyncio.wait([judging])
     assert judging.cancelled()
     assert (await judge(gpu, START)).verdict is Verdict.CORRECT
+
+
+async def test_gpu_is_prepared_while_the_interpreter_judges_and_leased_only_to_launch(
+    gpu: OneGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken_at_compile = []
+    compile_all = Compiler.compile_all
+
+    async def noted(self: Compiler, *rest: Any) -> CompileResults:
+        await until(lambda: gpu.spares.taken and not holders(GPU))  # the lease is given back while compiling
+        taken_at_compile.append(gpu.spares.taken)
+        return await compile_all(self, *rest)
+
+    monkeypatch.setattr(Compiler, "compile_all", noted)
+    assert (await judge(gpu, START)).verdict is Verdict.CORRECT
+    assert holders(GPU) == ()
+    assert taken_at_compile == [1], (
+        "the first call on the GPU waits for what is compiled once, with a guest at hand"
+    )
+
+
+async def test_candidate_that_does_not_compile_is_never_called_on_the_gpu(gpu: OneGpu) -> None:
+    await judge(gpu, START)
+    judge_process = gpu.judge
+    evaluation = await judge(gpu, ONLY_INTERPRETED)
+    assert (evaluation.verdict, evaluation.device) == (Verdict.COMPILE_ERROR, "0")
+    assert gpu.judge is judge_process
+    assert (await judge(gpu, START)).verdict is Verdict.CORRECT
+    assert gpu.judge is judge_process

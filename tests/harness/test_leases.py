@@ -14,8 +14,18 @@ from pathlib import Path
 import pytest
 
 from harness import Device, DevicePool
-from harness.node.leases import VARIABLE, Holder, Lease, holders, lease, lease_folder, take
-from harness.processes.pool import Slot
+from harness.node import leases
+from harness.node.leases import (
+    VARIABLE,
+    Holder,
+    Lease,
+    holders,
+    is_awaited_alone,
+    lease,
+    lease_folder,
+    take,
+)
+from harness.processes.slot import Slot
 from harness.wire.errors import LeaseUnavailable
 
 GPU = Device(name="0", kind="cuda", address="0000:0a:00.0", package="0000:0a:00")
@@ -137,6 +147,65 @@ async def test_exclusive_waiter_goes_before_later_shared_waiter() -> None:
 
 
 @pytest.mark.asyncio
+async def test_timings_that_wait_run_one_after_another_before_shared_waiters() -> None:
+    running = await take(GPU)
+    assert running is not None
+    order: list[str] = []
+
+    async def hold(kind: str) -> None:
+        async with lease(GPU, exclusive=kind == "timing"):
+            order.append(kind)
+            await asyncio.sleep(0.06)
+
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        for kind in ("timing", "shared", "timing", "shared", "timing"):
+            group.create_task(hold(kind))
+            await asyncio.sleep(0.05)
+        assert order == []
+        running.release()
+    assert order == ["timing"] * 3 + ["shared"] * 2
+
+
+@pytest.mark.asyncio
+async def test_shared_request_that_waited_long_ends_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "BATCH_S", 0.05)
+    timing = await take(GPU, exclusive=True)
+    assert timing is not None
+    shared = await wait_for_lease(exclusive=False)
+    await asyncio.sleep(0.2)
+    later = await wait_for_lease(exclusive=True)
+    timing.release()
+    granted = await shared.lease()
+    assert not later.task.done()
+    granted.release()
+    (await later.lease()).release()
+
+
+@pytest.mark.asyncio
+async def test_exclusive_lease_that_is_shared_admits_all_but_timings() -> None:
+    timing = await take(GPU, exclusive=True)
+    assert timing is not None
+    timing.share()
+    assert [holder.exclusive for holder in holders(GPU)] == [False]
+    async with asyncio.timeout(30), lease(GPU):
+        assert len(holders(GPU)) == 2
+    later = await wait_for_lease(exclusive=True)
+    timing.release()
+    (await later.lease()).release()
+
+
+@pytest.mark.asyncio
+async def test_running_process_sees_that_a_timing_waits() -> None:
+    async with lease(GPU):
+        assert not is_awaited_alone(GPU)
+        waiting = await wait_for_lease(exclusive=True)
+        assert is_awaited_alone(GPU)
+        await waiting.cancel()
+        assert not is_awaited_alone(GPU)
+    assert not is_awaited_alone(Device(name="cpu", kind="cpu"))
+
+
+@pytest.mark.asyncio
 async def test_partitions_of_a_package_share_a_lease() -> None:
     async with lease(GPU, exclusive=True):
         async with lease(OTHER, exclusive=True):
@@ -226,20 +295,23 @@ def test_unsharable_lease_folder_is_refused(
 
 
 async def test_engine_waits_for_its_own_timers_without_an_event() -> None:
-    """Timers of the previous evaluation are still ending when the next evaluation asks for the lease."""
+    """Timers of the previous evaluation are still ending when the next evaluation asks for the leases."""
     gpu = Device(name="0", kind="cuda", target="sm_90", address=GPU.address, package=GPU.package)
     events: list[object] = []
     pool = DevicePool(session="mine", on_device=events.append)
     slot = Slot(gpu, pool.compiling)
-    ended = asyncio.Event()
+    may_end, ended = asyncio.Event(), asyncio.Event()
 
     async def end() -> None:
-        await asyncio.sleep(0)
+        await may_end.wait()
         ended.set()
 
-    async with pool.timing(slot):
-        pool.release_after(slot, end())
-    assert not ended.is_set()
-    async with pool.using(slot):
-        assert ended.is_set(), "the slot is used only after the earlier timers ended"
+    async with pool.leases.timing(slot):
+        pool.leases.release_after(slot, end())
+    async with pool.leases.using(slot):
+        assert not ended.is_set(), "calls do not wait for the earlier timers"
+    may_end.set()
+    async with pool.leases.timing(slot):
+        assert ended.is_set(), "a timing waits for them"
     assert events == []
+    assert pool.leases.timings == 1

@@ -10,7 +10,7 @@ import pytest
 
 from harness import ROUGH, STAGES, DevicePool, Evaluation, Verdict, evaluate, target
 from harness.node.discovery import CPU
-from harness.processes.pool import Slot
+from harness.processes.slot import Slot
 from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.conclusions import Timing
 from harness.wire.device import Device
@@ -42,7 +42,7 @@ class OneGpu:
         return getattr(self._pool, name)
 
     @asynccontextmanager
-    async def slot(self, _avoid: str = "", *, on: str = "") -> AsyncIterator[Slot]:
+    async def slot(self, _avoid: str = "", **_: object) -> AsyncIterator[Slot]:
         interpreter = Slot(CPU, self._pool.interpreting)
         try:
             yield WithoutJudge(self._gpu, self._pool.compiling, interpreter=interpreter)

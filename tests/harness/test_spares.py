@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import select
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from harness import DevicePool
 from harness.linux import syscalls
+from harness.node.leases import VARIABLE, lease
+from harness.processes.capacity import timers_of
 from harness.processes.servers import ForkServer
-from harness.processes.spares import COUNTS, GUEST, TIMER, Spares, Worker
+from harness.processes.spares import GUEST, TIMER, Spares, Worker
 from harness.wire.device import Device
+from tests.support.engines import until
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="module")]
 GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0")
+COUNTS = {GUEST: 2, TIMER: 3}
+
+
+async def fill(spares: Spares) -> None:
+    await spares.fill(GPU, spares.missing(GPU, COUNTS))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -42,7 +52,7 @@ def has_spoken(worker: Worker) -> bool:
 
 
 async def test_spare_is_ready_and_is_taken_once(spares: Spares) -> None:
-    await spares.fill(GPU)
+    await fill(spares)
     taken = [await spares.take(TIMER, GPU) for _ in range(COUNTS[TIMER])]
     assert all(has_spoken(worker) for worker in taken)
     assert len({worker.pid for worker in taken}) == COUNTS[TIMER]
@@ -52,17 +62,21 @@ async def test_spare_is_ready_and_is_taken_once(spares: Spares) -> None:
 
 
 async def test_taken_spare_is_replaced(spares: Spares) -> None:
-    await spares.fill(GPU)
+    await fill(spares)
     first = await spares.take(GUEST, GPU)
-    await spares.fill(GPU)
+    await fill(spares)
     replacements = [await spares.take(GUEST, GPU) for _ in range(COUNTS[GUEST])]
     assert all(has_spoken(worker) for worker in replacements)
     assert first.pid not in {worker.pid for worker in replacements}
     await end(first, *replacements)
 
 
+async def test_first_candidate_does_not_wait_for_guests_of_others(spares: Spares) -> None:
+    assert spares.missing(GPU, {TIMER: 3, GUEST: 2}) == [TIMER, GUEST, TIMER, TIMER, GUEST]
+
+
 async def test_dead_spare_is_not_taken(spares: Spares) -> None:
-    await spares.fill(GPU)
+    await fill(spares)
     dead = await spares.take(GUEST, GPU)
     spares._waiting[GUEST, GPU.name].insert(0, dead)
     dead.child.end()
@@ -73,9 +87,28 @@ async def test_dead_spare_is_not_taken(spares: Spares) -> None:
 
 
 async def test_drop_ends_waiting_spares(spares: Spares) -> None:
-    await spares.fill(GPU)
+    await fill(spares)
     waiting = [worker for workers in spares._waiting.values() for worker in workers]
     spares.drop(GPU)
     for worker in waiting:
         await worker.child.wait(30)
     assert not any(syscalls.cpu_seconds(worker.pid) for worker in waiting)
+
+
+async def test_pool_prepares_before_the_first_candidate_and_ahead_of_each(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gpu = Device(
+        name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0", package="0000:0a:00"
+    )
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
+    monkeypatch.setattr("harness.processes.pool.choose_devices", lambda _names: (gpu,))
+    two, three = timers_of(2), timers_of(3)
+    async with DevicePool(("0",), slots=2) as pool:
+        await until(lambda: pool._filling["0"].done())
+        assert not pool.spares.missing(gpu, {GUEST: 2, TIMER: two})
+        assert pool.spares.missing(gpu, {TIMER: two + 1}) == [TIMER]
+        async with lease(gpu, exclusive=True), pool.slot(timers=three):
+            assert not pool._filling["0"].done(), "no context starts while a kernel is timed"
+        async with pool.slot(timers=two), pool.slot(timers=three):
+            await until(lambda: not pool.spares.missing(gpu, {TIMER: two + three}))

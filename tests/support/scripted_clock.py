@@ -101,6 +101,7 @@ class Pool:
     def __init__(self) -> None:
         self.server, self.watch = Server(), Watch()
         self.spares, self.kernels = Spares(cast(ForkServer, self.server)), KernelCache()
+        self.leases = self
         self.at_release: list[int] | None = None
         """Timers that were alive when the lease was returned."""
         self.watching_at_release = False

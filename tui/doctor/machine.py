@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness import Device, HarnessError, HarnessReport, Layer, discover_devices, product_of
@@ -12,6 +12,7 @@ from harness.node.leases import lease_folder
 from harness.node.selection import not_granted, standings
 from harness.node.telemetry.samples import StateReport
 from harness.node.telemetry.watcher import ask_once
+from harness.processes.capacity import own_cores, slots_of
 from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
 from tui.measured import state_words
 from tui.plain import size
@@ -111,6 +112,7 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
                 "it cannot judge",
             )
     if devices:
+        yield capacity(devices)
         yield from use(environ)
     else:
         yield Finding(
@@ -135,6 +137,18 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
             ", ".join(chosen),
             "these variables limit the visible GPUs",
         )
+
+
+def capacity(devices: Sequence[Device]) -> Finding:
+    """Return how many candidates each GPU judges at a time if a run uses all GPUs."""
+    counts = {device.name: slots_of(device, gpus=len(devices), cores=own_cores()) for device in devices}
+    shown = ", ".join(f"GPU {name}: {count}" for name, count in counts.items())
+    return Finding(
+        "candidates",
+        State.OK,
+        f"{shown} at a time",
+        "by cores and memory, for tasks with cases up to 1 GiB; larger cases mean fewer",
+    )
 
 
 def telemetry(name: str, answer: StateReport) -> Finding:

@@ -14,8 +14,9 @@ import msgspec
 
 from harness.hardware.recognition import product_of
 from harness.node.telemetry.samples import Watched
-from harness.processes.pool import DevicePool, Slot
+from harness.processes.pool import DevicePool
 from harness.processes.servers import Child
+from harness.processes.slot import Slot
 from harness.processes.spares import TIMER, Worker
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
@@ -151,14 +152,14 @@ class Performance:
         task = msgspec.structs.replace(self._task, cases=tuple(enlarged.case for enlarged in larger))
         sources = {side: measure.sources[side] for side in (BASELINE, CANDIDATE)}
         measure = msgspec.structs.replace(measure, task=task, sources=sources, energy_s=0.0)
-        async with self._pool.using(self._slot):
+        async with self._pool.leases.using(self._slot):
             again = await self._run_clock(channel, measure, ())
         return judge_suspects(first, again, tuple(larger), why_not)
 
     async def _run_clock(self, channel: AsyncChannel, measure: Measure, compiled: Collection[str]) -> Timing:
         """One run of the clock. Timers end even if it fails, and the lease ends with the last timer."""
         async with AsyncExitStack() as leases:
-            # The device stays leased until the timers are gone, so that the next timing has the device alone.
+            # The next timing begins when the timers are gone. Other work on the device goes on before.
             try:
                 measured = await self._serve_clock(channel, measure, leases)
                 watched, after = await self._end_watch()
@@ -166,7 +167,7 @@ class Performance:
                 await self._end_timers()
                 await self._end_watch(look=False)
                 raise
-            self._pool.release_after(self._slot, self._end_timers())
+            self._pool.leases.release_after(self._slot, self._end_timers())
         kept, left_out = drop_disturbed_blocks(measured.times, watched)
         measured = msgspec.structs.replace(measured, times=kept)
         if measure.effort.rough:
@@ -226,7 +227,7 @@ class Performance:
                     if self._alone is not None and await self._alone:
                         raise Crowded
                     self._alone = None
-                    await leases.enter_async_context(self._pool.timing(self._slot))
+                    await leases.enter_async_context(self._pool.leases.timing(self._slot))
                     await self._begin_watch()
                     await self._send(channel, Leased())
                 case Alive():

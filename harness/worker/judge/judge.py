@@ -12,6 +12,7 @@ import torch
 from harness.linux import syscalls
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.clock_messages import JUDGE_REQUESTS, Leased, Measure, Timer
+from harness.wire.errors import is_out_of_memory
 from harness.wire.evaluation import Basis, ErrorReport, Fact, Verdict
 from harness.wire.judge_messages import Begin, Judged, Proceed, Specified, Specify, Weigh, Weighed
 from harness.wire.server_messages import Spawn
@@ -33,7 +34,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
     """Serve requests until the engine closes the channel."""
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     torch.set_num_threads(1)
-    place.take(spawn.device)
+    place.take(spawn.device, spawn.sharers)
     judge = Judge(channel)
     loaded = 0
     while True:
@@ -96,6 +97,10 @@ class Judge:
             self._line.tell(judged)
         except (BadProblem, GuestBroken) as error:
             self._line.tell(infra(str(error)))
+        except RuntimeError as error:
+            if not is_out_of_memory(str(error)):
+                raise
+            self._line.tell(infra(f"the judge's own work on the GPU: {str(error).partition(chr(10))[0]}"))
         finally:
             self.vault.forget_drawn()
             link.close()

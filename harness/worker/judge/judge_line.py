@@ -7,7 +7,7 @@ import time
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.clock_messages import JUDGE_REQUESTS
 from harness.wire.encoding import ENCODER
-from harness.wire.judge_messages import Alive, Entered, JudgeReport, Left, Proceed
+from harness.wire.judge_messages import Alive, Entered, JudgeReport, Left, Proceed, TurnWanted
 
 
 class JudgeLine:
@@ -35,6 +35,12 @@ class JudgeLine:
     def wait_for_go(self) -> bool:
         """Wait for the engine; True if the trial shall continue."""
         try:
-            return isinstance(JUDGE_REQUESTS.decode(self._channel.receive().payload), Proceed)
+            answer = JUDGE_REQUESTS.decode(self._channel.receive().payload)
         except ChannelClosed:
             return False
+        return isinstance(answer, Proceed) and answer.go
+
+    def take_turn(self) -> bool:
+        """Ask for the next call's turn on the GPU and wait for it; True if the trial shall continue."""
+        self.tell(TurnWanted())
+        return self.wait_for_go()

@@ -42,6 +42,10 @@ class Stop(Exception):
         self.verdict, self.error = verdict, error
 
 
+class CalledOff(Exception):
+    """The engine needs no verdict any more."""
+
+
 class Trial:
     """Drives one guest through the stages that need it."""
 
@@ -106,6 +110,8 @@ class Trial:
             ok = None if stop.verdict is Verdict.UNSUPPORTED else False
             self._line.leave(self._stage, stop.error.message.partition("\n")[0], ok=ok)
             return self._judged(stop.verdict, stop.error)
+        except CalledOff:
+            return self._judged(Verdict.CANCELLED, None)
         except GuestGone:
             error = mismatch_wording.gone(self._case)
             self._line.leave(self._stage, error.message, ok=False)
@@ -117,6 +123,7 @@ class Trial:
 
     def _call(self) -> Run:
         """Have the guest import the candidate and run the first case."""
+        self._take_turn()
         self._line.enter("call")
         names = tuple(entry.name for entry in self._task.entry_points)
         shared = self._caller.try_sharing()
@@ -203,11 +210,21 @@ class Trial:
         """Make one call in the guest; `Stop` with `unsupported` if this device cannot judge it."""
         self._line.alive()
         place.give_back()
+        if not first:
+            self._take_turn()
         self._case = step.case.name
         run = self._caller.call(step, first=first)
         if run.returned.unsupported:
             raise Stop(Verdict.UNSUPPORTED, mismatch_wording.unsupported(run.returned.unsupported))
         return run
+
+    def _take_turn(self) -> None:
+        """Wait for the engine before a call on a GPU: a timing that waits goes first."""
+        if not self._begin.asks:
+            return
+        place.settle()
+        if not self._line.take_turn():
+            raise CalledOff
 
     def _given(self, step: Step) -> Given:
         return self._vault.given(self._problem, step.case, self._begin.seed, step.place)

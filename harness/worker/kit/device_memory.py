@@ -34,6 +34,8 @@ _FUNCTIONS = {
     ),
 }
 _LAZY_PEER_ACCESS = 1
+_OUT_OF_MEMORY = 2
+"""`CUDA_ERROR_OUT_OF_MEMORY`, `hipErrorOutOfMemory`."""
 _GRANULE_BYTES = 2 << 20
 """A driver shares whole granules. Sizes are rounded up to granules, so that no other memory is shared by accident."""
 _DEVICE = torch.device("cuda", 0)
@@ -89,7 +91,8 @@ class _Driver:
 
 def _passed(status: int) -> None:
     if status != 0:
-        raise NotShared(f"the driver answers {status}")
+        words = f"{status}, out of memory" if status == _OUT_OF_MEMORY else str(status)
+        raise NotShared(f"the driver answers {words}")
 
 
 def rounded(size_bytes: int) -> int:

@@ -20,23 +20,22 @@ VAULT_BYTES = 256 << 20
 """On a CPU. Larger inputs of a case are drawn again for each use."""
 MOST_VAULT_BYTES = 16 << 30
 """On a GPU, where one case takes one or two gigabytes."""
-SHARES_OF_VAULT = 10
-MOST_GRAPH_BYTES = 4 << 30
-SHARES_OF_GRAPHS = 32
-"""Seven timers or more share a GPU, with judges and guests beside them."""
 MOST_KEPT_BYTES = 4 << 30
-SHARES_OF_CACHE = 24
+CACHE_SHARE = 0.08
+"""Share of a GPU's memory that torch's caches may keep between calls, in all judges together."""
 
 _device = torch.device("cpu")
+_sharers = 1
 _tf32 = False
 
 
-def take(device: Device | None) -> None:
-    """Compute on `device` from now on; every judge starts on the CPU, which is `None`."""
-    global _device, _tf32
+def take(device: Device | None, sharers: int = 1) -> None:
+    """Compute on `device` from now on, whose memory `sharers` judges share; every judge starts on the CPU, which is `None`."""
+    global _device, _sharers, _tf32
     if device is None:
         return
     gpu.start(device)
+    _sharers = sharers
     _device = torch.device("cuda", 0)
     torch.set_num_threads(min(THREADS, len(os.sched_getaffinity(0))))
     _tf32 = (device.target or "").startswith(_ROUNDING)
@@ -65,29 +64,35 @@ def give_back(*, all_of_it: bool = False) -> None:
     """
     if not is_gpu():
         return
-    limit_bytes = 0 if all_of_it else kept_bytes(_total_bytes())
+    limit_bytes = 0 if all_of_it else kept_bytes(_total_bytes(), _sharers)
     if torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > limit_bytes:
         torch.cuda.empty_cache()
 
 
-def kept_bytes(total_bytes: int) -> int:
-    """Bytes that torch's cache may keep in a judge, by the memory of the GPU."""
-    return min(MOST_KEPT_BYTES, total_bytes // SHARES_OF_CACHE)
+def settle() -> None:
+    """Wait until nothing of this judge runs on its device."""
+    if is_gpu():
+        torch.cuda.synchronize()
+
+
+def kept_bytes(total_bytes: int, sharers: int) -> int:
+    """Bytes that torch's cache may keep in one of `sharers` judges, by the memory of the GPU."""
+    return min(MOST_KEPT_BYTES, int(total_bytes * CACHE_SHARE) // sharers)
 
 
 def graph_bytes() -> int:
     """Bytes of inputs and outputs that one timer may keep for a graph of calls."""
-    return min(MOST_GRAPH_BYTES, _total_bytes() // SHARES_OF_GRAPHS) if is_gpu() else MOST_GRAPH_BYTES
+    return limits.graph_bytes(_total_bytes()) if is_gpu() else limits.MOST_GRAPH_BYTES
 
 
 def vault_bytes() -> int:
     """Bytes of inputs and oracle outputs that a judge may keep on its device."""
-    return vault_bytes_of(_total_bytes()) if is_gpu() else VAULT_BYTES
+    return vault_bytes_of(_total_bytes(), _sharers) if is_gpu() else VAULT_BYTES
 
 
-def vault_bytes_of(total_bytes: int) -> int:
-    """`vault_bytes` by the memory of the GPU, which other judges, guests and timers share."""
-    return min(MOST_VAULT_BYTES, total_bytes // SHARES_OF_VAULT)
+def vault_bytes_of(total_bytes: int, sharers: int) -> int:
+    """`vault_bytes` of one of `sharers` judges, by the memory of the GPU."""
+    return min(MOST_VAULT_BYTES, int(total_bytes * limits.VAULT_SHARE) // sharers)
 
 
 def _total_bytes() -> int:

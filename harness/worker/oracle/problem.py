@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -135,9 +135,11 @@ class Problem:
         try:
             if place.is_gpu():
                 # Drawing on the GPU is a hundred times faster; if the task's code needs CPU tensors, fall back.
-                with suppress(Exception), place.device():
+                with _without_errors_of_tasks(), place.device():
                     return _here(self._made_by(place.generator(seed), case, **kinds))
             return _here(self._made_by(torch.Generator().manual_seed(seed), case, **kinds))
+        except torch.OutOfMemoryError:
+            raise
         except Exception as error:
             name = "probe_inputs" if kinds.get("probe") else "make_inputs"
             raise BadProblem(f"{name} of {self._task.id}, case {case.name}: {error}") from error
@@ -182,6 +184,8 @@ class Problem:
         copies = {k: place.here(v.clone()) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
         try:
             result = self._oracle(**copies)
+        except torch.OutOfMemoryError:
+            raise
         except Exception as error:
             raise BadProblem(f"oracle of {self._task.id}, case {case.name}: {error}") from error
         outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
@@ -217,6 +221,17 @@ class Problem:
                 f"make_inputs of {self._task.id} at gpu sizes, case {case.name}: {error}"
             ) from error
         return specified(case.name, inputs).arguments
+
+
+@contextmanager
+def _without_errors_of_tasks() -> Iterator[None]:
+    """Ignore errors of a task's code. A full GPU is none: other values would be drawn, depending on the neighbours."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:  # noqa: BLE001 (a task's code may raise anything)
+        return
 
 
 def _here(inputs: Inputs) -> Inputs:

@@ -1,0 +1,258 @@
+"""Attempts judged and timed a minute, with nine instances that wait for one pool.
+
+    .venv/bin/python -m benchmarks.throughput --devices 0 [--attempts 3] [--slots N] [--think S]
+    .venv/bin/python -m benchmarks.throughput --simulate 8 [--attempts 3] [--slots N] [--think S]
+    .venv/bin/python -m benchmarks.throughput --lone 0
+
+Nine instances, one a task, propose `--attempts` kernels each (default 3). The next proposal of an instance comes when the verdict
+on its last one is there. The kernels are the tasks' baselines, each with a different last line; from the second attempt on, the
+last kernel is the rival. No model takes part: `--think` seconds pass between verdict and proposal (default 0). With none, nine
+attempts are always waiting, so the mean time from proposal to verdict is 540 s divided by the attempts a minute.
+
+`--devices` judges on real GPUs at full sizes. `--simulate N` needs no GPU: the pool, its slots, leases and batches are real, for
+N simulated GPUs of 140 GiB and 16 cores each. Judging is replaced by sleeps of `PHASES_S`, so the figures show the scheduling.
+`--lone` measures what a person waits for: `wavedeck eval` of softmax, and the first two evaluations of a cold pool.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+from rich.console import Console
+from rich.table import Table
+
+from harness import Device, DevicePool, Evaluation, Identity, Verdict, evaluate
+from harness.node.leases import VARIABLE
+from harness.node.selection import targets_for
+from harness.processes.servers import ForkServer
+from harness.processes.slot import Slot
+from harness.stages.memory_shortage import AGAIN
+from suites import Task, baseline_source, load_task
+
+TASKS = (
+    *("softmax", "layer_norm", "cross_entropy", "matmul", "flip", "rms_norm_residual", "matmul_w8a8"),
+    *("wavedeck-bench/swiglu", "wavedeck-bench/dequantize_rowwise"),
+)
+ATTEMPTS = 3
+LONE_RUNS = 3
+SEED = 1
+
+
+class Phases(NamedTuple):
+    """Seconds of one attempt, as measured on an H100 and an H200."""
+
+    before: float = 3.0
+    """Static checks, the interpreter's first case, compiling: no lease."""
+    calls: float = 3.6
+    """Call, execution and integrity: shared lease, in pieces of one call."""
+    timers: float = 3.0
+    """Import and compiling in the timers: shared lease."""
+    timing: float = 4.0
+    """Exclusive lease."""
+    ending: float = 0.4
+    """Timers that end."""
+
+
+PHASES_S = Phases()
+CALLS = 50
+PACE = 4.0
+"""A simulation runs so many times faster; its figures are in seconds of the real thing."""
+SIMULATED_BYTES = 140 << 30
+SIMULATED_CORES = 16
+
+
+class Judged(NamedTuple):
+    """One attempt: seconds from proposal to verdict, and the verdict."""
+
+    seconds: float
+    verdict: str
+    alone: bool
+    """Whether it was judged again alone, because the GPU was full."""
+
+
+Judge = Callable[[DevicePool, Task, str, str | None], Awaitable[Evaluation | None]]
+
+
+async def run_instances(
+    pool: DevicePool, tasks: Sequence[Task], attempts: int, judge: Judge, *, think_s: float
+) -> list[Judged]:
+    """Let one instance a task propose its attempts, and return all of them."""
+    judged: list[Judged] = []
+
+    async def propose(task: Task) -> None:
+        rival: str | None = None
+        for number in range(attempts):
+            source = f"{baseline_source(task)}\nNUMBER = {number}\n"
+            began = time.perf_counter()
+            evaluation = await judge(pool, task, source, rival)
+            seconds = time.perf_counter() - began
+            rival = source
+            await asyncio.sleep(think_s)
+            if evaluation is None:
+                judged.append(Judged(seconds, Verdict.CORRECT, alone=False))
+            else:
+                judged.append(Judged(seconds, evaluation.verdict, alone=AGAIN in evaluation.notes))
+
+    async with asyncio.TaskGroup() as group:
+        for task in tasks:
+            group.create_task(propose(task), name=task.name)
+    return judged
+
+
+async def judge_really(pool: DevicePool, task: Task, source: str, rival: str | None) -> Evaluation:
+    """Judge and time on a GPU."""
+    targets = targets_for(pool.devices)
+    return await evaluate(source, task, pool=pool, targets=targets, seed=SEED, rival=rival)
+
+
+async def judge_simulated(pool: DevicePool, _task: Task, _source: str, _rival: str | None) -> None:
+    """Hold slot and leases as a real evaluation does, and sleep."""
+    async with pool.slot() as slot:
+        await asyncio.sleep(PHASES_S.before / PACE)
+        await pool.judge_on(slot, lambda: sleep_through(pool, slot))
+
+
+async def sleep_through(pool: DevicePool, slot: Slot) -> Evaluation:
+    """Sleep through the phases of one attempt that need the GPU."""
+    async with pool.leases.using(slot):
+        for _ in range(CALLS):
+            await pool.leases.let_timing_pass(slot)
+            await asyncio.sleep(PHASES_S.calls / CALLS / PACE)
+        await asyncio.sleep(PHASES_S.timers / PACE)
+        async with pool.leases.timing(slot):
+            await asyncio.sleep(PHASES_S.timing / PACE)
+            pool.leases.release_after(slot, asyncio.sleep(PHASES_S.ending / PACE))
+    return mock.Mock(verdict=Verdict.CORRECT, error=None)
+
+
+def report(judged: Sequence[Judged], pool: DevicePool, wall_s: float, *, pace: float = 1.0) -> Table:
+    """Return the table of one run; `pace` converts seconds of a simulation."""
+    seconds = [pace * attempt.seconds for attempt in judged]
+    lost = [attempt for attempt in judged if attempt.verdict != Verdict.CORRECT]
+    held = pool.leases.exclusive_s / max(pool.leases.timings, 1)
+    table = Table("what", "figure")
+    table.add_row("slots", str(pool.slots))
+    table.add_row("attempts", str(len(judged)))
+    table.add_row("attempts judged and timed a minute", f"{60 * len(judged) / (pace * wall_s):.1f}")
+    table.add_row("proposal to verdict, median", f"{statistics.median(seconds):.1f} s")
+    table.add_row("proposal to verdict, worst", f"{max(seconds):.1f} s")
+    table.add_row("exclusive lease held an attempt, mean", f"{pace * held:.1f} s")
+    table.add_row("timings", str(pool.leases.timings))
+    table.add_row("judged again alone: the GPU was full", str(sum(attempt.alone for attempt in judged)))
+    table.add_row(
+        "attempts lost", " ".join([str(len(lost)), *sorted({str(attempt.verdict) for attempt in lost})])
+    )
+    return table
+
+
+async def measure(
+    devices: Sequence[str], attempts: int, slots: int | None, think_s: float, console: Console
+) -> int:
+    """Measure on real GPUs. Return 1 if an attempt is not correct."""
+    tasks = [load_task(name) for name in TASKS]
+    async with DevicePool(devices, slots=slots, tasks=tasks) as pool:
+        began = time.perf_counter()
+        judged = await run_instances(pool, tasks, attempts, judge_really, think_s=think_s)
+        console.print(report(judged, pool, time.perf_counter() - began))
+    return int(any(attempt.verdict != Verdict.CORRECT for attempt in judged))
+
+
+async def simulate(count: int, attempts: int, slots: int | None, think_s: float, console: Console) -> int:
+    """Measure the scheduling with simulated GPUs."""
+    gpus = tuple(
+        Device(
+            name=str(number),
+            kind="cuda",
+            package=f"simulated-{number}",
+            identity=Identity(model="simulated", memory_bytes=SIMULATED_BYTES),
+        )
+        for number in range(count)
+    )
+    tasks = [load_task(name) for name in TASKS]
+
+    async def start(_server: ForkServer) -> None:
+        """No process is needed."""
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.dict(os.environ, {VARIABLE: str(Path(folder) / "leases")}),
+        mock.patch("harness.processes.pool.choose_devices", return_value=gpus),
+        mock.patch("harness.processes.pool.own_cores", return_value=count * SIMULATED_CORES),
+        mock.patch.object(ForkServer, "start", start),
+    ):
+        async with DevicePool(("simulated",), slots=slots, tasks=tasks) as pool:
+            began = time.perf_counter()
+            judged = await run_instances(pool, tasks, attempts, judge_simulated, think_s=think_s / PACE)
+            wall_s = time.perf_counter() - began
+            await pool.leases.close()
+            sleeps = ", ".join(f"{phase} {seconds:g} s" for phase, seconds in PHASES_S._asdict().items())
+            console.print(f"{count} simulated GPUs; no judge runs, only sleeps: {sleeps}")
+            console.print(report(judged, pool, wall_s, pace=PACE))
+    return 0
+
+
+async def measure_lone(device: str, console: Console) -> int:
+    """Measure `wavedeck eval` of softmax, and the first evaluations of a cold pool."""
+    task = load_task("softmax")
+    wavedeck = Path(sys.executable).with_name("wavedeck")
+    command = [
+        *(str(wavedeck), "eval", str(task.folder / "baseline.py")),
+        *("--task", "softmax", "--device", device, "--seed", "1", "--json"),
+    ]
+    lone, cold, second, codes = [], [], [], set()
+    for _ in range(LONE_RUNS):
+        began = time.perf_counter()
+        codes.add(subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode)  # noqa: ASYNC221
+        lone.append(time.perf_counter() - began)
+        began = time.perf_counter()
+        async with DevicePool((device,), tasks=[task]) as pool:
+            for times in (cold, second):
+                evaluation = await judge_really(pool, task, baseline_source(task), None)
+                times.append(time.perf_counter() - began)
+                codes.add(int(evaluation.verdict != Verdict.CORRECT))
+                began = time.perf_counter()
+    table = Table("what", "median", "all, s")
+    for what, seconds in (
+        ("lone wavedeck eval, softmax", lone),
+        ("first evaluation of a cold pool, with its start", cold),
+        ("second evaluation of that pool", second),
+    ):
+        shown = " ".join(f"{value:.1f}" for value in seconds)
+        table.add_row(what, f"{statistics.median(seconds):.1f} s", shown)
+    console.print(table)
+    return int(codes != {0})
+
+
+def main() -> int:
+    """Run what the options ask for."""
+    parser = argparse.ArgumentParser(description="Attempts judged and timed a minute.")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--devices", help="real GPUs, as 0 or 0,1")
+    what.add_argument("--simulate", type=int, metavar="N", help="N simulated GPUs")
+    what.add_argument("--lone", metavar="DEVICE", help="a lone evaluation on this device")
+    parser.add_argument("--attempts", type=int, default=ATTEMPTS, help="of each instance")
+    parser.add_argument("--slots", type=int, help="instead of the rule's number")
+    parser.add_argument("--think", type=float, default=0.0, help="seconds between verdict and next proposal")
+    options = parser.parse_args()
+    console = Console(width=110)
+    if options.lone:
+        return asyncio.run(measure_lone(options.lone, console))
+    run = options.attempts, options.slots, options.think, console
+    if options.simulate:
+        return asyncio.run(simulate(options.simulate, *run))
+    return asyncio.run(measure(options.devices.split(","), *run))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

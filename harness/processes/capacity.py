@@ -1,0 +1,93 @@
+"""How many candidates are judged at once on one GPU, by the cores of the node and the memory of the GPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from harness.hardware.recognition import product_of
+from harness.wire.device import Device
+from harness.wire.effort import WHOLE, Effort
+from harness.wire.limits import VAULT_SHARE, graph_bytes
+from suites.costs import task_cost
+from suites.errors import SuiteError
+from suites.task import Task
+
+MOST_SIDES = 3
+"""Candidate, baseline, and the best attempt so far."""
+KEPT_CORES = 2
+"""Cores per GPU that stay free for the timed process and for the clock."""
+CORES_A_SLOT = 2
+"""A candidate keeps about two cores busy: its interpreter or compiler, and the process that launches on the GPU."""
+LEAST, MOST = 2, 8
+"""Bounds by cores: with two slots one candidate is prepared while another is timed; more than eight were never tried."""
+
+USABLE_SHARE = 0.9
+"""Share of the GPU's memory that the rule gives away. The rest is for the candidates' own buffers and for fragmentation."""
+CONTEXT_BYTES = 512 << 20
+"""Memory of a process with a GPU context, before it allocates anything."""
+COPIES_A_SLOT = 6
+"""Copies of a case while it is judged: inputs and outputs in shared memory, the guest's buffers, a comparison in float64."""
+USUAL_CASE_BYTES = 1 << 30
+"""Largest case of a task whose cost is not known; the built-in tasks have cases up to this size."""
+
+
+def timers_of(sides: int, effort: Effort = WHOLE) -> int:
+    """Return the number of timers of one timing: pairs of all sides, and one that plays the tape."""
+    return sides * effort.pairs + (not effort.rough)
+
+
+CONTEXTS_A_SLOT = 1 + 2 + timers_of(MOST_SIDES)
+"""The judge, the guest and one spare guest, and the timers that wait for the lease."""
+
+
+def slots_of(device: Device, *, gpus: int, cores: int, case_bytes: int = USUAL_CASE_BYTES) -> int:
+    """Return how many candidates are judged at once on a GPU of a pool with `gpus` GPUs on `cores` cores.
+
+    The smaller of two numbers, and at least one.
+
+    - Cores: the GPU's share of the cores, less `KEPT_CORES`, divided by `CORES_A_SLOT`; from `LEAST` to `MOST`.
+    - Memory: one timing samples at a time (the timers of `MOST_SIDES`, each with a graph and two copies of the largest case),
+      and the judges share `VAULT_SHARE` for inputs that they keep. What is left of `USABLE_SHARE` is
+      divided by the need of a slot: its contexts, and `COPIES_A_SLOT` copies of the largest case.
+
+    A candidate may need more than this. If it runs out of memory beside others, it is judged again alone.
+    """
+    by_cores = max(LEAST, min(MOST, (cores // max(gpus, 1) - KEPT_CORES) // CORES_A_SLOT))
+    memory_bytes = _memory_bytes(device)
+    if memory_bytes is None:
+        return min(LEAST, by_cores)
+    a_timer = CONTEXT_BYTES + max(graph_bytes(memory_bytes), 2 * case_bytes)
+    once = timers_of(MOST_SIDES) * a_timer
+    a_slot = CONTEXTS_A_SLOT * CONTEXT_BYTES + COPIES_A_SLOT * case_bytes
+    left = memory_bytes * (USABLE_SHARE - VAULT_SHARE) - once
+    return max(1, min(by_cores, int(left // a_slot)))
+
+
+def largest_case_bytes(tasks: Iterable[Task]) -> int:
+    """Return the bytes of inputs and outputs of the largest case at `gpu` sizes, by the tasks' cost models.
+
+    A task whose model fails counts with `USUAL_CASE_BYTES`, and so does an empty list.
+    """
+    sizes = [_case_bytes(task) for task in tasks]
+    return max(sizes, default=USUAL_CASE_BYTES)
+
+
+def own_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _case_bytes(task: Task) -> int:
+    try:
+        return max(task_cost(task, case.gpu, case.dtype).minimal_bytes for case in task.cases)
+    except SuiteError:
+        return USUAL_CASE_BYTES
+
+
+def _memory_bytes(device: Device) -> int | None:
+    """The memory that the driver reports, else the product's; `None` if neither is known."""
+    if device.identity is not None and device.identity.memory_bytes:
+        return device.identity.memory_bytes
+    product = product_of(device).product
+    return product.memory_bytes if product is not None else None
