@@ -164,7 +164,9 @@ async def measure(
     async with DevicePool(devices, slots=slots, tasks=tasks) as pool:
         began = time.perf_counter()
         judged = await run_instances(pool, tasks, attempts, judge_really, think_s=think_s)
-        console.print(report(judged, pool, time.perf_counter() - began))
+        wall_s = time.perf_counter() - began
+        await pool.leases.close()
+        console.print(report(judged, pool, wall_s))
     return int(any(attempt.verdict != Verdict.CORRECT for attempt in judged))
 
 

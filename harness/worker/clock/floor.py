@@ -11,8 +11,7 @@ import torch
 from harness.wire.clock_messages import Floor
 from harness.wire.timer_messages import MOST_LAUNCHES
 from harness.worker.kit.call_graph import CallGraph, NotCaptured
-from harness.worker.kit.empty_kernel import launch
-from harness.worker.kit.stopwatch import Stopwatch, host_ms
+from harness.worker.kit.stopwatch import Stopwatch, host_ms, launch_empty
 
 SAMPLES = 41
 REPLAYS = 9
@@ -33,9 +32,8 @@ def measure(flush_bytes: int, matmul_dtype: str) -> Floor:
 @functools.cache
 def _measure_clock(flush_bytes: int) -> Floor:
     watch = Stopwatch(flush_bytes)
-    launch(0)
-    watch.leads_by(host_ms(launch))
-    empty_ms = statistics.median(watch.sample(launch, SAMPLES, cold=True))
+    watch.leads_by(host_ms(launch_empty))
+    empty_ms = statistics.median(watch.sample(launch_empty, SAMPLES, cold=True))
     copies = []
     for share in SHARES:
         source = torch.zeros(int(flush_bytes * share) // 8 * 4, dtype=torch.uint8, device="cuda")
@@ -47,7 +45,7 @@ def _measure_clock(flush_bytes: int) -> Floor:
         moved = 2 * source.numel()
         copies.append((moved, moved / seconds[0], moved / seconds[1]))
     try:
-        graph_ms = statistics.median(CallGraph(launch, MOST_LAUNCHES).sample(watch, REPLAYS, _do_nothing))
+        graph_ms = statistics.median(CallGraph(launch_empty, MOST_LAUNCHES).sample(watch, REPLAYS, _do_nothing))
     except NotCaptured:
         graph_ms = None
     del watch

@@ -22,12 +22,12 @@ from harness.worker.oracle.guest_link import GuestLied
 
 from .timer_link import TimerFailed, TimerLink
 
-BLOCK_MS = 8.0
+BLOCK_MS = 5.0
 """Target device time of a block of samples."""
 MOST_IN_BLOCK = 50
 LEAST_REPLAYS = 2
 """Replays in a block at least; each is the mean of many calls."""
-MOST_REPLAYS = 5
+MOST_REPLAYS = 3
 WALL_MS = 5.0
 """Target time of a batch timed by the clock's own watch, without what surrounds the calls."""
 MOST_IN_BATCH = 20

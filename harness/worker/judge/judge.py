@@ -19,7 +19,7 @@ from harness.wire.server_messages import Spawn
 from harness.worker.clock import floor
 from harness.worker.clock.clock import Clock
 from harness.worker.clock.engine_line import EngineLine
-from harness.worker.kit import empty_kernel, place
+from harness.worker.kit import place
 from harness.worker.oracle.guest_link import GuestBroken, GuestLink, VerifierLink
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.vault import Vault
@@ -110,7 +110,6 @@ class Judge:
     def measure(self, measure: Measure) -> None:
         """Time a candidate that was judged correct."""
         line = EngineLine(self._channel)
-        empty_kernel.compile_ahead()  # takes half a second, which does not need the exclusive lease
         problem = self._problem(measure.task)
         self._clock = Clock(line, measure, problem, self.vault, measure_floor=floor.measure)
         try:

@@ -80,6 +80,12 @@ class Stopwatch:
         return CALIBRATION_CYCLES / max(float(start.elapsed_time(end)), 1e-3)
 
 
+def launch_empty(number: int = 0) -> None:
+    """Launch a kernel that does nothing: one that spins for no cycles, which torch has compiled already."""
+    del number
+    _SLEEP(0)
+
+
 def host_ms(call: Callable[[int], object], calls: int = 5) -> float:
     """Shortest time of several that the host needs to launch one call, in milliseconds."""
     times_s = []

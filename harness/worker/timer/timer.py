@@ -67,8 +67,8 @@ from .stirring import Stirrer
 from .taping import NotTaped, taped
 from .tuned import Tuning
 
-WARM_CALLS = 3
-"""Warm calls on each copy of the inputs, before anything is timed."""
+WARM_CALLS = 1
+"""Warm calls on each copy of the inputs, before the trial calls and anything that is timed."""
 KEPT_BYTES = 1 << 30
 """Device memory that torch's cache may keep between cases, including the buffer that flushes the caches."""
 KEPT_OUTPUTS = 2
