@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from harness import Evaluation, KernelResources
 from harness.wire.evaluation import Estimate, GridFit, SampledTraffic
+from harness.wire.latency import LaunchTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ def achieved(evaluation: Evaluation) -> str:
         )
         words = (
             f"{sign}{evaluation.speedup:.3f}x the timing baseline{covered} (mean over cases{geomean_words}), "
-            f"measured on {devices}"
+            f"measured on {devices}{measured_words(evaluation)}"
         )
         distances = [facts.distance for facts in roofline(evaluation) if facts.distance and not facts.small]
         return (
@@ -201,6 +202,33 @@ def achieved(evaluation: Evaluation) -> str:
     if occupancy:
         parts.append(f"lowest occupancy {min(occupancy):g}")
     return "; ".join(parts) or "correct; nothing is known of its speed"
+
+
+def measured_words(evaluation: Evaluation) -> str:
+    """Returns clock, power, share of the practical roofs and time by launch, to follow `measured on 0`; empty if unknown."""
+    window = evaluation.latency[0].window if evaluation.latency else None
+    state = ""
+    if window is not None and window.clock_mhz is not None:
+        power = "" if window.power_w is None else f" and {window.power_w:.0f} W"
+        state = f" at {window.clock_mhz} MHz{power}"
+    used = [(row.case, row.efficiency) for row in evaluation.latency if row.efficiency is not None]
+    copied = [f"{case} {roof.io_measured:.0%}" for case, roof in used if roof.io_measured is not None]
+    multiplied = [f"{case} {roof.mfu_measured:.0%}" for case, roof in used if roof.mfu_measured is not None]
+    parts = [
+        f"of a measured copy's bandwidth: {', '.join(copied)}" if copied else "",
+        f"of a measured matrix product's FLOP/s: {', '.join(multiplied)}" if multiplied else "",
+        *(f"{row.case} by launch: {_by_launch(row.launches)}" for row in evaluation.latency if row.launches),
+        *(
+            f"{row.case} of the baseline by launch: {_by_launch(row.baseline_launches)}"
+            for row in evaluation.latency
+            if row.baseline_launches
+        ),
+    ]
+    return "; ".join([state, *filter(None, parts)])
+
+
+def _by_launch(launches: Sequence[LaunchTime]) -> str:
+    return ", ".join(f"{launch.kernel} {launch.ms * 1e3:.3g} us" for launch in launches)
 
 
 def geomean(ratios: Sequence[float]) -> float:

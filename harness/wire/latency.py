@@ -173,6 +173,8 @@ class Latency(msgspec.Struct, frozen=True):
     candidate: Timed | None = None
     wall_ms: float | None = None
     """Time of a call by the judge's own clock, which the guest cannot reach; a bound if `confirmed` is `bound`."""
+    tape_ms: float | None = None
+    """Time of the candidate's launches in a process that never saw its source, by the same method."""
     rival_ms: float | None = None
     """Time of the instance's best kernel so far, in the same run."""
     rival_speedup: float | None = None

@@ -26,6 +26,7 @@ from engine.standouts import standouts
 from harness import Verdict, target
 from harness.hardware.product_tables import find_product
 from harness.wire.evaluation import Estimate, GridFit, Margin, SampledTraffic
+from harness.wire.latency import Efficiency, LaunchTime, Window
 from sessions.events import Message
 from suites import CATEGORIES, load_task, task_cost
 from tests.support.judged_candidates import Judged, failing, passing
@@ -126,6 +127,22 @@ def test_measured_latency_is_shown_with_its_bound() -> None:
     assert "| sm_90 | fp32 | rows=8192, columns=8192 | 1 | - | 2 | 2 | - | memory / memory |" in text(
         optimize_prompt(SETTING, history=[both])
     ), "a measurement of one device is not shown for another target"
+
+
+def test_summary_tells_roofs_clock_and_time_by_launch() -> None:
+    judged = passing(speedup=1.25)
+    (row,) = judged.evaluation.latency
+    known = msgspec.structs.replace(
+        row,
+        efficiency=Efficiency(
+            "H200 SXM", 1, 1, "float32", 1.0, 1.0, io_utilisation=0.5, mfu=None, io_measured=0.625
+        ),
+        window=Window(source="nvml", seconds=1.0, clock_mhz=1755, power_w=412.4),
+        launches=(LaunchTime("partial", 0.0032), LaunchTime("combine", 0.0011)),
+    )
+    words = achieved(changed(judged, latency=(known,)).evaluation)
+    assert "at 1755 MHz and 412 W; of a measured copy's bandwidth: fp32 62%" in words
+    assert "fp32 by launch: partial 3.2 us, combine 1.1 us" in words
 
 
 def test_measurement_is_compared_only_with_peaks_of_the_same_device() -> None:

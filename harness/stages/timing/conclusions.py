@@ -114,7 +114,7 @@ def conclude_timing(
     for case in cases:
         latency = _conclude_case(device, product, measure, measured, case, window, left_out)
         if latency is not None:
-            contradiction = find_contradiction(latency, measured)
+            contradiction = find_contradiction(latency)
             if contradiction:
                 contradictions.append((case.name, contradiction))
             else:
@@ -256,6 +256,7 @@ def _conclude_case(
         rival_speedup = ratios.ratio(samples_by_process(rivals), samples_by_process(fast))
     wall = [process.wall_ms for process in fast if process.wall_ms is not None]
     wall_ms = statistics.median(wall) if wall else None
+    tape_ms = _tape_ms(measured, case.name, method)
     return Latency(
         device=device.name,
         case=case.name,
@@ -263,7 +264,7 @@ def _conclude_case(
         candidate_ms=candidate.median_ms,
         speedup=None if speedup is None else speedup.value,
         ci=None if speedup is None else (speedup.low, speedup.high),
-        confirmed=confirm_time(candidate.median_ms, wall_ms, _tape_ms(measured, case.name, method)),
+        confirmed=confirm_time(candidate.median_ms, wall_ms, tape_ms),
         bound=bound or Bound.NONE,
         outcome=Outcome.TOO_SHORT if speedup is None else speedup.outcome,
         against=measure.against,
@@ -274,6 +275,7 @@ def _conclude_case(
         baseline=baseline,
         candidate=candidate,
         wall_ms=wall_ms,
+        tape_ms=tape_ms,
         rival_ms=median_of_medians(rivals) if rivals else None,
         rival_speedup=None if rival_speedup is None else rival_speedup.value,
         rival_ci=None if rival_speedup is None else (rival_speedup.low, rival_speedup.high),
@@ -305,10 +307,9 @@ def confirm_time(reported_ms: float, wall_ms: float | None, tape_ms: float | Non
     return "wall" if wall_ms is not None and abs(wall_ms - reported_ms) <= near else "bound"
 
 
-def find_contradiction(latency: Latency, measured: Measured) -> str:
+def find_contradiction(latency: Latency) -> str:
     """Why a time measured outside the guest contradicts this latency; empty if none does. Contradicted times are dropped."""
-    tape_ms = _tape_ms(measured, latency.case, latency.method)
-    reported_ms, wall_ms = latency.candidate_ms, latency.wall_ms
+    reported_ms, wall_ms, tape_ms = latency.candidate_ms, latency.wall_ms, latency.tape_ms
     if tape_ms is None:
         near = max(ratios.CONTRADICTED * reported_ms, CONTRADICTED_BY_WATCH_MS)
         if wall_ms is None or wall_ms - reported_ms <= near:

@@ -45,7 +45,9 @@ def _measure_clock(flush_bytes: int) -> Floor:
         moved = 2 * source.numel()
         copies.append((moved, moved / seconds[0], moved / seconds[1]))
     try:
-        graph_ms = statistics.median(CallGraph(launch_empty, MOST_LAUNCHES).sample(watch, REPLAYS, _do_nothing))
+        graph_ms = statistics.median(
+            CallGraph(launch_empty, MOST_LAUNCHES).sample(watch, REPLAYS, _do_nothing)
+        )
     except NotCaptured:
         graph_ms = None
     del watch
