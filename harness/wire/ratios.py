@@ -29,8 +29,10 @@ TIE = 0.01
 """Speedups that differ by less rank as equal: the bias of processes that remains after a few pairs."""
 FLOORS = {Method.EVENTS: 5.0, Method.GRAPH: 2.5}
 """A kernel that takes less than this many times an empty kernel's time is too short to be timed exactly."""
-CONTRADICTED = 0.25
-"""A launch tape contradicts a time if the same launches take longer by this share"""
+CLEAR = 0.05
+"""The same for an interval that does not contain 1: more pairs would not change the outcome."""
+CONTRADICTED = 0.1
+"""A launch tape contradicts a time if the same launches take longer by this share (honest kernels: at most by 1.3 %)"""
 CONTRADICTED_MS = {Method.EVENTS: 0.01, Method.GRAPH: 0.002}
 """and by this time."""
 DRAWS = 1000
@@ -51,6 +53,11 @@ class Ratio:
     def half_width(self) -> float:
         """Half of the interval's width, relative to the value."""
         return (self.high - self.low) / 2 / self.value
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether no more pairs are needed."""
+        return self.half_width <= (RESOLVED if self.outcome is Outcome.NOT_RESOLVED else CLEAR)
 
     @property
     def outcome(self) -> Outcome:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.wire.latency import Bound, Method, Outcome
-from harness.wire.ratios import FLOORS, PAIRS_A_LOOK, RESOLVED, Ratio, find_bound, ratio
+from harness.wire.ratios import FLOORS, PAIRS_A_LOOK, Ratio, find_bound, ratio
 
 Sides = tuple[list[list[float]], list[list[float]]]
 
@@ -34,7 +34,7 @@ def ratio_with_second_look(seed: int, *, truth: float = 1.0) -> Ratio:
     """The clock's procedure: twice the pairs if the first interval is wide."""
     slow, fast = simulated(seed, truth=truth, pairs=2 * PAIRS_A_LOOK)
     first = ratio(slow[:PAIRS_A_LOOK], fast[:PAIRS_A_LOOK])
-    return first if first.half_width <= RESOLVED else ratio(slow, fast)
+    return first if first.is_resolved else ratio(slow, fast)
 
 
 def test_equal_kernels_are_rarely_called_different() -> None:
@@ -47,6 +47,14 @@ def test_speedup_of_a_tenth_is_found() -> None:
     outcomes = [ratio_with_second_look(1000 + seed, truth=1.1).outcome for seed in range(200)]
     assert outcomes.count(Outcome.FASTER) >= 190
     assert outcomes.count(Outcome.SLOWER) == 0
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_resolved"),
+    [(0.97, 1.03, False), (0.99, 1.01, True), (1.8, 2.2, False), (1.95, 2.05, True)],
+)
+def test_interval_that_excludes_one_may_be_wider(low: float, high: float, *, is_resolved: bool) -> None:
+    assert Ratio((low + high) / 2, low, high).is_resolved == is_resolved
 
 
 @pytest.mark.parametrize("pairs", [PAIRS_A_LOOK, 2 * PAIRS_A_LOOK])

@@ -44,8 +44,8 @@ CONFIRMED = 0.1
 """The clock's wall time confirms the device's events if the two differ by at most this share,"""
 CONFIRMED_MS = 0.003
 """or by at most this time."""
-CONTRADICTED_BY_WATCH_MS = 0.05
-"""Without a played tape, the clock's wall time contradicts at this difference; wall time includes the host."""
+CONTRADICTED_BY_WATCH, CONTRADICTED_BY_WATCH_MS = 0.25, 0.05
+"""Without a played tape, the clock's wall time contradicts at this share and time; wall time includes the host."""
 
 LeftOut = Mapping[tuple[str, str], int]
 """Samples left out because the device was disturbed, by case and side."""
@@ -311,7 +311,7 @@ def find_contradiction(latency: Latency) -> str:
     """Why a time measured outside the guest contradicts this latency; empty if none does. Contradicted times are dropped."""
     reported_ms, wall_ms, tape_ms = latency.candidate_ms, latency.wall_ms, latency.tape_ms
     if tape_ms is None:
-        near = max(ratios.CONTRADICTED * reported_ms, CONTRADICTED_BY_WATCH_MS)
+        near = max(CONTRADICTED_BY_WATCH * reported_ms, CONTRADICTED_BY_WATCH_MS)
         if wall_ms is None or wall_ms - reported_ms <= near:
             return ""
         outside = f"a call of the candidate takes {wall_ms:.4f} ms on the clock's own watch"

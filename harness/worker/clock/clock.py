@@ -437,7 +437,7 @@ class Clock:
             method_of(timed),
         ):
             return True
-        return ratios.ratio(by_side[BASELINE], by_side[CANDIDATE]).half_width <= ratios.RESOLVED
+        return ratios.ratio(by_side[BASELINE], by_side[CANDIDATE]).is_resolved
 
     def _is_short(
         self, by_process: Sequence[tuple[str, Sequence[float]]], method: Method, *, of: float = 1.0
