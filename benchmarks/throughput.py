@@ -1,13 +1,14 @@
 """Attempts judged and timed a minute, with nine instances that wait for one pool.
 
-    .venv/bin/python -m benchmarks.throughput --devices 0 [--attempts 3] [--slots N] [--think S]
+    .venv/bin/python -m benchmarks.throughput --devices 0 [--attempts 3] [--slots N] [--think S] [--kernels FOLDER]
     .venv/bin/python -m benchmarks.throughput --simulate 8 [--attempts 3] [--slots N] [--think S]
     .venv/bin/python -m benchmarks.throughput --lone 0
 
 Nine instances, one a task, propose `--attempts` kernels each (default 3). The next proposal of an instance comes when the verdict
-on its last one is there. The kernels are the tasks' baselines, each with a different last line; from the second attempt on, the
-last kernel is the rival. No model takes part: `--think` seconds pass between verdict and proposal (default 0). With none, nine
-attempts are always waiting, so the mean time from proposal to verdict is 540 s divided by the attempts a minute.
+on its last one is there. The kernels are the tasks' baselines, or the files `TASK.py` of `--kernels`, each with a different last
+line; from the second attempt on, the last kernel is the rival. A second table has each case's times and their spread. No model
+takes part: `--think` seconds pass between verdict and proposal (default 0). With none, nine attempts are always waiting, so the
+mean time from proposal to verdict is 540 s divided by the attempts a minute.
 
 `--devices` judges on real GPUs at full sizes. `--simulate N` needs no GPU: the pool, its slots, leases and batches are real, for
 N simulated GPUs of 140 GiB and 16 cores each. Judging is replaced by sleeps of `PHASES_S`, so the figures show the scheduling.
@@ -32,7 +33,7 @@ from unittest import mock
 from rich.console import Console
 from rich.table import Table
 
-from harness import Device, DevicePool, Evaluation, Identity, Verdict, evaluate
+from harness import Device, DevicePool, Evaluation, Identity, Latency, Verdict, evaluate
 from harness.node.leases import VARIABLE
 from harness.node.selection import targets_for
 from harness.processes.servers import ForkServer
@@ -79,21 +80,30 @@ class Judged(NamedTuple):
     verdict: str
     alone: bool
     """Whether it was judged again alone, because the GPU was full."""
+    task: str = ""
+    latency: tuple[Latency, ...] = ()
 
 
 Judge = Callable[[DevicePool, Task, str, str | None], Awaitable[Evaluation | None]]
 
 
 async def run_instances(
-    pool: DevicePool, tasks: Sequence[Task], attempts: int, judge: Judge, *, think_s: float
+    pool: DevicePool,
+    tasks: Sequence[Task],
+    attempts: int,
+    judge: Judge,
+    *,
+    think_s: float,
+    kernels: Path | None = None,
 ) -> list[Judged]:
     """Let one instance a task propose its attempts, and return all of them."""
     judged: list[Judged] = []
 
     async def propose(task: Task) -> None:
         rival: str | None = None
+        own = baseline_source(task) if kernels is None else (kernels / f"{task.name}.py").read_text("utf-8")
         for number in range(attempts):
-            source = f"{baseline_source(task)}\nNUMBER = {number}\n"
+            source = f"{own}\nNUMBER = {number}\n"
             began = time.perf_counter()
             evaluation = await judge(pool, task, source, rival)
             seconds = time.perf_counter() - began
@@ -102,7 +112,8 @@ async def run_instances(
             if evaluation is None:
                 judged.append(Judged(seconds, Verdict.CORRECT, alone=False))
             else:
-                judged.append(Judged(seconds, evaluation.verdict, alone=AGAIN in evaluation.notes))
+                alone = AGAIN in evaluation.notes
+                judged.append(Judged(seconds, evaluation.verdict, alone, task.name, evaluation.latency))
 
     async with asyncio.TaskGroup() as group:
         for task in tasks:
@@ -156,17 +167,44 @@ def report(judged: Sequence[Judged], pool: DevicePool, wall_s: float, *, pace: f
     return table
 
 
+def report_cases(judged: Sequence[Judged]) -> Table:
+    """Return the table of cases: medians over the attempts, and how far the candidate's times lie apart."""
+    by_case: dict[tuple[str, str], list[Latency]] = {}
+    for attempt in judged:
+        for latency in attempt.latency:
+            by_case.setdefault((attempt.task, latency.case), []).append(latency)
+    table = Table("task", "case", "timed by", "baseline, us", "candidate, us", "speedup", "spread")
+    for (task, case), latencies in sorted(by_case.items()):
+        times_ms = [latency.candidate_ms for latency in latencies]
+        speedups = [latency.speedup for latency in latencies if latency.speedup is not None]
+        first = latencies[0]
+        table.add_row(
+            *(task, case, f"{first.method.value}{', hot' if first.cache == 'hot' else ''}"),
+            f"{statistics.median(latency.baseline_ms for latency in latencies) * 1e3:.4g}",
+            f"{statistics.median(times_ms) * 1e3:.4g}",
+            f"{first.bound.sign}{statistics.median(speedups):.2f}x" if speedups else first.outcome.value,
+            f"{max(times_ms) / min(times_ms) - 1:.2%}",
+        )
+    return table
+
+
 async def measure(
-    devices: Sequence[str], attempts: int, slots: int | None, think_s: float, console: Console
+    devices: Sequence[str],
+    attempts: int,
+    slots: int | None,
+    think_s: float,
+    console: Console,
+    kernels: Path | None = None,
 ) -> int:
     """Measure on real GPUs. Return 1 if an attempt is not correct."""
     tasks = [load_task(name) for name in TASKS]
     async with DevicePool(devices, slots=slots, tasks=tasks) as pool:
         began = time.perf_counter()
-        judged = await run_instances(pool, tasks, attempts, judge_really, think_s=think_s)
+        judged = await run_instances(pool, tasks, attempts, judge_really, think_s=think_s, kernels=kernels)
         wall_s = time.perf_counter() - began
         await pool.leases.close()
         console.print(report(judged, pool, wall_s))
+        console.print(report_cases(judged))
     return int(any(attempt.verdict != Verdict.CORRECT for attempt in judged))
 
 
@@ -246,6 +284,7 @@ def main() -> int:
     parser.add_argument("--attempts", type=int, default=ATTEMPTS, help="of each instance")
     parser.add_argument("--slots", type=int, help="instead of the rule's number")
     parser.add_argument("--think", type=float, default=0.0, help="seconds between verdict and next proposal")
+    parser.add_argument("--kernels", type=Path, metavar="FOLDER", help="kernels to judge, one TASK.py a task")
     options = parser.parse_args()
     console = Console(width=110)
     if options.lone:
@@ -253,7 +292,7 @@ def main() -> int:
     run = options.attempts, options.slots, options.think, console
     if options.simulate:
         return asyncio.run(simulate(options.simulate, *run))
-    return asyncio.run(measure(options.devices.split(","), *run))
+    return asyncio.run(measure(options.devices.split(","), *run, options.kernels))
 
 
 if __name__ == "__main__":
