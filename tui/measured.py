@@ -28,12 +28,12 @@ def timing(evaluation: Evaluation, baseline: str = "") -> str:
     columns = [
         Column("case", keep=True),
         Column("device", keep=True),
-        Column(f"{name or 'baseline'} ms", right=True),
-        Column("candidate ms", right=True),
+        Column(f"{name or 'baseline'} us", right=True),
+        Column("candidate us", right=True),
         Column("speedup", right=True),
         Column("95 %", right=True),
         Column("outcome"),
-        Column("p10-p90 ms", right=True, if_known=True, drop=4),
+        Column("p10-p90 us", right=True, if_known=True, drop=4),
         Column("samples", right=True, if_known=True, drop=5),
         Column("left out", right=True, if_known=True, drop=3),
         Column("pairs", right=True, if_known=True, drop=6),
@@ -71,17 +71,17 @@ def _times(row: Latency) -> tuple[str, ...]:
     return (
         row.case,
         row.device,
-        f"{row.baseline_ms:.4f}",
-        f"{row.candidate_ms:.4f}",
+        _us(row.baseline_ms),
+        _us(row.candidate_ms),
         row.bound.sign + _ratio(row.speedup),
         _interval(row.ci),
         row.outcome.value,
-        f"{row.candidate.p10_ms:.4f}-{row.candidate.p90_ms:.4f}" if row.candidate else UNKNOWN,
+        f"{_us(row.candidate.p10_ms)}-{_us(row.candidate.p90_ms)}" if row.candidate else UNKNOWN,
         "/".join(str(side.samples) for side in sides) or UNKNOWN,
         str(sum(side.left_out for side in sides)) if sides else UNKNOWN,
         str(row.pairs) if row.pairs else UNKNOWN,
         UNKNOWN if row.rival_speedup is None else f"{_ratio(row.rival_speedup)} {_interval(row.rival_ci)}",
-        row.method.value,
+        f"{row.method.value}{', hot' if row.cache == 'hot' else ''}",
         row.confirmed,
     )
 
@@ -98,8 +98,8 @@ def _device_use(latency: tuple[Latency, ...]) -> str:
         Column("of a copy", right=True, if_known=True),
         Column("MFU", right=True, if_known=True),
         Column("of a product", right=True, if_known=True),
-        Column("floor ms", right=True, if_known=True, drop=4),
-        Column("launches ms", right=True, if_known=True, drop=6),
+        Column("floor us", right=True, if_known=True, drop=4),
+        Column("back to back us", right=True, if_known=True, drop=6),
         Column("lowest MHz", right=True, if_known=True),
         Column("throttled", if_known=True),
         Column("others", right=True, if_known=True, drop=1),
@@ -123,8 +123,8 @@ def _device_row(row: Latency) -> tuple[str, ...]:
         UNKNOWN if used is None or used.io_measured is None else f"{used.io_measured:.0%}",
         UNKNOWN if used is None or used.mfu is None else f"{used.mfu:.0%}",
         UNKNOWN if used is None or used.mfu_measured is None else f"{used.mfu_measured:.0%}",
-        _ms(row.floor_ms),
-        _ms(None if side is None else side.plain_ms),
+        _us(row.floor_ms),
+        _us(None if side is None else side.plain_ms),
         UNKNOWN if window.clock_mhz is None else clock_words(window),
         throttle_words(window) or UNKNOWN,
         UNKNOWN if window.other_processes is None else str(window.other_processes),
@@ -210,8 +210,9 @@ def _ratio(value: float | None) -> str:
 
 
 def _interval(ci: tuple[float, float] | None) -> str:
-    return UNKNOWN if ci is None else f"{ci[0]:.2f}-{ci[1]:.2f}"
+    return UNKNOWN if ci is None else f"{ci[0]:.3f}-{ci[1]:.3f}"
 
 
-def _ms(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.4f}"
+def _us(ms: float | None) -> str:
+    """Milliseconds as microseconds, in four digits."""
+    return UNKNOWN if ms is None else f"{ms * 1e3:.4g}" if ms < 10 else f"{ms * 1e3:.0f}"
