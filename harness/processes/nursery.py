@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 from asyncio.subprocess import DEVNULL, Process
+from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple
 
@@ -50,6 +51,12 @@ class Nursery:
     ) -> None:
         await self.close()
 
+    async def open(self) -> None:
+        """Start the process before a server is needed: its imports take seconds."""
+        async with self._starting:
+            if self._control is None:
+                await self._launch()
+
     async def bear(self, *, interpret: bool, forks: bool) -> Born:
         """Start a server, which reports when it is ready. Raises `WorkerDied` if no process can be started."""
         self._numbers += 1
@@ -86,6 +93,9 @@ class Nursery:
         process, self._process = self._process, None
         if control is not None:
             control.close()
+        if process is not None and not self._numbers:
+            with suppress(ProcessLookupError):
+                process.kill()  # it has no servers, and may be busy with its imports
         if process is not None:
             try:
                 async with asyncio.timeout(limits.END_S * 3):

@@ -51,6 +51,7 @@ class DevicePool:
     device `cpu` has one slot per core and a GPU has as many as `slots_of` allows for the largest case of `tasks`. Other users
     who wait for a GPU read the name `session`.
     `on_device` is called from the event loop with waits, quarantines and pauses. `probe` tests whether a GPU still computes.
+    A `nursery` that was opened before saves its start; the pool closes it.
 
     Raises `UnknownDevice`, `JudgeExtraMissing` without torch or triton, `WorkerDied` if a server does not start.
     """
@@ -65,6 +66,7 @@ class DevicePool:
         session: str = "",
         on_device: OnDevice | None = None,
         probe: HealthProbe | None = None,
+        nursery: Nursery | None = None,
     ) -> None:
         self.devices: tuple[Device, ...] = choose_devices(devices)
         if slots is not None and slots < 1:
@@ -73,7 +75,7 @@ class DevicePool:
         self.slots = len(self._places)
         self._limits = limits
         self._launchers = Launchers()
-        self._nursery = Nursery()
+        self._nursery = nursery or Nursery()
         self.interpreting = ForkServer(interpret=True, nursery=self._nursery)
         self.compiling = ForkServer(interpret=False, furnish=self._launchers.lay, nursery=self._nursery)
         self._free: asyncio.LifoQueue[Slot | None] = asyncio.LifoQueue()

@@ -221,7 +221,8 @@ def test_targets_default_to_the_targets_of_the_devices(
         return judged(Verdict.CORRECT)
 
     monkeypatch.setattr(evaluate, "select_devices", lambda _: gpus)
-    monkeypatch.setattr(evaluate, "judged", judging)
+    monkeypatch.setattr(evaluate, "DevicePool", lambda *_, **__: None)
+    monkeypatch.setattr(evaluate, "_judged_on", judging)
     Path("kernel.py").write_text("x = 1")
     assert shell("eval", "kernel.py", "--task", "vector_add", *arguments).code == ExitCode.DONE
     assert used == targets

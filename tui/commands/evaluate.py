@@ -13,6 +13,7 @@ import click
 
 from harness import WHOLE, WITH_ENERGY, DevicePool, Evaluation, Target, Verdict, evaluate
 from harness.node.selection import select_devices, targets_for
+from harness.processes.nursery import Nursery
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.stages.spread import evaluate_everywhere
 from harness.stages.timing.baselines import (
@@ -95,24 +96,17 @@ def eval_command(
     settings = configured.settings
     loaded = load_task(task, registry=home_from(os.environ).suites)
     source = read_candidate(file)
-    chosen = select_devices(settings.devices)
     if exam and spread:
         raise Complaint("--exam judges on one device; leave --spread out")
-    if spread and chosen[0].kind == "cpu":
-        raise Complaint(
-            "--spread compares GPUs, but no GPU was chosen; name them, for example --device 0,1 or --device all"
-        )
-    used = chosen if spread else chosen[:1]
-    devices = tuple(device.name for device in used)
-    compiled_for = targets_for(used, settings.targets)
     timing = Against(baseline_of(loaded, against), cold=cache == "cold")
     drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
     evaluation = asyncio.run(
         judged(
             source,
             loaded,
-            devices=devices,
-            targets=compiled_for,
+            devices=settings.devices,
+            targets=settings.targets,
+            spread=spread,
             seed=drawn,
             against=timing,
             exam=exam,
@@ -131,17 +125,57 @@ async def judged(
     source: str,
     task: Task,
     *,
-    devices: tuple[str, ...],
-    targets: Sequence[Target],
+    devices: Sequence[str],
+    targets: Sequence[str],
+    spread: bool,
     seed: int,
     against: Against = USUAL,
     exam: bool = False,
     energy: bool = False,
 ) -> Evaluation:
-    """Judge a source, on every one of several devices, with a new pool."""
+    """Judge a source with a new pool, on the first of the devices, or with `spread` on every one.
+
+    `devices` and `targets` as the settings name them. The nursery starts beside the search for devices: both take seconds.
+    """
+    async with Nursery() as nursery:
+        opening = asyncio.create_task(nursery.open(), name="nursery")
+        try:
+            chosen = await asyncio.to_thread(select_devices, devices)
+        finally:
+            await opening
+        if spread and chosen[0].kind == "cpu":
+            raise Complaint(
+                "--spread compares GPUs, but no GPU was chosen; name them, for example --device 0,1 or --device all"
+            )
+        used = chosen if spread else chosen[:1]
+        return await _judged_on(
+            source,
+            task,
+            pool=DevicePool(
+                [device.name for device in used], slots=len(used), on_device=say_wait, nursery=nursery
+            ),
+            targets=targets_for(used, targets),
+            seed=seed,
+            against=against,
+            exam=exam,
+            energy=energy,
+        )
+
+
+async def _judged_on(
+    source: str,
+    task: Task,
+    *,
+    pool: DevicePool,
+    targets: Sequence[Target],
+    seed: int,
+    against: Against,
+    exam: bool,
+    energy: bool,
+) -> Evaluation:
     effort = WITH_ENERGY if energy else WHOLE
-    async with DevicePool(devices, slots=len(devices), on_device=say_wait) as pool:
-        if len(devices) > 1:
+    async with pool:
+        if len(pool.devices) > 1:
             return await evaluate_everywhere(
                 source, task, pool=pool, targets=targets, seed=seed, against=against, effort=effort
             )
