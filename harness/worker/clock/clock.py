@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
@@ -21,7 +21,6 @@ from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
     RIVAL,
-    Block,
     Floor,
     Measure,
     Measured,
@@ -32,7 +31,7 @@ from harness.wire.clock_messages import (
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.guest_messages import Farewell, LeftBehind, Load, Loaded
 from harness.wire.latency import Method
-from harness.wire.timer_messages import LEAST_IN_BLOCK, SETS, Prepared, count_copies
+from harness.wire.timer_messages import SETS, Prepared, count_copies
 from harness.worker.kit import place
 from harness.worker.kit.arena import lay_out
 from harness.worker.kit.device_memory import NotShared
@@ -42,6 +41,7 @@ from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.vault import Vault
 from suites.task import Case
 
+from . import short_calls
 from .blame import Refused, blamed, in_one_line, is_memory
 from .case_inputs import CaseInputs
 from .engine_line import Engine
@@ -52,8 +52,6 @@ from .timer_link import TimerFailed, TimerLink
 
 MEDIAN_ERROR = 0.0025
 """Rounds go on until the relative error of each process's median is this small."""
-GRAPH_BELOW_MS = 0.2
-"""Calls are timed in graphs if a call of the baseline or of the candidate takes less: events add too much to it."""
 CLEARLY_SHORT = 0.8
 """A case is too short already after its trial blocks if it stays below this share of the shortest time."""
 LOOKS = 2
@@ -258,26 +256,26 @@ class Clock:
 
     def _sample_case(self, case: Case, processes: Sequence[TimedProcess]) -> None:
         """Sample in rounds, one block per process, until the medians are precise or time is up."""
-        trials = {id(process): process.block(LEAST_IN_BLOCK) for process in self._shuffled(processes)}
+        for process in self._shuffled(processes):
+            process.try_calls()
         self._engine.alive()
-        medians = self._trial_medians(processes, trials)
-        graph = self._capture(case, processes, medians)
+        graph = self._measure.cold and short_calls.are_short(processes)
+        if graph:
+            why = short_calls.capture(case, processes, self._inputs, self._measure, self._engine.alive)
+            graph = not why
+            if why:
+                self._why_events[case.name] = why
         method = Method.GRAPH if graph else Method.EVENTS
-        if not graph and self._is_short(
-            [(process.link.side, trials[id(process)].samples_ms) for process in processes],
-            method,
-            of=CLEARLY_SHORT,
-        ):
+        trials = [(process.link.side, process.trial.samples_ms) for process in processes]
+        if not graph and self._is_short(trials, method, of=CLEARLY_SHORT):
             for process in processes:
-                process.blocks.append(trials[id(process)])
+                process.blocks.append(process.trial)
             return
-        counts = {id(process): process.block_size(trials[id(process)]) for process in processes}
-        if not graph:
-            counts = dict.fromkeys(counts, min(counts.values()))
+        least = min(process.block_size() for process in processes)
         effort = self._measure.effort
         for number in range(effort.most_rounds):
             for process in self._shuffled(processes):
-                process.blocks.append(process.block(counts[id(process)]))
+                process.blocks.append(process.block(process.block_size() if graph else least))
                 if self._random.random() < LOOK_SHARE:
                     self._check_inputs(case, process)
             self._engine.alive()
@@ -287,55 +285,6 @@ class Clock:
                 continue
             if self._is_precise(processes) or time.monotonic() > self._deadline:
                 break
-
-    def _trial_medians(
-        self, processes: Sequence[TimedProcess], trials: Mapping[int, Block]
-    ) -> dict[str, float]:
-        """Milliseconds of a call by side, between events."""
-        return {
-            side: statistics.median(
-                sample
-                for process in processes
-                if process.link.side == side
-                for sample in trials[id(process)].samples_ms
-            )
-            for side in {process.link.side for process in processes}
-        }
-
-    def _capture(self, case: Case, processes: Sequence[TimedProcess], medians: Mapping[str, float]) -> bool:
-        """Whether short calls of every process were captured in graphs. If one cannot be, all are timed between events."""
-        if not self._measure.cold or min(medians[BASELINE], medians[CANDIDATE]) >= GRAPH_BELOW_MS:
-            return False
-        input_bytes, rotate_bytes = self._inputs.input_bytes(case), self._measure.flush_bytes
-        launches = {
-            id(process): self._inputs.count_launches(
-                case, medians[process.link.side], process.prepared.peak_bytes, rotate_bytes
-            )
-            for process in processes
-        }
-        if not all(launches.values()):
-            self._why_events[case.name] = (
-                "inputs and outputs of several calls do not fit in the device's memory"
-            )
-            return False
-        first_pair = [process for process in processes if process.link.pair == processes[0].link.pair]
-        others = [process for process in processes if process not in first_pair]
-        for group in (first_pair, others):
-            for process in group:
-                process.begin_capture(launches[id(process)])
-            problems = []
-            for process in group:
-                count = launches[id(process)]
-                problem = process.end_capture(count, cold=count * input_bytes >= rotate_bytes)
-                if problem:
-                    problems.append(f"the {process.link.side} cannot be captured in a graph: {problem}")
-                self._engine.alive()
-            if problems:
-                self._why_events[case.name] = problems[0]
-                for process in processes:
-                    process.launches, process.cold = 0, self._measure.cold
-                return False
-        return True
 
     def _check_inputs(self, case: Case, process: TimedProcess) -> None:
         """Refuse the candidate if it changed a random copy of its inputs; not for tasks that work in place."""

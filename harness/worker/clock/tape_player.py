@@ -138,12 +138,12 @@ class TapePlayer:
 
     def _time(self, case: Case, process: TimedProcess, candidate: TimedProcess) -> ProcessTimes | None:
         """The times of the tape by the candidate's method; `None` if the tape cannot be captured and the candidate could."""
-        tried = process.block(LEAST_IN_BLOCK)
+        process.try_calls()
         if candidate.launches:
             process.begin_capture(candidate.launches)
             if process.end_capture(candidate.launches, cold=candidate.cold):
                 return None
-        size = process.block_size(tried)
+        size = process.block_size()
         wanted = min(len(candidate.samples), TAPE_SAMPLES)
         while len(process.samples) < wanted:
             process.blocks.append(process.block(min(size, wanted)))

@@ -36,6 +36,7 @@ STEP_S = 60.0
 """Limit for any request except the first of a case."""
 MOST_WORDS = 500
 """Characters kept of a reason."""
+NO_BLOCK = Block(0.0, 0.0, ())
 _LONGEST_MS = STEP_S * 1e3
 
 
@@ -49,6 +50,10 @@ class TimedProcess:
     """The caches do not hold the inputs of a call."""
     copies: int
     """Copies of the inputs that the timer holds."""
+    trial: Block = NO_BLOCK
+    """Calls between events that do not count; the size of the later blocks and the method follow from them."""
+    planned_launches: int = 0
+    """Calls in the graph that the clock wants."""
     launches: int = 0
     """Calls in the captured graph; 0: calls are timed between events."""
     blocks: list[Block] = field(default_factory=list)
@@ -74,12 +79,16 @@ class TimedProcess:
             raise TimerFailed(self.link.side, lie)
         return Block(began, ended, sampled.samples_ms)
 
-    def block_size(self, tried: Block) -> int:
-        """Samples per block, from a trial block between events, which does not count."""
+    def try_calls(self) -> None:
+        """Take the trial block, before a graph is captured."""
+        self.trial = self.block(LEAST_IN_BLOCK)
+
+    def block_size(self) -> int:
+        """Samples per block: replays of the graph, if there is one."""
         if self.launches:
-            replay_ms = statistics.median(tried.samples_ms) * self.launches
+            replay_ms = statistics.median(self.trial.samples_ms) * self.launches
             return max(LEAST_REPLAYS, min(MOST_REPLAYS, int(BLOCK_MS / replay_ms)))
-        each_ms = (tried.ended_s - tried.began_s) * 1e3 / len(tried.samples_ms)
+        each_ms = (self.trial.ended_s - self.trial.began_s) * 1e3 / len(self.trial.samples_ms)
         return max(LEAST_IN_BLOCK, min(MOST_IN_BLOCK, int(BLOCK_MS / max(each_ms, 1e-3))))
 
     def begin_capture(self, launches: int, *, steps: int = 0) -> None:

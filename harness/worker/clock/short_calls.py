@@ -1,0 +1,64 @@
+"""Decides which cases are timed in graphs of many calls, and has the timers capture them: all sides alike."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+
+from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure
+from suites.task import Case
+
+from .case_inputs import CaseInputs
+from .timed_process import TimedProcess
+
+GRAPH_BELOW_MS = 0.2
+"""Calls are timed in graphs if a call of the baseline or of the candidate takes less: events add too much to it."""
+NO_MEMORY = "inputs and outputs of several calls do not fit in the device's memory"
+
+
+def are_short(processes: Sequence[TimedProcess]) -> bool:
+    """Whether the trial calls of baseline or candidate are short enough for a graph."""
+    return min(_call_ms(processes, BASELINE), _call_ms(processes, CANDIDATE)) < GRAPH_BELOW_MS
+
+
+def capture(
+    case: Case,
+    processes: Sequence[TimedProcess],
+    inputs: CaseInputs,
+    measure: Measure,
+    alive: Callable[[], None],
+) -> str:
+    """Have every process capture its calls; return why all are timed between events instead, empty if none is.
+
+    One pair of processes captures first: if one of its sides cannot, the others are spared the work.
+    """
+    rotate_bytes = measure.flush_bytes
+    for process in processes:
+        call_ms = _call_ms(processes, process.link.side)
+        own_bytes = process.prepared.peak_bytes
+        process.planned_launches = inputs.count_launches(case, call_ms, own_bytes, rotate_bytes)
+    if not all(process.planned_launches for process in processes):
+        return NO_MEMORY
+    first_pair = [process for process in processes if process.link.pair == processes[0].link.pair]
+    later = [process for process in processes if process not in first_pair]
+    for group in (first_pair, later):
+        for process in group:
+            process.begin_capture(process.planned_launches)
+        problems = []
+        for process in group:
+            count = process.planned_launches
+            is_cold = count * inputs.input_bytes(case) >= rotate_bytes
+            if problem := process.end_capture(count, cold=is_cold):
+                problems.append(f"the {process.link.side} cannot be captured in a graph: {problem}")
+            alive()
+        if problems:
+            for process in processes:
+                process.launches, process.cold = 0, measure.cold
+            return problems[0]
+    return ""
+
+
+def _call_ms(processes: Sequence[TimedProcess], side: str) -> float:
+    """The median trial call of a side."""
+    of_side = [process for process in processes if process.link.side == side]
+    return statistics.median(sample for process in of_side for sample in process.trial.samples_ms)
