@@ -151,14 +151,14 @@ def report(judged: Sequence[Judged], pool: DevicePool, wall_s: float, *, pace: f
     """Return the table of one run; `pace` converts seconds of a simulation."""
     seconds = [pace * attempt.seconds for attempt in judged]
     lost = [attempt for attempt in judged if attempt.verdict != Verdict.CORRECT]
-    held = pool.leases.exclusive_s / max(pool.leases.timings, 1)
+    held_s = pool.leases.exclusive_s / max(pool.leases.timings, 1)
     table = Table("what", "figure")
     table.add_row("slots", str(pool.slots))
     table.add_row("attempts", str(len(judged)))
     table.add_row("attempts judged and timed a minute", f"{60 * len(judged) / (pace * wall_s):.1f}")
     table.add_row("proposal to verdict, median", f"{statistics.median(seconds):.1f} s")
     table.add_row("proposal to verdict, worst", f"{max(seconds):.1f} s")
-    table.add_row("exclusive lease held an attempt, mean", f"{pace * held:.1f} s")
+    table.add_row("exclusive lease held an attempt, mean", f"{pace * held_s:.1f} s")
     table.add_row("timings", str(pool.leases.timings))
     table.add_row("judged again alone: the GPU was full", str(sum(attempt.alone for attempt in judged)))
     table.add_row(

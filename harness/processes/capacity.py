@@ -29,7 +29,7 @@ CONTEXT_BYTES = 512 << 20
 COPIES_A_SLOT = 6
 """Copies of a case while it is judged: inputs and outputs in shared memory, the guest's buffers, a comparison in float64."""
 USUAL_CASE_BYTES = 1 << 30
-"""Largest case of a task whose cost is not known; the built-in tasks have cases up to this size."""
+"""Largest case of a task without a known cost; the built-in tasks have cases up to this size."""
 
 
 def timers_of(sides: int, effort: Effort = WHOLE) -> int:
@@ -47,9 +47,9 @@ def slots_of(device: Device, *, gpus: int, cores: int, case_bytes: int = USUAL_C
     The smaller of two numbers, and at least one.
 
     - Cores: the GPU's share of the cores, less `KEPT_CORES`, divided by `CORES_A_SLOT`; from `LEAST` to `MOST`.
-    - Memory: one timing samples at a time (the timers of `MOST_SIDES`, each with a graph and two copies of the largest case),
-      and the judges share `VAULT_SHARE` for inputs that they keep. What is left of `USABLE_SHARE` is
-      divided by the need of a slot: its contexts, and `COPIES_A_SLOT` copies of the largest case.
+    - Memory: one timing samples at a time, with the timers of `MOST_SIDES`, each with a graph or two copies of the largest case.
+      The judges share `VAULT_SHARE` for inputs that they keep. The rest of `USABLE_SHARE` is divided by the need of a slot: its
+      contexts, and `COPIES_A_SLOT` copies of the largest case.
 
     A candidate may need more than this. If it runs out of memory beside others, it is judged again alone.
     """
@@ -60,14 +60,14 @@ def slots_of(device: Device, *, gpus: int, cores: int, case_bytes: int = USUAL_C
     a_timer = CONTEXT_BYTES + max(graph_bytes(memory_bytes), 2 * case_bytes)
     once = timers_of(MOST_SIDES) * a_timer
     a_slot = CONTEXTS_A_SLOT * CONTEXT_BYTES + COPIES_A_SLOT * case_bytes
-    left = memory_bytes * (USABLE_SHARE - VAULT_SHARE) - once
-    return max(1, min(by_cores, int(left // a_slot)))
+    for_slots = memory_bytes * (USABLE_SHARE - VAULT_SHARE) - once
+    return max(1, min(by_cores, int(for_slots // a_slot)))
 
 
 def largest_case_bytes(tasks: Iterable[Task]) -> int:
     """Return the bytes of inputs and outputs of the largest case at `gpu` sizes, by the tasks' cost models.
 
-    A task whose model fails counts with `USUAL_CASE_BYTES`, and so does an empty list.
+    A task with a failing model counts with `USUAL_CASE_BYTES`, and so does an empty list.
     """
     sizes = [_case_bytes(task) for task in tasks]
     return max(sizes, default=USUAL_CASE_BYTES)

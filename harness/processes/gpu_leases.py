@@ -139,11 +139,11 @@ class GpuLeases:
 
     def _report_wait(self, device: Device, holders: tuple[Holder, ...]) -> None:
         """Report a wait for other sessions; waiting for one of our own slots is no news."""
-        others = tuple(
+        other_sessions = tuple(
             holder for holder in holders if (holder.pid, holder.session) != (os.getpid(), self._session)
         )
-        if others:
-            self._on_wait(device, others)
+        if other_sessions:
+            self._on_wait(device, other_sessions)
 
     def _release(self, slot: Slot) -> None:
         lease, slot.lease = slot.lease, None

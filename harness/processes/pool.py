@@ -182,12 +182,10 @@ class DevicePool:
         device = slot.device
         async with self._neighbours[device.name].alone():
             self.spares.drop(device)
-            judges = [
-                other.judge for other in self._all if other.device == device and other.judge is not None
-            ]
-            for other in self._all:
-                if other.device == device:
-                    other.discard()
+            slots = [each for each in self._all if each.device == device]
+            judges = [each.judge for each in slots if each.judge is not None]
+            for each in slots:
+                each.discard()
             if judges:
                 await asyncio.wait([judge.ended for judge in judges], timeout=END_S)
             async with self.leases.alone(slot):
@@ -195,8 +193,8 @@ class DevicePool:
 
     def has_neighbours(self, slot: Slot) -> bool:
         """Return whether other candidates or engines may have used memory of the slot's GPU."""
-        others = any(holder.pid != os.getpid() for holder in holders(slot.device))
-        return others or self._places.count(slot.device) > 1
+        other_engines = any(holder.pid != os.getpid() for holder in holders(slot.device))
+        return other_engines or self._places.count(slot.device) > 1
 
     async def _judge_and_probe(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
         since = self.health.failures
@@ -282,8 +280,8 @@ class DevicePool:
         except (HarnessError, TimeoutError, OSError):
             return  # the next user of the slot starts its own judge and reports the error
 
-    def _report_wait(self, device: Device, others: tuple[Holder, ...]) -> None:
-        self._report(LeaseAwaited(device.name, others))
+    def _report_wait(self, device: Device, other_sessions: tuple[Holder, ...]) -> None:
+        self._report(LeaseAwaited(device.name, other_sessions))
 
     async def _next_slot(self) -> Slot:
         while True:
