@@ -2,7 +2,7 @@
 
 EngineError
  ├─ UsageProblem            the person's request is impossible: exit code 2
- ├─ BudgetSpent             the session reached its limit of money or tokens
+ ├─ BudgetSpent             the session reached a limit of its budget
  ├─ JudgeUnable             the judge itself failed twice on one candidate
  ├─ EngineUnreachable       a running engine does not answer
  ├─ CommandRefused          an engine refuses a command
@@ -27,7 +27,7 @@ class UsageProblem(EngineError):
 
 
 class BudgetSpent(EngineError):
-    """The session reached its limit of money or tokens; no further call starts."""
+    """The session reached a limit of its budget; what does not fit any more does not start."""
 
 
 class JudgeUnable(EngineError):

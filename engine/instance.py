@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from engine.budget import Reservation
 from engine.errors import ContextTooLong, JudgeUnable, ModelError
 from engine.estimating import estimate_all
 from engine.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
@@ -97,16 +98,25 @@ class InstanceContext:
     async def attempt(self, origin: Origin, base: str | None) -> str:
         """See `Context`."""
         await self.settle()
-        self._number = self._last + self._step
+        number = self._last + self._step
+        instance = self._recorder.state.instances.get(self.key)
+        is_new = instance is None or all(attempt.number != number for attempt in instance.attempts)
+        if is_new:
+            self._check_start()
+        self._number = number
         self._lanes = ()
         self._begun = True
         self._fresh = False
         self._tuned += origin is Origin.TUNE
         self._asked.clear()
-        instance = self._recorder.state.instances.get(self.key)
-        if instance is None or all(attempt.number != self._number for attempt in instance.attempts):
+        if is_new:
             self._recorder.record(AttemptStarted(attempt=self._name, origin=origin, base=base))
         return self._name
+
+    def _check_start(self) -> None:
+        """Raise `BudgetSpent` if the session may begin no other attempt."""
+        instances = self._recorder.state.instances.values()
+        self._shared.budget.check_attempt(sum(len(instance.attempts) for instance in instances))
 
     @property
     def _last(self) -> int:
@@ -138,6 +148,12 @@ class InstanceContext:
         """Settle every attempt that is in progress; the instance is over."""
         for context in (*self._lanes, self):
             await context.settle()
+
+    async def cut(self, why: str) -> None:
+        """Abandon every attempt whose calls or judging were cut off; the instance is over."""
+        for context in (*self._lanes, self):
+            if context._begun and (context._attempt.calls or context._attempt.source is not None):
+                await context.abandon(why)
 
     async def abandon(self, why: str) -> None:
         """See `Context`."""
@@ -223,7 +239,7 @@ class InstanceContext:
     # The model
 
     async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
-        """See `Context`. `ModelError` if no reply comes; `BudgetSpent` if no call may start."""
+        """See `Context`. `ModelError` if no reply comes; `BudgetSpent` if the call does not fit the budget."""
         self._asked[role] += 1
         number = self._asked[role]
         name = call_name(self._name, role, number)
@@ -233,18 +249,22 @@ class InstanceContext:
             return _reply(recorded)
         if any(call.call == name and call.too_long for call in self._attempt.calls):
             raise ContextTooLong("the prompt was too long at an earlier try")
-        async with self._shared.calls:
-            self._shared.budget.check()
-            return await self._ask(
-                name, CallKey(self.task.id, self._chain, self._number - self._tuned, role, number), messages
-            )
+        key = CallKey(self.task.id, self._chain, self._number - self._tuned, role, number)
+        request = Request(key=key, messages=tuple(messages), temperature=TEMPERATURE)
+        reservation = await self._shared.budget.reserve(self._shared.clients[role].model, request)
+        try:
+            async with self._shared.calls:
+                return await self._ask(name, request, reservation)
+        finally:
+            self._shared.budget.release(reservation)
 
-    async def _ask(self, name: str, key: CallKey, messages: Sequence[Message]) -> Reply:
+    async def _ask(self, name: str, request: Request, reservation: Reservation) -> Reply:
         self._fresh = True
-        client, record = self._shared.clients[key.role], self._recorder.record
+        role = request.key.role
+        client, record = self._shared.clients[role], self._recorder.record
         record(
             CallStarted(
-                call=name, attempt=self._name, role=key.role, model=client.model, messages=tuple(messages)
+                call=name, attempt=self._name, role=role, model=client.model, messages=request.messages
             )
         )
         batches = PieceBatches(name, record)
@@ -257,7 +277,6 @@ class InstanceContext:
                 )
             )
 
-        request = Request(key=key, messages=tuple(messages), temperature=TEMPERATURE)
         try:
             reply = await ask(
                 client, request, on_piece=batches.add, on_retry=retried, limits=self._shared.plan.limits
@@ -277,7 +296,7 @@ class InstanceContext:
                 reasoning=reply.reasoning,
                 stop_reason=reply.stop_reason,
                 usage=reply.usage,
-                cost_usd=self._shared.budget.spend(client.model, reply.usage),
+                cost_usd=self._shared.budget.spend(reservation, client.model, reply.usage),
                 seconds=reply.seconds,
                 temperature=reply.temperature,
             )
@@ -314,17 +333,18 @@ class InstanceContext:
         if recorded is not None and recorded.verdict not in NO_VERDICT:
             return recorded
         self._fresh = True
-        evaluation = await self._judge(self._attempt.source or "", rival)
-        judged = await self._recorder.record_durable(AttemptJudged(attempt=self._name, evaluation=evaluation))
+        judgement = await evaluate_attempt(
+            self._shared, self.task, self._name, self._attempt.source or "", rival=rival
+        )
+        if judgement.spent is None and judgement.evaluation.verdict in NO_VERDICT:
+            why = failure_reason(judgement.evaluation)
+            raise JudgeUnable(f"the judge failed twice on {self._name}, the last time with: {why}")
+        judged = await self._recorder.record_durable(
+            AttemptJudged(attempt=self._name, evaluation=judgement.evaluation, device_s=judgement.device_s)
+        )
+        if judgement.spent is not None:
+            raise judgement.spent
         return judged.evaluation
-
-    async def _judge(self, source: str, rival: str | None) -> Evaluation:
-        evaluation = await evaluate_attempt(self._shared, self.task, self._name, source, rival=rival)
-        if evaluation.verdict in NO_VERDICT:
-            raise JudgeUnable(
-                f"the judge failed twice on {self._name}, the last time with: {failure_reason(evaluation)}"
-            )
-        return evaluation
 
     # The person
 

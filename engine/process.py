@@ -22,7 +22,7 @@ from pathlib import Path
 
 import psutil
 
-from engine.budget import Budget
+from engine.budget import budget_of
 from engine.control import ControlServer, Request
 from engine.device_events import device_event
 from engine.errors import EngineError, UsageProblem
@@ -202,7 +202,7 @@ class Engine:
 
     async def _work(self, recorder: Recorder, job: Job, decisions: Decisions) -> tuple[str, ...]:
         plan = job.plan
-        budget = Budget(usd=plan.budget_usd, tokens=plan.budget_tokens, prices=plan.prices)
+        budget = budget_of(plan)
         budget.restore(recorder.state)
 
         def on_device(report: DeviceEvent) -> None:

@@ -29,6 +29,9 @@ class SessionDescription(msgspec.Struct, frozen=True, kw_only=True):
     review: str
     budget_usd: float | None = None
     budget_tokens: int | None = None
+    budget_attempts: int | None = None
+    budget_device_s: float | None = None
+    budget_wall_s: float | None = None
     first_chain: int = 1
     series: str = ""
     options: MethodOptions = MethodOptions()

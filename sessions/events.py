@@ -123,6 +123,9 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
     """`auto` or `manual`."""
     budget_usd: float | None = None
     budget_tokens: int | None = None
+    budget_attempts: int | None = None
+    budget_device_s: float | None = None
+    budget_wall_s: float | None = None
     first_chain: int = 1
     """The chain of a recording that instance 1 plays; instance n plays `first_chain + n - 1`."""
     series: str = ""
@@ -297,6 +300,8 @@ class SweepRung(Event, frozen=True, kw_only=True, tag="sweep_rung"):
     entries: tuple[RungEntry, ...]
     """Best first."""
     seconds: float = 0.0
+    device_s: float = 0.0
+    """Seconds in which the judge held devices for its variants."""
 
 
 class StageStarted(Event, frozen=True, kw_only=True, tag="stage_started"):
@@ -323,6 +328,8 @@ class AttemptJudged(Event, frozen=True, kw_only=True, tag="attempt_judged"):
 
     attempt: str
     evaluation: Evaluation
+    device_s: float = 0.0
+    """Seconds in which the judge held a device for it."""
 
 
 class AttemptCommitted(Event, frozen=True, kw_only=True, tag="attempt_committed"):
@@ -360,6 +367,8 @@ class WinnerExamined(Event, frozen=True, kw_only=True, tag="winner_examined"):
     attempt: str
     evaluation: Evaluation
     """On the exam cases. A verdict that is not counted says why the attempt was not examined."""
+    device_s: float = 0.0
+    """See `AttemptJudged`."""
 
 
 class WinnerMeasured(Event, frozen=True, kw_only=True, tag="winner_measured"):
@@ -372,6 +381,8 @@ class WinnerMeasured(Event, frozen=True, kw_only=True, tag="winner_measured"):
     device: str
     evaluation: Evaluation
     """On the open cases. A verdict that is not counted says why this device has no measurement."""
+    device_s: float = 0.0
+    """See `AttemptJudged`."""
 
 
 class DecisionMade(Event, frozen=True, kw_only=True, tag="decision_made"):

@@ -48,6 +48,9 @@ def apply(state: SessionState, event: ev.AnyEvent | Skipped) -> frozenset[str]:
         return frozenset((SESSION,))
     state.last_seq = max(state.last_seq, event.seq)
     state.last_wall = event.wall
+    if isinstance(event, ev.EngineStarted) and event.resumed:
+        state.ran_before_s = state.ran_s
+    state.ran_s = max(state.ran_s, state.ran_before_s + event.mono)
     try:
         return _apply(state, event)
     except ValueError:
@@ -88,6 +91,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.SweepRung():
             attempt, instance = _attempt(state, event.attempt)
             attempt.rungs.append(event)
+            attempt.device_s += event.device_s
             _set_word(instance, attempt, "wait")
             return frozenset((instance.key,))
         case ev.StageStarted(exam=True) | ev.StageFinished(exam=True) | ev.WinnerExamined():
@@ -95,6 +99,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.WinnerMeasured():
             attempt, instance = _attempt(state, event.attempt)
             attempt.spread.append(event)
+            attempt.device_s += event.device_s
             return frozenset((instance.key,))
         case ev.StageStarted() | ev.StageFinished() | ev.AttemptJudged():
             return _apply_judging(state, event) | _clear_wait(state, event)
@@ -271,6 +276,7 @@ def _apply_judging(
             attempt.stage, attempt.evaluation = None, event.evaluation
             attempt.stages = list(event.evaluation.stages)
             attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
+            attempt.device_s += event.device_s
             _set_word(instance, attempt, "wait")
             instance.best = _best(instance)
         case _:
@@ -291,6 +297,7 @@ def _apply_exam(
             attempt.examining = None
         case ev.WinnerExamined():
             attempt.examining, attempt.exam = None, event.evaluation
+            attempt.device_s += event.device_s
             _set_word(instance, attempt, "wait")
             instance.best = _best(instance)
         case _:

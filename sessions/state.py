@@ -125,6 +125,8 @@ class AttemptState:
     """The current stage of the judge."""
     stages: list[Stage] = field(default_factory=list)
     evaluation: Evaluation | None = None
+    device_s: float = 0.0
+    """Seconds in which the judge held devices for it: verdict, rungs of its sweeps, exam and spread."""
     examining: str | None = None
     """The current stage of the judge on the exam cases."""
     sweep: AttemptSwept | None = None
@@ -274,11 +276,20 @@ class SessionState:
     cost_usd: float | None = None
     """Cost of the calls with a known price; `None` if there are none."""
     unpriced_calls: int = 0
+    ran_s: float = 0.0
+    """Seconds in which an engine ran."""
+    ran_before_s: float = 0.0
+    """The part of `ran_s` before the last resume."""
     finished: bool = False
     stopped: str | None = None
     """Reason of the last `EngineStopped`, until an engine starts again."""
     skipped_events: int = 0
     """Events of unknown types, and unreadable lines."""
+
+    @property
+    def device_s(self) -> float:
+        """Seconds in which the judge held devices."""
+        return sum(attempt.device_s for attempt in self.attempts())
 
     def attempt(self, attempt: str) -> AttemptState:
         """Returns the attempt of this name; `KeyError` if there is none."""

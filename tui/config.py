@@ -16,7 +16,8 @@ import msgspec
 from msgspec import Meta
 
 from engine.models import Limits
-from engine.plan import MOST, Price
+from engine.plan import MOST
+from engine.prices import Price
 
 from .diagnostics import Complaint
 
@@ -31,6 +32,7 @@ FLAGS_ONLY = ("headless", "detach", "json")
 Count = Annotated[int, Meta(ge=1, le=MOST)]
 Seed = Annotated[int, Meta(ge=0, le=MOST)]
 Dollars = Annotated[float, Meta(gt=0, le=1e9)]
+Seconds = Annotated[float, Meta(gt=0, le=1e9)]
 Names = Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
@@ -57,6 +59,9 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     review: str = "auto"
     budget_usd: Dollars | None = None
     budget_tokens: Count | None = None
+    budget_attempts: Count | None = None
+    budget_device_s: Seconds | None = None
+    budget_wall_s: Seconds | None = None
     seed: Seed | None = None
     theme: str | None = None
     mouse: bool = True
@@ -75,6 +80,9 @@ WISHES = {
     "targets": "names with commas between them, for example gfx942,sm_90",
     "budget-usd": "an amount of US dollars above 0",
     "budget-tokens": "a whole number, 1 or more",
+    "budget-attempts": "a whole number, 1 or more",
+    "budget-device-s": "a number of seconds above 0",
+    "budget-wall-s": "a number of seconds above 0",
     "seed": "a whole number from 0 to 2^63 - 1",
     "tune": "true or false",
     "spread": "true or false",
@@ -83,7 +91,7 @@ WISHES = {
     "descendants": "a whole number, 1 or more",
     "mouse": "true or false",
     "keys": "a table of names and keys",
-    "prices": 'a table for each model: [prices."anthropic:NAME"] with input, output and optionally cached_input and cache_write',
+    "prices": 'a table for each model: [prices."anthropic:NAME"] with input, output and optionally cached_input, cache_write and date',
     "limits": f"a table with any of {', '.join(Limits.__struct_fields__)}, in seconds above 0 (tries: a whole number)",
 }
 """Accepted values of each key, in words; other keys take text."""

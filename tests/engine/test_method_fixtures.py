@@ -13,7 +13,7 @@ import pytest
 from engine.ablation import ROWS, AblationRow
 from engine.budget import Budget
 from engine.errors import BudgetSpent
-from engine.models import changed_templates
+from engine.models import CallKey, Request, changed_templates
 from engine.plan import RunPlan
 from engine.prompting import template_hashes
 from harness import STAGES, Verdict
@@ -179,16 +179,17 @@ def test_token_sums_agree_over_calls_attempts_instances_and_session(method: str)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_restored_budget_equals_the_tokens_of_the_calls(method: str) -> None:
+async def test_restored_budget_equals_the_tokens_of_the_calls(method: str) -> None:
     state = kept_session(method).state
     spent = state.input_tokens + state.output_tokens
-    enough = Budget(usd=None, tokens=spent + 1, prices={})
+    call = Request(CallKey("starter/softmax", 1, 1, Role.GENERATOR, 1), messages=(), max_output_tokens=10)
+    enough = Budget(tokens=spent + 10)
     enough.restore(state)
-    enough.check()
-    spare = Budget(usd=None, tokens=spent, prices={})
+    await enough.reserve("openai:x", call)
+    spare = Budget(tokens=spent + 9)
     spare.restore(state)
-    with pytest.raises(BudgetSpent, match=f"used {spent} of {spent} tokens"):
-        spare.check()
+    with pytest.raises(BudgetSpent, match=f"9 of {spent + 9:,} are left"):
+        await spare.reserve("openai:x", call)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -264,11 +265,11 @@ async def test_second_run_gives_the_same_prompts(method: str, home: Home) -> Non
     assert exams(state) == exams(kept_session(method).state)
 
 
-async def test_spent_budget_stops_calls_but_the_paid_attempt_is_judged(home: Home) -> None:
+async def test_spent_budget_ends_the_instance_after_its_last_paid_attempt(home: Home) -> None:
     kept = kept_session("geak")
     first, second, _ = finished_by(kept.state.instances["matmul_w8a8#1"].attempts)
     spent = sum(tokens([first, second]))
-    state = fold(await replay_session(kept, home, tasks=(TASKS[1],), budget_tokens=spent))
+    state = fold(await replay_session(kept, home, tasks=(TASKS[1],), budget_attempts=2))
     [instance] = state.instances.values()
     assert attempt_facts(state) == {"matmul_w8a8#1": EXPECTED["geak"][:2]}
     assert (instance.finished, instance.best) == ("budget", "matmul_w8a8#1/2")

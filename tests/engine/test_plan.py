@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from engine.errors import UsageProblem
-from engine.plan import Price, RunPlan, SessionPlan, resolve
+from engine.plan import RunPlan, SessionPlan, resolve
+from engine.prices import Price
 from harness import Device, HarnessError
 from sessions import Home
 from sessions.names import SESSION

@@ -19,7 +19,6 @@ from sessions import Home, Recorder, fold, load_recording, write_recording
 from sessions.events import (
     AttemptJudged,
     CallFailed,
-    CallFinished,
     CallRetried,
     CallStarted,
     DecisionMade,
@@ -27,11 +26,10 @@ from sessions.events import (
     InstanceFinished,
     Notice,
     ReplyPiece,
-    Usage,
     WaitingForPerson,
 )
 from sessions.journal import read_journal
-from tests.support.engines import PRICE, ScriptedJudge, answer_of, plan, play, scripted_model
+from tests.support.engines import ScriptedJudge, answer_of, plan, play, scripted_model
 
 
 def verdicts(events: list[Event]) -> dict[str, Verdict]:
@@ -148,26 +146,6 @@ async def test_model_that_gives_up_ends_the_instance(home: Home) -> None:
 async def test_reply_without_code_gets_the_verdict_no_code(home: Home) -> None:
     events = await play(home, scripted_model("prose", "correct"), session_plan=plan(iterations=2))
     assert list(verdicts(events).values()) == [Verdict.NO_CODE, Verdict.CORRECT]
-
-
-async def test_no_call_is_made_after_the_token_budget(home: Home) -> None:
-    client = scripted_model("correct", usage=Usage(input_tokens=500, output_tokens=500))
-    events = await play(home, client, session_plan=plan(iterations=9, budget_tokens=2500))
-    assert len(client.requests) == 3
-    assert endings(events) == ["budget"]
-    assert len(verdicts(events)) == 3, "a paid candidate is judged"
-
-
-async def test_usd_budget_counts_the_price_of_calls(home: Home) -> None:
-    client = scripted_model(
-        "correct", usage=Usage(input_tokens=100_000, output_tokens=10_000, cached_tokens=0)
-    )
-    events = await play(
-        home, client, session_plan=plan(iterations=9, budget_usd=0.5, prices={"scripted:test": PRICE})
-    )
-    finished = [event for event in events if isinstance(event, CallFinished)]
-    assert [event.cost_usd for event in finished] == [pytest.approx(0.2)] * 3
-    assert endings(events) == ["budget"]
 
 
 async def test_judging_is_repeated_once_after_a_judge_failure(home: Home) -> None:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from engine.budget import Budget
+from engine.budget import budget_of
 from engine.job import session_started
 from engine.judging import Judge, OnStage
 from engine.methods import open_method
 from engine.models import Client, Limits, Reply, Request, ScriptedClient
-from engine.plan import Price, SessionPlan
+from engine.plan import SessionPlan
 from engine.retrieval import Corpus
 from engine.reviewing import Decisions
 from engine.scheduler import run_instances
@@ -165,9 +165,7 @@ def shared(
     decisions: Decisions | None = None,
 ) -> Shared:
     """Build the state that all instances of an engine share; earlier spending counts in the budget."""
-    budget = Budget(
-        usd=session_plan.budget_usd, tokens=session_plan.budget_tokens, prices=session_plan.prices
-    )
+    budget = budget_of(session_plan)
     budget.restore(recorder.state)
     return Shared(
         plan=session_plan,
@@ -212,6 +210,3 @@ async def play(
         await run(shared(recorder, session_plan, client, judge or ScriptedJudge(), decisions))
         recorder.record(SessionFinished())
         return list(read_journal(recorder.live.journal).events)
-
-
-PRICE = Price(input=1.0, output=10.0)
