@@ -47,12 +47,13 @@ class EngineDidNotStart(EngineError):
 
 
 class ModelError(EngineError):
-    """The model gave no reply. Events carry `reason`."""
+    """The model gave no reply. Events carry `reason`, and `cause` if the reason is that no try is left."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, *, cause: str = "") -> None:
         super().__init__(message)
         self.reason = reason
         self.message = message
+        self.cause = cause
 
 
 class TryAgain(ModelError):
@@ -75,10 +76,10 @@ class ContextTooLong(ModelError):
 
 
 class GaveUp(ModelError):
-    """No tries are left, or the server asks for a wait that is too long."""
+    """No tries are left, or the server asks for a wait that is too long. `cause` is the reason of the last try."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__("gave_up", message)
+    def __init__(self, message: str, *, cause: str) -> None:
+        super().__init__("gave_up", message, cause=cause)
 
 
 class RecordingExhausted(ModelError):

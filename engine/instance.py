@@ -21,7 +21,7 @@ from engine.estimating import estimate_all
 from engine.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
 from engine.judging import own_product, own_target
 from engine.methods import Review
-from engine.models import CallKey, Reply, Request, Retry, ask
+from engine.models import CallKey, Client, Reply, Request, Retry, ask
 from engine.plan import read_start
 from engine.shared import Shared
 from engine.streaming import PieceBatches
@@ -251,17 +251,19 @@ class InstanceContext:
             raise ContextTooLong("the prompt was too long at an earlier try")
         key = CallKey(self.task.id, self._chain, self._number - self._tuned, role, number)
         request = Request(key=key, messages=tuple(messages), temperature=TEMPERATURE)
-        reservation = await self._shared.budget.reserve(self._shared.clients[role].model, request)
+        client = self._shared.clients[role]
+        reservation = await self._shared.budget.reserve(client.model, request)
+        paced = self._shared.gates.paced(client, reservation.tokens)
         try:
-            async with self._shared.calls:
-                return await self._ask(name, request, reservation)
+            await paced.enter()
+            return await self._ask(name, paced, request, reservation)
         finally:
+            await paced.close()
             self._shared.budget.release(reservation)
 
-    async def _ask(self, name: str, request: Request, reservation: Reservation) -> Reply:
+    async def _ask(self, name: str, client: Client, request: Request, reservation: Reservation) -> Reply:
         self._fresh = True
-        role = request.key.role
-        client, record = self._shared.clients[role], self._recorder.record
+        role, record = request.key.role, self._recorder.record
         record(
             CallStarted(
                 call=name, attempt=self._name, role=role, model=client.model, messages=request.messages
@@ -284,7 +286,7 @@ class InstanceContext:
             batches.flush()
         except ModelError as error:
             await self._recorder.record_durable(
-                CallFailed(call=name, reason=error.reason, message=error.message)
+                CallFailed(call=name, reason=error.reason, message=error.message, cause=error.cause)
             )
             raise
         finally:

@@ -15,7 +15,7 @@ from engine.errors import EngineDidNotStart, UsageProblem
 from engine.launch import plan_file
 from engine.methods import Method, open_method
 from engine.models import Client, Limits, NoModel, open_clients
-from engine.plan import MODEL_CALLS, SESSION_PLAN, SessionPlan
+from engine.plan import SESSION_PLAN, SessionPlan
 from engine.prompting import template_hashes
 from engine.retrieval import Corpus, build_corpus
 from harness import Target, target
@@ -118,7 +118,6 @@ def plan_of(started: SessionStarted | None) -> SessionPlan:
         budget_wall_s=started.budget_wall_s,
         prices={},
         limits=Limits(),
-        model_calls=MODEL_CALLS,
         first_chain=started.first_chain,
         options=started.options,
         series=started.series,

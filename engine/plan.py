@@ -12,7 +12,8 @@ import msgspec
 
 from engine.errors import UsageProblem
 from engine.methods import METHODS, MODULES, Method, open_method
-from engine.models import Limits, NoModel, check_models, find_recording, recording_of
+from engine.models import Limits, NoModel, Pace, check_models, find_recording, recording_of
+from engine.models.spec import KNOWN
 from engine.prices import Price, with_shipped
 from engine.profiles import check_profile
 from engine.retrieval import check_folder
@@ -27,7 +28,6 @@ from suites import Task, load_suite, load_task
 
 INSTANCES = 4
 ITERATIONS = 10
-MODEL_CALLS = 16
 SUITE = "starter"
 REVIEWS = ("auto", "manual")
 
@@ -59,8 +59,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     prices: Mapping[str, Price] = {}
     """A person's own prices by model, as people name it, without roles; they replace shipped prices."""
     limits: Limits = Limits()
-    model_calls: int = MODEL_CALLS
-    """Highest number of requests at the same time, over all instances."""
+    providers: Mapping[str, Pace] = {}
+    """Limits by provider (`engine.models.pacing.provider_of`)."""
     options: MethodOptions = MethodOptions()
     against: str = TASK
     """Timing baseline on a GPU: one of `harness.stages.timing.baselines.KINDS`, or the path of a kernel file."""
@@ -96,7 +96,7 @@ class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
     prices: dict[str, Price] = {}
     """The known prices of its models."""
     limits: Limits
-    model_calls: int
+    providers: dict[str, Pace] = {}
     first_chain: int = 1
     series: str = ""
     options: MethodOptions = MethodOptions()
@@ -160,7 +160,7 @@ def resolve(
         budget_wall_s=plan.budget_wall_s,
         prices={model: prices[model] for model in models if model in prices},
         limits=plan.limits,
-        model_calls=_at_least("model_calls", plan.model_calls, 1),
+        providers=_providers(plan.providers),
         first_chain=plan.first_chain,
         series=plan.series,
         options=_options(plan.options, method, tasks),
@@ -322,6 +322,16 @@ def _check_budgets(plan: RunPlan, models: Sequence[str], prices: Mapping[str, Pr
             f"--budget-usd needs a price for {unpriced[0]}: configure "
             f'[prices."{unpriced[0]}"] with input, cached_input, cache_write and output in USD per million tokens'
         )
+
+
+def _providers(paces: Mapping[str, Pace]) -> dict[str, Pace]:
+    for provider in paces:
+        if provider.partition("@")[0] not in KNOWN:
+            raise UsageProblem(
+                f"[providers.{provider}] names no provider: write one of {', '.join(KNOWN)}, "
+                'or for another server ["openai@URL"]'
+            )
+    return dict(paces)
 
 
 def _at_least(option: str, number: int, least: int) -> int:

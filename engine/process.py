@@ -29,6 +29,7 @@ from engine.errors import EngineError, UsageProblem
 from engine.job import Job, open_job, plan_of, read_plan, session_started
 from engine.judging import PoolJudge
 from engine.launch import WRONG_USAGE, plan_file
+from engine.models import Gates
 from engine.models.access import SECRETS
 from engine.models.recorded import RecordedClient, changed_templates
 from engine.prompting import template_hashes
@@ -226,7 +227,7 @@ class Engine:
                 targets=job.targets,
                 corpus=job.corpus,
                 decisions=decisions,
-                calls=asyncio.Semaphore(plan.model_calls),
+                gates=Gates(plan.providers),
                 busy=self._busy,
             )
             return await run_instances(shared, job.method, job.tasks)
@@ -238,7 +239,8 @@ class Engine:
         if failure is None:
             shown = ", ".join(curable[:4]) + (", ..." if len(curable) > 4 else "")
             lost = "1 instance lost its" if len(curable) == 1 else f"{len(curable)} instances lost their"
-            return f"{lost} model or judge: {shown}", MACHINERY_FAILED
+            why = " ".join(recorder.state.instances[curable[0]].message.split())
+            return f"{lost} model or judge: {shown}: {why}", MACHINERY_FAILED
         errors = list(flatten_errors(failure))
         bugs = [error for error in errors if not isinstance(error, (StopAsked, *KNOWN))]
         if bugs:

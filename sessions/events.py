@@ -222,8 +222,10 @@ class CallFailed(Event, frozen=True, kw_only=True, tag="call_failed"):
 
     call: str
     reason: str
-    """`bad_key`, `unknown_model`, `bad_request`, `gave_up`, `recording_exhausted`, `budget`, ..."""
+    """`bad_key`, `unknown_model`, `bad_request`, `gave_up`, `recording_exhausted`, ..."""
     message: str
+    cause: str = ""
+    """With `gave_up`, the reason of the last try, as in `CallRetried`."""
 
 
 class CandidateProposed(Event, frozen=True, kw_only=True, tag="candidate_proposed"):

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from engine.models import Limits
+from engine.models import Limits, Pace
 from engine.plan import MOST
 from engine.prices import Price
 
@@ -71,6 +71,8 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     """Prices by model (`provider:NAME`)."""
     limits: Limits = Limits()
     """Timeouts of model calls, and the number of tries."""
+    providers: dict[str, Pace] = {}
+    """Limits of each provider."""
 
 
 WISHES = {
@@ -93,11 +95,12 @@ WISHES = {
     "keys": "a table of names and keys",
     "prices": 'a table for each model: [prices."anthropic:NAME"] with input, output and optionally cached_input, cache_write and date',
     "limits": f"a table with any of {', '.join(Limits.__struct_fields__)}, in seconds above 0 (tries: a whole number)",
+    "providers": f"a table for each provider: [providers.anthropic] with any of {', '.join(Pace.__struct_fields__)}, whole numbers above 0",
 }
 """Accepted values of each key, in words; other keys take text."""
 
 FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Settings)}
-ONLY_IN_FILES = ("keys", "prices", "limits")
+ONLY_IN_FILES = ("keys", "prices", "limits", "providers")
 
 
 class Source(msgspec.Struct, frozen=True):

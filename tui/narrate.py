@@ -57,7 +57,8 @@ class Narrator:
                 )
             case ev.CallFailed():
                 self._failure = f"{event.reason}: {event.message}"
-                return event.call.partition("/")[0], f"no reply ({event.reason}): {event.message}"
+                reason = f"{event.reason}, {event.cause}" if event.cause else event.reason
+                return event.call.partition("/")[0], f"no reply ({reason}): {event.message}"
             case ev.CandidateProposed():
                 return event.attempt, self._proposed(event)
             case ev.AttemptSwept():

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from engine.errors import GaveUp, RecordingExhausted, TryAgain, UselessToRetry
-from engine.models import Piece, Reply, Request, ScriptedClient
+from engine.models import Pace, Piece, Reply, Request, ScriptedClient
 from engine.models.recorded import RecordedClient
 from engine.reviewing import Decisions
 from harness import Device, Verdict
@@ -139,7 +139,7 @@ async def test_failed_tries_are_recorded_and_their_text_is_dropped(home: Home) -
 
 
 async def test_model_that_gives_up_ends_the_instance(home: Home) -> None:
-    events = await play(home, client_with(lambda _: GaveUp("no reply after 6 tries")))
+    events = await play(home, client_with(lambda _: GaveUp("no reply after 6 tries", cause="connection")))
     assert endings(events) == ["model_failed"]
 
 
@@ -191,8 +191,8 @@ async def test_parallel_model_calls_are_limited(home: Home) -> None:
 
         async def close(self) -> None: ...
 
-    client = Counting()
-    await play(home, client, session_plan=plan(instances=6, iterations=1, model_calls=2))
+    client, slow = Counting(), {"scripted": Pace(concurrency=2)}
+    await play(home, client, session_plan=plan(instances=6, iterations=1, providers=slow))
     assert client.most == 2
 
 

@@ -14,7 +14,7 @@ from engine.budget import budget_of
 from engine.job import session_started
 from engine.judging import Judge, OnStage
 from engine.methods import open_method
-from engine.models import Client, Limits, Reply, Request, ScriptedClient
+from engine.models import Client, Gates, Limits, Reply, Request, ScriptedClient
 from engine.plan import SessionPlan
 from engine.retrieval import Corpus
 from engine.reviewing import Decisions
@@ -152,7 +152,6 @@ def plan(session: str = "20260101-000000-geak-0000", **changes: object) -> Sessi
         "budget_tokens": None,
         "prices": {},
         "limits": BRISK,
-        "model_calls": 16,
     }
     return SessionPlan(**(fields | changes))  # type: ignore[arg-type]
 
@@ -176,7 +175,7 @@ def shared(
         targets=tuple(target(name) for name in session_plan.targets),
         corpus=Corpus(()),
         decisions=decisions or Decisions(),
-        calls=asyncio.Semaphore(session_plan.model_calls),
+        gates=Gates(session_plan.providers),
     )
 
 

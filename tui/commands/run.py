@@ -145,6 +145,7 @@ def plan(settings: Settings, tasks: tuple[str, ...], model: str) -> RunPlan:
         seed=settings.seed,
         prices=settings.prices,
         limits=settings.limits,
+        providers=settings.providers,
         against=settings.against,
         spread=settings.spread,
         options=MethodOptions(
