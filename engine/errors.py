@@ -2,6 +2,7 @@
 
 EngineError
  ├─ UsageProblem            the person's request is impossible: exit code 2
+ ├─ StopRuleMet             a stop rule ends the instance
  ├─ BudgetSpent             the session reached a limit of its budget
  ├─ JudgeUnable             the judge itself failed twice on one candidate
  ├─ EngineUnreachable       a running engine does not answer
@@ -17,6 +18,8 @@ EngineError
 
 from __future__ import annotations
 
+from sessions.events import EndReason
+
 
 class EngineError(Exception):
     """Base class of the engine's errors; each message is one line that names the cause and the next step."""
@@ -28,6 +31,14 @@ class UsageProblem(EngineError):
 
 class BudgetSpent(EngineError):
     """The session reached a limit of its budget; what does not fit any more does not start."""
+
+
+class StopRuleMet(EngineError):
+    """A stop rule ends the instance. `reason` is its `EndReason`."""
+
+    def __init__(self, reason: EndReason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class JudgeUnable(EngineError):

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from engine.budget import Reservation
-from engine.errors import ContextTooLong, JudgeUnable, ModelError
+from engine.errors import ContextTooLong, JudgeUnable, ModelError, StopRuleMet
 from engine.estimating import estimate_all
 from engine.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
 from engine.judging import own_product, own_target
@@ -24,6 +24,7 @@ from engine.methods import Review
 from engine.models import CallKey, Client, Reply, Request, Retry, ask
 from engine.plan import read_start
 from engine.shared import Shared
+from engine.stopping import stop_of
 from engine.streaming import PieceBatches
 from engine.tuning import RANKED_BY, mark_kept, sweep
 from harness import Effort, Evaluation
@@ -114,7 +115,11 @@ class InstanceContext:
         return self._name
 
     def _check_start(self) -> None:
-        """Raise `BudgetSpent` if the session may begin no other attempt."""
+        """Raise `StopRuleMet` or `BudgetSpent` if no other attempt may begin."""
+        instance = self._recorder.state.instances.get(self.key)
+        stop = stop_of(self._shared.plan.stop, instance.attempts if instance else (), lanes=self._step)
+        if stop is not None:
+            raise StopRuleMet(stop.reason, stop.why)
         instances = self._recorder.state.instances.values()
         self._shared.budget.check_attempt(sum(len(instance.attempts) for instance in instances))
 

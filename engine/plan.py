@@ -17,10 +17,11 @@ from engine.models.spec import KNOWN
 from engine.prices import Price, with_shipped
 from engine.profiles import check_profile
 from engine.retrieval import check_folder
+from engine.stopping import WITHOUT_GAIN
 from harness.node.discovery import CPU
 from harness.node.selection import select_devices, targets_for
 from harness.stages.timing.baselines import KINDS, TASK, kernel_baseline, timing_baseline
-from sessions.events import MethodOptions
+from sessions.events import MethodOptions, StopRules
 from sessions.home import Home
 from sessions.names import short_task
 from sessions.recording import Recording, load_recording
@@ -62,6 +63,11 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     providers: Mapping[str, Pace] = {}
     """Limits by provider (`engine.models.pacing.provider_of`)."""
     options: MethodOptions = MethodOptions()
+    stop_rules: bool = True
+    """False switches all stop rules off."""
+    stop_at_speedup: float | None = None
+    stop_without_gain: int | None = None
+    """0: never. By default `engine.stopping.WITHOUT_GAIN`; a recording plays to its end."""
     against: str = TASK
     """Timing baseline on a GPU: one of `harness.stages.timing.baselines.KINDS`, or the path of a kernel file."""
     spread: bool = False
@@ -100,6 +106,7 @@ class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
     first_chain: int = 1
     series: str = ""
     options: MethodOptions = MethodOptions()
+    stop: StopRules = StopRules()
     against: str = ""
     against_source: str = ""
     spread: bool = False
@@ -164,6 +171,7 @@ def resolve(
         first_chain=plan.first_chain,
         series=plan.series,
         options=_options(plan.options, method, tasks),
+        stop=_stop_rules(plan, recorded=recording is not None),
         against=against,
         against_source=against_source,
         spread=plan.spread,
@@ -322,6 +330,21 @@ def _check_budgets(plan: RunPlan, models: Sequence[str], prices: Mapping[str, Pr
             f"--budget-usd needs a price for {unpriced[0]}: configure "
             f'[prices."{unpriced[0]}"] with input, cached_input, cache_write and output in USD per million tokens'
         )
+
+
+def _stop_rules(plan: RunPlan, *, recorded: bool) -> StopRules:
+    if not plan.stop_rules:
+        return StopRules()
+    wanted = plan.stop_at_speedup
+    if wanted is not None and not 0 < wanted < math.inf:
+        raise UsageProblem(f"--stop-at-speedup must be more than 0 and finite, not {wanted:g}")
+    usual = 0 if recorded else WITHOUT_GAIN
+    without_gain = usual if plan.stop_without_gain is None else plan.stop_without_gain
+    return StopRules(
+        speedup=wanted,
+        without_gain=_at_least("--stop-without-gain", without_gain, 0),
+        at_roof=not recorded,
+    )
 
 
 def _providers(paces: Mapping[str, Pace]) -> dict[str, Pace]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, UsageProblem
+from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, StopRuleMet, UsageProblem
 from engine.examining import examine
 from engine.instance import InstanceContext
 from engine.methods import Method
@@ -78,6 +78,8 @@ async def _run(shared: Shared, method: Method, context: InstanceContext) -> Endi
         return Ending(EndReason.RECORDING_EXHAUSTED, str(error))
     except ModelError as error:
         return Ending(EndReason.MODEL_FAILED, f"{error.reason}: {error}")
+    except StopRuleMet as stop:
+        return Ending(stop.reason, str(stop))
     except BudgetSpent as error:
         await context.cut(str(error))
         return Ending(EndReason.BUDGET, str(error))

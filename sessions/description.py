@@ -6,7 +6,7 @@ import msgspec
 
 from harness import Verdict
 
-from .events import SCHEMA, MethodOptions, SessionStarted
+from .events import SCHEMA, MethodOptions, SessionStarted, StopRules
 from .state import AttemptState, Confirmation, SessionState
 from .winners import best_of
 
@@ -35,6 +35,7 @@ class SessionDescription(msgspec.Struct, frozen=True, kw_only=True):
     first_chain: int = 1
     series: str = ""
     options: MethodOptions = MethodOptions()
+    stop: StopRules = StopRules()
     against: str = ""
     against_source: str = ""
     spread: bool = False

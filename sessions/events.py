@@ -46,6 +46,12 @@ class EndReason(StrEnum):
     """A sweep has no variant left that is worth judging."""
     START_FAILED = "start_failed"
     """The start kernel of a sweep is not correct."""
+    SPEEDUP_REACHED = "speedup_reached"
+    """An attempt reached the speedup that the person asked for."""
+    AT_ROOF = "at_roof"
+    """An attempt reached the practical roof of the device."""
+    NO_GAIN = "no_gain"
+    """The latest correct attempts were not faster than the best before."""
     RECORDING_EXHAUSTED = "recording_exhausted"
     BUDGET = "budget"
     MODEL_FAILED = "model_failed"
@@ -106,6 +112,17 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Folder of kernels that may be shown as examples, besides baselines of tasks that are not under test."""
 
 
+class StopRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules that end an instance before its iterations are spent (`engine.stopping`); by default all are off."""
+
+    speedup: float | None = None
+    """End at this speedup."""
+    without_gain: int = 0
+    """End after so many rounds of correct attempts without a gain; 0: never."""
+    at_roof: bool = False
+    """End at the practical roof of the device."""
+
+
 class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
     """First event of a session; the same data as `session.json`."""
 
@@ -131,6 +148,7 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
     series: str = ""
     """Name of the ablation that the session belongs to, for example `ablation-20261121-090000-3f2a`; empty if none."""
     options: MethodOptions = MethodOptions()
+    stop: StopRules = StopRules()
     against: str = ""
     """Name of the timing baseline: `eager`, `compile`, or a kernel's file; empty: the task's own baseline."""
     against_source: str = ""

@@ -32,6 +32,8 @@ FLAGS_ONLY = ("headless", "detach", "json")
 Count = Annotated[int, Meta(ge=1, le=MOST)]
 Seed = Annotated[int, Meta(ge=0, le=MOST)]
 Dollars = Annotated[float, Meta(gt=0, le=1e9)]
+Ratio = Annotated[float, Meta(gt=0, le=1e9)]
+Rounds = Annotated[int, Meta(ge=0, le=MOST)]
 Seconds = Annotated[float, Meta(gt=0, le=1e9)]
 Names = Annotated[tuple[str, ...], Meta(min_length=1)]
 
@@ -62,6 +64,8 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     budget_attempts: Count | None = None
     budget_device_s: Seconds | None = None
     budget_wall_s: Seconds | None = None
+    stop_at_speedup: Ratio | None = None
+    stop_without_gain: Rounds | None = None
     seed: Seed | None = None
     theme: str | None = None
     mouse: bool = True
@@ -85,6 +89,8 @@ WISHES = {
     "budget-attempts": "a whole number, 1 or more",
     "budget-device-s": "a number of seconds above 0",
     "budget-wall-s": "a number of seconds above 0",
+    "stop-at-speedup": "a number above 0",
+    "stop-without-gain": "a whole number, 0 or more",
     "seed": "a whole number from 0 to 2^63 - 1",
     "tune": "true or false",
     "spread": "true or false",

@@ -80,6 +80,15 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
     "--budget-device-s", type=float, metavar="X", help="Most seconds of judging on devices, in sum."
 )
 @click.option("--budget-wall-s", type=float, metavar="X", help="Most seconds that the session runs.")
+@click.option(
+    "--stop-at-speedup", type=float, metavar="X", help="On GPUs: end an instance at this speedup. [never]"
+)
+@click.option(
+    "--stop-without-gain",
+    type=int,
+    metavar="N",
+    help="On GPUs: end an instance after N correct attempts in a row without a gain; 0: never. [2]",
+)
 @click.option("--seed", type=int, metavar="N", help="Seed of the judge's inputs. [random]")
 @click.option("--detach", is_flag=True, help="Start the session and return at once.")
 @click.option("--headless", is_flag=True, help="Print progress as lines, also in a terminal.")
@@ -142,6 +151,8 @@ def plan(settings: Settings, tasks: tuple[str, ...], model: str) -> RunPlan:
         budget_attempts=settings.budget_attempts,
         budget_device_s=settings.budget_device_s,
         budget_wall_s=settings.budget_wall_s,
+        stop_at_speedup=settings.stop_at_speedup,
+        stop_without_gain=settings.stop_without_gain,
         seed=settings.seed,
         prices=settings.prices,
         limits=settings.limits,
