@@ -87,7 +87,11 @@ def summarise(state: SessionState) -> SessionSummary:
     by_task: dict[str, list[AttemptState]] = {}
     for instance in state.instances.values():
         by_task.setdefault(instance.task, []).extend(instance.attempts)
-    winners = {task: best for task, attempts in by_task.items() if (best := best_of(attempts)) is not None}
+    bests: dict[str, list[AttemptState]] = {}
+    for instance in state.instances.values():
+        if instance.best is not None:
+            bests.setdefault(instance.task, []).append(state.attempt(instance.best))
+    winners = {task: best for task, attempts in bests.items() if (best := best_of(attempts)) is not None}
     attempts = state.attempts()
     return SessionSummary(
         last_seq=state.last_seq,

@@ -223,7 +223,11 @@ def _apply_call(
         attempt.calls.append(call)
     match event:
         case ev.CallStarted():
-            fresh = CallState(event.call, name.attempt, event.role, event.model, event.messages, event.mono)
+            messages = tuple(
+                state.system_messages.setdefault(message, message) if message.role == "system" else message
+                for message in event.messages
+            )
+            fresh = CallState(event.call, name.attempt, event.role, event.model, messages, event.mono)
             attempt.calls[attempt.calls.index(call)] = fresh
             _set_word(instance, attempt, WORD_OF_ROLE[event.role])
         case ev.ReplyPiece():

@@ -276,6 +276,8 @@ class SessionState:
     cost_usd: float | None = None
     """Cost of the calls with a known price; `None` if there are none."""
     unpriced_calls: int = 0
+    system_messages: dict[Message, Message] = field(default_factory=dict)
+    """Each different system message once: nearly all calls of a session have the same long text."""
     ran_s: float = 0.0
     """Seconds in which an engine ran."""
     ran_before_s: float = 0.0
