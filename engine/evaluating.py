@@ -18,7 +18,6 @@ async def evaluate_attempt(
     attempt: str,
     source: str,
     *,
-    rival: str | None,
     exam: bool = False,
     avoid: str = "",
 ) -> Evaluation:
@@ -41,9 +40,7 @@ async def evaluate_attempt(
 
     async def once() -> Evaluation:
         try:
-            return await shared.judge.evaluate(
-                source, task, rival=rival, exam=exam, avoid=avoid, on_stage=on_stage
-            )
+            return await shared.judge.evaluate(source, task, exam=exam, avoid=avoid, on_stage=on_stage)
         finally:
             for attempts in shared.busy.values():
                 if attempt in attempts:

@@ -303,7 +303,7 @@ class InstanceContext:
 
     # The judge
 
-    async def judge(self, source: str, strategy: str, *, rival: str | None, unusable: str = "") -> Evaluation:
+    async def judge(self, source: str, strategy: str, *, unusable: str = "") -> Evaluation:
         """See `Context`. If the judge fails, it is asked once more; `JudgeUnable` if it fails again."""
         if self._attempt.source is None:
             self._fresh = True
@@ -314,12 +314,12 @@ class InstanceContext:
         if recorded is not None and recorded.verdict not in NO_VERDICT:
             return recorded
         self._fresh = True
-        evaluation = await self._judge(self._attempt.source or "", rival)
+        evaluation = await self._judge(self._attempt.source or "")
         judged = await self._recorder.record_durable(AttemptJudged(attempt=self._name, evaluation=evaluation))
         return judged.evaluation
 
-    async def _judge(self, source: str, rival: str | None) -> Evaluation:
-        evaluation = await evaluate_attempt(self._shared, self.task, self._name, source, rival=rival)
+    async def _judge(self, source: str) -> Evaluation:
+        evaluation = await evaluate_attempt(self._shared, self.task, self._name, source)
         if evaluation.verdict in NO_VERDICT:
             raise JudgeUnable(
                 f"the judge failed twice on {self._name}, the last time with: {failure_reason(evaluation)}"

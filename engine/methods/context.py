@@ -98,8 +98,8 @@ class Context(Protocol):
         """Returns the model's reply to exactly these messages."""
         ...
 
-    async def judge(self, source: str, strategy: str, *, rival: str | None, unusable: str = "") -> Evaluation:
-        """Propose the attempt's candidate and return its evaluation; `rival` is the source of the best attempt so far.
+    async def judge(self, source: str, strategy: str, *, unusable: str = "") -> Evaluation:
+        """Propose the attempt's candidate and return its evaluation.
 
         Without a candidate `source` is empty and `unusable` names what was wrong with the reply.
         """

@@ -36,9 +36,9 @@ class Direct:
             lambda setting: first_prompt(setting, example=example),
         )
         if isinstance(proposal, Unusable):
-            await context.judge("", "", rival=None, unusable=proposal.reason)
+            await context.judge("", "", unusable=proposal.reason)
             return EndReason.ANSWERED
-        evaluation = await context.judge(proposal.source, proposal.strategy, rival=None)
+        evaluation = await context.judge(proposal.source, proposal.strategy)
         if evaluation.verdict is Verdict.CORRECT:
             await context.review()
         return EndReason.ANSWERED

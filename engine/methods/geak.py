@@ -62,17 +62,14 @@ class Geak:
         progress = Progress()
         for iteration in range(1, context.iterations + 1):
             step = progress.next_step()
-            best = progress.history.best
             attempt = await context.attempt(step.origin, step.base.attempt if step.base else None)
             build = partial(next_prompt, corpus=corpus, progress=progress, step=step)
             proposal = await propose(context, step.role, setting, build)
             if isinstance(proposal, Unusable):
-                await context.judge("", "", rival=None, unusable=proposal.reason)
+                await context.judge("", "", unusable=proposal.reason)
                 progress.brought_no_code(proposal.message)
                 continue
-            evaluation = await context.judge(
-                proposal.source, proposal.strategy, rival=best.source if best else None
-            )
+            evaluation = await context.judge(proposal.source, proposal.strategy)
             rejection = None
             if evaluation.verdict is Verdict.CORRECT:
                 review = await context.review()
@@ -80,7 +77,7 @@ class Geak:
                     newcomer = Ancestor(attempt, proposal.source, proposal.strategy, evaluation)
                     progress.passed(newcomer)
                     if context.options.tune:
-                        progress.tuned(await better_variant(context, newcomer, best or newcomer))
+                        progress.tuned(await better_variant(context, newcomer))
                     if "optimizer" in without:
                         return EndReason.SOLVED
                     continue

@@ -158,13 +158,12 @@ async def descend(context: Context, lineage: Lineage, descent: Descent, *, refle
     build = partial(prompt_of, context=context, lineage=lineage, descent=descent)
     proposal = await propose(context, role, descent.setting, build)
     if isinstance(proposal, Unusable):
-        await context.judge("", "", rival=None, unusable=proposal.reason)
+        await context.judge("", "", unusable=proposal.reason)
         lineage.unusable = proposal.message
         lineage.failed()
         return None
     lineage.unusable = ""
-    best = descent.best
-    evaluation = await context.judge(proposal.source, proposal.strategy, rival=best.source if best else None)
+    evaluation = await context.judge(proposal.source, proposal.strategy)
     rejection = None
     tried = Failure(attempt, proposal.source, proposal.strategy, evaluation, line or parent)
     if evaluation.verdict is Verdict.CORRECT:
@@ -179,7 +178,7 @@ async def descend(context: Context, lineage: Lineage, descent: Descent, *, refle
     lineage.line = tried
     lineage.failed()
     if reflects:
-        messages = reflect_prompt(descent.setting, failed=tried, best=best)
+        messages = reflect_prompt(descent.setting, failed=tried, best=descent.best)
         tried.reflection = (await context.ask(Role.REFLECTOR, messages)).text
     return None
 

@@ -71,11 +71,11 @@ async def run_worker(
             )
         proposal = await propose(context, Role.GENERATOR, setting, build)
         if isinstance(proposal, Unusable):
-            await context.judge("", "", rival=None, unusable=proposal.reason)
+            await context.judge("", "", unusable=proposal.reason)
             unusable = proposal.message
             continue
         unusable = ""
-        evaluation = await context.judge(proposal.source, proposal.strategy, rival=None)
+        evaluation = await context.judge(proposal.source, proposal.strategy)
         rejection = None
         if evaluation.verdict is Verdict.CORRECT:
             review = await context.review()

@@ -52,12 +52,12 @@ class Reflexion:
                 )
             proposal = await propose(context, Role.GENERATOR, setting, build)
             if isinstance(proposal, Unusable):
-                await context.judge("", "", rival=None, unusable=proposal.reason)
+                await context.judge("", "", unusable=proposal.reason)
                 unusable = proposal.message
                 failures += 1
                 continue
             unusable = ""
-            evaluation = await context.judge(proposal.source, proposal.strategy, rival=None)
+            evaluation = await context.judge(proposal.source, proposal.strategy)
             rejection = None
             if evaluation.verdict is Verdict.CORRECT:
                 review = await context.review()

@@ -47,7 +47,7 @@ class Tune:
             context.options.start or f"the timing baseline of {context.task.short_id}"
         )
         attempt = await context.attempt(Origin.TUNE, None)
-        evaluation = await context.judge(source, strategy, rival=None)
+        evaluation = await context.judge(source, strategy)
         if evaluation.verdict is not Verdict.CORRECT:
             context.notify(f"{attempt} is {evaluation.verdict}; only a correct kernel can be tuned")
             return EndReason.START_FAILED
@@ -97,7 +97,7 @@ async def best_of_sweep(
             break
         tried.add(variant.source)
         judged += 1
-        tuned = await judge_variant(context, start.attempt, swept, variant, rival=best, reports=reports)
+        tuned = await judge_variant(context, start.attempt, swept, variant, reports)
         if tuned is None:
             failed.append(changes)
         elif tuned.rank > best.rank:
@@ -128,20 +128,18 @@ async def judge_variant(
     base: str,
     swept: AttemptSwept,
     variant: SweptVariant,
-    *,
-    rival: Ancestor,
-    reports: Sequence[SweepRung] = (),
+    reports: Sequence[SweepRung],
 ) -> Ancestor | None:
     """Make an attempt of a variant; returns it, or `None` if the judge or a reviewing person did not pass it."""
     strategy = strategy_of_variant(swept, variant, reports)
     attempt = await context.attempt(Origin.TUNE, base)
-    evaluation = await context.judge(variant.source, strategy, rival=rival.source)
+    evaluation = await context.judge(variant.source, strategy)
     if evaluation.verdict is not Verdict.CORRECT or not (await context.review()).accepted:
         return None
     return Ancestor(attempt, variant.source, strategy, evaluation)
 
 
-async def better_variant(context: Context, correct: Ancestor, best: Ancestor) -> Ancestor | None:
+async def better_variant(context: Context, correct: Ancestor) -> Ancestor | None:
     """Make an attempt of the best variant of a correct attempt; `None` if no variant looks better or it fails.
 
     With timing, the variant must be faster by estimate of the rungs, by more than the smallest difference that timing
@@ -159,7 +157,7 @@ async def better_variant(context: Context, correct: Ancestor, best: Ancestor) ->
         ]
     if not field:
         return None
-    return await judge_variant(context, correct.attempt, swept, field[0], rival=best, reports=reports)
+    return await judge_variant(context, correct.attempt, swept, field[0], reports)
 
 
 def _estimate(reports: Sequence[SweepRung], variant: SweptVariant) -> float | None:

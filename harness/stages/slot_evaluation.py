@@ -72,7 +72,6 @@ class Request(msgspec.Struct, frozen=True):
     slow: tuple[str, ...]
     """Calls in the source that the interpreter may be too slow for, as `tl.sort`."""
     exam: bool
-    rival: str | None
     against: Against
     effort: Effort
 
@@ -312,7 +311,6 @@ class SlotEvaluation:
             timing = await performance.measure(
                 channel,
                 request.source,
-                rival=request.rival,
                 against=request.against,
                 compiled={kernel.code_sha256 for kernel in sheet.compiled.resources.get(first.name, ())},
                 effort=request.effort,

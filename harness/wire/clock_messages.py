@@ -15,12 +15,12 @@ from .judge_messages import Alive, JudgeRequest
 from .latency import LaunchTime, Method
 from .limits import TimeLimits
 
-BASELINE, CANDIDATE, RIVAL, TAPE = "baseline", "candidate", "rival", "tape"
+BASELINE, CANDIDATE, TAPE = "baseline", "candidate", "tape"
 """Sides of a timing. The process of side `tape` plays the candidate's launches and never sees its source."""
 
 
 class Measure(msgspec.Struct, frozen=True, tag="measure"):
-    """Time a candidate that was just judged correct, against other kernels."""
+    """Time a candidate that was just judged correct, against the timing baseline."""
 
     task: Task
     sources: dict[str, str]

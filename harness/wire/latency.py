@@ -175,10 +175,6 @@ class Latency(msgspec.Struct, frozen=True):
     """Time of a call by the judge's own clock, which the guest cannot reach; a bound if `confirmed` is `bound`."""
     tape_ms: float | None = None
     """Time of the candidate's launches in a process that never saw its source, by the same method."""
-    rival_ms: float | None = None
-    """Time of the instance's best kernel so far, in the same run."""
-    rival_speedup: float | None = None
-    rival_ci: tuple[float, float] | None = None
     efficiency: Efficiency | None = None
     window: Window | None = None
     configs: dict[str, str] = {}

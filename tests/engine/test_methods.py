@@ -195,8 +195,6 @@ def test_round_of_geak_evolve_runs_in_parallel_from_parents_by_rank() -> None:
         "vector_add#1/1",
     ]
     assert len(attempts) == 7, "the last round is smaller"
-    assert attempts[3].rival is not None
-    assert "# 2.1" in attempts[3].rival, "compared with the best attempt of all"
 
 
 def test_failed_descendant_is_repaired_in_its_own_lineage() -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import torch
 
-from harness.wire.clock_messages import BASELINE, CANDIDATE, RIVAL, TAPE, Floor, Measured
+from harness.wire.clock_messages import BASELINE, CANDIDATE, TAPE, Floor, Measured
 from harness.wire.evaluation import Verdict
 from harness.wire.guest_messages import GPU_FAULT, Farewell, Load, Loaded
 from harness.wire.launch_tape import Launch, Tape, TapedKernel
@@ -148,14 +148,6 @@ def test_case_with_one_short_side_is_sampled_like_any_other() -> None:
     assert {len(process.blocks) for process in measured.times} == {3}
 
 
-def test_rival_is_timed_in_every_pair() -> None:
-    on_bench = Bench(small(), {BASELINE: 1.0, CANDIDATE: 0.5, RIVAL: 0.6})
-    measured = on_bench.measure()
-    assert {(process.side, process.pair) for process in measured.times} == {
-        (side, pair) for side in (BASELINE, CANDIDATE, RIVAL) for pair in range(3)
-    }
-
-
 def test_short_candidate_is_also_timed_by_wall_clock() -> None:
     measured = Bench(small("fp32"), {BASELINE: 0.004, CANDIDATE: 0.003}).measure()
     wall_ms = {process.side: process.wall_ms for process in measured.times if process.pair == 0}
@@ -203,7 +195,7 @@ def test_long_calls_are_timed_between_events() -> None:
 
 
 @pytest.mark.parametrize("side", [BASELINE, CANDIDATE])
-def test_call_that_cannot_be_captured_is_timed_between_events_like_its_rivals(side: str) -> None:
+def test_call_that_cannot_be_captured_is_timed_between_events_like_the_other_side(side: str) -> None:
     no_graph = on(Capture, lambda _timer, request: DoneReport(nonce=request.nonce, problem="a size is read"))
     on_bench = bench("fp32", baseline=0.1, candidate=0.05, captures=True, behaviours={side: no_graph})
     measured = on_bench.measure()

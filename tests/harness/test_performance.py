@@ -122,6 +122,6 @@ async def test_no_timer_starts_without_a_baseline(tmp_path: Path) -> None:
     slot = SimpleNamespace(device=GPU, server=pool.server)
     task = msgspec.structs.replace(TASK, folder=tmp_path)
     performance = Performance(cast(Any, pool), cast(Any, slot), task, target("sm_90"), seed=7)
-    timing = await performance.measure(cast(Any, None), "x = 2", rival=None, against=Against())
+    timing = await performance.measure(cast(Any, None), "x = 2", against=Against())
     assert timing.detail.startswith("not timed: ")
     assert (timing.ok, pool.server.processes) == (None, {})

@@ -72,7 +72,6 @@ class ScriptedJudge:
         source: str,
         task: Task,
         *,
-        rival: str | None,
         on_stage: OnStage,
         exam: bool = False,
         avoid: str = "",

@@ -119,7 +119,6 @@ class KeptJudge(ScriptedJudge):
         source: str,
         task: Task,
         *,
-        rival: str | None,
         on_stage: OnStage,
         exam: bool = False,
         avoid: str = "",

@@ -186,7 +186,7 @@ async def measure_with(
     performance = Performance(cast(Any, pool), cast(Any, slot), TASK, target("sm_90"), seed=7, alone=alone)
     ours, theirs = socket.socketpair()
     channel, clock = AsyncChannel(ours), ScriptedClock(theirs)
-    usual: dict[str, Any] = {"rival": None, "against": Against(Baseline("other.py", "x = 1"))} | options
+    usual: dict[str, Any] = {"against": Against(Baseline("other.py", "x = 1"))} | options
     measuring = asyncio.create_task(performance.measure(channel, "x = 2", **usual))
     scripted = asyncio.create_task(script(clock, pool))
     try:

@@ -27,7 +27,6 @@ class ScriptedAttempt:
     base: str | None
     calls: list[tuple[Role, tuple[Message, ...]]] = field(default_factory=list)
     evaluation: Evaluation | None = None
-    rival: str | None = None
     reviewed: bool = False
     judged_before: list[frozenset[int]] = field(default_factory=list)
     """For each call: numbers of the attempts that were judged before the call."""
@@ -139,10 +138,9 @@ class ScriptedContext:
         verdict = "correct" if self._verdict == "turned_down" else self._verdict
         return Reply(text=answer_of(verdict, mark))
 
-    async def judge(self, source: str, strategy: str, *, rival: str | None, unusable: str = "") -> Evaluation:
+    async def judge(self, source: str, strategy: str, *, unusable: str = "") -> Evaluation:
         """See `Context`."""
-        self._attempt.rival = rival
-        evaluation = await self.world.judge.evaluate(source, self.task, rival=rival, on_stage=_ignore)
+        evaluation = await self.world.judge.evaluate(source, self.task, on_stage=_ignore)
         self._attempt.evaluation = evaluation
         return evaluation
 

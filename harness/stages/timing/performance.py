@@ -24,7 +24,6 @@ from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
     CLOCK_REPORTS,
-    RIVAL,
     ClockRequest,
     Leased,
     LeaseWanted,
@@ -57,7 +56,7 @@ class Crowded(Exception):
 
 
 class Performance:
-    """Times one source against the timing baseline and, if there is one, against a rival."""
+    """Times one source against the timing baseline."""
 
     def __init__(
         self,
@@ -88,7 +87,6 @@ class Performance:
         channel: AsyncChannel,
         source: str,
         *,
-        rival: str | None,
         against: Against,
         compiled: Collection[str] = (),
         effort: Effort = WHOLE,
@@ -103,12 +101,9 @@ class Performance:
                 baseline = await asyncio.to_thread(timing_baseline, self._task)
         except HarnessError as error:
             return Timing((), f"not timed: {error}")
-        sources = {BASELINE: baseline.source, CANDIDATE: source}
-        if rival is not None and rival != source:
-            sources[RIVAL] = rival
         measure = Measure(
             task=self._task,
-            sources=sources,
+            sources={BASELINE: baseline.source, CANDIDATE: source},
             seed=self._seed,
             target=self._target.name,
             limits=self._pool.limits(self._slot.device),
@@ -150,8 +145,7 @@ class Performance:
         if not larger:
             return judge_suspects(first, Timing((), ""), (), why_not)
         task = msgspec.structs.replace(self._task, cases=tuple(enlarged.case for enlarged in larger))
-        sources = {side: measure.sources[side] for side in (BASELINE, CANDIDATE)}
-        measure = msgspec.structs.replace(measure, task=task, sources=sources, energy_s=0.0)
+        measure = msgspec.structs.replace(measure, task=task, energy_s=0.0)
         async with self._pool.leases.using(self._slot):
             again = await self._run_clock(channel, measure, ())
         return judge_suspects(first, again, tuple(larger), why_not)

@@ -13,14 +13,12 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import msgspec
 import torch
 
 from harness.wire import ratios
 from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
-    RIVAL,
     Floor,
     Measure,
     Measured,
@@ -88,8 +86,6 @@ class Clock:
         self._case = ""
         self._seconds: dict[str, float] = {}
         self._phase_began = time.monotonic()
-        self._rival_problem = ""
-        """Why the rival was dropped; empty if it was not."""
         self._tapes: list[Taped] = []
         self._why_events: dict[str, str] = {}
         self._tape_player = TapePlayer(engine, measure, self._inputs, self._spot_check)
@@ -110,13 +106,7 @@ class Clock:
         error: ErrorReport | None = None
         problem = ""
         try:
-            try:
-                self._time_all()
-            except TimerFailed as failure:
-                if failure.side != RIVAL:
-                    raise
-                self._drop_rival(failure)
-                self._time_all()
+            self._time_all()
         except TimerFailed as failure:
             if failure.side == CANDIDATE and not is_memory(failure.cause):
                 verdict, error = blamed(failure.cause, self._case)
@@ -134,7 +124,7 @@ class Clock:
             confirmed_outputs=self._spot_check.confirmed,
             verdict=verdict,
             error=error,
-            problem=problem or self._rival_problem,
+            problem=problem,
             why_events=self._why_events,
             seconds={phase: round(seconds, 3) for phase, seconds in self._seconds.items()},
             not_shared=self._inputs.not_shared or "",
@@ -160,14 +150,6 @@ class Clock:
             for case in cases:
                 self._time_case(case, check=False)
         self._say_farewell()
-
-    def _drop_rival(self, failure: TimerFailed) -> None:
-        """The rival, correct before, failed now: forget it and all times, to start again without it."""
-        self._rival_problem = self._describe(failure)
-        sources = {side: source for side, source in self._measure.sources.items() if side != RIVAL}
-        self._measure = msgspec.structs.replace(self._measure, sources=sources)
-        self._times.clear()
-        self._tapes.clear()
 
     def _start_timers(self) -> None:
         """Start timers, let them import their sources and compile the cases, before anything is timed."""
@@ -298,8 +280,7 @@ class Clock:
 
     def _draw_power(self, processes: Sequence[TimedProcess]) -> None:
         """Make calls of the baseline and of the candidate, one after the other, while the device's power is read."""
-        timed = [process for process in processes if process.link.side in (BASELINE, CANDIDATE)]
-        for process in self._shuffled(timed):
+        for process in self._shuffled(processes):
             process.draw(self._measure.energy_s)
             self._engine.alive()
         self._end_phase("energy")
@@ -391,7 +372,7 @@ class Clock:
     def _is_short(
         self, by_process: Sequence[tuple[str, Sequence[float]]], method: Method, *, of: float = 1.0
     ) -> bool:
-        """Whether baseline and candidate are both so short that the case gets no ratio; the rival does not matter.
+        """Whether baseline and candidate are both so short that the case gets no ratio.
 
         `by_process`: side and samples of each process. `of`: share of the shortest time that gets a ratio.
         """
