@@ -149,7 +149,7 @@ def report(judged: Sequence[Judged], pool: DevicePool, wall_s: float, *, pace: f
     """Return the table of one run; `pace` converts seconds of a simulation."""
     seconds = [pace * attempt.seconds for attempt in judged]
     lost = [attempt for attempt in judged if attempt.verdict != Verdict.CORRECT]
-    held_s = pool.leases.exclusive_s / max(pool.leases.timings, 1)
+    held_s = pool.leases.exclusive_s / len(judged)
     table = Table("what", "figure")
     table.add_row("slots", str(pool.slots))
     table.add_row("attempts", str(len(judged)))

@@ -114,7 +114,7 @@ class Efficiency(msgspec.Struct, frozen=True):
 
 
 class Window(msgspec.Struct, frozen=True):
-    """Telemetry during a timing; `None` for a value that the device does not report, never 0."""
+    """Telemetry during the first look of a timing; `None` for a value that the device does not report, never 0."""
 
     source: str
     seconds: float

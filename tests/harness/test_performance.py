@@ -14,7 +14,7 @@ from harness.hardware.targets import target
 from harness.stages.timing.baselines import Against
 from harness.stages.timing.performance import Crowded, Performance
 from harness.wire import limits
-from harness.wire.clock_messages import CANDIDATE, TAPE, Measure, Measured, NeedTimers, Timer
+from harness.wire.clock_messages import Measure, Measured
 from harness.wire.errors import WorkerDied
 from harness.wire.judge_messages import Alive
 from harness.wire.latency import DeviceState
@@ -81,27 +81,6 @@ async def test_silent_clock_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(TimeoutError):
         await measure_with(script, pool)
-
-
-@pytest.mark.asyncio
-async def test_replacing_timers_start_after_earlier_timers_end() -> None:
-    pool = Pool()
-    alive: list[list[int]] = []
-
-    async def script(clock: ScriptedClock, pool: Pool) -> None:
-        await clock.reach_lease()
-        await clock.send(NeedTimers(sides=(TAPE,), count=1, instead=False))
-        assert (await clock.receive(Timer)).pair == 3
-        alive.append(pool.server.alive)
-        await clock.send(NeedTimers(sides=(CANDIDATE,), count=2, instead=True))
-        assert [(await clock.receive(Timer)).pair for _ in range(2)] == [4, 5]
-        alive.append(pool.server.alive)
-        await clock.send(Measured(times=(), floor=None, problem="enough"))
-
-    timing = await measure_with(script, pool)
-    assert alive == [[0, 1, 2, 3, 4, 5, 6], [7, 8]]
-    assert "enough" in timing.detail
-    assert pool.server.alive == []
 
 
 @pytest.mark.asyncio

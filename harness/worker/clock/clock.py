@@ -89,8 +89,16 @@ class Clock:
         self._tapes: list[Taped] = []
         self._why_events: dict[str, str] = {}
         self._tape_player = TapePlayer(engine, measure, self._inputs, self._spot_check)
-        self._configs: dict[tuple[str, str], dict[str, str]] = {}
+        self._configs = {
+            (side, case): configs for side, cases in measure.chosen.items() for case, configs in cases.items()
+        }
         """Chosen configs of autotuned kernels, by side and case."""
+        self._is_first_look = not measure.unresolved
+        self._cases = (
+            self._task.open_cases
+            if self._is_first_look
+            else tuple(case for case in self._task.open_cases if case.name in measure.unresolved)
+        )
 
     def _end_phase(self, phase: str) -> None:
         """Count the time since the end of the previous phase for this phase."""
@@ -132,32 +140,19 @@ class Clock:
 
     def _time_all(self) -> None:
         self._start_timers()
-        if self._floor is None:
-            self._engine.lease()
-            self._end_phase("wait for the lease")
-            self._deadline = time.monotonic() + self._measure.budget_s
-            self._floor = self._measure_floor(self._measure.flush_bytes, self._measure.matmul_dtype)
-            self._end_phase("floor")
-        cases = self._task.open_cases
-        for case in cases:
-            self._time_case(case, check=True)
-        for _ in range(1, self._measure.effort.looks):
-            cases = tuple(case for case in cases if not self._is_resolved(case))
-            if not cases or time.monotonic() > self._deadline:
-                break
-            self._say_farewell()
-            self._start_timers()
-            for case in cases:
-                self._time_case(case, check=False)
+        self._engine.lease()
+        self._end_phase("wait for the lease")
+        self._deadline = time.monotonic() + self._measure.budget_s
+        self._floor = self._measure_floor(self._measure.flush_bytes, self._measure.matmul_dtype)
+        self._end_phase("floor")
+        for case in self._cases:
+            self._time_case(case)
         self._say_farewell()
 
     def _start_timers(self) -> None:
         """Start timers, let them import their sources and compile the cases, before anything is timed."""
-        self._case = ""
-        sides = tuple(self._measure.sources)
-        self.close()
-        self._timers = self._engine.timers(sides, self._measure.effort.pairs, instead=True)
-        if self._floor is None and not self._measure.effort.rough:
+        self._timers = self._engine.timers(tuple(self._measure.sources), self._measure.effort.pairs)
+        if self._is_first_look and not self._measure.effort.rough:
             self._tape_player.start()
         entry_points = tuple(entry.name for entry in self._task.entry_points)
         call_s = self._measure.limits.call_s
@@ -176,9 +171,8 @@ class Clock:
             timer.receive(Loaded, wall_s=call_s)
             self._engine.alive()
         self._end_phase("import")
-        if self._inputs.not_shared is None:
-            self._inputs.try_sharing(self._timers[0])
-        for case in self._task.open_cases:
+        self._inputs.try_sharing(self._timers[0])
+        for case in self._cases:
             self._compile_case(case)
         self._end_phase("compile")
 
@@ -197,7 +191,7 @@ class Clock:
                     raise
             self._engine.alive()
 
-    def _time_case(self, case: Case, *, check: bool) -> None:
+    def _time_case(self, case: Case) -> None:
         self._case = case.name
         place.give_back()
         processes = self._prepare(case)
@@ -220,10 +214,10 @@ class Clock:
                 process.watch(launches_alone=short and process.link.side != CANDIDATE)
                 self._engine.alive()
             self._end_phase("the clock's own watch")
-            if check and self._measure.energy_s and not short and time.monotonic() < self._deadline:
+            if self._measure.energy_s and not short and time.monotonic() < self._deadline:
                 self._draw_power(pair)
         self._times += [process.times(case.name) for process in processes]
-        if check:
+        if self._is_first_look:
             candidates = [process for process in processes if process.link.side == CANDIDATE]
             process = self._random.choice(candidates)
             error = self._spot_check.find_error(process, self._inputs.unseen(case))
@@ -351,23 +345,6 @@ class Clock:
         return ratios.tape_contradicts(
             statistics.median(played), statistics.median(medians), method_of((tape,))
         )
-
-    def _is_resolved(self, case: Case) -> bool:
-        by_side = {
-            side: [
-                [sample for block in times.blocks for sample in block.samples_ms]
-                for times in self._times
-                if times.case == case.name and times.side == side
-            ]
-            for side in (BASELINE, CANDIDATE)
-        }
-        timed = [times for times in self._times if times.case == case.name and times.side in by_side]
-        if self._is_short(
-            [(side, samples) for side, processes in by_side.items() for samples in processes],
-            method_of(timed),
-        ):
-            return True
-        return ratios.ratio(by_side[BASELINE], by_side[CANDIDATE]).is_resolved
 
     def _is_short(
         self, by_process: Sequence[tuple[str, Sequence[float]]], method: Method, *, of: float = 1.0
