@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from harness.wire.clock_messages import BASELINE, CANDIDATE, TAPE, Floor, Measured
+from harness.wire.effort import ROUGH, WHOLE, Effort
 from harness.wire.evaluation import Verdict
 from harness.wire.guest_messages import GPU_FAULT, Farewell, Load, Loaded
 from harness.wire.launch_tape import Launch, Tape, TapedKernel
@@ -85,6 +87,31 @@ def test_timers_only_load_and_prepare_before_lease() -> None:
     assert seen.count("Load") == seen.count("Prepare") == 6
     assert set(seen) == {"Load", "Prepare"}
     assert all(request.ahead for request in on_bench.requests(CANDIDATE, Prepare)[:3])
+
+
+@pytest.mark.parametrize("effort", [WHOLE, ROUGH[0]])
+def test_values_and_right_outputs_are_computed_before_the_lease(
+    monkeypatch: pytest.MonkeyPatch, effort: Effort
+) -> None:
+    on_bench = bench("fp32", "fp32-ragged", behaviours={CANDIDATE: taped()})
+    work, before_lease = [], []
+
+    def count(name: str) -> None:
+        compute = getattr(on_bench.problem, name)
+
+        def counted(*arguments: Any) -> Any:
+            if threading.current_thread() is threading.main_thread():  # the others are timers
+                work.append(name)
+            return compute(*arguments)
+
+        monkeypatch.setattr(on_bench.problem, name, counted)
+
+    count("given")
+    count("oracle")
+    on_bench.at_lease = lambda: before_lease.extend(work)
+    assert on_bench.measure(effort=effort).problem == ""
+    assert work == before_lease
+    assert work.count("given") == 2 * (4 if effort is WHOLE else 3)
 
 
 def test_only_one_timer_is_sampled_at_a_time() -> None:
