@@ -15,6 +15,8 @@ from pathlib import Path
 
 import msgspec
 
+from engine.baseline_facts import BaselineFacts
+from engine.baseline_timing import known_baseline
 from engine.errors import ContextTooLong, JudgeUnable, ModelError
 from engine.estimating import estimate_all
 from engine.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
@@ -154,6 +156,10 @@ class InstanceContext:
             AttemptJudged(attempt=self._name, evaluation=cancelled_evaluation(self.task.id, self.device, why))
         )
         await self.settle()
+
+    async def baseline(self) -> BaselineFacts:
+        """See `Context`."""
+        return await known_baseline(self._shared, self.task)
 
     def start(self) -> str:
         """See `Context`. `UsageProblem` if the named file is gone and the journal does not have its source."""

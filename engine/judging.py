@@ -31,6 +31,10 @@ class Judge(Protocol):
 
     devices: Sequence[Device]
 
+    def baseline(self, task: Task) -> Baseline:
+        """Returns the kernel that candidates are timed against. Reads files."""
+        ...
+
     def survey(self, task: Task) -> Surveying:
         """Returns a survey that compiles and samples candidates of a task, without judging.
 
@@ -103,6 +107,10 @@ class PoolJudge:
         if self._against_source:
             return Against(Baseline(self._against, self._against_source))
         return Against(timing_baseline(task, self._against)) if self._against else USUAL
+
+    def baseline(self, task: Task) -> Baseline:
+        """See `Judge`."""
+        return self._baseline(task).baseline or timing_baseline(task)
 
     def survey(self, task: Task) -> Surveying:
         """See `Judge`."""

@@ -31,11 +31,6 @@ def number(value: float | None) -> str:
     return str(value) if isinstance(value, int) else f"{value:.4g}"
 
 
-def percent(share: float) -> str:
-    """Returns a share as text: `94.7 %`."""
-    return f"{share * 100:.3g} %"
-
-
 def tidy(text: str) -> str:
     """Returns the text without repeated blank lines; code blocks stay unchanged."""
     kept: list[str] = []

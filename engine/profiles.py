@@ -22,6 +22,7 @@ from engine.errors import UsageProblem
 from suites import EntryPoint, Task
 from suites.python_source import parse_python
 
+CHAT = "chat"
 MODULE_FILE = "module.py"
 NEW_MODULE = "ModelNew"
 
@@ -42,7 +43,7 @@ class Profile:
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile("chat", "Markdown with knowledge, for models that follow instructions", None),
+        Profile(CHAT, "Markdown with knowledge, for models that follow instructions", None),
         Profile(
             "kernelllm",
             "a PyTorch module in, ModelNew out: facebook/KernelLLM",

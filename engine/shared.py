@@ -34,5 +34,7 @@ class Shared:
     """Limits the requests at the same time; separate from the judge's slots, so that both stay busy."""
     busy: dict[str, list[str]] = field(default_factory=dict)
     """The attempts that are being judged, by device."""
+    timing_baselines: dict[str, asyncio.Lock] = field(default_factory=dict)
+    """By task: held while its baseline is timed."""
     prompts_changed: bool = False
     """True if a notice about prompts that differ from the journal was recorded."""

@@ -362,6 +362,14 @@ class WinnerExamined(Event, frozen=True, kw_only=True, tag="winner_examined"):
     """On the exam cases. A verdict that is not counted says why the attempt was not examined."""
 
 
+class BaselineMeasured(Event, frozen=True, kw_only=True, tag="baseline_measured"):
+    """The timing baseline of a task was judged like a candidate, for the first prompt. Durable."""
+
+    task: str
+    evaluation: Evaluation
+    """A verdict other than `correct` says why its times are unknown."""
+
+
 class WinnerMeasured(Event, frozen=True, kw_only=True, tag="winner_measured"):
     """The winner of an instance was judged and timed on one more GPU, with `spread`. Durable.
 
@@ -483,6 +491,7 @@ AnyEvent = (
     | InstanceFinished
     | WaitingForPerson
     | WinnerExamined
+    | BaselineMeasured
     | WinnerMeasured
     | DecisionMade
     | DecisionUndone
@@ -506,6 +515,7 @@ DURABLE: tuple[type[Event], ...] = (
     AttemptJudged,
     InstanceFinished,
     WinnerExamined,
+    BaselineMeasured,
     WinnerMeasured,
     DecisionMade,
     DecisionUndone,

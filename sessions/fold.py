@@ -92,6 +92,8 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             return frozenset((instance.key,))
         case ev.StageStarted(exam=True) | ev.StageFinished(exam=True) | ev.WinnerExamined():
             return _apply_exam(state, event)
+        case ev.BaselineMeasured():
+            state.baselines[event.task] = event.evaluation
         case ev.WinnerMeasured():
             attempt, instance = _attempt(state, event.attempt)
             attempt.spread.append(event)

@@ -265,6 +265,8 @@ class SessionState:
     instances: dict[str, InstanceState] = field(default_factory=dict)
     """Instances by key `softmax#2`, in order of appearance."""
     devices: dict[str, DeviceState] = field(default_factory=dict)
+    baselines: dict[str, Evaluation] = field(default_factory=dict)
+    """Evaluation of the timing baseline, by task."""
     notices: list[tuple[str, str]] = field(default_factory=list)
     """(level, message), oldest first."""
     paused: str = ""

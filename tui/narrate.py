@@ -70,6 +70,10 @@ class Narrator:
                 return event.attempt, headline(event.evaluation)
             case ev.WinnerExamined():
                 return event.attempt, exam_sentence(self.state.attempt(event.attempt), None)
+            case ev.BaselineMeasured():
+                timed = event.evaluation.latency
+                known = f"{counted(len(timed), 'case')} timed" if timed else "not timed"
+                return event.task.removeprefix("starter/"), f"baseline: {known}"
             case ev.WinnerMeasured():
                 return event.attempt, f"measured on {measured_words(event)}"
             case ev.WaitingForPerson():

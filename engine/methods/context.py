@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from engine.baseline_facts import BaselineFacts
 from engine.models import Reply
 from engine.retrieval import Corpus
 from harness import Effort, Evaluation, Target
@@ -52,6 +53,10 @@ class Context(Protocol):
     """Kernels that may be shown as an example."""
     iterations: int
     options: MethodOptions
+
+    async def baseline(self) -> BaselineFacts:
+        """Returns the kernel that candidates are timed against; on a GPU it is timed first."""
+        ...
 
     def start(self) -> str:
         """Returns the first kernel of a method that asks no model: the named file, else the timing baseline."""

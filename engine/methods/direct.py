@@ -32,7 +32,7 @@ class Direct:
         proposal = await propose(
             context,
             Role.GENERATOR,
-            setting_of(context),
+            await setting_of(context),
             lambda setting: first_prompt(setting, example=example),
         )
         if isinstance(proposal, Unusable):

@@ -6,7 +6,7 @@ iteration ends as `no_code` and counts as a failure; the reflector is not asked,
 trace.
 
 A candidate that this device cannot judge (`unsupported`) counts as a failure of the line, and the prompt names the
-reason; no metric counts it. If nothing can be timed, the history ranks by estimates (`sessions.metrics.rank`), and
+reason; no metric counts it. If nothing can be timed, the history ranks by estimates (`sessions.ranking.rank`), and
 the prompt says so.
 
 Each module can be switched off (`--without`), as in the paper's ablation. Without a module:
@@ -40,7 +40,7 @@ from sessions.events import EndReason, Message, Role
 
 from .context import MODULES, Context
 from .history import Ancestor
-from .progress import TRAP, Failure, Move, Progress, Step
+from .progress import TRAP, Failure, Move, Progress, Step, failures_before
 from .proposing import examples_of, propose, setting_of
 from .tune import better_variant
 
@@ -58,7 +58,7 @@ class Geak:
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         without = context.options.without
-        setting, corpus = setting_of(context), examples_of(context)
+        setting, corpus = await setting_of(context), examples_of(context)
         progress = Progress()
         for iteration in range(1, context.iterations + 1):
             step = progress.next_step()
@@ -85,7 +85,9 @@ class Geak:
             failure = Failure(attempt, proposal.source, proposal.strategy, evaluation, step.base, rejection)
             progress.failed(failure)
             if iteration < context.iterations and "reflection" not in without:
-                messages = reflect_prompt(setting, failed=failure, best=progress.history.best)
+                messages = reflect_prompt(
+                    setting, failed=failure, earlier=failures_before(failure), best=progress.history.best
+                )
                 failure.reflection = (await context.ask(Role.REFLECTOR, messages)).text
         return EndReason.ITERATIONS
 
@@ -103,6 +105,7 @@ def next_prompt(setting: Setting, *, corpus: Corpus, progress: Progress, step: S
                 failed=progress.line,
                 failures=progress.failures,
                 trap=TRAP,
+                earlier=failures_before(progress.line),
                 before=progress.line.before,
                 best=best,
                 example=corpus.by_code(progress.line.source),
@@ -120,6 +123,7 @@ def next_prompt(setting: Setting, *, corpus: Corpus, progress: Progress, step: S
             return escape_prompt(
                 setting,
                 given_up=progress.given_up,
+                trap=TRAP,
                 history=list(progress.history),
                 example=None if best else corpus.by_instruction(setting.task),
                 unusable=unusable,

@@ -31,7 +31,7 @@ from sessions.events import EndReason, Message, Origin, Role
 
 from .context import Context
 from .history import ANCESTORS, Ancestor, History
-from .progress import TRAP, Failure
+from .progress import TRAP, Failure, failures_before
 from .proposing import examples_of, propose, setting_of
 from .side_by_side import side_by_side
 
@@ -95,7 +95,7 @@ class GeakEvolve:
     async def _round(
         self, context: Context, lineages: Sequence[Lineage], ranked: History, without_gain: int, *, last: bool
     ) -> list[Ancestor]:
-        setting, examples = setting_of(context), examples_of(context)
+        setting, examples = await setting_of(context), examples_of(context)
         # The ranking before the round: a result of a sibling counts from the next round on.
         before = tuple(ranked)
         reflects = "reflection" not in context.options.without and not last
@@ -178,7 +178,9 @@ async def descend(context: Context, lineage: Lineage, descent: Descent, *, refle
     lineage.line = tried
     lineage.failed()
     if reflects:
-        messages = reflect_prompt(descent.setting, failed=tried, best=descent.best)
+        messages = reflect_prompt(
+            descent.setting, failed=tried, earlier=failures_before(tried), best=descent.best
+        )
         tried.reflection = (await context.ask(Role.REFLECTOR, messages)).text
     return None
 
@@ -194,6 +196,7 @@ def prompt_of(
             failed=line,
             failures=lineage.failures,
             trap=TRAP,
+            earlier=failures_before(line),
             before=line.before,
             best=descent.best,
             example=descent.examples.by_code(line.source),
@@ -213,6 +216,7 @@ def prompt_of(
         return escape_prompt(
             setting,
             given_up=lineage.given_up,
+            trap=TRAP,
             example=descent.examples.by_instruction(context.task),
             unusable=lineage.unusable,
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness import Evaluation
-from sessions.metrics import Rank, rank
+from sessions.ranking import Rank, rank
 
 ANCESTORS = 5
 """GEAK's `ancestor_num`."""
@@ -24,8 +24,8 @@ class Ancestor:
 
     @property
     def rank(self) -> Rank:
-        """Sort key, greater is better; without timings it uses estimates (`sessions.metrics.rank`)."""
-        return rank(self.evaluation)
+        """Sort key, greater is better; without timings it uses estimates (`sessions.ranking.rank`)."""
+        return rank(self.evaluation, self.source)
 
 
 class History:

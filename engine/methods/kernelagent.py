@@ -37,7 +37,7 @@ class KernelAgent:
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         workers = min(context.options.workers, context.iterations)
-        setting, examples = setting_of(context), examples_of(context)
+        setting, examples = await setting_of(context), examples_of(context)
 
         async def work(place: int, lane: Context) -> bool:
             share = len(range(place, context.iterations, workers))

@@ -43,6 +43,16 @@ class Failure:
     reflection: str = ""
 
 
+def failures_before(failure: Failure) -> list[Failure]:
+    """Returns the failures from which this one was derived without a correct candidate between, oldest first."""
+    earlier: list[Failure] = []
+    before = failure.before
+    while isinstance(before, Failure):
+        earlier.insert(0, before)
+        before = before.before
+    return earlier
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """The request of the next iteration."""

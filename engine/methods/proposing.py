@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from engine.baseline_facts import BaselineFacts
 from engine.candidate import Candidate, Unusable
 from engine.errors import ContextTooLong
 from engine.models import Reply
-from engine.profiles import read_answer
+from engine.profiles import CHAT, read_answer
 from engine.prompting import Setting, corrective_prompt
 from engine.retrieval import Corpus
 from sessions.events import Message, Role
@@ -20,15 +21,17 @@ REPLIES = 2
 """Replies that one iteration may ask for until one contains code."""
 
 
-def setting_of(context: Context) -> Setting:
+async def setting_of(context: Context) -> Setting:
     """Returns the common setting of all prompts of an instance."""
+    profile = context.options.profile
     return Setting(
         context.task,
         context.targets,
         context.device if context.product is None else context.product.name,
         product=context.product,
         knowledge="knowledge" not in context.options.without,
-        profile=context.options.profile,
+        profile=profile,
+        baseline=await context.baseline() if profile == CHAT else BaselineFacts(),
     )
 
 

@@ -30,7 +30,7 @@ class Reflexion:
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
-        setting, examples = setting_of(context), examples_of(context)
+        setting, examples = await setting_of(context), examples_of(context)
         failed: Failure | None = None
         failures, unusable = 0, ""
         for iteration in range(1, context.iterations + 1):

@@ -7,6 +7,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from engine.baseline_facts import BaselineFacts
 from engine.methods import Review
 from engine.models import Reply
 from engine.retrieval import Corpus
@@ -96,6 +97,10 @@ class ScriptedContext:
     async def abandon(self, why: str) -> None:
         """See `Context`."""
         self.world.abandoned.append(self._attempt.name)
+
+    async def baseline(self) -> BaselineFacts:
+        """See `Context`."""
+        return BaselineFacts()
 
     def start(self) -> str:
         """See `Context`."""

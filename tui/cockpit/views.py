@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
-from sessions.metrics import Rank, TimedTwice, rank
+from sessions.metrics import TimedTwice
 from sessions.names import short_task
+from sessions.ranking import Rank, lowest_occupancy, rank, requested_over_minimal
 from sessions.state import (
     AttemptState,
     CallState,
@@ -213,7 +214,7 @@ class Leaders:
             return None
         known = self._ranks.get(attempt.attempt)
         if known is None or known[0] is not evaluation:
-            known = self._ranks[attempt.attempt] = (evaluation, rank(evaluation))
+            known = self._ranks[attempt.attempt] = (evaluation, rank(evaluation, attempt.source or ""))
         return known[1]
 
     def rows(self, state: SessionState) -> list[Row]:
@@ -264,9 +265,9 @@ class Leaders:
                     style or ("warn" if attempt.waiting else "dim"),
                 ),
                 Cell(left(margins[0].used)) if margins else Cell("-", "dim"),
-                _known(-place.traffic, ".2f"),
+                _known(requested_over_minimal(attempt.evaluation), ".2f"),
                 _known(abs(place.spills), ".0f", bad=place.spills < 0),
-                _known(place.occupancy, "g"),
+                _known(lowest_occupancy(attempt.evaluation), "g"),
                 Cell(attempt.origin.value, "dim"),
             ),
         )
@@ -279,9 +280,11 @@ def _held_up(attempt: AttemptState) -> tuple[bool, bool, bool]:
     return wanted, passed, attempt.speedup_confirmed is not None
 
 
-def _known(value: float, form: str, *, bad: bool = False) -> Cell:
-    """A part of a rank; it is infinite where nothing is known."""
-    return Cell(f"{value:{form}}", "bad" if bad else "") if math.isfinite(value) else Cell("-", "dim")
+def _known(value: float | None, form: str, *, bad: bool = False) -> Cell:
+    """A figure of an attempt; `None` or infinite if it is not known."""
+    if value is None or not math.isfinite(value):
+        return Cell("-", "dim")
+    return Cell(f"{value:{form}}", "bad" if bad else "")
 
 
 def last_judged(instance: InstanceState) -> AttemptState | None:
