@@ -154,7 +154,7 @@ def achieved(evaluation: Evaluation) -> str:
     if speedup is not None:
         sign = evaluation.speedup_bound.sign
         covered = f" over {evaluation.in_part}" if evaluation.in_part else ""
-        mean = f", {sign}{evaluation.speedup:.2f}x by mean" if evaluation.speedup is not None else ""
+        mean = f", {sign}{evaluation.speedup:.3f}x by mean" if evaluation.speedup is not None else ""
         return f"{sign}{speedup:.3f}x the baseline by geometric mean{mean}{covered}"
     parts = ["no case has a ratio to the baseline"] if evaluation.latency else []
     slowdown = estimated_slowdown(evaluation)

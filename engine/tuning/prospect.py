@@ -10,7 +10,7 @@ import msgspec
 from harness import Evaluation, KernelResources, Target, Verdict
 from harness.stages.survey import Compiled, Sampled
 from harness.wire.evaluation import SCHEMA
-from sessions.ranking import rank
+from sessions.ranking import lowest_occupancy, rank
 
 RANKED_BY = "roofline estimate, load widths, spills, occupancy and grid; none of it was timed, so the choice is a guess"
 
@@ -35,9 +35,10 @@ class Code(NamedTuple):
 class Prospect(NamedTuple):
     """Compares variants without timings, most important field first; greater is better.
 
-    The order is that of `sessions.ranking.rank`, with two differences:
+    The order is that of `sessions.ranking.rank`, with three differences:
 
     - Scalar registers that spill do not count: they go to lanes of vector registers, not to memory.
+    - Occupancy counts beyond four waves too, because a variant that may be better is only tried.
     - If matrix instructions do the work, occupancy does not count: two waves per SIMD are often right there.
     """
 
@@ -70,7 +71,7 @@ def prospect_of(task: str, target: Target, compiled: Compiled, sampled: Sampled)
         ranked.estimate,
         ranked.load_bits,
         ranked.spills,
-        0.0 if matrix else ranked.occupancy,
+        0.0 if matrix else lowest_occupancy(evaluation) or 0.0,
         ranked.fill,
     )
 

@@ -83,4 +83,3 @@ async def test_softmax_baseline_is_tuned_without_a_model(pool: DevicePool, tmp_p
     assert start.evaluation is not None
     assert variant.evaluation is not None
     assert rank(variant.evaluation) >= rank(start.evaluation), "the judged rank agrees with the sweep"
-    assert state.instances["softmax#1"].best == variant.attempt
