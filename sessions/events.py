@@ -382,6 +382,8 @@ class DecisionMade(Event, frozen=True, kw_only=True, tag="decision_made"):
     why: str = ""
     by: str = ""
     """The person's login name."""
+    forced: bool = False
+    """True if the person accepts an attempt that is not correct; `why` then has the reason."""
 
 
 class DecisionUndone(Event, frozen=True, kw_only=True, tag="decision_undone"):

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from harness import Verdict
-from sessions import Home
+from sessions import Home, Store
 from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT, Shell, one_line
 from tui.cli import COMMANDS
@@ -136,6 +136,20 @@ def test_decision_on_a_finished_session_is_made_and_undone(shell: Shell, home: H
     assert "accepted by" in shell("replay", stored.FIRST).out
     assert shell("undo", stored.FIRST, "softmax#1/2").code == 0
     assert json.loads(shell("sessions", "--json").out)[0]["accepted"] == []
+
+
+def test_wrong_attempt_is_accepted_only_with_force_and_a_reason(shell: Shell, home: Home) -> None:
+    stored.finished(home)
+    wrong = ("accept", stored.FIRST, "softmax#1/1")
+    plain, forced = shell(*wrong, "--why", "x"), shell(*wrong, "--force")
+    assert (plain.code, forced.code) == (ExitCode.USAGE, ExitCode.USAGE)
+    assert "softmax#1/1 is wrong, and only a correct attempt can be accepted" in one_line(plain)
+    assert "give the reason with --why" in one_line(forced)
+    with Store.read_only(home.store) as store:
+        assert store.accepted() == {}
+        assert shell(*wrong, "--force", "--why", "only the exam's tail is off").code == 0
+        kernel = store.accepted()["starter/softmax"]
+    assert (kernel.verdict, kernel.why) == (Verdict.WRONG, "only the exam's tail is off")
 
 
 @pytest.mark.parametrize(
