@@ -17,7 +17,7 @@ from typing import TypeVar, cast
 
 from harness import Verdict
 
-from .attempt_commits import Reasoning, attempt_files, attempt_message, exam_files
+from .attempt_commits import Reasoning, attempt_files, attempt_message, exam_files, prompt_files
 from .description import summarise
 from .errors import HomeNotWritable, NoSuchAttempt, NotDecidable, SessionBusy, SessionExists, StoreBroken
 from .events import (
@@ -287,12 +287,12 @@ class Recorder:
             summarise(self.state),
             self.state.started,
         )
-        exams = exam_files(self.state)
+        files = exam_files(self.state) | prompt_files(self.state)
 
         def work() -> None:
             # Sync first, so that git is never ahead of the journal.
             self._sync(seq)
-            self._segments.flush(size, summary=summary, started=started, exams=exams)
+            self._segments.flush(size, summary=summary, started=started, files=files)
 
         return work
 
