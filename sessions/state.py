@@ -262,6 +262,10 @@ class SessionState:
     started_wall: float | None = None
     last_wall: float | None = None
     last_seq: int = 0
+    worked_s: float = 0.0
+    """Time in which an engine worked, up to its last event; a stopped session does not age."""
+    engine_mono: float | None = None
+    """`mono` of the running engine's last event; `None` if no engine runs."""
     instances: dict[str, InstanceState] = field(default_factory=dict)
     """Instances by key `softmax#2`, in order of appearance."""
     devices: dict[str, DeviceState] = field(default_factory=dict)
