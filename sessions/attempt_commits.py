@@ -58,6 +58,8 @@ class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
     base: str | None
     strategy: str
     verdict: ev.Verdict
+    same_as: str
+    """The attempt with the same source that was judged; empty if this one was judged."""
     started: float
     """Seconds since the epoch, UTC."""
     usage: Usage
@@ -103,6 +105,7 @@ def attempt_files(
         base=attempt.base,
         strategy=attempt.strategy,
         verdict=evaluation.verdict,
+        same_as=attempt.same_as,
         started=attempt.started_wall,
         usage=attempt.usage,
         cost_usd=attempt.cost_usd,
@@ -176,6 +179,7 @@ def attempt_message(attempt: AttemptState) -> str:
         "Device": evaluation.device,
         "Origin": attempt.origin,
         "Base": attempt.base or "",
+        "Same-As": attempt.same_as,
         "Strategy": _shorten(attempt.strategy),
         "Error": _shorten(evaluation.error.message) if evaluation.error else "",
     }

@@ -323,6 +323,8 @@ class AttemptJudged(Event, frozen=True, kw_only=True, tag="attempt_judged"):
 
     attempt: str
     evaluation: Evaluation
+    same_as: str = ""
+    """The earlier attempt of the instance with the same source, whose evaluation this is; empty if it was judged."""
 
 
 class AttemptCommitted(Event, frozen=True, kw_only=True, tag="attempt_committed"):

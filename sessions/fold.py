@@ -283,7 +283,7 @@ def _apply_judging(
             attempt.stage = None
             attempt.stages.append(event.stage)
         case ev.AttemptJudged():
-            attempt.stage, attempt.evaluation = None, event.evaluation
+            attempt.stage, attempt.evaluation, attempt.same_as = None, event.evaluation, event.same_as
             attempt.stages = list(event.evaluation.stages)
             attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
             _set_word(instance, attempt, "wait")

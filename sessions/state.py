@@ -125,6 +125,8 @@ class AttemptState:
     """The current stage of the judge."""
     stages: list[Stage] = field(default_factory=list)
     evaluation: Evaluation | None = None
+    same_as: str = ""
+    """The earlier attempt with the same source, which gave the evaluation; empty if this attempt was judged."""
     examining: str | None = None
     """The current stage of the judge on the exam cases."""
     sweep: AttemptSwept | None = None
