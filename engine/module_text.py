@@ -111,8 +111,8 @@ def _needed_by(tree: ast.Module | None) -> set[str]:
             bound.add(node.arg)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             bound.add(node.name)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            bound.add(node.name)
+        elif isinstance(node, ast.ExceptHandler):
+            bound.add(str(node.name))
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             bound.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
     return set() if "*" in bound else read - bound

@@ -181,7 +181,7 @@ def attempt_message(attempt: AttemptState) -> str:
         "Base": attempt.base or "",
         "Same-As": attempt.same_as,
         "Strategy": _shorten(attempt.strategy),
-        "Error": _shorten(evaluation.error.message) if evaluation.error else "",
+        "Error": _shorten(evaluation.error.first_line) if evaluation.error else "",
     }
     subject = " ".join(
         part for part in (attempt.attempt, evaluation.verdict, speedup, attempt.origin) if part

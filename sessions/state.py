@@ -188,7 +188,7 @@ class AttemptState:
         """Why an exam gave no verdict on the candidate; empty if there was no exam, or it gave a verdict."""
         if self.exam is None or self.confirmation is not Confirmation.NOT_EXAMINED:
             return ""
-        return self.exam.error.message if self.exam.error is not None else str(self.exam.verdict)
+        return self.exam.error.first_line if self.exam.error is not None else str(self.exam.verdict)
 
     @property
     def usage(self) -> Usage:

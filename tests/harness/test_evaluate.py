@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -141,6 +142,20 @@ async def test_mismatch_reports_case_index_errors_and_dtype(pool: DevicePool) ->
     assert "index [5]" in evaluation.error.message
     assert evaluation.stages[3].ok is False
     assert evaluation.stages[4].ok is None
+
+
+async def test_wrong_output_says_where_and_which_cases_fail(pool: DevicePool) -> None:
+    evaluation = await judge(pool, with_value("tl.where((n % 8 != 0) & (offsets >= n - 3), x - x, x + y)"))
+    error = evaluation.error
+    assert error is not None
+    assert evaluation.verdict is Verdict.WRONG, error
+    first, place, near, cases = error.message.split("\n")
+    assert first == error.first_line
+    assert re.fullmatch(r"wrong elements: the last 3 of 9973 elements \(9970..9972\)", place)
+    assert near.endswith("0 0 0")
+    assert cases == error.cases
+    assert re.match(r"fails: \d of \d cases, (all )?with n % \d+ != 0 \(", cases)
+    assert "passes: fp32" in cases
 
 
 async def test_nan_is_wrong_and_counted(pool: DevicePool) -> None:
