@@ -216,6 +216,8 @@ async def test_endless_loop_times_out_by_cpu_time(hasty_pool: DevicePool) -> Non
     assert evaluation.error is not None
     assert (evaluation.verdict, evaluation.error.kind) == (Verdict.TIMEOUT, "timeout")
     assert "1.5 s of CPU time" in evaluation.error.message
+    assert "it last ran line" in evaluation.error.message
+    assert evaluation.error.message.endswith(": `while True: pass`")
 
 
 async def test_endless_sleep_times_out_by_wall_time(impatient_pool: DevicePool) -> None:
