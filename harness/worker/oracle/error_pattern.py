@@ -11,7 +11,7 @@ _SAMPLED = 1 << 20
 _ORDINALS = {2: "nd", 3: "rd"}
 _AROUND = 2
 """Neighbours on each side of the element that is shown."""
-_ROUNDINGS = ((10, "float16 or TF32"), (7, "bfloat16"))
+_ROUNDINGS = ((10, "float16"), (7, "bfloat16"))
 """Stored significand bits of dtypes to which kernels round too early, and their names."""
 _ROUNDED_ULPS = (0.06, 3.0)
 """Median error of one or a few roundings, in units in the last place; a single rounding gives about 0.25."""
@@ -68,6 +68,8 @@ def early_rounding(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tenso
     if not fits:
         return ""
     name = min(fits, key=lambda name: fits[name])
+    if name == "float16" and dtype is torch.float32:
+        name = "float16 or TF32"
     return (
         f"the errors are everywhere and about the size of one rounding to {name}: "
         "an intermediate value is rounded too early"
