@@ -38,6 +38,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     attempt: str = ""
     why: str = ""
     by: str = ""
+    forced: bool = False
     reason: str = ""
 
 
@@ -55,7 +56,7 @@ REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 ANSWERS: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 
 
-async def send(home: Home, session: str, command: str, **arguments: str) -> Answer:
+async def send(home: Home, session: str, command: str, **arguments: str | bool) -> Answer:
     """Send a command to a session's engine and return its answer, which may be a refusal (`ok` false, `error`).
 
     Raises `EngineUnreachable` with one line that names the cause and the next step.

@@ -7,6 +7,7 @@ finished reply is asked for twice and no verdict is lost, whenever the engine en
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import time
 from collections import Counter
@@ -85,6 +86,8 @@ class InstanceContext:
         self._asked: Counter[Role] = Counter()
         self._passed: dict[str, Evaluation] = {}
         """Evaluations of the variants that were correct in earlier rungs of the current sweep, by source."""
+        self._judging: dict[str, asyncio.Lock] = {}
+        """By source, held while it is judged; all lanes share it."""
         self._fresh = False
         """True if the attempt has data that its commit may lack."""
 
@@ -310,7 +313,10 @@ class InstanceContext:
     # The judge
 
     async def judge(self, source: str, strategy: str, *, unusable: str = "") -> Evaluation:
-        """See `Context`. If the judge fails, it is asked once more; `JudgeUnable` if it fails again."""
+        """See `Context`. An identical source is not judged twice: the attempt gets the earlier evaluation.
+
+        If the judge fails, it is asked once more; `JudgeUnable` if it fails again.
+        """
         if self._attempt.source is None:
             self._fresh = True
             await self._recorder.record_durable(
@@ -320,9 +326,32 @@ class InstanceContext:
         if recorded is not None and recorded.verdict not in NO_VERDICT:
             return recorded
         self._fresh = True
-        evaluation = await self._judge(self._attempt.source or "")
-        judged = await self._recorder.record_durable(AttemptJudged(attempt=self._name, evaluation=evaluation))
-        return judged.evaluation
+        proposed = self._attempt.source or ""
+        # Lanes may propose the same source at the same time; the second waits for the evaluation of the first.
+        async with self._judging.setdefault(_without_trailing_space(proposed), asyncio.Lock()):
+            same = self._same_source(proposed)
+            if same is not None and same.evaluation is not None:
+                judged = AttemptJudged(
+                    attempt=self._name, evaluation=same.evaluation, same_as=same.same_as or same.attempt
+                )
+            else:
+                judged = AttemptJudged(attempt=self._name, evaluation=await self._judge(proposed))
+            return (await self._recorder.record_durable(judged)).evaluation
+
+    def _same_source(self, source: str) -> AttemptState | None:
+        """The first attempt of the instance with this source and a verdict; trailing whitespace does not count."""
+        wanted = _without_trailing_space(source)
+        return next(
+            (
+                attempt
+                for attempt in self._recorder.state.instances[self.key].attempts
+                if attempt.source
+                and attempt.evaluation is not None
+                and attempt.evaluation.verdict not in NO_VERDICT
+                and _without_trailing_space(attempt.source) == wanted
+            ),
+            None,
+        )
 
     async def _judge(self, source: str) -> Evaluation:
         evaluation = await evaluate_attempt(self._shared, self.task, self._name, source)
@@ -345,6 +374,10 @@ class InstanceContext:
                 self._recorder.record(WaitingForPerson(attempt=self._name))
             decision = await self._shared.decisions.wait(self._name)
         return Review(decision.accepted, decision.why)
+
+
+def _without_trailing_space(source: str) -> str:
+    return "\n".join(line.rstrip() for line in source.split("\n")).rstrip()
 
 
 def _reply(call: CallState) -> Reply:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from engine.candidate import FENCE
+FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*$")
 
 
 def fenced(text: str, language: str = "") -> str:

@@ -305,7 +305,11 @@ class Engine:
         if request.command in ("accept", "reject"):
             accepted = request.command == "accept"
             decision = DecisionMade(
-                attempt=request.attempt, accepted=accepted, why=request.why, by=request.by
+                attempt=request.attempt,
+                accepted=accepted,
+                why=request.why,
+                by=request.by,
+                forced=request.forced,
             )
             check_decision(recorder.state, decision)
             event = await recorder.record_durable(decision)

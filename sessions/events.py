@@ -323,6 +323,8 @@ class AttemptJudged(Event, frozen=True, kw_only=True, tag="attempt_judged"):
 
     attempt: str
     evaluation: Evaluation
+    same_as: str = ""
+    """The earlier attempt of the instance with the same source, whose evaluation this is; empty if it was judged."""
 
 
 class AttemptCommitted(Event, frozen=True, kw_only=True, tag="attempt_committed"):
@@ -390,6 +392,8 @@ class DecisionMade(Event, frozen=True, kw_only=True, tag="decision_made"):
     why: str = ""
     by: str = ""
     """The person's login name."""
+    forced: bool = False
+    """True if the person accepts an attempt that is not correct; `why` then has the reason."""
 
 
 class DecisionUndone(Event, frozen=True, kw_only=True, tag="decision_undone"):

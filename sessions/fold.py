@@ -46,14 +46,29 @@ def apply(state: SessionState, event: ev.AnyEvent | Skipped) -> frozenset[str]:
     if not isinstance(event, ev.Event):
         state.skipped_events += 1
         return frozenset((SESSION,))
-    state.last_seq = max(state.last_seq, event.seq)
-    state.last_wall = event.wall
+    pass_time(state, event)
     try:
         return _apply(state, event)
     except ValueError:
         # A malformed name: Wavedeck never writes it, so the event counts as unreadable.
         state.skipped_events += 1
         return frozenset((SESSION,))
+
+
+def pass_time(state: SessionState, event: ev.Event) -> None:
+    """Count the event, and the time since the engine's last event."""
+    state.last_seq = max(state.last_seq, event.seq)
+    state.last_wall = event.wall
+    match event:
+        case ev.EngineStarted():
+            state.engine_mono = event.mono
+        case ev.DecisionMade() | ev.DecisionUndone():
+            pass  # may be from a process that is no engine
+        case _ if state.engine_mono is not None and event.mono > state.engine_mono:
+            state.worked_s += event.mono - state.engine_mono
+            state.engine_mono = event.mono
+    if isinstance(event, ev.EngineStopped | ev.SessionFinished):
+        state.engine_mono = None
 
 
 def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
@@ -270,7 +285,7 @@ def _apply_judging(
             attempt.stage = None
             attempt.stages.append(event.stage)
         case ev.AttemptJudged():
-            attempt.stage, attempt.evaluation = None, event.evaluation
+            attempt.stage, attempt.evaluation, attempt.same_as = None, event.evaluation, event.same_as
             attempt.stages = list(event.evaluation.stages)
             attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
             _set_word(instance, attempt, "wait")

@@ -58,17 +58,22 @@ def speedup_geomean(evaluations: Iterable[Evaluation]) -> float | None:
 def fast_p(evaluations: Iterable[Evaluation], p: float) -> float | None:
     """Returns the share that is correct and more than `p` times as fast as the baseline.
 
-    Source: KernelBench; strict `>`. `None` if `p` > 0 and a correct candidate was never timed, because its speed is
-    unknown. `fast_p(0)` is the execution accuracy.
+    Source: KernelBench; strict `>`. A candidate without an overall speedup counts with `ranked_speedup`. `None` if
+    `p` > 0 and a correct candidate was timed in no case, because its speed is unknown. `fast_p(0)` is the execution
+    accuracy.
     """
     counted = _counted(evaluations)
     if p <= 0:
         return execution_accuracy(counted)
-    correct = [evaluation for evaluation in counted if evaluation.verdict is Verdict.CORRECT]
-    if any(evaluation.speedup is None for evaluation in correct):
+    speedups = [
+        ranked_speedup(evaluation) if evaluation.speedup is None else evaluation.speedup
+        for evaluation in counted
+        if evaluation.verdict is Verdict.CORRECT
+    ]
+    known = [speedup for speedup in speedups if speedup is not None]
+    if not counted or len(known) < len(speedups):
         return None
-    fast = sum(evaluation.speedup is not None and evaluation.speedup > p for evaluation in correct)
-    return fast / len(counted) if counted else None
+    return sum(speedup > p for speedup in known) / len(counted)
 
 
 def pass_at_k(samples: int, correct: int, k: int) -> float:

@@ -125,6 +125,8 @@ class AttemptState:
     """The current stage of the judge."""
     stages: list[Stage] = field(default_factory=list)
     evaluation: Evaluation | None = None
+    same_as: str = ""
+    """The earlier attempt with the same source, which gave the evaluation; empty if this attempt was judged."""
     examining: str | None = None
     """The current stage of the judge on the exam cases."""
     sweep: AttemptSwept | None = None
@@ -186,7 +188,7 @@ class AttemptState:
         """Why an exam gave no verdict on the candidate; empty if there was no exam, or it gave a verdict."""
         if self.exam is None or self.confirmation is not Confirmation.NOT_EXAMINED:
             return ""
-        return self.exam.error.message if self.exam.error is not None else str(self.exam.verdict)
+        return self.exam.error.first_line if self.exam.error is not None else str(self.exam.verdict)
 
     @property
     def usage(self) -> Usage:
@@ -262,6 +264,10 @@ class SessionState:
     started_wall: float | None = None
     last_wall: float | None = None
     last_seq: int = 0
+    worked_s: float = 0.0
+    """Time in which an engine worked, up to its last event; a stopped session does not age."""
+    engine_mono: float | None = None
+    """`mono` of the running engine's last event; `None` if no engine runs."""
     instances: dict[str, InstanceState] = field(default_factory=dict)
     """Instances by key `softmax#2`, in order of appearance."""
     devices: dict[str, DeviceState] = field(default_factory=dict)

@@ -67,7 +67,8 @@ class Narrator:
             case ev.SweepRung():
                 return event.attempt, rung_words(event)
             case ev.AttemptJudged():
-                return event.attempt, headline(event.evaluation)
+                same = f" (same source as {event.same_as}, not judged again)" if event.same_as else ""
+                return event.attempt, f"{headline(event.evaluation)}{same}"
             case ev.WinnerExamined():
                 return event.attempt, exam_sentence(self.state.attempt(event.attempt), None)
             case ev.BaselineMeasured():

@@ -58,6 +58,8 @@ def test_manual_review_session_is_stored_in_git(home: Home) -> None:
     replies = says(wrong()), says("You subtract."), says(right())
     with model_server(*replies) as server, started(plan_for(server, review="manual"), home) as session:
         until(lambda: isinstance(journal(home, session)[-1], WaitingForPerson), "the instance to wait")
+        refused = command(home, session, "accept", attempt="vector_add#1/1", why="close enough", by="me")
+        assert "vector_add#1/1 is wrong" in str(refused)
         command(home, session, "accept", attempt="vector_add#1/2", why="plain and fast", by="me")
         until_left(home, session)
     events = journal(home, session)

@@ -334,7 +334,6 @@ def header(state: SessionState, *, name: str, word: Span, extra: Sequence[Span],
     `word` says what the session does; `extra` (mouse off, read only, replay) stays longest.
     """
     started = state.started
-    since = (state.last_wall or 0.0) - (state.started_wall or state.last_wall or 0.0)
     correct = {each.task for each in state.instances.values() if _solved(each)}
     said = {each.task for each in state.instances.values() for one in each.attempts if is_confirmed(one)}
     confirmed = f", {len(said)} confirmed" if said else ""
@@ -346,7 +345,7 @@ def header(state: SessionState, *, name: str, word: Span, extra: Sequence[Span],
         (1, (word,)),
         (2, tuple(extra)),
         (5, line(f"{method_words(started.method, started.options)} {started.model}") if started else ()),
-        (4, line(wording.clock(since)) if started else ()),
+        (4, line(wording.clock(state.worked_s)) if started else ()),
         (3, line(f"{len(correct)}/{len(started.tasks)} tasks correct{confirmed}") if started else ()),
         (2, line(timing_words(started)) if started and timing_words(started) else ()),
         (6, line(wording.tokens(state.input_tokens, state.output_tokens))),
