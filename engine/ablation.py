@@ -109,7 +109,11 @@ def settle(
     recording has too few chains.
     """
     plan = msgspec.structs.replace(
-        request, method=METHOD, review="auto", options=msgspec.structs.replace(request.options, without=())
+        request,
+        method=METHOD,
+        review="auto",
+        stop_rules=False,
+        options=msgspec.structs.replace(request.options, without=()),
     )
     recording = _recording(plan, home)
     if recording is not None:
@@ -199,6 +203,9 @@ def _same(started: SessionStarted, checked: SessionPlan, *, seed_asked: bool) ->
         "review",
         "budget_usd",
         "budget_tokens",
+        "budget_attempts",
+        "budget_device_s",
+        "budget_wall_s",
         "against",
         "against_source",
         "spread",

@@ -38,10 +38,12 @@ async def _evaluate(shared: Shared, task: Task, baseline: Baseline) -> Evaluatio
     def on_stage(report: StageEntered | StageLeft) -> None:
         at_work = shared.busy.setdefault(report.device, [])
         if isinstance(report, StageEntered) and report.stage != "static" and name not in at_work:
+            use.begin()
             at_work.append(name)
 
     try:
-        evaluation = await shared.judge.evaluate(baseline.source, task, on_stage=on_stage)
+        async with shared.budget.device_time() as use:
+            evaluation = await shared.judge.evaluate(baseline.source, task, on_stage=on_stage)
     finally:
         for at_work in shared.busy.values():
             if name in at_work:
@@ -50,5 +52,7 @@ async def _evaluate(shared: Shared, task: Task, baseline: Baseline) -> Evaluatio
         why = evaluation.error.message if evaluation.error else str(evaluation.verdict)
         words = f"the baseline of {task.short_id} was not timed, so prompts show only its source: {why}"
         shared.recorder.record(Notice(level="warning", message=words))
-    await shared.recorder.record_durable(BaselineMeasured(task=task.id, evaluation=evaluation))
+    await shared.recorder.record_durable(
+        BaselineMeasured(task=task.id, evaluation=evaluation, device_s=use.seconds)
+    )
     return evaluation

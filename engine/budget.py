@@ -1,86 +1,264 @@
-"""The budget of a session: its limits in USD or tokens, and what its calls cost so far."""
+"""The budget of a session: hard limits in USD, tokens, attempts, device time and wall time, and what was spent so far.
+
+No limit is passed. A model call is reserved in full before it is made: its prompt, estimated high, and its longest
+reply. After the call the unused rest is free again. Device time and wall time are cut off when they are spent.
+
+One gap remains: a provider may bill a try that broke off, which no reply reports.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 from engine.errors import BudgetSpent
-from sessions.events import Usage
+from engine.models import LONGEST_REPLY, Request
+from sessions.events import Message, Usage
 from sessions.state import SessionState
 
-from .plan import CACHE_WRITE, Price
+from .plan import SessionPlan
+from .prices import Price
 
-TOKENS_A_PRICE = 1_000_000
+BYTES_A_TOKEN = 2
+"""Fewest bytes of UTF-8 text for each token of a prompt. English and code have 3 to 4."""
+TOKENS_A_MESSAGE = 16
+"""Tokens of a message besides its text, estimated high."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Reservation:
+    """The most that a call can spend."""
+
+    tokens: int
+    usd: float
+
+
+class DeviceUse:
+    """The time in which the judge holds a device for one candidate."""
+
+    def __init__(self, began: Callable[[], None]) -> None:
+        """`began` is called once, when the time begins."""
+        self.seconds = 0.0
+        """Set when the use has ended."""
+        self._began = began
+        self._since: float | None = None
+
+    def begin(self) -> None:
+        """Count from now on; later calls change nothing."""
+        if self._since is None:
+            self._since = time.monotonic()
+            self._began()
+
+    @property
+    def running(self) -> bool:
+        """True since it began."""
+        return self._since is not None
+
+    @property
+    def so_far(self) -> float:
+        """Seconds since it began; 0 before."""
+        return 0.0 if self._since is None else time.monotonic() - self._since
+
+
+@dataclass(slots=True)
 class Budget:
-    """Counts finished calls and refuses the next call at the limit.
+    """Reserves model calls and measures time against the limits of a session; `None` is no limit."""
 
-    The check runs before each call. A session can therefore pass its limit by the cost of the calls in progress (at
-    most `model_calls` of the plan). Failed tries that a provider bills are not counted, because no reply reports
-    them.
-    """
-
-    def __init__(self, *, usd: float | None, tokens: int | None, prices: Mapping[str, Price]) -> None:
-        """`prices` maps a model, as people name it, to its price."""
-        self._usd_limit = usd
-        self._token_limit = tokens
-        self._prices = prices
-        self._usd = 0.0
-        self._tokens = 0
-        self._uncounted = 0
-        self._unpriced = 0
+    usd: float | None = None
+    tokens: int | None = None
+    attempts: int | None = None
+    device_s: float | None = None
+    wall_s: float | None = None
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    """By model, as people name it."""
+    _spent_usd: float = 0.0
+    _spent_tokens: int = 0
+    _spent_device_s: float = 0.0
+    _ends_at: float | None = None
+    """When the wall time is spent, on the monotonic clock."""
+    _held: set[Reservation] = field(default_factory=set)
+    _queue: deque[tuple[Reservation, asyncio.Future[None]]] = field(default_factory=deque)
+    """Calls that wait for a reservation, oldest first."""
+    _uses: dict[DeviceUse, asyncio.Timeout] = field(default_factory=dict)
 
     def restore(self, state: SessionState) -> None:
-        """Count the calls that the session finished before it was resumed."""
+        """Count what the session spent before it was resumed, and start the wall time."""
         for attempt in state.attempts():
             for call in attempt.calls:
                 if call.finished:
-                    self._count(call.usage, call.cost_usd)
+                    self._count(
+                        self._longest(call.model, call.messages, LONGEST_REPLY), call.usage, call.cost_usd
+                    )
+        self._spent_device_s = state.device_s
+        if self.wall_s is not None:
+            self._ends_at = time.monotonic() + self.wall_s - state.worked_s
 
-    def check(self) -> None:
-        """Raise `BudgetSpent` if no further call may start."""
-        if self._uncounted and (self._usd_limit is not None or self._token_limit is not None):
-            raise BudgetSpent(
-                f"the server reported no token counts for {self._uncounted} call(s), so the budget cannot be kept; "
-                "run without a budget or ask the server for usage"
-            )
-        if self._unpriced and self._usd_limit is not None:
-            raise BudgetSpent(
-                f"{self._unpriced} call(s) have no known price, so the budget cannot be kept; run with --budget-tokens instead"
-            )
-        if self._usd_limit is not None and self._usd >= self._usd_limit:
-            raise BudgetSpent(
-                f"spent ${self._usd:.2f} of ${self._usd_limit:.2f}; a new run takes another --budget-usd"
-            )
-        if self._token_limit is not None and self._tokens >= self._token_limit:
-            raise BudgetSpent(
-                f"used {self._tokens} of {self._token_limit} tokens; a new run takes another --budget-tokens"
-            )
+    # Calls
 
-    def spend(self, model: str, usage: Usage) -> float | None:
-        """Count a finished call and return its cost in USD; `None` if the price or a token count is unknown."""
-        cost = self.cost(model, usage)
-        self._count(usage, cost)
+    async def reserve(self, model: str, request: Request) -> Reservation:
+        """Returns a reservation for the call, after a wait if others hold what it needs.
+
+        Calls are served in the order of their requests. Raises `BudgetSpent` if the call does not fit although no
+        other call holds a reservation.
+        """
+        wish = self._longest(model, request.messages, request.max_output_tokens)
+        if self.usd is not None and model not in self.prices:
+            raise BudgetSpent(
+                f"{model} has no known price, so --budget-usd cannot be kept; use --budget-tokens"
+            )
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append((wish, granted))
+        self._serve()
+        try:
+            await granted
+        except asyncio.CancelledError:
+            self._held.discard(wish)
+            self._serve()
+            raise
+        return wish
+
+    def spend(self, reservation: Reservation, model: str, usage: Usage) -> float | None:
+        """Count a finished call and free the rest of its reservation.
+
+        Returns its cost in USD; `None` if the price or a token count is unknown. Without token counts the whole
+        reservation counts.
+        """
+        price = self.prices.get(model)
+        cost = None if price is None else price.cost(usage)
+        self._count(reservation, usage, cost)
+        self.release(reservation)
         return cost
 
-    def cost(self, model: str, usage: Usage) -> float | None:
-        """Returns the cost of a call in USD; `None` if the price or a token count is unknown."""
-        price = self._prices.get(model)
-        if price is None or usage.input_tokens is None or usage.output_tokens is None:
-            return None
-        cached = min(usage.cached_tokens or 0, usage.input_tokens)
-        written = min(usage.cache_write_tokens or 0, usage.input_tokens - cached)
-        cached_price = price.input if price.cached_input is None else price.cached_input
-        write_price = price.input * CACHE_WRITE if price.cache_write is None else price.cache_write
-        fresh = usage.input_tokens - cached - written
-        dollars = fresh * price.input + cached * cached_price + written * write_price
-        return (dollars + usage.output_tokens * price.output) / TOKENS_A_PRICE
+    def release(self, reservation: Reservation) -> None:
+        """Free the reservation of a call that brought no reply; a second call changes nothing."""
+        self._held.discard(reservation)
+        self._serve()
 
-    def _count(self, usage: Usage, cost_usd: float | None) -> None:
-        if usage.input_tokens is None or usage.output_tokens is None:
-            self._uncounted += 1
-        elif cost_usd is None:
-            self._unpriced += 1
-        self._tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
-        self._usd += cost_usd or 0.0
+    def _longest(self, model: str, messages: Sequence[Message], output_tokens: int) -> Reservation:
+        prompt = longest_prompt(messages)
+        price = self.prices.get(model)
+        usd = 0.0 if price is None else price.highest_cost(prompt, output_tokens)
+        return Reservation(prompt + output_tokens, usd)
+
+    def _count(self, reservation: Reservation, usage: Usage, cost_usd: float | None) -> None:
+        known = usage.input_tokens is not None and usage.output_tokens is not None
+        self._spent_tokens += (
+            (usage.input_tokens or 0) + (usage.output_tokens or 0) if known else reservation.tokens
+        )
+        self._spent_usd += reservation.usd if cost_usd is None else cost_usd
+
+    def _serve(self) -> None:
+        """Grant the oldest waiting calls that fit; refuse a call that does not fit if nothing is reserved."""
+        while self._queue:
+            wish, granted = self._queue[0]
+            if not granted.done():
+                refusal = self._refusal(wish)
+                if refusal and self._held:
+                    return
+                if refusal:
+                    granted.set_exception(BudgetSpent(refusal))
+                else:
+                    self._held.add(wish)
+                    granted.set_result(None)
+            self._queue.popleft()
+
+    def _refusal(self, wish: Reservation) -> str:
+        """Returns why the call does not fit; empty if it fits."""
+        if self.usd is not None:
+            left = self.usd - self._spent_usd - sum(held.usd for held in self._held)
+            if wish.usd > left:
+                return (
+                    f"the next call may cost ${wish.usd:.2f}, and ${max(left, 0.0):.2f} of ${self.usd:.2f} is left; "
+                    "a new run takes another --budget-usd"
+                )
+        if self.tokens is not None:
+            left_tokens = self.tokens - self._spent_tokens - sum(held.tokens for held in self._held)
+            if wish.tokens > left_tokens:
+                return (
+                    f"the next call may use {wish.tokens:,} tokens, and {max(left_tokens, 0):,} of {self.tokens:,} are left; "
+                    "a new run takes another --budget-tokens"
+                )
+        return ""
+
+    # Attempts
+
+    def check_attempt(self, begun: int) -> None:
+        """Raise `BudgetSpent` if the session, which has begun so many attempts, may begin no other."""
+        if self.attempts is not None and begun >= self.attempts:
+            raise BudgetSpent(
+                f"all {self.attempts:,} attempts of the session are made; a new run takes another --budget-attempts"
+            )
+
+    # Time
+
+    @asynccontextmanager
+    async def wall_time(self) -> AsyncIterator[None]:
+        """Cancel the block when the session's wall time is spent, and raise `BudgetSpent`."""
+        left = None if self._ends_at is None else self._ends_at - time.monotonic()
+        spent = BudgetSpent(f"the session ran for {self.wall_s} s; a new run takes another --budget-wall-s")
+        if left is not None and left <= 0:
+            raise spent
+        timeout = asyncio.timeout(left)
+        try:
+            async with timeout:
+                yield
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            raise spent from None
+
+    @asynccontextmanager
+    async def device_time(self) -> AsyncIterator[DeviceUse]:
+        """Measure the block's use of a device; cancel it when the device time is spent, and raise `BudgetSpent`."""
+        if self.device_s is not None and self._spent_device_s >= self.device_s:
+            raise BudgetSpent(self._device_time_spent)
+        use, timeout = DeviceUse(self._divide_device_time), asyncio.timeout(None)
+        try:
+            async with timeout:
+                self._uses[use] = timeout
+                yield use
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            raise BudgetSpent(self._device_time_spent) from None
+        finally:
+            use.seconds = use.so_far
+            self._spent_device_s += use.seconds
+            del self._uses[use]
+            self._divide_device_time()
+
+    @property
+    def _device_time_spent(self) -> str:
+        return f"{self.device_s:g} s of device time are spent; a new run takes another --budget-device-s"
+
+    def _divide_device_time(self) -> None:
+        """Set the time limit of all running uses, which share what is left in equal parts."""
+        running = [use for use in self._uses if use.running]
+        if self.device_s is None or not running:
+            return
+        left = self.device_s - self._spent_device_s - sum(use.so_far for use in running)
+        ends_at = asyncio.get_running_loop().time() + left / len(running)
+        for use in running:
+            if not self._uses[use].expired():
+                self._uses[use].reschedule(ends_at)
+
+
+def longest_prompt(messages: Sequence[Message]) -> int:
+    """Returns the tokens of a prompt, estimated high from its text."""
+    return sum(len(message.content.encode()) // BYTES_A_TOKEN + TOKENS_A_MESSAGE for message in messages)
+
+
+def budget_of(plan: SessionPlan) -> Budget:
+    """Returns the budget of a plan, with nothing spent."""
+    return Budget(
+        usd=plan.budget_usd,
+        tokens=plan.budget_tokens,
+        attempts=plan.budget_attempts,
+        device_s=plan.budget_device_s,
+        wall_s=plan.budget_wall_s,
+        prices=plan.prices,
+    )

@@ -2,7 +2,8 @@
 
 EngineError
  ├─ UsageProblem            the person's request is impossible: exit code 2
- ├─ BudgetSpent             the session reached its limit of money or tokens
+ ├─ StopRuleMet             a stop rule ends the instance
+ ├─ BudgetSpent             the session reached a limit of its budget
  ├─ JudgeUnable             the judge itself failed twice on one candidate
  ├─ EngineUnreachable       a running engine does not answer
  ├─ CommandRefused          an engine refuses a command
@@ -17,6 +18,8 @@ EngineError
 
 from __future__ import annotations
 
+from sessions.events import EndReason
+
 
 class EngineError(Exception):
     """Base class of the engine's errors; each message is one line that names the cause and the next step."""
@@ -27,7 +30,15 @@ class UsageProblem(EngineError):
 
 
 class BudgetSpent(EngineError):
-    """The session reached its limit of money or tokens; no further call starts."""
+    """The session reached a limit of its budget; what does not fit any more does not start."""
+
+
+class StopRuleMet(EngineError):
+    """A stop rule ends the instance. `reason` is its `EndReason`."""
+
+    def __init__(self, reason: EndReason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class JudgeUnable(EngineError):
@@ -47,12 +58,13 @@ class EngineDidNotStart(EngineError):
 
 
 class ModelError(EngineError):
-    """The model gave no reply. Events carry `reason`."""
+    """The model gave no reply. Events carry `reason`, and `cause` if the reason is that no try is left."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, *, cause: str = "") -> None:
         super().__init__(message)
         self.reason = reason
         self.message = message
+        self.cause = cause
 
 
 class TryAgain(ModelError):
@@ -75,10 +87,10 @@ class ContextTooLong(ModelError):
 
 
 class GaveUp(ModelError):
-    """No tries are left, or the server asks for a wait that is too long."""
+    """No tries are left, or the server asks for a wait that is too long. `cause` is the reason of the last try."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__("gave_up", message)
+    def __init__(self, message: str, *, cause: str) -> None:
+        super().__init__("gave_up", message, cause=cause)
 
 
 class RecordingExhausted(ModelError):

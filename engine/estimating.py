@@ -51,7 +51,7 @@ async def estimate_all(
         for at_work in shared.busy.values():
             if start.name in at_work:
                 at_work.remove(start.name)
-    evaluations = [estimate.result() for estimate in estimates]
+    evaluations = [estimate.result()[0] for estimate in estimates]
     if evaluations and all(evaluation.verdict in NO_VERDICT for evaluation in evaluations):
         raise JudgeUnable(
             f"the judge could estimate no variant of {start.name}, the last time: {failure_reason(evaluations[-1])}"
@@ -66,6 +66,7 @@ async def estimate_all(
         pairs=effort.pairs,
         entries=mark_kept(entries, most),
         seconds=time.monotonic() - began,
+        device_s=sum(estimate.result()[1] for estimate in estimates),
     )
 
 
@@ -81,18 +82,23 @@ def _entry(task: Task, variant: SweptVariant, evaluation: Evaluation) -> RungEnt
 
 async def _estimate(
     shared: Shared, task: Task, start: Baseline, source: str, effort: Effort, passed: Evaluation | None
-) -> Evaluation:
-    """Estimate one variant; if the judge fails, ask it once more."""
+) -> tuple[Evaluation, float]:
+    """Estimate one variant; if the judge fails, ask it once more. Returns also the seconds on a device."""
 
     def on_stage(report: StageEntered | StageLeft) -> None:
         at_work = shared.busy.setdefault(report.device, [])
-        if isinstance(report, StageEntered) and report.stage != "static" and start.name not in at_work:
-            at_work.append(start.name)
+        if isinstance(report, StageEntered) and report.stage != "static":
+            use.begin()
+            if start.name not in at_work:
+                at_work.append(start.name)
 
     async def once() -> Evaluation:
         return await shared.judge.estimate(
             source, task, start=start, effort=effort, passed=passed, on_stage=on_stage
         )
 
-    evaluation = await once()
-    return await once() if evaluation.verdict in NO_VERDICT else evaluation
+    async with shared.budget.device_time() as use:
+        evaluation = await once()
+        if evaluation.verdict in NO_VERDICT:
+            evaluation = await once()
+    return evaluation, use.seconds

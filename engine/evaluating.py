@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import NamedTuple
+
+from engine.budget import DeviceUse
+from engine.errors import BudgetSpent
 from engine.shared import Shared
 from harness import STAGES, ErrorReport, Evaluation, Stage, StageEntered, StageLeft, Verdict
 from harness.wire.evaluation import SCHEMA
@@ -12,6 +17,16 @@ NO_VERDICT = frozenset({Verdict.INFRA_ERROR, Verdict.CANCELLED})
 """Verdicts about the judge, not about the candidate."""
 
 
+class Judgement(NamedTuple):
+    """The judge's answer about an attempt."""
+
+    evaluation: Evaluation
+    device_s: float
+    """Seconds in which the judge held a device."""
+    spent: BudgetSpent | None = None
+    """The spent budget that cancelled the evaluation."""
+
+
 async def evaluate_attempt(
     shared: Shared,
     task: Task,
@@ -20,18 +35,22 @@ async def evaluate_attempt(
     *,
     exam: bool = False,
     avoid: str = "",
-) -> Evaluation:
-    """Returns the evaluation of an attempt's candidate.
+) -> Judgement:
+    """Returns the judgement of an attempt's candidate.
 
     If the judge fails, it is asked once more and the second result is returned. Stages are recorded as events, and
-    `shared.busy` lists the attempt under its device.
+    `shared.busy` lists the attempt under its device. If the device time of the budget ends, the evaluation is
+    cancelled.
     """
+    held_s = 0.0
 
-    def on_stage(report: StageEntered | StageLeft) -> None:
+    def on_stage(use: DeviceUse, report: StageEntered | StageLeft) -> None:
         if isinstance(report, StageEntered):
             attempts = shared.busy.setdefault(report.device, [])
-            if report.stage != "static" and attempt not in attempts:
-                attempts.append(attempt)
+            if report.stage != "static":
+                use.begin()
+                if attempt not in attempts:
+                    attempts.append(attempt)
             shared.recorder.record(
                 StageStarted(attempt=attempt, stage=report.stage, device=report.device, exam=exam)
             )
@@ -39,9 +58,15 @@ async def evaluate_attempt(
             shared.recorder.record(StageFinished(attempt=attempt, stage=report.stage, exam=exam))
 
     async def once() -> Evaluation:
+        nonlocal held_s
+        use = None
         try:
-            return await shared.judge.evaluate(source, task, exam=exam, avoid=avoid, on_stage=on_stage)
+            async with shared.budget.device_time() as use:
+                return await shared.judge.evaluate(
+                    source, task, exam=exam, avoid=avoid, on_stage=partial(on_stage, use)
+                )
         finally:
+            held_s += use.seconds if use is not None else 0.0
             for attempts in shared.busy.values():
                 if attempt in attempts:
                     attempts.remove(attempt)
@@ -51,13 +76,17 @@ async def evaluate_attempt(
         words = f"the judge failed on {on}: {failure_reason(evaluation)}{then}"
         shared.recorder.record(Notice(level="warning", message=words))
 
-    evaluation = await once()
-    if evaluation.verdict in NO_VERDICT:
-        failed(evaluation, "; judging it once more")
+    try:
         evaluation = await once()
         if evaluation.verdict in NO_VERDICT:
-            failed(evaluation, "")
-    return evaluation
+            failed(evaluation, "; judging it once more")
+            evaluation = await once()
+            if evaluation.verdict in NO_VERDICT:
+                failed(evaluation, "")
+    except BudgetSpent as spent:
+        device = shared.judge.devices[0].name
+        return Judgement(cancelled_evaluation(task.id, device, str(spent)), held_s, spent)
+    return Judgement(evaluation, held_s)
 
 
 def cancelled_evaluation(task: str, device: str, why: str) -> Evaluation:

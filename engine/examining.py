@@ -32,11 +32,13 @@ async def examine(shared: Shared, task: Task, key: str) -> None:
             break
         if attempt.exam is None:
             judged_on = attempt.evaluation.device if attempt.evaluation is not None else ""
-            evaluation = await evaluate_attempt(
+            judgement = await evaluate_attempt(
                 shared, task, attempt.attempt, attempt.source or "", exam=True, avoid=judged_on
             )
             await shared.recorder.record_durable(
-                WinnerExamined(attempt=attempt.attempt, evaluation=evaluation)
+                WinnerExamined(
+                    attempt=attempt.attempt, evaluation=judgement.evaluation, device_s=judgement.device_s
+                )
             )
         if attempt.confirmation is not Confirmation.NOT_CONFIRMED:
             break

@@ -18,14 +18,16 @@ import msgspec
 
 from engine.baseline_facts import BaselineFacts
 from engine.baseline_timing import known_baseline
-from engine.errors import ContextTooLong, JudgeUnable, ModelError
+from engine.budget import Reservation
+from engine.errors import ContextTooLong, JudgeUnable, ModelError, StopRuleMet
 from engine.estimating import estimate_all
 from engine.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
 from engine.judging import own_product, own_target
 from engine.methods import Review
-from engine.models import CallKey, Reply, Request, Retry, ask
+from engine.models import CallKey, Client, Reply, Request, Retry, ask
 from engine.plan import read_start
 from engine.shared import Shared
+from engine.stopping import stop_of
 from engine.streaming import PieceBatches
 from engine.tuning import RANKED_BY, mark_kept, sweep
 from harness import Effort, Evaluation
@@ -102,16 +104,29 @@ class InstanceContext:
     async def attempt(self, origin: Origin, base: str | None) -> str:
         """See `Context`."""
         await self.settle()
-        self._number = self._last + self._step
+        number = self._last + self._step
+        instance = self._recorder.state.instances.get(self.key)
+        is_new = instance is None or all(attempt.number != number for attempt in instance.attempts)
+        if is_new:
+            self._check_start()
+        self._number = number
         self._lanes = ()
         self._begun = True
         self._fresh = False
         self._tuned += origin is Origin.TUNE
         self._asked.clear()
-        instance = self._recorder.state.instances.get(self.key)
-        if instance is None or all(attempt.number != self._number for attempt in instance.attempts):
+        if is_new:
             self._recorder.record(AttemptStarted(attempt=self._name, origin=origin, base=base))
         return self._name
+
+    def _check_start(self) -> None:
+        """Raise `StopRuleMet` or `BudgetSpent` if no other attempt may begin."""
+        instance = self._recorder.state.instances.get(self.key)
+        stop = stop_of(self._shared.plan.stop, instance.attempts if instance else (), lanes=self._step)
+        if stop is not None:
+            raise StopRuleMet(stop.reason, stop.why)
+        instances = self._recorder.state.instances.values()
+        self._shared.budget.check_attempt(sum(len(instance.attempts) for instance in instances))
 
     @property
     def _last(self) -> int:
@@ -143,6 +158,12 @@ class InstanceContext:
         """Settle every attempt that is in progress; the instance is over."""
         for context in (*self._lanes, self):
             await context.settle()
+
+    async def cut(self, why: str) -> None:
+        """Abandon every attempt whose calls or judging were cut off; the instance is over."""
+        for context in (*self._lanes, self):
+            if context._begun and (context._attempt.calls or context._attempt.source is not None):
+                await context.abandon(why)
 
     async def abandon(self, why: str) -> None:
         """See `Context`."""
@@ -232,7 +253,7 @@ class InstanceContext:
     # The model
 
     async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
-        """See `Context`. `ModelError` if no reply comes; `BudgetSpent` if no call may start."""
+        """See `Context`. `ModelError` if no reply comes; `BudgetSpent` if the call does not fit the budget."""
         self._asked[role] += 1
         number = self._asked[role]
         name = call_name(self._name, role, number)
@@ -242,18 +263,24 @@ class InstanceContext:
             return _reply(recorded)
         if any(call.call == name and call.too_long for call in self._attempt.calls):
             raise ContextTooLong("the prompt was too long at an earlier try")
-        async with self._shared.calls:
-            self._shared.budget.check()
-            return await self._ask(
-                name, CallKey(self.task.id, self._chain, self._number - self._tuned, role, number), messages
-            )
+        key = CallKey(self.task.id, self._chain, self._number - self._tuned, role, number)
+        request = Request(key=key, messages=tuple(messages), temperature=TEMPERATURE)
+        client = self._shared.clients[role]
+        reservation = await self._shared.budget.reserve(client.model, request)
+        paced = self._shared.gates.paced(client, reservation.tokens)
+        try:
+            await paced.enter()
+            return await self._ask(name, paced, request, reservation)
+        finally:
+            await paced.close()
+            self._shared.budget.release(reservation)
 
-    async def _ask(self, name: str, key: CallKey, messages: Sequence[Message]) -> Reply:
+    async def _ask(self, name: str, client: Client, request: Request, reservation: Reservation) -> Reply:
         self._fresh = True
-        client, record = self._shared.clients[key.role], self._recorder.record
+        role, record = request.key.role, self._recorder.record
         record(
             CallStarted(
-                call=name, attempt=self._name, role=key.role, model=client.model, messages=tuple(messages)
+                call=name, attempt=self._name, role=role, model=client.model, messages=request.messages
             )
         )
         batches = PieceBatches(name, record)
@@ -266,7 +293,6 @@ class InstanceContext:
                 )
             )
 
-        request = Request(key=key, messages=tuple(messages), temperature=TEMPERATURE)
         try:
             reply = await ask(
                 client, request, on_piece=batches.add, on_retry=retried, limits=self._shared.plan.limits
@@ -274,7 +300,7 @@ class InstanceContext:
             batches.flush()
         except ModelError as error:
             await self._recorder.record_durable(
-                CallFailed(call=name, reason=error.reason, message=error.message)
+                CallFailed(call=name, reason=error.reason, message=error.message, cause=error.cause)
             )
             raise
         finally:
@@ -286,7 +312,7 @@ class InstanceContext:
                 reasoning=reply.reasoning,
                 stop_reason=reply.stop_reason,
                 usage=reply.usage,
-                cost_usd=self._shared.budget.spend(client.model, reply.usage),
+                cost_usd=self._shared.budget.spend(reservation, client.model, reply.usage),
                 seconds=reply.seconds,
                 temperature=reply.temperature,
             )
@@ -334,9 +360,8 @@ class InstanceContext:
                 judged = AttemptJudged(
                     attempt=self._name, evaluation=same.evaluation, same_as=same.same_as or same.attempt
                 )
-            else:
-                judged = AttemptJudged(attempt=self._name, evaluation=await self._judge(proposed))
-            return (await self._recorder.record_durable(judged)).evaluation
+                return (await self._recorder.record_durable(judged)).evaluation
+            return await self._judge(proposed)
 
     def _same_source(self, source: str) -> AttemptState | None:
         """The first attempt of the instance with this source and a verdict; trailing whitespace does not count."""
@@ -354,12 +379,16 @@ class InstanceContext:
         )
 
     async def _judge(self, source: str) -> Evaluation:
-        evaluation = await evaluate_attempt(self._shared, self.task, self._name, source)
-        if evaluation.verdict in NO_VERDICT:
-            raise JudgeUnable(
-                f"the judge failed twice on {self._name}, the last time with: {failure_reason(evaluation)}"
-            )
-        return evaluation
+        judgement = await evaluate_attempt(self._shared, self.task, self._name, source)
+        if judgement.spent is None and judgement.evaluation.verdict in NO_VERDICT:
+            why = failure_reason(judgement.evaluation)
+            raise JudgeUnable(f"the judge failed twice on {self._name}, the last time with: {why}")
+        judged = await self._recorder.record_durable(
+            AttemptJudged(attempt=self._name, evaluation=judgement.evaluation, device_s=judgement.device_s)
+        )
+        if judgement.spent is not None:
+            raise judgement.spent
+        return judged.evaluation
 
     # The person
 

@@ -15,7 +15,7 @@ from engine.errors import EngineDidNotStart, UsageProblem
 from engine.launch import plan_file
 from engine.methods import Method, open_method
 from engine.models import Client, Limits, NoModel, open_clients
-from engine.plan import MODEL_CALLS, SESSION_PLAN, SessionPlan
+from engine.plan import SESSION_PLAN, SessionPlan
 from engine.prompting import template_hashes
 from engine.retrieval import Corpus, build_corpus
 from harness import Target, target
@@ -113,11 +113,14 @@ def plan_of(started: SessionStarted | None) -> SessionPlan:
         review=started.review,
         budget_usd=None,
         budget_tokens=started.budget_tokens,
+        budget_attempts=started.budget_attempts,
+        budget_device_s=started.budget_device_s,
+        budget_wall_s=started.budget_wall_s,
         prices={},
         limits=Limits(),
-        model_calls=MODEL_CALLS,
         first_chain=started.first_chain,
         options=started.options,
+        stop=started.stop,
         series=started.series,
         against=started.against,
         against_source=started.against_source,
@@ -140,9 +143,13 @@ def session_started(plan: SessionPlan) -> SessionStarted:
         review=plan.review,
         budget_usd=plan.budget_usd,
         budget_tokens=plan.budget_tokens,
+        budget_attempts=plan.budget_attempts,
+        budget_device_s=plan.budget_device_s,
+        budget_wall_s=plan.budget_wall_s,
         first_chain=plan.first_chain,
         series=plan.series,
         options=plan.options,
+        stop=plan.stop,
         against=plan.against,
         against_source=plan.against_source,
         spread=plan.spread,

@@ -7,19 +7,21 @@ import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
 from engine.errors import UsageProblem
 from engine.methods import METHODS, MODULES, Method, open_method
-from engine.models import Limits, NoModel, check_models, find_recording, recording_of
+from engine.models import Limits, NoModel, Pace, check_models, find_recording, recording_of
+from engine.models.spec import KNOWN
+from engine.prices import Price, with_shipped
 from engine.profiles import check_profile
 from engine.retrieval import check_folder
+from engine.stopping import WITHOUT_GAIN
 from harness.node.discovery import CPU
 from harness.node.selection import select_devices, targets_for
 from harness.stages.timing.baselines import KINDS, TASK, kernel_baseline, timing_baseline
-from sessions.events import MethodOptions
+from sessions.events import MethodOptions, StopRules
 from sessions.home import Home
 from sessions.names import short_task
 from sessions.recording import Recording, load_recording
@@ -27,29 +29,11 @@ from suites import Task, load_suite, load_task
 
 INSTANCES = 4
 ITERATIONS = 10
-MODEL_CALLS = 16
 SUITE = "starter"
 REVIEWS = ("auto", "manual")
 
 MOST = (1 << 63) - 1
 """The largest integer of a plan: events cannot hold a larger one."""
-
-Dollars = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
-
-
-class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Prices of a model in USD per million tokens."""
-
-    input: Dollars
-    output: Dollars
-    cached_input: Dollars | None = None
-    """For tokens read from the provider's cache; if unknown, the full price counts."""
-    cache_write: Dollars | None = None
-    """For tokens written to the cache; if unknown, `CACHE_WRITE` times the full price counts."""
-
-
-CACHE_WRITE = 1.25
-"""Price of tokens written to the cache over the full price, at Anthropic (five minutes) and OpenAI (since GPT-5.6)."""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,13 +53,21 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     review: str = "auto"
     budget_usd: float | None = None
     budget_tokens: int | None = None
+    budget_attempts: int | None = None
+    budget_device_s: float | None = None
+    budget_wall_s: float | None = None
     seed: int | None = None
     prices: Mapping[str, Price] = {}
-    """Prices by model, as people name it, without roles."""
+    """A person's own prices by model, as people name it, without roles; they replace shipped prices."""
     limits: Limits = Limits()
-    model_calls: int = MODEL_CALLS
-    """Highest number of requests at the same time, over all instances."""
+    providers: Mapping[str, Pace] = {}
+    """Limits by provider (`engine.models.pacing.provider_of`)."""
     options: MethodOptions = MethodOptions()
+    stop_rules: bool = True
+    """False switches all stop rules off."""
+    stop_at_speedup: float | None = None
+    stop_without_gain: int | None = None
+    """0: never. By default `engine.stopping.WITHOUT_GAIN`; a recording plays to its end."""
     against: str = TASK
     """Timing baseline on a GPU: one of `harness.stages.timing.baselines.KINDS`, or the path of a kernel file."""
     spread: bool = False
@@ -102,13 +94,19 @@ class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
     review: str
     budget_usd: float | None
     budget_tokens: int | None
+    budget_attempts: int | None = None
+    budget_device_s: float | None = None
+    """Seconds in which the judge held devices, in all instances together."""
+    budget_wall_s: float | None = None
+    """Seconds in which an engine of the session ran."""
     prices: dict[str, Price] = {}
     """The known prices of its models."""
     limits: Limits
-    model_calls: int
+    providers: dict[str, Pace] = {}
     first_chain: int = 1
     series: str = ""
     options: MethodOptions = MethodOptions()
+    stop: StopRules = StopRules()
     against: str = ""
     against_source: str = ""
     spread: bool = False
@@ -142,7 +140,8 @@ def resolve(
         raise UsageProblem("there is no task to run; name one, for example `wavedeck run softmax`")
     if plan.review not in REVIEWS:
         raise UsageProblem(f"--review must be one of {', '.join(REVIEWS)}, not {plan.review!r}")
-    _check_budgets(plan, models)
+    prices = with_shipped(plan.prices)
+    _check_budgets(plan, models, prices)
     instances, iterations = _counts(plan, method, tasks, recording)
     devices = select_devices(plan.devices)
     if plan.spread and devices == (CPU,):
@@ -163,12 +162,16 @@ def resolve(
         review=plan.review,
         budget_usd=plan.budget_usd,
         budget_tokens=plan.budget_tokens,
-        prices={model: plan.prices[model] for model in models if model in plan.prices},
+        budget_attempts=plan.budget_attempts,
+        budget_device_s=plan.budget_device_s,
+        budget_wall_s=plan.budget_wall_s,
+        prices={model: prices[model] for model in models if model in prices},
         limits=plan.limits,
-        model_calls=_at_least("model_calls", plan.model_calls, 1),
+        providers=_providers(plan.providers),
         first_chain=plan.first_chain,
         series=plan.series,
         options=_options(plan.options, method, tasks),
+        stop=_stop_rules(plan, recorded=recording is not None),
         against=against,
         against_source=against_source,
         spread=plan.spread,
@@ -310,19 +313,48 @@ def _counts(
     return instances or fewest, iterations or recording.longest_chain()
 
 
-def _check_budgets(plan: RunPlan, models: Sequence[str]) -> None:
-    if plan.budget_tokens is not None:
-        _at_least("--budget-tokens", plan.budget_tokens, 1)
-    if plan.budget_usd is None:
-        return
-    if not 0 < plan.budget_usd < math.inf:
-        raise UsageProblem(f"--budget-usd must be more than 0 and finite, not {plan.budget_usd:g}")
-    for model in models:
-        if model not in plan.prices:
+def _check_budgets(plan: RunPlan, models: Sequence[str], prices: Mapping[str, Price]) -> None:
+    for option, number in (("tokens", plan.budget_tokens), ("attempts", plan.budget_attempts)):
+        if number is not None:
+            _at_least(f"--budget-{option}", number, 1)
+    for option, amount in (
+        ("usd", plan.budget_usd),
+        ("device-s", plan.budget_device_s),
+        ("wall-s", plan.budget_wall_s),
+    ):
+        if amount is not None and not 0 < amount < math.inf:
+            raise UsageProblem(f"--budget-{option} must be more than 0 and finite, not {amount:g}")
+    unpriced = [model for model in models if model not in prices]
+    if plan.budget_usd is not None and unpriced:
+        raise UsageProblem(
+            f"--budget-usd needs a price for {unpriced[0]}: configure "
+            f'[prices."{unpriced[0]}"] with input, cached_input, cache_write and output in USD per million tokens'
+        )
+
+
+def _stop_rules(plan: RunPlan, *, recorded: bool) -> StopRules:
+    if not plan.stop_rules:
+        return StopRules()
+    wanted = plan.stop_at_speedup
+    if wanted is not None and not 0 < wanted < math.inf:
+        raise UsageProblem(f"--stop-at-speedup must be more than 0 and finite, not {wanted:g}")
+    usual = 0 if recorded else WITHOUT_GAIN
+    without_gain = usual if plan.stop_without_gain is None else plan.stop_without_gain
+    return StopRules(
+        speedup=wanted,
+        without_gain=_at_least("--stop-without-gain", without_gain, 0),
+        at_roof=not recorded,
+    )
+
+
+def _providers(paces: Mapping[str, Pace]) -> dict[str, Pace]:
+    for provider in paces:
+        if provider.partition("@")[0] not in KNOWN:
             raise UsageProblem(
-                f"--budget-usd needs a price for {model}: configure "
-                f'[prices."{model}"] with input, cached_input, cache_write and output in USD per million tokens'
+                f"[providers.{provider}] names no provider: write one of {', '.join(KNOWN)}, "
+                'or for another server ["openai@URL"]'
             )
+    return dict(paces)
 
 
 def _at_least(option: str, number: int, least: int) -> int:

@@ -22,13 +22,14 @@ from pathlib import Path
 
 import psutil
 
-from engine.budget import Budget
+from engine.budget import budget_of
 from engine.control import ControlServer, Request
 from engine.device_events import device_event
 from engine.errors import EngineError, UsageProblem
 from engine.job import Job, open_job, plan_of, read_plan, session_started
 from engine.judging import PoolJudge
 from engine.launch import WRONG_USAGE, plan_file
+from engine.models import Gates
 from engine.models.access import SECRETS
 from engine.models.recorded import RecordedClient, changed_templates
 from engine.prompting import template_hashes
@@ -202,7 +203,7 @@ class Engine:
 
     async def _work(self, recorder: Recorder, job: Job, decisions: Decisions) -> tuple[str, ...]:
         plan = job.plan
-        budget = Budget(usd=plan.budget_usd, tokens=plan.budget_tokens, prices=plan.prices)
+        budget = budget_of(plan)
         budget.restore(recorder.state)
 
         def on_device(report: DeviceEvent) -> None:
@@ -226,7 +227,7 @@ class Engine:
                 targets=job.targets,
                 corpus=job.corpus,
                 decisions=decisions,
-                calls=asyncio.Semaphore(plan.model_calls),
+                gates=Gates(plan.providers),
                 busy=self._busy,
             )
             return await run_instances(shared, job.method, job.tasks)
@@ -238,7 +239,8 @@ class Engine:
         if failure is None:
             shown = ", ".join(curable[:4]) + (", ..." if len(curable) > 4 else "")
             lost = "1 instance lost its" if len(curable) == 1 else f"{len(curable)} instances lost their"
-            return f"{lost} model or judge: {shown}", MACHINERY_FAILED
+            why = " ".join(recorder.state.instances[curable[0]].message.split())
+            return f"{lost} model or judge: {shown}: {why}", MACHINERY_FAILED
         errors = list(flatten_errors(failure))
         bugs = [error for error in errors if not isinstance(error, (StopAsked, *KNOWN))]
         if bugs:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, UsageProblem
+from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, StopRuleMet, UsageProblem
 from engine.examining import examine
 from engine.instance import InstanceContext
 from engine.methods import Method
@@ -54,10 +54,10 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
         return None
     if state is None or state.finished is not None:
         shared.recorder.record(InstanceStarted(task=task.id, instance=number))
-    ending = await _run(method, context)
+    ending = await _run(shared, method, context)
     await context.close()
     if ending.reason is not EndReason.INFRA_ERROR:
-        ending = await _examine(shared, task, context.key) or ending
+        ending = await _examine(shared, task, context.key, ending)
     await shared.recorder.record_durable(
         InstanceFinished(
             task=task.id,
@@ -70,14 +70,18 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
     return context.key if ending.reason in CURABLE else None
 
 
-async def _run(method: Method, context: InstanceContext) -> Ending:
+async def _run(shared: Shared, method: Method, context: InstanceContext) -> Ending:
     try:
-        return Ending(await method.run(context))
+        async with shared.budget.wall_time():
+            return Ending(await method.run(context))
     except RecordingExhausted as error:
         return Ending(EndReason.RECORDING_EXHAUSTED, str(error))
     except ModelError as error:
         return Ending(EndReason.MODEL_FAILED, f"{error.reason}: {error}")
+    except StopRuleMet as stop:
+        return Ending(stop.reason, str(stop))
     except BudgetSpent as error:
+        await context.cut(str(error))
         return Ending(EndReason.BUDGET, str(error))
     except NoDeviceLeft:
         raise  # no instance can continue: the session stops
@@ -85,19 +89,23 @@ async def _run(method: Method, context: InstanceContext) -> Ending:
         return Ending(EndReason.INFRA_ERROR, str(error))
 
 
-async def _examine(shared: Shared, task: Task, key: str) -> Ending | None:
+async def _examine(shared: Shared, task: Task, key: str, ending: Ending) -> Ending:
     """Examine the instance's winner and, with `spread`, measure it on every GPU.
 
-    Returns an ending if the judge fails.
+    Returns the instance's ending: another one if the judge fails, and another message if the budget ends.
     """
     try:
-        await examine(shared, task, key)
-        await spread(shared, task, key)
+        async with shared.budget.wall_time():
+            await examine(shared, task, key)
+            await spread(shared, task, key)
+    except BudgetSpent as error:
+        missing = f"the exam or measurement of the winner did not finish: {error}"
+        return ending if ending.reason is EndReason.BUDGET else Ending(ending.reason, missing)
     except NoDeviceLeft:
         raise
     except (HarnessError, SuiteError) as error:
         return Ending(EndReason.INFRA_ERROR, f"the exam or measurement of the winner did not finish: {error}")
-    return None
+    return ending
 
 
 def _best(shared: Shared, key: str) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from engine.budget import Budget
 from engine.judging import Judge
-from engine.models import Client
+from engine.models import Client, Gates
 from engine.plan import SessionPlan
 from engine.retrieval import Corpus
 from engine.reviewing import Decisions
@@ -30,8 +30,8 @@ class Shared:
     targets: tuple[Target, ...]
     corpus: Corpus
     decisions: Decisions
-    calls: asyncio.Semaphore
-    """Limits the requests at the same time; separate from the judge's slots, so that both stay busy."""
+    gates: Gates
+    """Limits the requests to each provider; separate from the judge's slots, so that both stay busy."""
     busy: dict[str, list[str]] = field(default_factory=dict)
     """The attempts that are being judged, by device."""
     timing_baselines: dict[str, asyncio.Lock] = field(default_factory=dict)

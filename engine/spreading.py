@@ -7,7 +7,9 @@ be equal. The results are for people.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
+from engine.budget import DeviceUse
 from engine.evaluating import NO_VERDICT
 from engine.shared import Shared
 from harness import Device, StageEntered, StageLeft, Verdict
@@ -44,18 +46,24 @@ async def _measure(shared: Shared, task: Task, winner: AttemptState, device: Dev
     """Measure and record; if the judge fails, it is asked once more."""
     at_work = shared.busy.setdefault(device.name, [])
 
-    def on_stage(report: StageEntered | StageLeft) -> None:
-        if isinstance(report, StageEntered) and report.stage != "static" and winner.attempt not in at_work:
-            at_work.append(winner.attempt)
+    def on_stage(use: DeviceUse, report: StageEntered | StageLeft) -> None:
+        if isinstance(report, StageEntered) and report.stage != "static":
+            use.begin()
+            if winner.attempt not in at_work:
+                at_work.append(winner.attempt)
 
     source = winner.source or ""
     try:
-        evaluation = await shared.judge.measure(source, task, device=device.name, on_stage=on_stage)
-        if evaluation.verdict in NO_VERDICT:
-            evaluation = await shared.judge.measure(source, task, device=device.name, on_stage=on_stage)
+        async with shared.budget.device_time() as use:
+            report = partial(on_stage, use)
+            evaluation = await shared.judge.measure(source, task, device=device.name, on_stage=report)
+            if evaluation.verdict in NO_VERDICT:
+                evaluation = await shared.judge.measure(source, task, device=device.name, on_stage=report)
     finally:
         if winner.attempt in at_work:
             at_work.remove(winner.attempt)
     await shared.recorder.record_durable(
-        WinnerMeasured(attempt=winner.attempt, device=device.name, evaluation=evaluation)
+        WinnerMeasured(
+            attempt=winner.attempt, device=device.name, evaluation=evaluation, device_s=use.seconds
+        )
     )

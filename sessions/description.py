@@ -6,7 +6,7 @@ import msgspec
 
 from harness import Verdict
 
-from .events import SCHEMA, MethodOptions, SessionStarted
+from .events import SCHEMA, MethodOptions, SessionStarted, StopRules
 from .state import AttemptState, Confirmation, SessionState
 from .winners import best_of
 
@@ -29,9 +29,13 @@ class SessionDescription(msgspec.Struct, frozen=True, kw_only=True):
     review: str
     budget_usd: float | None = None
     budget_tokens: int | None = None
+    budget_attempts: int | None = None
+    budget_device_s: float | None = None
+    budget_wall_s: float | None = None
     first_chain: int = 1
     series: str = ""
     options: MethodOptions = MethodOptions()
+    stop: StopRules = StopRules()
     against: str = ""
     against_source: str = ""
     spread: bool = False
@@ -83,7 +87,11 @@ def summarise(state: SessionState) -> SessionSummary:
     by_task: dict[str, list[AttemptState]] = {}
     for instance in state.instances.values():
         by_task.setdefault(instance.task, []).extend(instance.attempts)
-    winners = {task: best for task, attempts in by_task.items() if (best := best_of(attempts)) is not None}
+    bests: dict[str, list[AttemptState]] = {}
+    for instance in state.instances.values():
+        if instance.best is not None:
+            bests.setdefault(instance.task, []).append(state.attempt(instance.best))
+    winners = {task: best for task, attempts in bests.items() if (best := best_of(attempts)) is not None}
     attempts = state.attempts()
     return SessionSummary(
         last_seq=state.last_seq,

@@ -46,6 +46,12 @@ class EndReason(StrEnum):
     """A sweep has no variant left that is worth judging."""
     START_FAILED = "start_failed"
     """The start kernel of a sweep is not correct."""
+    SPEEDUP_REACHED = "speedup_reached"
+    """An attempt reached the speedup that the person asked for."""
+    AT_ROOF = "at_roof"
+    """An attempt reached the practical roof of the device."""
+    NO_GAIN = "no_gain"
+    """The latest correct attempts were not faster than the best before."""
     RECORDING_EXHAUSTED = "recording_exhausted"
     BUDGET = "budget"
     MODEL_FAILED = "model_failed"
@@ -106,6 +112,17 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Folder of kernels that may be shown as examples, besides baselines of tasks that are not under test."""
 
 
+class StopRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules that end an instance before its iterations are spent (`engine.stopping`); by default all are off."""
+
+    speedup: float | None = None
+    """End at this speedup."""
+    without_gain: int = 0
+    """End after so many rounds of correct attempts without a gain; 0: never."""
+    at_roof: bool = False
+    """End at the practical roof of the device."""
+
+
 class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
     """First event of a session; the same data as `session.json`."""
 
@@ -123,11 +140,15 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
     """`auto` or `manual`."""
     budget_usd: float | None = None
     budget_tokens: int | None = None
+    budget_attempts: int | None = None
+    budget_device_s: float | None = None
+    budget_wall_s: float | None = None
     first_chain: int = 1
     """The chain of a recording that instance 1 plays; instance n plays `first_chain + n - 1`."""
     series: str = ""
     """Name of the ablation that the session belongs to, for example `ablation-20261121-090000-3f2a`; empty if none."""
     options: MethodOptions = MethodOptions()
+    stop: StopRules = StopRules()
     against: str = ""
     """Name of the timing baseline: `eager`, `compile`, or a kernel's file; empty: the task's own baseline."""
     against_source: str = ""
@@ -219,8 +240,10 @@ class CallFailed(Event, frozen=True, kw_only=True, tag="call_failed"):
 
     call: str
     reason: str
-    """`bad_key`, `unknown_model`, `bad_request`, `gave_up`, `recording_exhausted`, `budget`, ..."""
+    """`bad_key`, `unknown_model`, `bad_request`, `gave_up`, `recording_exhausted`, ..."""
     message: str
+    cause: str = ""
+    """With `gave_up`, the reason of the last try, as in `CallRetried`."""
 
 
 class CandidateProposed(Event, frozen=True, kw_only=True, tag="candidate_proposed"):
@@ -297,6 +320,8 @@ class SweepRung(Event, frozen=True, kw_only=True, tag="sweep_rung"):
     entries: tuple[RungEntry, ...]
     """Best first."""
     seconds: float = 0.0
+    device_s: float = 0.0
+    """Seconds in which the judge held devices for its variants."""
 
 
 class StageStarted(Event, frozen=True, kw_only=True, tag="stage_started"):
@@ -325,6 +350,8 @@ class AttemptJudged(Event, frozen=True, kw_only=True, tag="attempt_judged"):
     evaluation: Evaluation
     same_as: str = ""
     """The earlier attempt of the instance with the same source, whose evaluation this is; empty if it was judged."""
+    device_s: float = 0.0
+    """Seconds in which the judge held a device for it."""
 
 
 class AttemptCommitted(Event, frozen=True, kw_only=True, tag="attempt_committed"):
@@ -362,6 +389,8 @@ class WinnerExamined(Event, frozen=True, kw_only=True, tag="winner_examined"):
     attempt: str
     evaluation: Evaluation
     """On the exam cases. A verdict that is not counted says why the attempt was not examined."""
+    device_s: float = 0.0
+    """See `AttemptJudged`."""
 
 
 class BaselineMeasured(Event, frozen=True, kw_only=True, tag="baseline_measured"):
@@ -370,6 +399,8 @@ class BaselineMeasured(Event, frozen=True, kw_only=True, tag="baseline_measured"
     task: str
     evaluation: Evaluation
     """A verdict other than `correct` says why its times are unknown."""
+    device_s: float = 0.0
+    """See `AttemptJudged`."""
 
 
 class WinnerMeasured(Event, frozen=True, kw_only=True, tag="winner_measured"):
@@ -382,6 +413,8 @@ class WinnerMeasured(Event, frozen=True, kw_only=True, tag="winner_measured"):
     device: str
     evaluation: Evaluation
     """On the open cases. A verdict that is not counted says why this device has no measurement."""
+    device_s: float = 0.0
+    """See `AttemptJudged`."""
 
 
 class DecisionMade(Event, frozen=True, kw_only=True, tag="decision_made"):

@@ -103,15 +103,18 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.SweepRung():
             attempt, instance = _attempt(state, event.attempt)
             attempt.rungs.append(event)
+            attempt.device_s += event.device_s
             _set_word(instance, attempt, "wait")
             return frozenset((instance.key,))
         case ev.StageStarted(exam=True) | ev.StageFinished(exam=True) | ev.WinnerExamined():
             return _apply_exam(state, event)
         case ev.BaselineMeasured():
             state.baselines[event.task] = event.evaluation
+            state.baselines_device_s += event.device_s
         case ev.WinnerMeasured():
             attempt, instance = _attempt(state, event.attempt)
             attempt.spread.append(event)
+            attempt.device_s += event.device_s
             return frozenset((instance.key,))
         case ev.StageStarted() | ev.StageFinished() | ev.AttemptJudged():
             return _apply_judging(state, event) | _clear_wait(state, event)
@@ -235,7 +238,11 @@ def _apply_call(
         attempt.calls.append(call)
     match event:
         case ev.CallStarted():
-            fresh = CallState(event.call, name.attempt, event.role, event.model, event.messages, event.mono)
+            messages = tuple(
+                state.system_messages.setdefault(message, message) if message.role == "system" else message
+                for message in event.messages
+            )
+            fresh = CallState(event.call, name.attempt, event.role, event.model, messages, event.mono)
             attempt.calls[attempt.calls.index(call)] = fresh
             _set_word(instance, attempt, WORD_OF_ROLE[event.role])
         case ev.ReplyPiece():
@@ -288,6 +295,7 @@ def _apply_judging(
             attempt.stage, attempt.evaluation, attempt.same_as = None, event.evaluation, event.same_as
             attempt.stages = list(event.evaluation.stages)
             attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
+            attempt.device_s += event.device_s
             _set_word(instance, attempt, "wait")
             instance.best = _best(instance)
         case _:
@@ -308,6 +316,7 @@ def _apply_exam(
             attempt.examining = None
         case ev.WinnerExamined():
             attempt.examining, attempt.exam = None, event.evaluation
+            attempt.device_s += event.device_s
             _set_word(instance, attempt, "wait")
             instance.best = _best(instance)
         case _:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from harness import Evaluation, Verdict
 
+from .ranking import ranked_speedup
+
 Z95 = NormalDist().inv_cdf(0.975)
 """Standard deviations on each side that contain 95 % of a normal distribution."""
 

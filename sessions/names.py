@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 STARTER = "starter"
 SESSION = re.compile(r"\d{8}-\d{6}-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}")
 """Pattern of a session's full name."""
+NAMES_KEPT = 4096
+"""Names whose parts are remembered: each streamed piece of a reply names its call."""
 
 
 class InstanceName(NamedTuple):
@@ -68,6 +71,7 @@ def split_instance(key: str) -> InstanceName:
     return InstanceName(full_task(task), int(number))
 
 
+@lru_cache(NAMES_KEPT)
 def split_attempt(attempt: str) -> AttemptName:
     """Returns the parts of `softmax#2/7`; `ValueError` if it is not an attempt."""
     key, mark, number = attempt.rpartition("/")
@@ -76,6 +80,7 @@ def split_attempt(attempt: str) -> AttemptName:
     return AttemptName(key, int(number))
 
 
+@lru_cache(NAMES_KEPT)
 def split_call(call: str) -> CallName:
     """Returns the parts of `softmax#2/7/generator/1`; `ValueError` if it is not a call."""
     parts = call.rsplit("/", 2)

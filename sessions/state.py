@@ -127,6 +127,8 @@ class AttemptState:
     evaluation: Evaluation | None = None
     same_as: str = ""
     """The earlier attempt with the same source, which gave the evaluation; empty if this attempt was judged."""
+    device_s: float = 0.0
+    """Seconds in which the judge held devices for it: verdict, rungs of its sweeps, exam and spread."""
     examining: str | None = None
     """The current stage of the judge on the exam cases."""
     sweep: AttemptSwept | None = None
@@ -273,6 +275,8 @@ class SessionState:
     devices: dict[str, DeviceState] = field(default_factory=dict)
     baselines: dict[str, Evaluation] = field(default_factory=dict)
     """Evaluation of the timing baseline, by task."""
+    baselines_device_s: float = 0.0
+    """Seconds in which the judge held devices for baselines."""
     notices: list[tuple[str, str]] = field(default_factory=list)
     """(level, message), oldest first."""
     paused: str = ""
@@ -282,11 +286,18 @@ class SessionState:
     cost_usd: float | None = None
     """Cost of the calls with a known price; `None` if there are none."""
     unpriced_calls: int = 0
+    system_messages: dict[Message, Message] = field(default_factory=dict)
+    """Each different system message once: nearly all calls of a session have the same long text."""
     finished: bool = False
     stopped: str | None = None
     """Reason of the last `EngineStopped`, until an engine starts again."""
     skipped_events: int = 0
     """Events of unknown types, and unreadable lines."""
+
+    @property
+    def device_s(self) -> float:
+        """Seconds in which the judge held devices."""
+        return self.baselines_device_s + sum(attempt.device_s for attempt in self.attempts())
 
     def attempt(self, attempt: str) -> AttemptState:
         """Returns the attempt of this name; `KeyError` if there is none."""

@@ -15,8 +15,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from engine.models import Limits
-from engine.plan import MOST, Price
+from engine.models import Limits, Pace
+from engine.plan import MOST
+from engine.prices import Price
 
 from .diagnostics import Complaint
 
@@ -31,6 +32,9 @@ FLAGS_ONLY = ("headless", "detach", "json")
 Count = Annotated[int, Meta(ge=1, le=MOST)]
 Seed = Annotated[int, Meta(ge=0, le=MOST)]
 Dollars = Annotated[float, Meta(gt=0, le=1e9)]
+Ratio = Annotated[float, Meta(gt=0, le=1e9)]
+Rounds = Annotated[int, Meta(ge=0, le=MOST)]
+Seconds = Annotated[float, Meta(gt=0, le=1e9)]
 Names = Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
@@ -57,6 +61,11 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     review: str = "auto"
     budget_usd: Dollars | None = None
     budget_tokens: Count | None = None
+    budget_attempts: Count | None = None
+    budget_device_s: Seconds | None = None
+    budget_wall_s: Seconds | None = None
+    stop_at_speedup: Ratio | None = None
+    stop_without_gain: Rounds | None = None
     seed: Seed | None = None
     theme: str | None = None
     mouse: bool = True
@@ -66,6 +75,8 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     """Prices by model (`provider:NAME`)."""
     limits: Limits = Limits()
     """Timeouts of model calls, and the number of tries."""
+    providers: dict[str, Pace] = {}
+    """Limits of each provider."""
 
 
 WISHES = {
@@ -75,6 +86,11 @@ WISHES = {
     "targets": "names with commas between them, for example gfx942,sm_90",
     "budget-usd": "an amount of US dollars above 0",
     "budget-tokens": "a whole number, 1 or more",
+    "budget-attempts": "a whole number, 1 or more",
+    "budget-device-s": "a number of seconds above 0",
+    "budget-wall-s": "a number of seconds above 0",
+    "stop-at-speedup": "a number above 0",
+    "stop-without-gain": "a whole number, 0 or more",
     "seed": "a whole number from 0 to 2^63 - 1",
     "tune": "true or false",
     "spread": "true or false",
@@ -83,13 +99,14 @@ WISHES = {
     "descendants": "a whole number, 1 or more",
     "mouse": "true or false",
     "keys": "a table of names and keys",
-    "prices": 'a table for each model: [prices."anthropic:NAME"] with input, output and optionally cached_input and cache_write',
+    "prices": 'a table for each model: [prices."anthropic:NAME"] with input, output and optionally cached_input, cache_write and date',
     "limits": f"a table with any of {', '.join(Limits.__struct_fields__)}, in seconds above 0 (tries: a whole number)",
+    "providers": f"a table for each provider: [providers.anthropic] with any of {', '.join(Pace.__struct_fields__)}, whole numbers above 0",
 }
 """Accepted values of each key, in words; other keys take text."""
 
 FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Settings)}
-ONLY_IN_FILES = ("keys", "prices", "limits")
+ONLY_IN_FILES = ("keys", "prices", "limits", "providers")
 
 
 class Source(msgspec.Struct, frozen=True):

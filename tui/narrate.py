@@ -16,6 +16,7 @@ from .endings import ending_words
 from .judgement import headline, mismatch
 from .method_words import method_words
 from .plain import UNKNOWN, count, duration, indented, money
+from .spent import spent_words
 from .timed_against import measured_words, timing_words
 
 LABEL_WIDTH = 20
@@ -56,7 +57,8 @@ class Narrator:
                 )
             case ev.CallFailed():
                 self._failure = f"{event.reason}: {event.message}"
-                return event.call.partition("/")[0], f"no reply ({event.reason}): {event.message}"
+                reason = f"{event.reason}, {event.cause}" if event.cause else event.reason
+                return event.call.partition("/")[0], f"no reply ({reason}): {event.message}"
             case ev.CandidateProposed():
                 return event.attempt, self._proposed(event)
             case ev.AttemptSwept():
@@ -89,7 +91,9 @@ class Narrator:
                 best = f", best {event.best}{f' ({word})' if word else ''}" if event.best else ""
                 # The line of a failed call already has this message.
                 message = f" ({event.message})" if event.message not in ("", self._failure) else ""
-                return f"{self._key(event)}", f"ends: {ending_words(event.reason)}{best}{message}"
+                return f"{self._key(event)}", (
+                    f"ends: {ending_words(event.reason)}{best}{message}{self._spent(event)}"
+                )
             case ev.DeviceAwaited():
                 return f"device {event.device}", f"waits: {'; '.join(event.holders)}"
             case ev.DeviceQuarantined():
@@ -120,6 +124,11 @@ class Narrator:
         attempts = instance.attempts if instance else []
         best = next((attempt for attempt in attempts if attempt.attempt == event.best), None)
         return exam_word(best, instance)
+
+    def _spent(self, event: ev.InstanceFinished) -> str:
+        instance = self.state.instances.get(self._key(event))
+        words = spent_words(instance.attempts) if instance else ""
+        return f"; spent {words}" if words else ""
 
     def _key(self, event: ev.InstanceFinished) -> str:
         for key, instance in self.state.instances.items():
@@ -175,6 +184,8 @@ def log(state: SessionState) -> Iterator[str]:
             yield ""
             message = f" ({instance.message})" if instance.message else ""
             yield f"{instance.key} ended: {ending_words(instance.finished)}{message}; best {instance.best or UNKNOWN}"
+        if words := spent_words(instance.attempts):
+            yield f"{instance.key} spent {words}"
 
 
 def _attempt(attempt: AttemptState, base: AttemptState | None, instance: InstanceState) -> Iterator[str]:
@@ -197,6 +208,8 @@ def _attempt(attempt: AttemptState, base: AttemptState | None, instance: Instanc
         yield "   not judged"
         return
     yield f"   {headline(evaluation)}"
+    if attempt.device_s:
+        yield f"   {duration(attempt.device_s)} on devices"
     if evaluation.error is not None:
         if evaluation.error.mismatch is not None:
             yield indented(mismatch(evaluation.error.mismatch), 5)

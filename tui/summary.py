@@ -107,9 +107,14 @@ def summary(state: SessionState) -> str:
             *spread,
             "",
             f"session   {name}, {ending(state)}{took}",
-            f"attempts  {count(attempts)} judged; {tokens}; {cost}",
+            f"attempts  {count(attempts)} judged; {tokens}; {cost}{device_words(state)}",
         ]
     )
+
+
+def device_words(state: SessionState) -> str:
+    """Return `; 3 min 2 s on devices`; empty if the events have no device times."""
+    return f"; {duration(state.device_s)} on devices" if state.device_s else ""
 
 
 def next_line(command: str) -> str:

@@ -53,7 +53,8 @@ async def ask(
         wait_s = state.upcoming_sleep
         if error.retry_after_s is not None and error.retry_after_s > limits.reply_s:
             raise GaveUp(
-                f"{error.message}; the server asks to wait {error.retry_after_s:.0f} s: resume the session later"
+                f"{error.message}; the server asks to wait {error.retry_after_s:.0f} s: resume the session later",
+                cause=error.reason,
             ) from error
         on_retry(Retry(reason=error.reason, message=error.message, wait_s=wait_s, n=state.attempt_number))
 
@@ -70,7 +71,8 @@ async def ask(
     except TryAgain as last:
         raise GaveUp(
             f"no reply after {limits.tries} tries, the last one ended with: {last.message}; "
-            "resume the session when the model answers again"
+            "resume the session when the model answers again",
+            cause=last.reason,
         ) from last
 
 

@@ -9,6 +9,9 @@ import msgspec
 
 from sessions.events import Message, Role, Usage
 
+LONGEST_REPLY = 32_000
+"""Tokens of output that a request allows, with reasoning."""
+
 
 class CallKey(msgspec.Struct, frozen=True):
     """Identifies one call of a session; a recording finds its reply by it."""
@@ -34,7 +37,7 @@ class Request(msgspec.Struct, frozen=True):
     messages: tuple[Message, ...]
     """System messages first, then `user` and `assistant` in turn."""
     temperature: float = 1.0
-    max_output_tokens: int = 32_000
+    max_output_tokens: int = LONGEST_REPLY
     """Includes reasoning. A model with a lower limit is asked for its limit."""
 
 

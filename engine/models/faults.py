@@ -7,6 +7,7 @@ Anthropic's overload.
 from __future__ import annotations
 
 import email.utils
+import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -123,7 +124,9 @@ def from_transport(
     error: BaseException, *, began: bool, secrets: Sequence[str], connect_s: float
 ) -> ModelError:
     """Returns the error of a failed connection or unreadable answer; `began` is True if the stream had started."""
-    words = one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, secrets)
+    system = _system_error(error)
+    parts = [type(error).__name__, str(error), "" if system in str(error) else system]
+    words = one_line(": ".join(filter(None, parts)), secrets)
     match error:
         case httpx2.ConnectError() if "CERTIFICATE_VERIFY_FAILED" in words:
             return UselessToRetry(
@@ -148,6 +151,23 @@ def from_transport(
             return TryAgain("connection", f"the connection failed ({words})")
         case _:
             return TryAgain("garbage", f"the answer cannot be read ({words})")
+
+
+def _system_error(error: BaseException) -> str:
+    """Returns the operating system's words behind an error (`Connection refused`); empty if there are none."""
+    pending: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while pending:
+        cause = pending.pop()
+        if cause is None or id(cause) in seen:
+            continue
+        seen.add(id(cause))
+        if isinstance(cause, OSError) and cause.errno is not None and cause.strerror:
+            return os.strerror(cause.errno) if cause.errno > 0 else cause.strerror
+        pending += [cause.__context__, cause.__cause__]
+        if isinstance(cause, BaseExceptionGroup):
+            pending += cause.exceptions
+    return ""
 
 
 def require_stream(response: httpx2.Response) -> None:

@@ -27,7 +27,6 @@ from sessions.events import (
     InstanceFinished,
     Notice,
     SessionFinished,
-    Usage,
     WinnerExamined,
 )
 from sessions.journal import read_journal
@@ -159,8 +158,9 @@ async def test_exam_without_a_verdict_ends_the_exams_with_a_reason(
 
 
 async def test_exam_runs_after_the_budget_is_spent(home: Home) -> None:
-    client = scripted_model("correct 1.0", usage=Usage(input_tokens=500, output_tokens=500))
-    events = await play(home, client, session_plan=plan(iterations=9, budget_tokens=1500))
+    events = await play(
+        home, scripted_model("correct 1.0"), session_plan=plan(iterations=9, budget_attempts=2)
+    )
     assert [event.reason for event in events if isinstance(event, InstanceFinished)] == ["budget"]
     assert list(exams(events).values()) == [Verdict.CORRECT]
 

@@ -15,7 +15,8 @@ import pytest
 from engine.errors import UsageProblem
 from engine.models import parse_models, recording_of
 from engine.models.access import SECRETS
-from engine.plan import Price, RunPlan, resolve
+from engine.plan import RunPlan, resolve
+from engine.prices import Price
 from sessions import Home
 from sessions.events import CallFinished, CallRetried, CallStarted, Role, SessionFinished, SessionStarted
 from sessions.recording import load_recording

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from engine.errors import UsageProblem
-from engine.plan import Price, RunPlan, SessionPlan, resolve
+from engine.models import Pace
+from engine.plan import RunPlan, SessionPlan, resolve
+from engine.prices import Price
 from harness import Device, HarnessError
 from sessions import Home
 from sessions.names import SESSION
@@ -83,6 +85,9 @@ def test_plan_may_use_less_than_the_recording_has(tmp_path: Path) -> None:
         ({"seed": 1 << 63}, r"--seed must be less than 2\^63"),
         ({"budget_usd": float("inf")}, "--budget-usd must be more than 0 and finite"),
         ({"budget_tokens": 0}, "--budget-tokens must be at least 1"),
+        ({"budget_attempts": 0}, "--budget-attempts must be at least 1"),
+        ({"budget_device_s": 0.0}, "--budget-device-s must be more than 0"),
+        ({"providers": {"antropic": Pace()}}, r"\[providers.antropic\] names no provider"),
         ({"budget_usd": -1.0}, "--budget-usd must be more than 0"),
         ({"budget_usd": float("nan")}, "--budget-usd must be more than 0"),
         ({"budget_usd": 5.0}, r'\[prices\."anthropic:test"\]'),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from engine.errors import GaveUp, RecordingExhausted, TryAgain, UselessToRetry
-from engine.models import Piece, Reply, Request, ScriptedClient
+from engine.models import Pace, Piece, Reply, Request, ScriptedClient
 from engine.models.recorded import RecordedClient
 from engine.reviewing import Decisions
 from harness import Device, Verdict
@@ -19,7 +19,6 @@ from sessions import Home, Recorder, fold, load_recording, write_recording
 from sessions.events import (
     AttemptJudged,
     CallFailed,
-    CallFinished,
     CallRetried,
     CallStarted,
     DecisionMade,
@@ -27,11 +26,10 @@ from sessions.events import (
     InstanceFinished,
     Notice,
     ReplyPiece,
-    Usage,
     WaitingForPerson,
 )
 from sessions.journal import read_journal
-from tests.support.engines import PRICE, ScriptedJudge, answer_of, plan, play, scripted_model
+from tests.support.engines import ScriptedJudge, answer_of, plan, play, scripted_model
 
 
 def verdicts(events: list[Event]) -> dict[str, Verdict]:
@@ -141,33 +139,13 @@ async def test_failed_tries_are_recorded_and_their_text_is_dropped(home: Home) -
 
 
 async def test_model_that_gives_up_ends_the_instance(home: Home) -> None:
-    events = await play(home, client_with(lambda _: GaveUp("no reply after 6 tries")))
+    events = await play(home, client_with(lambda _: GaveUp("no reply after 6 tries", cause="connection")))
     assert endings(events) == ["model_failed"]
 
 
 async def test_reply_without_code_gets_the_verdict_no_code(home: Home) -> None:
     events = await play(home, scripted_model("prose", "correct"), session_plan=plan(iterations=2))
     assert list(verdicts(events).values()) == [Verdict.NO_CODE, Verdict.CORRECT]
-
-
-async def test_no_call_is_made_after_the_token_budget(home: Home) -> None:
-    client = scripted_model("correct", usage=Usage(input_tokens=500, output_tokens=500))
-    events = await play(home, client, session_plan=plan(iterations=9, budget_tokens=2500))
-    assert len(client.requests) == 3
-    assert endings(events) == ["budget"]
-    assert len(verdicts(events)) == 3, "a paid candidate is judged"
-
-
-async def test_usd_budget_counts_the_price_of_calls(home: Home) -> None:
-    client = scripted_model(
-        "correct", usage=Usage(input_tokens=100_000, output_tokens=10_000, cached_tokens=0)
-    )
-    events = await play(
-        home, client, session_plan=plan(iterations=9, budget_usd=0.5, prices={"scripted:test": PRICE})
-    )
-    finished = [event for event in events if isinstance(event, CallFinished)]
-    assert [event.cost_usd for event in finished] == [pytest.approx(0.2)] * 3
-    assert endings(events) == ["budget"]
 
 
 async def test_judging_is_repeated_once_after_a_judge_failure(home: Home) -> None:
@@ -213,8 +191,8 @@ async def test_parallel_model_calls_are_limited(home: Home) -> None:
 
         async def close(self) -> None: ...
 
-    client = Counting()
-    await play(home, client, session_plan=plan(instances=6, iterations=1, model_calls=2))
+    client, slow = Counting(), {"scripted": Pace(concurrency=2)}
+    await play(home, client, session_plan=plan(instances=6, iterations=1, providers=slow))
     assert client.most == 2
 
 

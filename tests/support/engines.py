@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from engine.budget import Budget
+from engine.budget import budget_of
 from engine.job import session_started
 from engine.judging import Judge, OnStage
 from engine.methods import open_method
-from engine.models import Client, Limits, Reply, Request, ScriptedClient
-from engine.plan import Price, SessionPlan
+from engine.models import Client, Gates, Limits, Reply, Request, ScriptedClient
+from engine.plan import SessionPlan
 from engine.retrieval import Corpus
 from engine.reviewing import Decisions
 from engine.scheduler import run_instances
@@ -157,7 +157,6 @@ def plan(session: str = "20260101-000000-geak-0000", **changes: object) -> Sessi
         "budget_tokens": None,
         "prices": {},
         "limits": BRISK,
-        "model_calls": 16,
     }
     return SessionPlan(**(fields | changes))  # type: ignore[arg-type]
 
@@ -170,9 +169,7 @@ def shared(
     decisions: Decisions | None = None,
 ) -> Shared:
     """Build the state that all instances of an engine share; earlier spending counts in the budget."""
-    budget = Budget(
-        usd=session_plan.budget_usd, tokens=session_plan.budget_tokens, prices=session_plan.prices
-    )
+    budget = budget_of(session_plan)
     budget.restore(recorder.state)
     return Shared(
         plan=session_plan,
@@ -183,7 +180,7 @@ def shared(
         targets=tuple(target(name) for name in session_plan.targets),
         corpus=Corpus(()),
         decisions=decisions or Decisions(),
-        calls=asyncio.Semaphore(session_plan.model_calls),
+        gates=Gates(session_plan.providers),
     )
 
 
@@ -217,6 +214,3 @@ async def play(
         await run(shared(recorder, session_plan, client, judge or ScriptedJudge(), decisions))
         recorder.record(SessionFinished())
         return list(read_journal(recorder.live.journal).events)
-
-
-PRICE = Price(input=1.0, output=10.0)

@@ -86,7 +86,16 @@ def test_session_is_shown_by_a_unique_prefix(shell: Shell, home: Home) -> None:
             "confirmation": "not examined",
         }
     ]
-    assert "softmax#1  wrong correct        softmax#1/2  not examined  iterations" in done.out
+    [row] = [line for line in done.out.splitlines() if line.startswith("softmax#1  ")]
+    assert row.split(maxsplit=1)[1].split() == [
+        "wrong",
+        "correct",
+        "softmax#1/2",
+        "not",
+        "examined",
+        "2,400",
+        "iterations",
+    ]
     assert [attempt["verdict"] for attempt in shown["attempts"]] == ["wrong", "correct"]
 
 

@@ -53,10 +53,8 @@ LOCK_WAIT_S = 120.0
 @click.option("--iterations", type=int, metavar="N", help="Attempts of each chain. [10, or as recorded]")
 @click.option("--devices", metavar="NAMES", help="Devices of the judge: idle, all, 0,1 or cpu. [idle]")
 @targets_option
-@click.option("--budget-usd", type=float, metavar="X", help="For each row: stop calls after this cost.")
-@click.option(
-    "--budget-tokens", type=int, metavar="N", help="For each row: stop calls after this number of tokens."
-)
+@click.option("--budget-usd", type=float, metavar="X", help="Highest cost of each row (needs prices).")
+@click.option("--budget-tokens", type=int, metavar="N", help="Highest number of tokens of each row.")
 @click.option("--seed", type=int, metavar="N", help="Seed of the judge's inputs, in all rows. [random]")
 @click.option("--anew", is_flag=True, help="Start a new ablation, even if one with the same settings exists.")
 @click.option(

@@ -13,8 +13,10 @@ import click
 from engine.environment import detach_risks
 from engine.launch import start
 from engine.methods import METHODS, open_method
+from engine.models import parse_models
 from engine.models.access import PROVIDERS
 from engine.plan import RunPlan
+from engine.prices import SHIPPED
 from sessions.events import MethodOptions
 from sessions.home import Home, home_from
 from tui.commands.ending import print_until_end
@@ -71,8 +73,22 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
 @click.option("--devices", metavar="NAMES", help="Devices of the judge: idle, all, 0,1 or cpu. [idle]")
 @targets_option
 @click.option("--review", metavar="HOW", help="auto, or manual: build only on accepted attempts. [auto]")
-@click.option("--budget-usd", type=float, metavar="X", help="Stop calls after this cost (needs prices).")
-@click.option("--budget-tokens", type=int, metavar="N", help="Stop calls after this number of tokens.")
+@click.option("--budget-usd", type=float, metavar="X", help="Highest cost of the session (needs prices).")
+@click.option("--budget-tokens", type=int, metavar="N", help="Highest number of tokens of the session.")
+@click.option("--budget-attempts", type=int, metavar="N", help="Highest number of attempts of the session.")
+@click.option(
+    "--budget-device-s", type=float, metavar="X", help="Most seconds of judging on devices, in sum."
+)
+@click.option("--budget-wall-s", type=float, metavar="X", help="Most seconds that the session runs.")
+@click.option(
+    "--stop-at-speedup", type=float, metavar="X", help="On GPUs: end an instance at this speedup. [never]"
+)
+@click.option(
+    "--stop-without-gain",
+    type=int,
+    metavar="N",
+    help="On GPUs: end an instance after N correct attempts in a row without a gain; 0: never. [2]",
+)
 @click.option("--seed", type=int, metavar="N", help="Seed of the judge's inputs. [random]")
 @click.option("--detach", is_flag=True, help="Start the session and return at once.")
 @click.option("--headless", is_flag=True, help="Print progress as lines, also in a terminal.")
@@ -105,7 +121,10 @@ def run_command(
     home = home_from(os.environ)
     home.ensure()
     model = model_of(configured.settings, configured.origins, os.environ)
-    session = start(plan(configured.settings, tasks, model), home)
+    requested = plan(configured.settings, tasks, model)
+    if words := shipped_price_words(requested):
+        say(words)
+    session = start(requested, home)
     if detach:
         return detached(home, session, as_json=as_json)
     if not lines:
@@ -129,9 +148,15 @@ def plan(settings: Settings, tasks: tuple[str, ...], model: str) -> RunPlan:
         review=settings.review,
         budget_usd=settings.budget_usd,
         budget_tokens=settings.budget_tokens,
+        budget_attempts=settings.budget_attempts,
+        budget_device_s=settings.budget_device_s,
+        budget_wall_s=settings.budget_wall_s,
+        stop_at_speedup=settings.stop_at_speedup,
+        stop_without_gain=settings.stop_without_gain,
         seed=settings.seed,
         prices=settings.prices,
         limits=settings.limits,
+        providers=settings.providers,
         against=settings.against,
         spread=settings.spread,
         options=MethodOptions(
@@ -144,6 +169,20 @@ def plan(settings: Settings, tasks: tuple[str, ...], model: str) -> RunPlan:
             corpus=settings.corpus,
         ),
     )
+
+
+def shipped_price_words(requested: RunPlan) -> str:
+    """Return which shipped prices a budget in USD uses; empty if it uses none."""
+    if requested.budget_usd is None or not requested.model:
+        return ""
+    specs = parse_models(requested.model, open_method(requested.method).roles).values()
+    models = dict.fromkeys(map(str, specs))
+    used = {model: SHIPPED[model] for model in models if model in SHIPPED and model not in requested.prices}
+    shown = ", ".join(
+        f"{model} ${price.input:g} in, ${price.output:g} out for a million tokens ({price.date})"
+        for model, price in used.items()
+    )
+    return f'shipped prices: {shown}; [prices."MODEL"] in your config.toml replaces them' if used else ""
 
 
 def model_of(settings: Settings, origins: Mapping[str, str], environ: Mapping[str, str]) -> str:

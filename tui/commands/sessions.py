@@ -20,7 +20,8 @@ from tui.method_words import method_words, option_words
 from tui.model_usage import model_usage, usage_table
 from tui.narrate import counted
 from tui.next_step import next_command
-from tui.plain import UNKNOWN, Column, emit, emit_json, interactive, money, table
+from tui.plain import UNKNOWN, Column, count, duration, emit, emit_json, interactive, money, table
+from tui.spent import cost_of, device_s_of, tokens_of
 from tui.summary import next_line, outcomes, summary
 from tui.timed_against import spread_lines, timing_words
 
@@ -127,6 +128,9 @@ def show_command(session: str, *, as_json: bool) -> None:
                         "confirmation": attempt.confirmation if attempt.verdict is Verdict.CORRECT else None,
                         "spread": [measurement.evaluation for measurement in attempt.spread],
                         "accepted": attempt.decision.accepted if attempt.decision else None,
+                        "usage": attempt.usage,
+                        "cost_usd": attempt.cost_usd,
+                        "device_s": attempt.device_s,
                         "commit": attempt.commit,
                     }
                     for attempt in state.attempts()
@@ -154,6 +158,9 @@ def show_command(session: str, *, as_json: bool) -> None:
                 Column("attempts by verdict"),
                 Column("best", keep=True),
                 Column("exam", keep=True, if_known=True),
+                Column("tokens", right=True, drop=3),
+                Column("cost", right=True, if_known=True, drop=2),
+                Column("on devices", right=True, if_known=True, drop=1),
                 Column("ended"),
             ],
             [
@@ -164,6 +171,9 @@ def show_command(session: str, *, as_json: bool) -> None:
                     exam_word(state.attempt(instance.best), instance) or UNKNOWN
                     if instance.best
                     else UNKNOWN,
+                    count(tokens_of(instance.attempts)),
+                    money(cost_of(instance.attempts)),
+                    duration(device_s_of(instance.attempts) or None),
                     (instance.finished or UNKNOWN).replace("_", " "),
                 )
                 for instance in state.instances.values()
