@@ -1,9 +1,8 @@
 """The budget of a session: hard limits in USD, tokens, attempts, device time and wall time, and what was spent so far.
 
 No limit is passed. A model call is reserved in full before it is made: its prompt, estimated high, and its longest
-reply. After the call the unused rest is free again. Device time and wall time are cut off when they are spent.
-
-One gap remains: a provider may bill a try that broke off, which no reply reports.
+reply. After the call the unused rest is free again; a try that broke off counts in full, because the provider may bill
+it. Device time and wall time are cut off when they are spent.
 """
 
 from __future__ import annotations
@@ -93,6 +92,8 @@ class Budget:
                     self._count(
                         self._longest(call.model, call.messages, LONGEST_REPLY), call.usage, call.cost_usd
                     )
+        for model, messages in state.lost_tries:
+            self._count(self._longest(model, messages, LONGEST_REPLY), Usage(), None)
         self._spent_device_s = state.device_s
         if self.wall_s is not None:
             self._ends_at = time.monotonic() + self.wall_s - state.worked_s
@@ -132,6 +133,18 @@ class Budget:
         self._count(reservation, usage, cost)
         self.release(reservation)
         return cost
+
+    def lose(self, reservation: Reservation) -> None:
+        """Count a try that the provider may bill although it brought no reply, in full; the reservation stays.
+
+        Raises `BudgetSpent` if another try does not fit.
+        """
+        self._count(reservation, Usage(), None)
+        self._held.discard(reservation)
+        refusal = self._refusal(reservation)
+        if refusal:
+            raise BudgetSpent(refusal)
+        self._held.add(reservation)
 
     def release(self, reservation: Reservation) -> None:
         """Free the reservation of a call that brought no reply; a second call changes nothing."""

@@ -19,7 +19,7 @@ import msgspec
 from engine.baseline_facts import BaselineFacts
 from engine.baseline_timing import known_baseline
 from engine.budget import Reservation
-from engine.errors import ContextTooLong, JudgeUnable, ModelError, StopRuleMet
+from engine.errors import BudgetSpent, ContextTooLong, JudgeUnable, ModelError, StopRuleMet
 from engine.estimating import estimate_all
 from engine.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
 from engine.judging import own_product, own_target
@@ -48,6 +48,7 @@ from sessions.events import (
     SweepRung,
     SweepStarted,
     SweptVariant,
+    Usage,
     WaitingForPerson,
 )
 from sessions.names import attempt_name, call_name, instance_key
@@ -57,6 +58,8 @@ from suites.loader import baseline_source
 
 TEMPERATURE = 1.0
 """GEAK's value: parallel instances must differ."""
+PERHAPS_BILLED = ("cut", "silent")
+"""Reasons of a failed try after which the provider may have made a part of the reply, even if no piece came."""
 
 
 class InstanceContext:
@@ -172,7 +175,7 @@ class InstanceContext:
         for call in self._attempt.calls:
             if not call.finished and not call.failed:
                 await self._recorder.record_durable(
-                    CallFailed(call=call.call, reason="cancelled", message=why)
+                    CallFailed(call=call.call, reason="cancelled", message=why, billed=True)
                 )
         if self._attempt.evaluation is not None:
             return
@@ -283,24 +286,43 @@ class InstanceContext:
                 call=name, attempt=self._name, role=role, model=client.model, messages=request.messages
             )
         )
-        batches = PieceBatches(name, record)
+        batches, budget = PieceBatches(name, record), self._shared.budget
 
         def retried(retry: Retry) -> None:
+            billed = batches.began or retry.reason in PERHAPS_BILLED
             batches.drop()
             record(
                 CallRetried(
-                    call=name, reason=retry.reason, message=retry.message, wait_s=retry.wait_s, retry=retry.n
+                    call=name,
+                    reason=retry.reason,
+                    message=retry.message,
+                    wait_s=retry.wait_s,
+                    retry=retry.n,
+                    billed=billed,
                 )
             )
+            if billed:
+                budget.lose(reservation)
 
         try:
             reply = await ask(
                 client, request, on_piece=batches.add, on_retry=retried, limits=self._shared.plan.limits
             )
             batches.flush()
+        except asyncio.CancelledError:
+            budget.spend(reservation, client.model, Usage())
+            raise
+        except BudgetSpent as spent:
+            await self._recorder.record_durable(CallFailed(call=name, reason="budget", message=str(spent)))
+            raise
         except ModelError as error:
+            billed = batches.began or error.cause in PERHAPS_BILLED
+            if billed:
+                budget.spend(reservation, client.model, Usage())
             await self._recorder.record_durable(
-                CallFailed(call=name, reason=error.reason, message=error.message, cause=error.cause)
+                CallFailed(
+                    call=name, reason=error.reason, message=error.message, cause=error.cause, billed=billed
+                )
             )
             raise
         finally:
@@ -312,7 +334,7 @@ class InstanceContext:
                 reasoning=reply.reasoning,
                 stop_reason=reply.stop_reason,
                 usage=reply.usage,
-                cost_usd=self._shared.budget.spend(reservation, client.model, reply.usage),
+                cost_usd=budget.spend(reservation, client.model, reply.usage),
                 seconds=reply.seconds,
                 temperature=reply.temperature,
             )

@@ -25,17 +25,21 @@ class PieceBatches:
         self._pieces: list[Piece] = []
         self._timer: asyncio.TimerHandle | None = None
         self._refused: SessionsError | None = None
+        self.began = False
+        """True if a piece of the current try has come."""
 
     def add(self, piece: Piece) -> None:
         """Add a piece. Raises the error of an earlier batch that the journal refused."""
         if self._refused is not None:
             raise self._refused
+        self.began = True
         self._pieces.append(piece)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(PERIOD_S, self._flush_on_time)
 
     def drop(self) -> None:
         """Discard the pieces that were not recorded: the try is void."""
+        self.began = False
         self._pieces.clear()
         self._stop_timer()
 

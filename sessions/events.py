@@ -217,6 +217,8 @@ class CallRetried(Event, frozen=True, kw_only=True, tag="call_retried"):
     wait_s: float
     retry: int
     """1 for the first retry."""
+    billed: bool = False
+    """True if the provider may bill the failed try: it ended after the reply had begun. Budgets count it in full."""
 
 
 class CallFinished(Event, frozen=True, kw_only=True, tag="call_finished"):
@@ -244,6 +246,8 @@ class CallFailed(Event, frozen=True, kw_only=True, tag="call_failed"):
     message: str
     cause: str = ""
     """With `gave_up`, the reason of the last try, as in `CallRetried`."""
+    billed: bool = False
+    """See `CallRetried`; about the last try."""
 
 
 class CandidateProposed(Event, frozen=True, kw_only=True, tag="candidate_proposed"):

@@ -184,6 +184,7 @@ def _start_engine(state: SessionState, event: ev.EngineStarted) -> frozenset[str
         return frozenset((SESSION,))
     for instance in state.instances.values():
         for attempt in instance.attempts:
+            state.lost_tries += [(call.model, call.messages) for call in attempt.calls if call.live]
             attempt.calls = [call for call in attempt.calls if not call.live]
             attempt.stage = attempt.examining = None
             attempt.word = "person" if attempt.waiting else "wait"
@@ -250,6 +251,8 @@ def _apply_call(
             words.add(event.text)
         case ev.CallRetried():
             call.reasoning_words, call.text_words = Words(), Words()
+            if event.billed:
+                state.lost_tries.append((call.model, call.messages))
             call.retries, call.last_retry = event.retry, f"{event.reason}: {event.message}"
         case ev.CallFinished():
             call.reasoning_words, call.text_words = Words(event.reasoning), Words(event.text)
@@ -261,6 +264,8 @@ def _apply_call(
             return dirty | {SESSION}
         case ev.CallFailed():
             call.failed = f"{event.reason}: {event.message}"
+            if event.billed:
+                state.lost_tries.append((call.model, call.messages))
             _set_word(instance, attempt, "wait")
         case _:
             assert_never(event)

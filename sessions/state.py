@@ -286,6 +286,8 @@ class SessionState:
     cost_usd: float | None = None
     """Cost of the calls with a known price; `None` if there are none."""
     unpriced_calls: int = 0
+    lost_tries: list[tuple[str, tuple[Message, ...]]] = field(default_factory=list)
+    """Model and messages of each try that a provider may bill although it brought no reply."""
     system_messages: dict[Message, Message] = field(default_factory=dict)
     """Each different system message once: nearly all calls of a session have the same long text."""
     finished: bool = False

@@ -9,12 +9,26 @@ from collections.abc import Callable
 import pytest
 
 from engine.budget import Budget, Reservation, longest_prompt
-from engine.errors import BudgetSpent
+from engine.errors import BudgetSpent, TryAgain
 from engine.models import CallKey, Piece, Reply, Request
 from engine.prices import SHIPPED, Price
 from harness import Evaluation, Verdict
 from sessions import Home, fold
-from sessions.events import CallFinished, EngineStarted, Event, InstanceFinished, Message, Notice, Role, Usage
+from sessions.events import (
+    AttemptStarted,
+    CallFailed,
+    CallFinished,
+    CallRetried,
+    CallStarted,
+    EngineStarted,
+    Event,
+    InstanceFinished,
+    Message,
+    Notice,
+    Origin,
+    Role,
+    Usage,
+)
 from sessions.state import SessionState
 from tests.support.engines import ScriptedJudge, answer_of, plan, play, scripted_model
 from tui.narrate import Narrator
@@ -163,6 +177,60 @@ async def test_restored_budget_has_spent_what_the_calls_spent(home: Home) -> Non
     short.restore(state)
     with pytest.raises(BudgetSpent):
         await short.reserve(MODEL, request())
+
+
+class Breaking:
+    """A model whose first tries break off after the reply began."""
+
+    model = "scripted:test"
+
+    def __init__(self, broken: int) -> None:
+        self.left = broken
+
+    async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
+        on_piece(Piece("text", "## Strat"))
+        if self.left:
+            self.left -= 1
+            raise TryAgain("cut", "the stream broke off")
+        return Reply(text=answer_of("correct", str(request.key)), usage=Usage(1000, 500))
+
+    async def close(self) -> None: ...
+
+
+async def test_try_that_broke_off_counts_in_full(home: Home) -> None:
+    """The budget has room for two and a half calls: after two broken tries there is no third."""
+    events = await play(home, Breaking(2), session_plan=plan(budget_tokens=100_000))
+    [failed] = [event for event in events if isinstance(event, CallFailed)]
+    assert (failed.reason, endings(events)[0][0]) == ("budget", "budget")
+    budget = Budget(tokens=100_000)
+    budget.restore(fold(events))
+    with pytest.raises(BudgetSpent):
+        await budget.reserve(MODEL, request(longest=40_000))
+
+
+async def test_broken_try_is_counted_once(home: Home) -> None:
+    events = await play(home, Breaking(1), session_plan=plan(iterations=1, budget_tokens=100_000))
+    [retried] = [event for event in events if isinstance(event, CallRetried)]
+    assert retried.billed
+    assert endings(events)[0][0] == "iterations"
+    state = fold(events)
+    assert len(state.lost_tries) == 1
+    assert state.input_tokens + state.output_tokens == 1500
+
+
+def test_call_of_a_crashed_engine_counts_in_full() -> None:
+    prompt = (Message("user", "hi"),)
+    name = "vector_add#1/1"
+    state = fold(
+        [
+            AttemptStarted(attempt=name, origin=Origin.FRESH),
+            CallStarted(
+                call=f"{name}/generator/1", attempt=name, role=Role.GENERATOR, model=MODEL, messages=prompt
+            ),
+            EngineStarted(host="here", pid=2, resumed=True),
+        ]
+    )
+    assert state.lost_tries == [(MODEL, prompt)]
 
 
 # Attempts and time
