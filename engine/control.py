@@ -27,15 +27,19 @@ PATH_BYTES = 107
 """Longest address of a unix socket on Linux."""
 ANSWER_S = 60.0
 """Long, because a decision waits for the disk and for git."""
-COMMANDS = ("ping", "accept", "reject", "undo", "stop")
+STEERING = ("hint",)
+"""Commands that become events which later attempts follow (`engine.commands`)."""
+COMMANDS = ("ping", "accept", "reject", "undo", "stop", *STEERING)
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A command with its arguments; arguments that it does not need are empty."""
 
-    token: str
     command: str
+    token: str = ""
     attempt: str = ""
+    instance: str = ""
+    text: str = ""
     why: str = ""
     by: str = ""
     reason: str = ""
@@ -55,7 +59,7 @@ REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 ANSWERS: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 
 
-async def send(home: Home, session: str, command: str, **arguments: str) -> Answer:
+async def send(home: Home, session: str, command: str, **arguments: object) -> Answer:
     """Send a command to a session's engine and return its answer, which may be a refusal (`ok` false, `error`).
 
     Raises `EngineUnreachable` with one line that names the cause and the next step.
@@ -73,7 +77,7 @@ async def send(home: Home, session: str, command: str, **arguments: str) -> Answ
         ) from error
     line = msgspec.json.encode({"token": token, "command": command, **arguments}) + b"\n"
     if len(line) > LINE_BYTES:
-        raise EngineUnreachable(f"the command is longer than {LINE_BYTES} bytes; give a shorter reason")
+        raise EngineUnreachable(f"the command is longer than {LINE_BYTES} bytes; shorten its text")
     try:
         async with asyncio.timeout(ANSWER_S):
             reader, writer = await asyncio.open_unix_connection(info.socket, limit=LINE_BYTES)

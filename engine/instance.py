@@ -21,6 +21,7 @@ from engine.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt
 from engine.judging import own_product, own_target
 from engine.methods import Review
 from engine.models import CallKey, Reply, Request, Retry, ask
+from engine.orders import Span, last_command, words_for
 from engine.plan import read_start
 from engine.shared import Shared
 from engine.streaming import PieceBatches
@@ -28,6 +29,7 @@ from engine.tuning import RANKED_BY, mark_kept, sweep
 from harness import Effort, Evaluation
 from harness.stages.timing.baselines import Baseline
 from sessions.events import (
+    UNASKED,
     AttemptJudged,
     AttemptStarted,
     AttemptSwept,
@@ -68,6 +70,7 @@ class InstanceContext:
         self.product = own_product(shared.judge.devices)
         self.iterations = shared.plan.iterations
         self.options = shared.plan.options
+        self.words: tuple[str, ...] = ()
         self.key = instance_key(task.id, instance)
         self._shared = shared
         self._recorder = shared.recorder
@@ -78,7 +81,7 @@ class InstanceContext:
         self._begun = False
         """True while an attempt is in progress."""
         self._lanes: tuple[InstanceContext, ...] = ()
-        self._tuned = 0
+        self._unasked = 0
         """Attempts that asked no model; a recording does not count them."""
         self._asked: Counter[Role] = Counter()
         self._passed: dict[str, Evaluation] = {}
@@ -97,16 +100,32 @@ class InstanceContext:
     async def attempt(self, origin: Origin, base: str | None) -> str:
         """See `Context`."""
         await self.settle()
+        before = self._recorded(self._number)
+        after = before.heard if before is not None else 0
+        # No model is asked, so the attempt leaves the hints to the next one.
+        heard = after if origin in UNASKED else self._heard()
         self._number = self._last + self._step
         self._lanes = ()
         self._begun = True
         self._fresh = False
-        self._tuned += origin is Origin.TUNE
+        self._unasked += origin in UNASKED
         self._asked.clear()
-        instance = self._recorder.state.instances.get(self.key)
-        if instance is None or all(attempt.number != self._number for attempt in instance.attempts):
-            self._recorder.record(AttemptStarted(attempt=self._name, origin=origin, base=base))
+        if self._recorded(self._number) is None:
+            self._recorder.record(AttemptStarted(attempt=self._name, origin=origin, base=base, heard=heard))
+        span = Span(self.key, after=after, until=heard)
+        self.words = words_for(self._recorder.state, span)
         return self._name
+
+    def _heard(self) -> int:
+        """Returns the number of the last command that the next attempt follows."""
+        recorded = self._recorded(self._last + self._step)
+        return last_command(self._recorder.state) if recorded is None else recorded.heard
+
+    def _recorded(self, number: int) -> AttemptState | None:
+        """Returns the attempt of this number; `None` if the journal has none."""
+        instance = self._recorder.state.instances.get(self.key)
+        attempts = instance.attempts if instance is not None else ()
+        return next((attempt for attempt in attempts if attempt.number == number), None)
 
     @property
     def _last(self) -> int:
@@ -157,9 +176,7 @@ class InstanceContext:
 
     def start(self) -> str:
         """See `Context`. `UsageProblem` if the named file is gone and the journal does not have its source."""
-        instance = self._recorder.state.instances.get(self.key)
-        attempts = instance.attempts if instance is not None else ()
-        first = next((attempt for attempt in attempts if attempt.number == 1), None)
+        first = self._recorded(1)
         if first is not None and first.source:
             return first.source
         return read_start(Path(self.options.start)) if self.options.start else baseline_source(self.task)
@@ -236,7 +253,7 @@ class InstanceContext:
         async with self._shared.calls:
             self._shared.budget.check()
             return await self._ask(
-                name, CallKey(self.task.id, self._chain, self._number - self._tuned, role, number), messages
+                name, CallKey(self.task.id, self._chain, self._number - self._unasked, role, number), messages
             )
 
     async def _ask(self, name: str, key: CallKey, messages: Sequence[Message]) -> Reply:

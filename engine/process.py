@@ -23,7 +23,9 @@ from pathlib import Path
 import psutil
 
 from engine.budget import Budget
-from engine.control import ControlServer, Request
+from engine.changes import Changes
+from engine.commands import event_of
+from engine.control import STEERING, ControlServer, Request
 from engine.device_events import device_event
 from engine.errors import EngineError, UsageProblem
 from engine.job import Job, open_job, plan_of, read_plan, session_started
@@ -167,11 +169,12 @@ class Engine:
     async def _serve(self, recorder: Recorder, job: Job) -> int:
         """Run the job and answer commands; then finish the session, or stop it in good order."""
         decisions = Decisions(read_journal(self._live.journal).events)
+        changes = Changes()
         token = secrets.token_hex(16)
         write_whole(self._live.token, token.encode() + b"\n", mode=0o600)
 
         async def handle(request: Request) -> int:
-            return await self._obey(request, recorder, decisions)
+            return await self._obey(request, recorder, decisions, changes)
 
         curable: Sequence[str] = ()
         failure: ExceptionGroup[Exception] | None = None
@@ -183,7 +186,7 @@ class Engine:
                         group.create_task(self._tick(recorder, control), name="tick"),
                         group.create_task(self._leave_when_asked(), name="leave"),
                     )
-                    curable = await self._work(recorder, job, decisions)
+                    curable = await self._work(recorder, job, decisions, changes)
                     for helper in helpers:
                         helper.cancel()
             except ExceptionGroup as errors:
@@ -200,7 +203,9 @@ class Engine:
         self._live.engine.unlink(missing_ok=True)
         return code
 
-    async def _work(self, recorder: Recorder, job: Job, decisions: Decisions) -> tuple[str, ...]:
+    async def _work(
+        self, recorder: Recorder, job: Job, decisions: Decisions, changes: Changes
+    ) -> tuple[str, ...]:
         plan = job.plan
         budget = Budget(usd=plan.budget_usd, tokens=plan.budget_tokens, prices=plan.prices)
         budget.restore(recorder.state)
@@ -227,6 +232,7 @@ class Engine:
                 corpus=job.corpus,
                 decisions=decisions,
                 calls=asyncio.Semaphore(plan.model_calls),
+                changes=changes,
                 busy=self._busy,
             )
             return await run_instances(shared, job.method, job.tasks)
@@ -300,7 +306,9 @@ class Engine:
         )
         write_engine_info(self._live, info)
 
-    async def _obey(self, request: Request, recorder: Recorder, decisions: Decisions) -> int:
+    async def _obey(
+        self, request: Request, recorder: Recorder, decisions: Decisions, changes: Changes
+    ) -> int:
         """Execute a command; returns the number of the event that it caused, else of the last event."""
         if request.command in ("accept", "reject"):
             accepted = request.command == "accept"
@@ -315,6 +323,10 @@ class Engine:
             return event.seq
         if request.command == "undo":
             return (await recorder.decide(DecisionUndone(attempt=request.attempt, by=request.by))).seq
+        if request.command in STEERING:
+            command = await recorder.record_durable(event_of(request, recorder.state))
+            changes.announce()
+            return command.seq
         if request.command == "stop":
             self._ask_to_stop(request.reason or "asked to stop")
         return recorder.state.last_seq

@@ -34,6 +34,7 @@ from engine.knowledge import FOLDER as KNOWLEDGE
 from engine.knowledge import pages_for
 from engine.markdown import fenced, number, percent, quoted, sizes, tidy
 from engine.measurements import measurements
+from engine.person_words import add_words
 from engine.profiles import task_module
 from harness import Target, TimeLimits, Verdict, hardware
 from harness.hardware.product import Product
@@ -66,6 +67,8 @@ class Setting:
     """Shorten the prompt for a small context: no example, and only the best and the latest of the history."""
     knowledge: bool = True
     """True if the system message has knowledge pages."""
+    words: tuple[str, ...] = ()
+    """What a person says to this attempt, one line each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +284,10 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
         )
     )
     system = system_text(setting)
-    return (*([Message("system", system)] if system else []), Message("user", tidy(request)))
+    return (
+        *([Message("system", system)] if system else []),
+        Message("user", add_words(tidy(request), setting.words)),
+    )
 
 
 def system_text(setting: Setting) -> str:

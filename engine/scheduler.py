@@ -15,10 +15,8 @@ from engine.spreading import spread
 from harness import HarnessError, Verdict
 from harness.wire.errors import NoDeviceLeft
 from sessions.events import EndReason, InstanceFinished, InstanceStarted
+from sessions.state import CURABLE
 from suites import SuiteError, Task
-
-CURABLE = frozenset({EndReason.MODEL_FAILED, EndReason.INFRA_ERROR})
-"""Reasons after which a resume continues an instance: a new key, a model or judge that works again."""
 
 
 class Ending(NamedTuple):
@@ -50,7 +48,7 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
     """Run one instance to its end; returns its key if a resume can continue it."""
     context = InstanceContext(shared, task, number)
     state = shared.recorder.state.instances.get(context.key)
-    if state is not None and state.finished is not None and state.finished not in CURABLE:
+    if state is not None and state.finished is not None and not state.curable:
         return None
     if state is None or state.finished is not None:
         shared.recorder.record(InstanceStarted(task=task.id, instance=number))

@@ -33,6 +33,10 @@ class Origin(StrEnum):
     HUMAN = "human"
 
 
+UNASKED = frozenset({Origin.TUNE, Origin.HUMAN})
+"""Origins of attempts for which no model is asked."""
+
+
 class EndReason(StrEnum):
     """Why an instance ended. `InstanceFinished.reason` is a string, so that an older reader accepts a newer reason."""
 
@@ -163,6 +167,8 @@ class AttemptStarted(Event, frozen=True, kw_only=True, tag="attempt_started"):
     origin: Origin
     base: str | None = None
     """The attempt from which this attempt is derived."""
+    heard: int = 0
+    """Number of the last command of a person that this attempt follows; later commands wait for the next attempt."""
 
 
 class CallStarted(Event, frozen=True, kw_only=True, tag="call_started"):
@@ -391,6 +397,15 @@ class DecisionUndone(Event, frozen=True, kw_only=True, tag="decision_undone"):
     by: str = ""
 
 
+class HintGiven(Event, frozen=True, kw_only=True, tag="hint_given"):
+    """A person gave a hint for the next attempt of an instance. Durable."""
+
+    instance: str
+    """`softmax#2`."""
+    text: str
+    by: str = ""
+
+
 class DeviceSampled(Event, frozen=True, kw_only=True, tag="device_sampled"):
     """A device's state; a value that cannot be read is `None`, never 0."""
 
@@ -486,6 +501,7 @@ AnyEvent = (
     | WinnerMeasured
     | DecisionMade
     | DecisionUndone
+    | HintGiven
     | DeviceSampled
     | DeviceAwaited
     | DeviceQuarantined
@@ -509,6 +525,7 @@ DURABLE: tuple[type[Event], ...] = (
     WinnerMeasured,
     DecisionMade,
     DecisionUndone,
+    HintGiven,
     EngineStopped,
     SessionFinished,
 )
@@ -517,6 +534,7 @@ __all__ = [
     "DURABLE",
     "METHOD_DONE",
     "SCHEMA",
+    "UNASKED",
     "AnyEvent",
     "EndReason",
     "Event",

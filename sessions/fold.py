@@ -24,8 +24,6 @@ WORD_OF_ROLE = {
     ev.Role.OPTIMIZER: "optimize",
     ev.Role.REFLECTOR: "reflect",
 }
-FAILED_REASONS = frozenset({ev.EndReason.MODEL_FAILED, ev.EndReason.INFRA_ERROR})
-"""Reasons of an `InstanceFinished` that are failures."""
 
 
 def device_key(device: str) -> str:
@@ -106,13 +104,17 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.InstanceFinished():
             instance = _instance(state, instance_key(event.task, event.instance))
             instance.finished, instance.message = event.reason, event.message
-            instance.word = "failed" if event.reason in FAILED_REASONS else "done"
+            instance.word = "failed" if instance.curable else "done"
             for attempt in instance.attempts:
                 attempt.waiting, attempt.stage, attempt.examining = False, None, None
                 attempt.word = "wait"
             return frozenset((instance.key,))
         case ev.WaitingForPerson() | ev.DecisionMade() | ev.DecisionUndone():
             return _apply_decision(state, event)
+        case ev.HintGiven():
+            split_instance(event.instance)
+            state.commands.append(event)
+            return frozenset((event.instance,))
         case ev.DeviceSampled():
             before = _device(state, event.device)
             state.devices[event.device] = DeviceState(
@@ -197,7 +199,7 @@ def _clear_wait(
 
 def _start_attempt(state: SessionState, event: ev.AttemptStarted) -> frozenset[str]:
     attempt, instance = _attempt(state, event.attempt)
-    attempt.origin, attempt.base = event.origin, event.base
+    attempt.origin, attempt.base, attempt.heard = event.origin, event.base, event.heard
     if not attempt.started_wall:
         attempt.started_wall = event.wall
     instance.finished, instance.message = None, ""
@@ -316,14 +318,16 @@ def _apply_decision(
     attempt, instance = _attempt(state, event.attempt)
     match event:
         case ev.WaitingForPerson():
-            attempt.waiting = True
+            attempt.waiting = attempt.held = True
             _set_word(instance, attempt, "person")
         case ev.DecisionMade():
+            state.commands.append(event)
             attempt.decision = Decision(event.accepted, event.why, event.by, event.wall)
             if attempt.waiting:
                 attempt.waiting = False
                 _set_word(instance, attempt, "wait")
         case ev.DecisionUndone():
+            state.commands.append(event)
             attempt.decision = None
         case _:
             assert_never(event)

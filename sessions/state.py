@@ -7,9 +7,27 @@ from enum import StrEnum
 
 from harness import Evaluation, Stage, Verdict
 
-from .events import AttemptSwept, Message, Origin, Role, SessionStarted, SweepRung, Usage, WinnerMeasured
+from .events import (
+    AttemptSwept,
+    DecisionMade,
+    DecisionUndone,
+    EndReason,
+    HintGiven,
+    Message,
+    Origin,
+    Role,
+    SessionStarted,
+    SweepRung,
+    Usage,
+    WinnerMeasured,
+)
 from .metrics import TimedTwice, timed_twice
 from .names import split_attempt
+
+CURABLE = frozenset({EndReason.MODEL_FAILED, EndReason.INFRA_ERROR})
+"""Reasons after which a resume continues an instance: a new key, a model or judge that works again."""
+Command = DecisionMade | DecisionUndone | HintGiven
+"""The events of a person's commands that later attempts follow."""
 
 
 class Words:
@@ -116,6 +134,8 @@ class AttemptState:
     number: int
     origin: Origin
     base: str | None
+    heard: int = 0
+    """Number of the last command of a person that it follows."""
     calls: list[CallState] = field(default_factory=list)
     source: str | None = None
     strategy: str = ""
@@ -139,6 +159,8 @@ class AttemptState:
     decision: Decision | None = None
     waiting: bool = False
     """True while it waits for a person."""
+    held: bool = False
+    """True if it waited for a person at any time."""
     commit: str | None = None
     committed_seq: int = 0
     """Number of the first event with its commit; 0 if there is none. An instance's branch is in this order."""
@@ -234,6 +256,11 @@ class InstanceState:
         """True if an attempt is correct."""
         return any(attempt.verdict is Verdict.CORRECT for attempt in self.attempts)
 
+    @property
+    def curable(self) -> bool:
+        """True if it ended for a reason after which a resume continues it."""
+        return self.finished in CURABLE
+
 
 @dataclass(slots=True)
 class DeviceState:
@@ -267,6 +294,8 @@ class SessionState:
     devices: dict[str, DeviceState] = field(default_factory=dict)
     notices: list[tuple[str, str]] = field(default_factory=list)
     """(level, message), oldest first."""
+    commands: list[Command] = field(default_factory=list)
+    """Commands that later attempts follow, oldest first."""
     paused: str = ""
     """Why no GPU of the node judges at the moment."""
     input_tokens: int = 0

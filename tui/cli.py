@@ -33,6 +33,7 @@ COMMANDS = {
     "accept": Listed("decide", "Accept an attempt of a session."),
     "reject": Listed("decide", "Reject an attempt of a session."),
     "undo": Listed("decide", "Undo the decision about an attempt."),
+    "hint": Listed("steer", "Give an instance a hint for its next attempt."),
     "eval": Listed("evaluate", "Judge one kernel file."),
     "suites": Listed("suites", "List, show, add and check suites of tasks."),
     "report": Listed("report", "Report the metrics of sessions as a table, Markdown, JSON or CSV."),

@@ -79,6 +79,8 @@ class Narrator:
                 return event.attempt, f"{'accepted' if event.accepted else 'rejected'} by {event.by}{why}"
             case ev.DecisionUndone():
                 return event.attempt, f"decision undone by {event.by}"
+            case ev.HintGiven():
+                return event.instance, f"hint by {event.by}: {event.text}"
             case ev.InstanceFinished():
                 word = self._exam_word(event)
                 best = f", best {event.best}{f' ({word})' if word else ''}" if event.best else ""

@@ -52,6 +52,8 @@ class Context(Protocol):
     """Kernels that may be shown as an example."""
     iterations: int
     options: MethodOptions
+    words: tuple[str, ...]
+    """What a person says to the current attempt, one line each; part of its prompts."""
 
     def start(self) -> str:
         """Returns the first kernel of a method that asks no model: the named file, else the timing baseline."""

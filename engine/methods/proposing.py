@@ -45,6 +45,7 @@ async def propose(
     If the prompt does not fit the model's context, a shorter prompt is tried once (`Setting.short`): no example, and
     only the best and the latest of the history. If that does not fit either, raises `ContextTooLong`.
     """
+    setting = replace(setting, words=context.words)
     messages = build(setting)
     try:
         reply = await context.ask(role, messages)

@@ -67,6 +67,7 @@ class ScriptedContext:
         self.corpus = Corpus(())
         self.iterations = len(verdicts)
         self.options = options or MethodOptions()
+        self.words: tuple[str, ...] = ()
         self.world = World(verdicts, why)
         self._number, self._step = 0, 1
 

@@ -1,0 +1,71 @@
+"""Commands that steer a session: each is checked against the session's state and becomes one durable event.
+
+`event_of` serves the engine's socket; `record_at_rest` serves a session that no engine runs.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from engine.control import Request
+from engine.errors import CommandRefused
+from engine.orders import MOST_CHARACTERS
+from sessions.events import Event, HintGiven
+from sessions.home import Home
+from sessions.names import instance_key
+from sessions.reconcile import take_up
+from sessions.state import SessionState
+
+
+def event_of(request: Request, state: SessionState) -> Event:
+    """Returns the event of a command; `CommandRefused` or `SessionsError` if the command is impossible now."""
+    match request.command:
+        case "hint":
+            return _hint(request, state)
+        case _:
+            raise CommandRefused(f"unknown command {request.command!r}")
+
+
+def record_at_rest(home: Home, session: str, request: Request) -> Event:
+    """Record a command in a session that no engine runs; a resumed engine follows it.
+
+    Raises `SessionBusy` while an engine has the session, else errors as `event_of`.
+    """
+    with take_up(home, session) as recorder:
+        try:
+            return recorder.record(event_of(request, recorder.state))
+        finally:
+            if recorder.state.finished:
+                recorder.finish_now()
+            else:
+                recorder.flush_now()
+
+
+def instances_of(state: SessionState) -> list[str]:
+    """Returns the keys of the session's instances, also of those that have not begun."""
+    started = state.started
+    if started is None:
+        return []
+    return [
+        instance_key(task, number) for number in range(1, started.instances + 1) for task in started.tasks
+    ]
+
+
+def _hint(request: Request, state: SessionState) -> HintGiven:
+    _require_going_on(state, request.instance)
+    if not request.text.strip():
+        raise CommandRefused("the hint is empty; write what the next attempt should consider")
+    if len(request.text) > MOST_CHARACTERS:
+        raise CommandRefused(f"the hint is longer than {MOST_CHARACTERS} characters; shorten it")
+    return HintGiven(instance=request.instance, text=request.text, by=request.by)
+
+
+def _require_going_on(state: SessionState, instance: str) -> None:
+    """Raise `CommandRefused` if there is no such instance or it has ended."""
+    keys = instances_of(state)
+    if instance not in keys:
+        nearest = difflib.get_close_matches(instance, keys, n=3) or keys[:3]
+        raise CommandRefused(f"no instance {instance!r} in this session; nearest: {', '.join(nearest)}")
+    known = state.instances.get(instance)
+    if known is not None and known.finished is not None and not known.curable:
+        raise CommandRefused(f"{instance} has ended, so no further attempt can follow")

@@ -1,0 +1,85 @@
+"""What a person asks of an attempt: pure functions over the commands of a session.
+
+An attempt follows the commands up to its `heard` (`AttemptStarted`), so a resumed session gives each attempt the same
+words again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sessions.events import DecisionMade, DecisionUndone, HintGiven
+from sessions.names import split_attempt, split_instance
+from sessions.state import Command, SessionState
+
+MOST_DECISIONS = 8
+"""Decisions that a prompt quotes; the latest count."""
+MOST_CHARACTERS = 2000
+"""Longest text of a hint, and longest quote of a reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The commands of a session that one attempt of an instance can follow."""
+
+    instance: str
+    after: int
+    """Number of the last command that the attempt before it followed: hints up to here are used up."""
+    until: int
+    """Number of the last command that the attempt follows."""
+
+
+def words_for(state: SessionState, span: Span) -> tuple[str, ...]:
+    """Returns a person's words for an attempt, oldest first: the new hints, and every decision that still stands.
+
+    Decisions about other instances of the same task count too. A rejection that the instance waited for is left out,
+    because its method quotes the reason itself.
+    """
+    heard = [command for command in state.commands if command.seq <= span.until]
+    decisions = {
+        made.seq: made for made in _standing(heard, span.instance) if _says_something(state, made, span)
+    }
+    said = dict(sorted(decisions.items())[-MOST_DECISIONS:]) | {
+        command.seq: command
+        for command in heard
+        if isinstance(command, HintGiven) and command.instance == span.instance and command.seq > span.after
+    }
+    return tuple(_line(said[seq]) for seq in sorted(said))
+
+
+def last_command(state: SessionState) -> int:
+    """Returns the number of the latest command; 0 if there is none."""
+    return state.commands[-1].seq if state.commands else 0
+
+
+def _standing(commands: Sequence[Command], instance: str) -> list[DecisionMade]:
+    """The current decisions about attempts on the instance's task."""
+    standing: dict[str, DecisionMade] = {}
+    task = split_instance(instance).task
+    for command in commands:
+        if isinstance(command, DecisionMade):
+            if split_instance(split_attempt(command.attempt).instance).task == task:
+                standing[command.attempt] = command
+        elif isinstance(command, DecisionUndone):
+            standing.pop(command.attempt, None)
+    return list(standing.values())
+
+
+def _says_something(state: SessionState, decision: DecisionMade, span: Span) -> bool:
+    if decision.accepted:
+        return bool(decision.why)
+    own = split_attempt(decision.attempt).instance == span.instance
+    return not (own and state.attempt(decision.attempt).held)
+
+
+def _line(command: DecisionMade | HintGiven) -> str:
+    if isinstance(command, HintGiven):
+        return f"a person gives a hint: {_quote(command.text)}"
+    reason = f": {_quote(command.why)}" if command.why else ""
+    return f"a person {'accepted' if command.accepted else 'rejected'} {command.attempt}{reason}"
+
+
+def _quote(text: str) -> str:
+    line = " ".join(text.split())
+    return f'"{line[:MOST_CHARACTERS]}"'

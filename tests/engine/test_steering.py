@@ -1,0 +1,205 @@
+"""Commands of a person to running instances: prompts follow them, and a resumed session follows them again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.changes import Changes
+from engine.commands import event_of
+from engine.control import Request as Command
+from engine.errors import CommandRefused
+from engine.job import session_started
+from engine.models import Piece, Reply, Request, ScriptedClient
+from engine.plan import SessionPlan
+from engine.reviewing import Decisions
+from sessions import Home, Recorder, fold, resume
+from sessions.events import CallStarted, DecisionMade, EngineStarted, Event, SessionFinished
+from sessions.journal import read_journal
+from tests.support.engines import ScriptedJudge, plan, run, scripted_answer, shared
+
+PLAN = plan(instances=2, iterations=3)
+VERDICTS = ("wrong", "correct 1.5", "correct 2.0")
+
+
+class Person:
+    """A client that gives commands: `acts` maps a call, as `1/2/generator`, to what happens while it is answered."""
+
+    def __init__(self, acts: dict[str, Callable[[], object]], *verdicts: str) -> None:
+        self.model = "scripted:test"
+        self.acts = acts
+        self.scripted = ScriptedClient(answer=scripted_answer(*verdicts))
+
+    async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
+        """See `Client`."""
+        act = self.acts.pop(f"{request.key.instance}/{request.key.attempt}/{request.key.role}", None)
+        if act is not None:
+            act()
+        return await self.scripted.reply(request, on_piece)
+
+    async def close(self) -> None:
+        """See `Client`."""
+
+
+class Table:
+    """One engine after another on the same session, in this process."""
+
+    def __init__(self, root: Path, session_plan: SessionPlan = PLAN, *verdicts: str) -> None:
+        self.home = Home(root)
+        self.plan = session_plan
+        self.verdicts = verdicts or VERDICTS
+        self.judge = ScriptedJudge()
+        self.recorder: Recorder | None = None
+        self.changes = Changes()
+        self.acts: dict[str, Callable[[], object]] = {}
+
+    def command(self, name: str, **arguments: str) -> Event:
+        """Give a command as the engine's socket does."""
+        assert self.recorder is not None
+        event = self.recorder.record(event_of(Command(command=name, **arguments), self.recorder.state))
+        self.changes.announce()
+        return event
+
+    def decide(self, attempt: str, *, accepted: bool, why: str) -> None:
+        """Decide about an attempt without waiting for git."""
+        assert self.recorder is not None
+        self.recorder.record(DecisionMade(attempt=attempt, accepted=accepted, why=why))
+
+    async def play(self, *, kill_at: str = "") -> list[Event]:
+        """Run the session to its end, or until the call `kill_at` is asked; returns all events."""
+        live = self.home.live(self.plan.session)
+        begun = live.journal.exists()
+        recorder = (
+            resume(self.home, self.plan.session)
+            if begun
+            else Recorder.begin(self.home, session_started(self.plan))
+        )
+        dead = asyncio.Event()
+        with recorder:
+            self.recorder = recorder
+            before = read_journal(live.journal).events
+            recorder.record(EngineStarted(host="here", pid=1, resumed=begun))
+            act = self.acts.get(kill_at, bool)
+            if kill_at:
+                self.acts[kill_at] = lambda: (act(), dead.set())
+            client = Person(self.acts, *self.verdicts)
+            state = shared(recorder, self.plan, client, self.judge, Decisions(before))
+            state.changes = self.changes
+            engine = asyncio.create_task(run(state))
+            killed = asyncio.create_task(dead.wait())
+            await asyncio.wait({engine, killed}, return_when=asyncio.FIRST_COMPLETED)
+            killed.cancel()
+            if dead.is_set():
+                engine.cancel()
+                await asyncio.wait({engine})
+            else:
+                engine.result()
+                recorder.record(SessionFinished())
+            return list(read_journal(live.journal).events)
+
+
+def prompts(events: list[Event]) -> dict[str, str]:
+    """Return the last prompt of every call."""
+    return {event.call: event.messages[-1].content for event in events if isinstance(event, CallStarted)}
+
+
+def said(events: list[Event]) -> dict[str, list[str]]:
+    """Return what a person says in each prompt that has such a part."""
+    parts = {
+        call: prompt.partition("# What a person says\n")[2].partition("# Request")[0]
+        for call, prompt in prompts(events).items()
+    }
+    return {call: [line for line in part.splitlines() if line] for call, part in parts.items() if part}
+
+
+async def test_hint_reaches_only_the_next_attempt_of_its_instance(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    table.acts["1/1/generator"] = lambda: table.command(
+        "hint", instance="vector_add#1", text="Use wide\nloads."
+    )
+    events = await table.play()
+    assert said(events) == {"vector_add#1/2/generator/1": ['- a person gives a hint: "Use wide loads."']}
+
+
+async def test_decisions_reach_all_later_prompts_of_the_same_task(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    table.acts["1/3/optimizer"] = lambda: table.decide(
+        "vector_add#1/2", accepted=False, why="reads past the row"
+    )
+    table.plan = plan(instances=2, iterations=4)
+    events = await table.play()
+    words = ['- a person rejected vector_add#1/2: "reads past the row"']
+    assert said(events)["vector_add#1/4/optimizer/1"] == words
+    assert said(events)["vector_add#2/4/optimizer/1"] == words
+
+
+async def test_accept_is_quoted_only_with_a_reason(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(iterations=4))
+
+    def accept() -> None:
+        table.decide("vector_add#1/1", accepted=True, why="")
+        table.decide("vector_add#1/2", accepted=True, why="plain and fast")
+
+    table.acts["1/3/optimizer"] = accept
+    events = await table.play()
+    assert said(events) == {
+        "vector_add#1/4/optimizer/1": ['- a person accepted vector_add#1/2: "plain and fast"']
+    }
+
+
+@pytest.mark.parametrize("kill_at", ["1/1/reflector", "1/2/generator", "1/3/optimizer"])
+async def test_killed_session_gives_the_same_prompts_again(tmp_path: Path, kill_at: str) -> None:
+    def acts(table: Table) -> None:
+        table.acts["1/1/generator"] = lambda: table.command(
+            "hint", instance="vector_add#1", text="Use masks."
+        )
+        table.acts["1/2/generator"] = lambda: table.decide("vector_add#1/1", accepted=False, why="no mask")
+
+    session_plan = plan(iterations=3)
+    whole, killed = Table(tmp_path / "whole", session_plan), Table(tmp_path / "killed", session_plan)
+    acts(whole)
+    acts(killed)
+    uninterrupted = prompts(await whole.play())
+    before = await killed.play(kill_at=kill_at)
+    events = await killed.play()
+    assert prompts(events) == uninterrupted
+    assert not any("differs" in message for _, message in fold(events).notices)  # type: ignore[arg-type]
+    assert len(before) < len(events)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            {"instance": "softmax#1", "text": "x"},
+            "no instance 'softmax#1' in this session; nearest: vector_add#1",
+        ),
+        ({"instance": "vector_add#1", "text": " "}, "the hint is empty"),
+        ({"instance": "vector_add#1", "text": "x" * 2001}, "longer than 2000 characters"),
+    ],
+)
+async def test_impossible_hint_is_refused(tmp_path: Path, arguments: dict[str, str], words: str) -> None:
+    table = Table(tmp_path)
+    refusals: list[str] = []
+
+    def give() -> None:
+        with pytest.raises(CommandRefused, match=words) as refused:
+            table.command("hint", **arguments)
+        refusals.append(str(refused.value))
+
+    table.acts["1/1/generator"] = give
+    await table.play()
+    assert len(refusals) == 1
+
+
+async def test_hint_to_an_ended_instance_is_refused(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    await table.play()
+    with pytest.raises(CommandRefused, match="has ended"):
+        event_of(
+            Command(command="hint", instance="vector_add#1", text="x"),
+            fold(read_journal(table.home.live(PLAN.session).journal).events),
+        )
