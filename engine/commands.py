@@ -10,7 +10,7 @@ import difflib
 from engine.control import Request
 from engine.errors import CommandRefused
 from engine.orders import MOST_CHARACTERS
-from sessions.events import Event, HintGiven
+from sessions.events import Continued, Event, HintGiven, Paused, StopAsked
 from sessions.home import Home
 from sessions.names import instance_key
 from sessions.reconcile import take_up
@@ -19,9 +19,26 @@ from sessions.state import SessionState
 
 def event_of(request: Request, state: SessionState) -> Event:
     """Returns the event of a command; `CommandRefused` or `SessionsError` if the command is impossible now."""
+    if state.finished:
+        raise CommandRefused("the session is finished, so no further attempt can follow")
     match request.command:
         case "hint":
             return _hint(request, state)
+        case "stop" if not request.instance:
+            raise CommandRefused("the session is not running, so there is nothing to stop")
+        case "stop":
+            _require_going_on(state, request.instance)
+            if request.instance in state.stops:
+                raise CommandRefused(f"{request.instance} is already being stopped")
+            return StopAsked(instance=request.instance, by=request.by)
+        case "pause":
+            if request.instance:
+                _require_going_on(state, request.instance)
+            if state.is_on_hold(request.instance):
+                raise CommandRefused(f"{request.instance or 'the session'} is already paused")
+            return Paused(instance=request.instance, by=request.by)
+        case "go":
+            return _go(request, state)
         case _:
             raise CommandRefused(f"unknown command {request.command!r}")
 
@@ -51,6 +68,16 @@ def instances_of(state: SessionState) -> list[str]:
     ]
 
 
+def _go(request: Request, state: SessionState) -> Continued:
+    if request.instance:
+        _require_going_on(state, request.instance)
+        if "" in state.on_hold:
+            raise CommandRefused("the whole session is paused; let all of it go on: wavedeck go SESSION")
+    if not (request.instance in state.on_hold if request.instance else state.on_hold):
+        raise CommandRefused(f"{request.instance or 'the session'} is not paused")
+    return Continued(instance=request.instance, by=request.by)
+
+
 def _hint(request: Request, state: SessionState) -> HintGiven:
     _require_going_on(state, request.instance)
     if not request.text.strip():
@@ -69,3 +96,5 @@ def _require_going_on(state: SessionState, instance: str) -> None:
     known = state.instances.get(instance)
     if known is not None and known.finished is not None and not known.curable:
         raise CommandRefused(f"{instance} has ended, so no further attempt can follow")
+    if known is not None and known.word == "exam":
+        raise CommandRefused(f"{instance} is in its exam and ends by itself")

@@ -100,6 +100,8 @@ class InstanceContext:
     async def attempt(self, origin: Origin, base: str | None) -> str:
         """See `Context`."""
         await self.settle()
+        if self._recorded(self._last + self._step) is None:
+            await self._until_released()
         before = self._recorded(self._number)
         after = before.heard if before is not None else 0
         # No model is asked, so the attempt leaves the hints to the next one.
@@ -115,6 +117,10 @@ class InstanceContext:
         span = Span(self.key, after=after, until=heard)
         self.words = words_for(self._recorder.state, span)
         return self._name
+
+    async def _until_released(self) -> None:
+        """Wait while a person pauses the instance or the session."""
+        await self._shared.changes.until(lambda: not self._recorder.state.is_on_hold(self.key))
 
     def _heard(self) -> int:
         """Returns the number of the last command that the next attempt follows."""
@@ -160,19 +166,25 @@ class InstanceContext:
 
     async def abandon(self, why: str) -> None:
         """See `Context`."""
-        if not self._begun:
-            return
-        for call in self._attempt.calls:
-            if not call.finished and not call.failed:
+        if self._begun:
+            await self._abandon(self._attempt, why)
+            await self.settle()
+
+    async def abandon_all(self, why: str) -> None:
+        """End every attempt of the instance that is in progress, also attempts that an earlier engine began."""
+        instance = self._recorder.state.instances.get(self.key)
+        for attempt in instance.attempts if instance is not None else ():
+            await self._abandon(attempt, why)
+
+    async def _abandon(self, attempt: AttemptState, why: str) -> None:
+        for call in attempt.calls:
+            if call.live:
                 await self._recorder.record_durable(
                     CallFailed(call=call.call, reason="cancelled", message=why)
                 )
-        if self._attempt.evaluation is not None:
-            return
-        await self._recorder.record_durable(
-            AttemptJudged(attempt=self._name, evaluation=cancelled_evaluation(self.task.id, self.device, why))
-        )
-        await self.settle()
+        if attempt.evaluation is None:
+            evaluation = cancelled_evaluation(self.task.id, self.device, why)
+            await self._recorder.record_durable(AttemptJudged(attempt=attempt.attempt, evaluation=evaluation))
 
     def start(self) -> str:
         """See `Context`. `UsageProblem` if the named file is gone and the journal does not have its source."""
@@ -250,11 +262,14 @@ class InstanceContext:
             return _reply(recorded)
         if any(call.call == name and call.too_long for call in self._attempt.calls):
             raise ContextTooLong("the prompt was too long at an earlier try")
-        async with self._shared.calls:
-            self._shared.budget.check()
-            return await self._ask(
-                name, CallKey(self.task.id, self._chain, self._number - self._unasked, role, number), messages
-            )
+        key = CallKey(self.task.id, self._chain, self._number - self._unasked, role, number)
+        while True:
+            await self._until_released()
+            async with self._shared.calls:
+                if self._recorder.state.is_on_hold(self.key):
+                    continue  # paused while other calls were in the way
+                self._shared.budget.check()
+                return await self._ask(name, key, messages)
 
     async def _ask(self, name: str, key: CallKey, messages: Sequence[Message]) -> Reply:
         self._fresh = True

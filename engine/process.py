@@ -323,7 +323,7 @@ class Engine:
             return event.seq
         if request.command == "undo":
             return (await recorder.decide(DecisionUndone(attempt=request.attempt, by=request.by))).seq
-        if request.command in STEERING:
+        if request.command in STEERING or request.instance:
             command = await recorder.record_durable(event_of(request, recorder.state))
             changes.announce()
             return command.seq

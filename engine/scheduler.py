@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from engine.changes import run_until
 from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, UsageProblem
 from engine.examining import examine
 from engine.instance import InstanceContext
@@ -52,7 +53,7 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
         return None
     if state is None or state.finished is not None:
         shared.recorder.record(InstanceStarted(task=task.id, instance=number))
-    ending = await _run(method, context)
+    ending = await _run(shared, method, context)
     await context.close()
     if ending.reason is not EndReason.INFRA_ERROR:
         ending = await _examine(shared, task, context.key) or ending
@@ -68,9 +69,15 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
     return context.key if ending.reason in CURABLE else None
 
 
-async def _run(method: Method, context: InstanceContext) -> Ending:
+async def _run(shared: Shared, method: Method, context: InstanceContext) -> Ending:
     try:
-        return Ending(await method.run(context))
+        ended = await run_until(
+            method.run(context), lambda: context.key in shared.recorder.state.stops, shared.changes
+        )
+        if ended is not None:
+            return Ending(ended)
+        await context.abandon_all("a person stopped the instance")
+        return Ending(EndReason.STOPPED, f"by {shared.recorder.state.stops[context.key]}")
     except RecordingExhausted as error:
         return Ending(EndReason.RECORDING_EXHAUSTED, str(error))
     except ModelError as error:

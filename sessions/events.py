@@ -50,6 +50,8 @@ class EndReason(StrEnum):
     """A sweep has no variant left that is worth judging."""
     START_FAILED = "start_failed"
     """The start kernel of a sweep is not correct."""
+    STOPPED = "stopped"
+    """A person stopped it."""
     RECORDING_EXHAUSTED = "recording_exhausted"
     BUDGET = "budget"
     MODEL_FAILED = "model_failed"
@@ -406,6 +408,29 @@ class HintGiven(Event, frozen=True, kw_only=True, tag="hint_given"):
     by: str = ""
 
 
+class StopAsked(Event, frozen=True, kw_only=True, tag="stop_asked"):
+    """A person stopped an instance; its work in progress is cancelled and its winner examined. Durable."""
+
+    instance: str
+    by: str = ""
+
+
+class Paused(Event, frozen=True, kw_only=True, tag="paused"):
+    """A person paused an instance: no call and no attempt starts until `Continued`. Durable."""
+
+    instance: str = ""
+    """Empty: the whole session."""
+    by: str = ""
+
+
+class Continued(Event, frozen=True, kw_only=True, tag="continued"):
+    """A person ended a pause. Durable."""
+
+    instance: str = ""
+    """Empty: all pauses of the session."""
+    by: str = ""
+
+
 class DeviceSampled(Event, frozen=True, kw_only=True, tag="device_sampled"):
     """A device's state; a value that cannot be read is `None`, never 0."""
 
@@ -502,6 +527,9 @@ AnyEvent = (
     | DecisionMade
     | DecisionUndone
     | HintGiven
+    | StopAsked
+    | Paused
+    | Continued
     | DeviceSampled
     | DeviceAwaited
     | DeviceQuarantined
@@ -526,6 +554,9 @@ DURABLE: tuple[type[Event], ...] = (
     DecisionMade,
     DecisionUndone,
     HintGiven,
+    StopAsked,
+    Paused,
+    Continued,
     EngineStopped,
     SessionFinished,
 )

@@ -115,6 +115,15 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             split_instance(event.instance)
             state.commands.append(event)
             return frozenset((event.instance,))
+        case ev.StopAsked():
+            state.stops[event.instance] = event.by
+            return frozenset((event.instance,))
+        case ev.Paused():
+            state.on_hold.add(event.instance)
+            return _held_keys(state, event.instance)
+        case ev.Continued():
+            state.on_hold -= {event.instance} if event.instance else set(state.on_hold)
+            return _held_keys(state, event.instance)
         case ev.DeviceSampled():
             before = _device(state, event.device)
             state.devices[event.device] = DeviceState(
@@ -157,6 +166,10 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case _:
             assert_never(event)
     return frozenset((SESSION,))
+
+
+def _held_keys(state: SessionState, instance: str) -> frozenset[str]:
+    return frozenset((instance,)) if instance else frozenset((SESSION, *state.instances))
 
 
 def _start_engine(state: SessionState, event: ev.EngineStarted) -> frozenset[str]:

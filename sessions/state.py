@@ -296,6 +296,10 @@ class SessionState:
     """(level, message), oldest first."""
     commands: list[Command] = field(default_factory=list)
     """Commands that later attempts follow, oldest first."""
+    on_hold: set[str] = field(default_factory=set)
+    """Instances that a person paused; an empty key is the whole session."""
+    stops: dict[str, str] = field(default_factory=dict)
+    """Instances that a person stopped, with the person's name."""
     paused: str = ""
     """Why no GPU of the node judges at the moment."""
     input_tokens: int = 0
@@ -319,6 +323,10 @@ class SessionState:
             if state.number == name.number:
                 return state
         raise KeyError(attempt)
+
+    def is_on_hold(self, instance: str) -> bool:
+        """True if a person paused this instance or the session."""
+        return bool(self.on_hold & {"", instance})
 
     def attempts(self) -> list[AttemptState]:
         """Returns every attempt, by instance in order of appearance, then by number."""

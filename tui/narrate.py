@@ -81,6 +81,12 @@ class Narrator:
                 return event.attempt, f"decision undone by {event.by}"
             case ev.HintGiven():
                 return event.instance, f"hint by {event.by}: {event.text}"
+            case ev.StopAsked():
+                return event.instance, f"stopped by {event.by}"
+            case ev.Paused():
+                return event.instance or "session", f"paused by {event.by}: no call and no attempt starts"
+            case ev.Continued():
+                return event.instance or "session", f"goes on, by {event.by}"
             case ev.InstanceFinished():
                 word = self._exam_word(event)
                 best = f", best {event.best}{f' ({word})' if word else ''}" if event.best else ""

@@ -16,9 +16,21 @@ from engine.job import session_started
 from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.plan import SessionPlan
 from engine.reviewing import Decisions
+from harness import Verdict
 from sessions import Home, Recorder, fold, resume
-from sessions.events import CallStarted, DecisionMade, EngineStarted, Event, SessionFinished
+from sessions.events import (
+    AttemptStarted,
+    CallStarted,
+    Continued,
+    DecisionMade,
+    EngineStarted,
+    Event,
+    Paused,
+    SessionFinished,
+    StopAsked,
+)
 from sessions.journal import read_journal
+from sessions.state import Confirmation
 from tests.support.engines import ScriptedJudge, plan, run, scripted_answer, shared
 
 PLAN = plan(instances=2, iterations=3)
@@ -28,16 +40,20 @@ VERDICTS = ("wrong", "correct 1.5", "correct 2.0")
 class Person:
     """A client that gives commands: `acts` maps a call, as `1/2/generator`, to what happens while it is answered."""
 
-    def __init__(self, acts: dict[str, Callable[[], object]], *verdicts: str) -> None:
+    def __init__(self, acts: dict[str, Callable[[], object]], kill_at: str, *verdicts: str) -> None:
         self.model = "scripted:test"
         self.acts = acts
+        self.kill_at = kill_at
+        self.dead = asyncio.Event()
         self.scripted = ScriptedClient(answer=scripted_answer(*verdicts))
 
     async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
         """See `Client`."""
-        act = self.acts.pop(f"{request.key.instance}/{request.key.attempt}/{request.key.role}", None)
-        if act is not None:
-            act()
+        call = f"{request.key.instance}/{request.key.attempt}/{request.key.role}"
+        self.acts.pop(call, bool)()
+        if call == self.kill_at:
+            self.dead.set()
+            await asyncio.Event().wait()
         return await self.scripted.reply(request, on_piece)
 
     async def close(self) -> None:
@@ -77,22 +93,18 @@ class Table:
             if begun
             else Recorder.begin(self.home, session_started(self.plan))
         )
-        dead = asyncio.Event()
         with recorder:
             self.recorder = recorder
             before = read_journal(live.journal).events
             recorder.record(EngineStarted(host="here", pid=1, resumed=begun))
-            act = self.acts.get(kill_at, bool)
-            if kill_at:
-                self.acts[kill_at] = lambda: (act(), dead.set())
-            client = Person(self.acts, *self.verdicts)
+            client = Person(self.acts, kill_at, *self.verdicts)
             state = shared(recorder, self.plan, client, self.judge, Decisions(before))
             state.changes = self.changes
             engine = asyncio.create_task(run(state))
-            killed = asyncio.create_task(dead.wait())
+            killed = asyncio.create_task(client.dead.wait())
             await asyncio.wait({engine, killed}, return_when=asyncio.FIRST_COMPLETED)
             killed.cancel()
-            if dead.is_set():
+            if client.dead.is_set():
                 engine.cancel()
                 await asyncio.wait({engine})
             else:
@@ -196,10 +208,73 @@ async def test_impossible_hint_is_refused(tmp_path: Path, arguments: dict[str, s
 
 
 async def test_hint_to_an_ended_instance_is_refused(tmp_path: Path) -> None:
-    table = Table(tmp_path)
-    await table.play()
+    events = await Table(tmp_path).play()
+    hint = Command(command="hint", instance="vector_add#1", text="x")
     with pytest.raises(CommandRefused, match="has ended"):
-        event_of(
-            Command(command="hint", instance="vector_add#1", text="x"),
-            fold(read_journal(table.home.live(PLAN.session).journal).events),
-        )
+        event_of(hint, fold(events[:-1]))
+    with pytest.raises(CommandRefused, match="the session is finished"):
+        event_of(hint, fold(events))
+
+
+async def test_stopped_instance_keeps_its_winner_and_is_examined(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(instances=2, iterations=4), "correct 1.5")
+    table.acts["1/2/optimizer"] = lambda: table.command("stop", instance="vector_add#1", by="me")
+    events = await table.play()
+    state = fold(events)
+    stopped = state.instances["vector_add#1"]
+    assert (stopped.finished, stopped.message, stopped.best) == ("stopped", "by me", "vector_add#1/1")
+    assert [attempt.verdict for attempt in stopped.attempts] == [Verdict.CORRECT, Verdict.CANCELLED]
+    assert stopped.attempts[0].confirmation is Confirmation.CONFIRMED
+    assert len(state.instances["vector_add#2"].attempts) == 4, "the other instance goes on"
+
+
+async def test_stop_before_a_crash_holds_after_resume(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(iterations=4), "correct 1.5")
+
+    async def crash() -> list[Event]:
+        return await table.play(kill_at="1/2/optimizer")
+
+    await crash()
+    with resume(table.home, PLAN.session) as recorder:
+        recorder.record(StopAsked(instance="vector_add#1", by="me"))
+    events = await table.play()
+    instance = fold(events).instances["vector_add#1"]
+    assert instance.finished == "stopped"
+    assert [attempt.verdict for attempt in instance.attempts] == [Verdict.CORRECT, Verdict.CANCELLED]
+
+
+@pytest.mark.parametrize("instance", ["vector_add#1", ""])
+async def test_paused_instance_starts_nothing_until_go(tmp_path: Path, instance: str) -> None:
+    table = Table(tmp_path, plan(instances=2, iterations=3), "correct 1.5")
+
+    def pause() -> None:
+        table.command("pause", instance=instance)
+        asyncio.get_running_loop().call_later(0.2, lambda: table.command("go", instance=instance))
+
+    table.acts["1/2/optimizer"] = pause
+    events = await table.play()
+    [begin] = [event.seq for event in events if isinstance(event, Paused)]
+    [end] = [event.seq for event in events if isinstance(event, Continued)]
+    begun = [
+        event.attempt
+        for event in events
+        if isinstance(event, AttemptStarted | CallStarted) and begin < event.seq < end
+    ]
+    assert not [attempt for attempt in begun if attempt.startswith(instance or "vector_add")]
+    assert fold(events).attempt("vector_add#1/2").judged_seq < end, "what runs finishes"
+    assert {len(each.attempts) for each in fold(events).instances.values()} == {3}
+
+
+async def test_pause_holds_after_resume(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(iterations=2), "correct 1.5")
+    await table.play(kill_at="1/1/generator")
+    with resume(table.home, PLAN.session) as recorder:
+        recorder.record(Paused(by="me"))
+    engine = asyncio.create_task(table.play())
+    await asyncio.sleep(0.1)
+    assert not engine.done()
+    with pytest.raises(CommandRefused, match="already paused"):
+        table.command("pause")
+    table.command("go")
+    events = await engine
+    assert fold(events).instances["vector_add#1"].finished == "iterations"

@@ -115,6 +115,11 @@ def doing(instance: InstanceState) -> Cell:
     return Cell("waits for you" if instance.word == "person" else instance.word, style)
 
 
+def is_idle_on_hold(state: SessionState, instance: InstanceState) -> bool:
+    """True if a person paused the instance and what ran has finished."""
+    return not instance.finished and instance.word == "wait" and state.is_on_hold(instance.key)
+
+
 def agent_row(state: SessionState, instance: InstanceState) -> Row:
     """One instance in one line."""
     best = next((each for each in instance.attempts if each.attempt == instance.best), None)
@@ -130,7 +135,7 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
         instance.key,
         (
             Cell(instance.key),
-            doing(instance),
+            Cell("paused", "warn") if is_idle_on_hold(state, instance) else doing(instance),
             Cell(f"{number}/{planned}"),
             Cell("-", "dim")
             if best is None or best.evaluation is None

@@ -1,4 +1,4 @@
-"""`wavedeck hint`: commands that steer the instances of a session."""
+"""`wavedeck stop`, `pause`, `go` and `hint`: commands that steer a session or one of its instances."""
 
 from __future__ import annotations
 
@@ -13,6 +13,42 @@ from tui.commands.options import session_argument
 from tui.deciding import login_name
 from tui.diagnostics import say
 from tui.steering import steer
+
+INSTANCE = click.argument("instance", default="")
+
+
+@click.command(name="stop")
+@session_argument
+@INSTANCE
+def stop_command(session: str, instance: str) -> None:
+    """Stop SESSION, which `wavedeck resume` continues; or only INSTANCE (such as softmax#2), for good.
+
+    Work in progress is cancelled. The winner of a stopped instance is still examined.
+    """
+    if not instance:
+        name = give(session, "stop", reason=f"stopped by {login_name()}")
+        say(f"{name} stops; go on with: wavedeck resume {name}")
+        return
+    name = give(session, "stop", instance=instance)
+    say(f"{instance} of {name} stops")
+
+
+@click.command(name="pause")
+@session_argument
+@INSTANCE
+def pause_command(session: str, instance: str) -> None:
+    """Pause SESSION, or only INSTANCE (such as softmax#2): what runs ends, but no call and no attempt starts."""
+    name = give(session, "pause", instance=instance)
+    say(f"{instance or name} is paused; let it go on with: wavedeck go {name} {instance}".rstrip())
+
+
+@click.command(name="go")
+@session_argument
+@INSTANCE
+def go_command(session: str, instance: str) -> None:
+    """End the pause of INSTANCE (such as softmax#2), or all pauses of SESSION."""
+    name = give(session, "go", instance=instance)
+    say(f"{instance or name} goes on")
 
 
 @click.command(name="hint")
