@@ -47,6 +47,7 @@ from sessions.events import (
     SweptVariant,
     WaitingForPerson,
 )
+from sessions.metrics import rank
 from sessions.names import attempt_name, call_name, instance_key
 from sessions.state import AttemptState, CallState
 from suites import Task
@@ -360,9 +361,9 @@ class InstanceContext:
 
     # The person
 
-    async def review(self) -> Review:
+    async def review(self, best: Evaluation | None = None) -> Review:
         """See `Context`."""
-        if self._shared.plan.review == "auto":
+        if self._shared.plan.review == "auto" or not (self._attempt.held or self._is_better_than(best)):
             return Review(accepted=True)
         decision = self._shared.decisions.about(self._name)
         if decision is None:
@@ -371,6 +372,10 @@ class InstanceContext:
                 self._recorder.record(WaitingForPerson(attempt=self._name))
             decision = await self._shared.decisions.wait(self._name)
         return Review(decision.accepted, decision.why)
+
+    def _is_better_than(self, best: Evaluation | None) -> bool:
+        evaluation = self._attempt.evaluation
+        return best is None or evaluation is None or rank(evaluation) > rank(best)
 
 
 def _reply(call: CallState) -> Reply:

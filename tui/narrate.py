@@ -73,7 +73,9 @@ class Narrator:
             case ev.WinnerMeasured():
                 return event.attempt, f"measured on {measured_words(event)}"
             case ev.WaitingForPerson():
-                return event.attempt, "waits for a decision: wavedeck accept or reject"
+                session = self.state.started.session if self.state.started else "SESSION"
+                command = f"wavedeck accept {session} {event.attempt} --why TEXT"
+                return event.attempt, f"waits for a decision, accept or reject: {command}"
             case ev.DecisionMade():
                 why = f": {event.why}" if event.why else ""
                 return event.attempt, f"{'accepted' if event.accepted else 'rejected'} by {event.by}{why}"

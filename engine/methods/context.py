@@ -107,8 +107,11 @@ class Context(Protocol):
         """
         ...
 
-    async def review(self) -> Review:
-        """Returns a person's decision on the correct attempt; without manual review it is accepted at once."""
+    async def review(self, best: Evaluation | None = None) -> Review:
+        """Returns a person's decision on the correct attempt, whose method's best so far is `best`.
+
+        Without manual review, and if it is not better than `best`, it is accepted at once.
+        """
         ...
 
 

@@ -75,7 +75,7 @@ class Geak:
             )
             rejection = None
             if evaluation.verdict is Verdict.CORRECT:
-                review = await context.review()
+                review = await context.review(best.evaluation if best else None)
                 if review.accepted:
                     newcomer = Ancestor(attempt, proposal.source, proposal.strategy, evaluation)
                     progress.passed(newcomer)

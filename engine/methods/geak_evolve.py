@@ -168,7 +168,7 @@ async def descend(context: Context, lineage: Lineage, descent: Descent, *, refle
     rejection = None
     tried = Failure(attempt, proposal.source, proposal.strategy, evaluation, line or parent)
     if evaluation.verdict is Verdict.CORRECT:
-        review = await context.review()
+        review = await context.review(best.evaluation if best else None)
         if review.accepted:
             lineage.remember(tried)
             lineage.line, lineage.failures = None, 0

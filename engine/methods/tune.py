@@ -136,7 +136,9 @@ async def judge_variant(
     strategy = strategy_of_variant(swept, variant, reports)
     attempt = await context.attempt(Origin.TUNE, base)
     evaluation = await context.judge(variant.source, strategy, rival=rival.source)
-    if evaluation.verdict is not Verdict.CORRECT or not (await context.review()).accepted:
+    if evaluation.verdict is not Verdict.CORRECT:
+        return None
+    if not (await context.review(rival.evaluation)).accepted:
         return None
     return Ancestor(attempt, variant.source, strategy, evaluation)
 

@@ -28,10 +28,11 @@ from sessions.events import (
     Paused,
     SessionFinished,
     StopAsked,
+    WaitingForPerson,
 )
 from sessions.journal import read_journal
 from sessions.state import Confirmation
-from tests.support.engines import ScriptedJudge, plan, run, scripted_answer, shared
+from tests.support.engines import ScriptedJudge, plan, run, scripted_answer, shared, until
 
 PLAN = plan(instances=2, iterations=3)
 VERDICTS = ("wrong", "correct 1.5", "correct 2.0")
@@ -70,6 +71,7 @@ class Table:
         self.judge = ScriptedJudge()
         self.recorder: Recorder | None = None
         self.changes = Changes()
+        self.decisions = Decisions()
         self.acts: dict[str, Callable[[], object]] = {}
 
     def command(self, name: str, **arguments: str) -> Event:
@@ -82,7 +84,12 @@ class Table:
     def decide(self, attempt: str, *, accepted: bool, why: str) -> None:
         """Decide about an attempt without waiting for git."""
         assert self.recorder is not None
-        self.recorder.record(DecisionMade(attempt=attempt, accepted=accepted, why=why))
+        self.decisions.made(self.recorder.record(DecisionMade(attempt=attempt, accepted=accepted, why=why)))
+
+    def waiting(self) -> list[str]:
+        """Return the attempts that wait for a person."""
+        attempts = self.recorder.state.attempts() if self.recorder else []
+        return [attempt.attempt for attempt in attempts if attempt.waiting]
 
     async def play(self, *, kill_at: str = "") -> list[Event]:
         """Run the session to its end, or until the call `kill_at` is asked; returns all events."""
@@ -95,10 +102,10 @@ class Table:
         )
         with recorder:
             self.recorder = recorder
-            before = read_journal(live.journal).events
+            self.decisions = Decisions(read_journal(live.journal).events)
             recorder.record(EngineStarted(host="here", pid=1, resumed=begun))
             client = Person(self.acts, kill_at, *self.verdicts)
-            state = shared(recorder, self.plan, client, self.judge, Decisions(before))
+            state = shared(recorder, self.plan, client, self.judge, self.decisions)
             state.changes = self.changes
             engine = asyncio.create_task(run(state))
             killed = asyncio.create_task(client.dead.wait())
@@ -278,3 +285,16 @@ async def test_pause_holds_after_resume(tmp_path: Path) -> None:
     table.command("go")
     events = await engine
     assert fold(events).instances["vector_add#1"].finished == "iterations"
+
+
+async def test_manual_review_holds_only_at_a_better_attempt(tmp_path: Path) -> None:
+    session_plan = plan(iterations=4, review="manual")
+    table = Table(tmp_path, session_plan, "correct 2.0", "correct 1.5", "correct 2.0", "correct 3.0")
+    engine = asyncio.create_task(table.play())
+    for attempt in ("vector_add#1/1", "vector_add#1/4"):
+        await until(lambda: table.waiting() == [attempt])  # noqa: B023  # awaited in the same turn
+        table.decide(attempt, accepted=True, why="")
+    events = await engine
+    held = [event.attempt for event in events if isinstance(event, WaitingForPerson)]
+    assert held == ["vector_add#1/1", "vector_add#1/4"]
+    assert len(fold(events).attempts()) == 4

@@ -147,7 +147,7 @@ class ScriptedContext:
         self._attempt.evaluation = evaluation
         return evaluation
 
-    async def review(self) -> Review:
+    async def review(self, best: Evaluation | None = None) -> Review:
         """See `Context`."""
         self._attempt.reviewed = True
         turned_down = self._verdict == "turned_down"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from harness import Verdict
 from sessions import Home, fold
 from sessions.catalog import journal_of
-from sessions.events import AnyEvent
+from sessions.events import AnyEvent, WaitingForPerson
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
 from tui.narrate import Narrator
@@ -54,3 +55,12 @@ def test_finished_session_refuses_and_stays_finished(shell: Shell, home: Home) -
     assert "is finished" in one_line(shell("pause", stored.FIRST))
     assert fold(journal_of(home, stored.FIRST).events).finished
     assert not home.live(stored.FIRST).folder.exists()
+
+
+def test_waiting_attempt_is_printed_with_the_command_that_decides(home: Home) -> None:
+    recorder = stored.begin(home)
+    stored.attempt(recorder, 1, Verdict.CORRECT)
+    recorder.record(WaitingForPerson(attempt="softmax#1/1"))
+    recorder.close()
+    lines = narrated(journal_of(home, stored.FIRST).events)
+    assert f"wavedeck accept {stored.FIRST} softmax#1/1 --why TEXT" in lines[-1]

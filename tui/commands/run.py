@@ -70,7 +70,9 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
 )
 @click.option("--devices", metavar="NAMES", help="Devices of the judge: idle, all, 0,1 or cpu. [idle]")
 @targets_option
-@click.option("--review", metavar="HOW", help="auto, or manual: build only on accepted attempts. [auto]")
+@click.option(
+    "--review", metavar="HOW", help="auto, or manual: wait for a decision at each better attempt. [auto]"
+)
 @click.option("--budget-usd", type=float, metavar="X", help="Stop calls after this cost (needs prices).")
 @click.option("--budget-tokens", type=int, metavar="N", help="Stop calls after this number of tokens.")
 @click.option("--seed", type=int, metavar="N", help="Seed of the judge's inputs. [random]")
