@@ -15,6 +15,9 @@ class Changes:
     def __init__(self) -> None:
         self._next = asyncio.Event()
 
+        self.closed = False
+        """True when no instance will start any more."""
+
     def announce(self) -> None:
         """Wake everyone who waits."""
         self._next.set()

@@ -9,18 +9,26 @@ import difflib
 
 from engine.control import Request
 from engine.errors import CommandRefused
+from engine.methods import open_method
 from engine.orders import MOST_CHARACTERS
-from sessions.events import Continued, Event, HintGiven, Paused, StopAsked
+from sessions.events import Continued, EndReason, Event, HintGiven, Paused, SessionExtended, StopAsked
 from sessions.home import Home
 from sessions.names import instance_key
 from sessions.reconcile import take_up
 from sessions.state import SessionState
 
+MOST_ITERATIONS = 1000
+"""Most iterations of one extension."""
+
 
 def event_of(request: Request, state: SessionState) -> Event:
     """Returns the event of a command; `CommandRefused` or `SessionsError` if the command is impossible now."""
+    if request.command == "extend":
+        return _extend(request, state)
     if state.finished:
-        raise CommandRefused("the session is finished, so no further attempt can follow")
+        raise CommandRefused(
+            "the session is finished, so no further attempt can follow; open it again with: wavedeck extend SESSION"
+        )
     match request.command:
         case "hint":
             return _hint(request, state)
@@ -76,6 +84,27 @@ def _go(request: Request, state: SessionState) -> Continued:
     if not (request.instance in state.on_hold if request.instance else state.on_hold):
         raise CommandRefused(f"{request.instance or 'the session'} is not paused")
     return Continued(instance=request.instance, by=request.by)
+
+
+def _extend(request: Request, state: SessionState) -> SessionExtended:
+    method = open_method(state.started.method) if state.started is not None else None
+    if method is None or not method.asks_model or method.iterations is not None:
+        name = method.name if method is not None else "its method"
+        raise CommandRefused(f"a session of {name} takes no further iterations; start another run")
+    if not 0 < request.iterations <= MOST_ITERATIONS:
+        raise CommandRefused(
+            f"--iterations must be from 1 to {MOST_ITERATIONS}, not {request.iterations}; give a number in that range"
+        )
+    if not any(_takes_iterations(state, instance) for instance in instances_of(state)):
+        raise CommandRefused(
+            "no instance can use more iterations: each is solved, stopped, or out of replies or budget"
+        )
+    return SessionExtended(iterations=request.iterations, by=request.by)
+
+
+def _takes_iterations(state: SessionState, instance: str) -> bool:
+    known = state.instances.get(instance)
+    return known is None or known.finished is None or known.curable or known.finished == EndReason.ITERATIONS
 
 
 def _hint(request: Request, state: SessionState) -> HintGiven:

@@ -27,7 +27,7 @@ PATH_BYTES = 107
 """Longest address of a unix socket on Linux."""
 ANSWER_S = 60.0
 """Long, because a decision waits for the disk and for git."""
-STEERING = ("hint", "pause", "go")
+STEERING = ("hint", "pause", "go", "extend")
 """Commands that become events which later attempts follow (`engine.commands`)."""
 COMMANDS = ("ping", "accept", "reject", "undo", "stop", *STEERING)
 
@@ -40,6 +40,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     attempt: str = ""
     instance: str = ""
     text: str = ""
+    iterations: int = 0
     why: str = ""
     by: str = ""
     reason: str = ""

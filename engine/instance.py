@@ -69,10 +69,11 @@ class InstanceContext:
         self.corpus = shared.corpus
         self.device = shared.judge.devices[0].name
         self.product = own_product(shared.judge.devices)
-        self.iterations = shared.plan.iterations
         self.options = shared.plan.options
         self.words: tuple[str, ...] = ()
         self.key = instance_key(task.id, instance)
+        self.phases = shared.recorder.state.phases(self.key)
+        self.iterations = sum(self.phases)
         self._shared = shared
         self._recorder = shared.recorder
         self._chain = shared.plan.first_chain + instance - 1
@@ -89,6 +90,11 @@ class InstanceContext:
         """Evaluations of the variants that were correct in earlier rungs of the current sweep, by source."""
         self._fresh = False
         """True if the attempt has data that its commit may lack."""
+
+    @property
+    def is_extended(self) -> bool:
+        """True if a person gave the instance more iterations after this context was created."""
+        return self._recorder.state.phases(self.key) != self.phases
 
     @property
     def _name(self) -> str:

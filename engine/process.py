@@ -27,7 +27,7 @@ from engine.changes import Changes
 from engine.commands import event_of
 from engine.control import STEERING, ControlServer, Request
 from engine.device_events import device_event
-from engine.errors import EngineError, UsageProblem
+from engine.errors import CommandRefused, EngineError, UsageProblem
 from engine.job import Job, open_job, plan_of, read_plan, session_started
 from engine.judging import PoolJudge
 from engine.launch import WRONG_USAGE, plan_file
@@ -324,6 +324,8 @@ class Engine:
         if request.command == "undo":
             return (await recorder.decide(DecisionUndone(attempt=request.attempt, by=request.by))).seq
         if request.command in STEERING or request.instance:
+            if changes.closed:
+                raise CommandRefused("the session is just ending; give the command again in a moment")
             command = await recorder.record_durable(event_of(request, recorder.state))
             changes.announce()
             return command.seq

@@ -431,6 +431,17 @@ class Continued(Event, frozen=True, kw_only=True, tag="continued"):
     by: str = ""
 
 
+class SessionExtended(Event, frozen=True, kw_only=True, tag="session_extended"):
+    """A person gave the instances more iterations; a finished session is open again. Durable.
+
+    Instances that used all their iterations go on.
+    """
+
+    iterations: int
+    """Further iterations of each instance."""
+    by: str = ""
+
+
 class DeviceSampled(Event, frozen=True, kw_only=True, tag="device_sampled"):
     """A device's state; a value that cannot be read is `None`, never 0."""
 
@@ -496,7 +507,7 @@ class EngineStopped(Event, frozen=True, kw_only=True, tag="engine_stopped"):
 
 
 class SessionFinished(Event, frozen=True, kw_only=True, tag="session_finished"):
-    """Every instance ended. Only decisions may follow. Durable."""
+    """Every instance ended. Decisions may follow, or a command that opens the session again. Durable."""
 
     solved: tuple[str, ...] = ()
     """Tasks with a correct attempt."""
@@ -530,6 +541,7 @@ AnyEvent = (
     | StopAsked
     | Paused
     | Continued
+    | SessionExtended
     | DeviceSampled
     | DeviceAwaited
     | DeviceQuarantined
@@ -557,6 +569,7 @@ DURABLE: tuple[type[Event], ...] = (
     StopAsked,
     Paused,
     Continued,
+    SessionExtended,
     EngineStopped,
     SessionFinished,
 )

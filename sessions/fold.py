@@ -118,6 +118,8 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.StopAsked():
             state.stops[event.instance] = event.by
             return frozenset((event.instance,))
+        case ev.SessionExtended():
+            return _extend(state, event)
         case ev.Paused():
             state.on_hold.add(event.instance)
             return _held_keys(state, event.instance)
@@ -166,6 +168,21 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case _:
             assert_never(event)
     return frozenset((SESSION,))
+
+
+def _extend(state: SessionState, event: ev.SessionExtended) -> frozenset[str]:
+    """Open the instances that used all their iterations, and a finished session."""
+    state.extensions.append(event)
+    _reopen(state)
+    for instance in state.instances.values():
+        if instance.finished == ev.EndReason.ITERATIONS:
+            instance.finished, instance.message, instance.word = None, "", "wait"
+    return frozenset((SESSION, *state.instances))
+
+
+def _reopen(state: SessionState) -> None:
+    if state.finished:
+        state.finished, state.stopped = False, "opened again"
 
 
 def _held_keys(state: SessionState, instance: str) -> frozenset[str]:

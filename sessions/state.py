@@ -16,6 +16,7 @@ from .events import (
     Message,
     Origin,
     Role,
+    SessionExtended,
     SessionStarted,
     SweepRung,
     Usage,
@@ -300,6 +301,7 @@ class SessionState:
     """Instances that a person paused; an empty key is the whole session."""
     stops: dict[str, str] = field(default_factory=dict)
     """Instances that a person stopped, with the person's name."""
+    extensions: list[SessionExtended] = field(default_factory=list)
     paused: str = ""
     """Why no GPU of the node judges at the moment."""
     input_tokens: int = 0
@@ -323,6 +325,11 @@ class SessionState:
             if state.number == name.number:
                 return state
         raise KeyError(attempt)
+
+    def phases(self, instance: str) -> tuple[int, ...]:
+        """Returns the iterations of an instance: first those of the plan, then those of each extension."""
+        planned = self.started.iterations if self.started is not None else 0
+        return planned, *(extension.iterations for extension in self.extensions)
 
     def is_on_hold(self, instance: str) -> bool:
         """True if a person paused this instance or the session."""

@@ -37,6 +37,7 @@ COMMANDS = {
     "pause": Listed("steer", "Start no further call or attempt until `go`."),
     "go": Listed("steer", "End a pause."),
     "hint": Listed("steer", "Give an instance a hint for its next attempt."),
+    "extend": Listed("steer", "Give a session more iterations, also after its end."),
     "eval": Listed("evaluate", "Judge one kernel file."),
     "suites": Listed("suites", "List, show, add and check suites of tasks."),
     "report": Listed("report", "Report the metrics of sessions as a table, Markdown, JSON or CSV."),

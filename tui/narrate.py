@@ -85,6 +85,11 @@ class Narrator:
                 return event.instance, f"hint by {event.by}: {event.text}"
             case ev.StopAsked():
                 return event.instance, f"stopped by {event.by}"
+            case ev.SessionExtended():
+                return (
+                    "session",
+                    f"extended by {event.by}: {counted(event.iterations, 'further attempt')} each",
+                )
             case ev.Paused():
                 return event.instance or "session", f"paused by {event.by}: no call and no attempt starts"
             case ev.Continued():

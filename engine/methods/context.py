@@ -51,6 +51,9 @@ class Context(Protocol):
     corpus: Corpus
     """Kernels that may be shown as an example."""
     iterations: int
+    """All attempts that the instance may make."""
+    phases: tuple[int, ...]
+    """The same by origin: first those of the plan, then those of each extension by a person."""
     options: MethodOptions
     words: tuple[str, ...]
     """What a person says to the current attempt, one line each; part of its prompts."""

@@ -79,14 +79,14 @@ class GeakEvolve:
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
-        width = min(context.options.descendants, context.iterations)
+        width = min(context.options.descendants, context.phases[0])
         lineages = [Lineage() for _ in range(width)]
         ranked, without_gain = History(max(width, ANCESTORS)), 0
         remaining = context.iterations
-        while remaining:
-            active = lineages[: min(width, remaining)]
-            remaining -= len(active)
-            newcomers = await self._round(context, active, ranked, without_gain, last=not remaining)
+        # A round ends with its phase, so that an extension does not change rounds that were made before it.
+        for size in (size for phase in context.phases for size in round_sizes(phase, width)):
+            remaining -= size
+            newcomers = await self._round(context, lineages[:size], ranked, without_gain, last=not remaining)
             # In the order of their numbers, not of their ends: a resumed session must get the same ranking.
             gains = [ranked.add(newcomer) for newcomer in newcomers]
             without_gain = 0 if any(gains) else without_gain + bool(len(ranked))
@@ -110,6 +110,11 @@ class GeakEvolve:
 
         await side_by_side(context.lanes(len(lineages)), work)
         return [made[place] for place in sorted(made)]
+
+
+def round_sizes(iterations: int, width: int) -> list[int]:
+    """Returns the number of candidates of each round: `width`, and the rest in the last round."""
+    return [min(width, iterations - made) for made in range(0, iterations, width)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class KernelAgent:
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
-        workers = min(context.options.workers, context.iterations)
+        workers = min(context.options.workers, context.phases[0])
         setting, examples = setting_of(context), examples_of(context)
 
         async def work(place: int, lane: Context) -> bool:

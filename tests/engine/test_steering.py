@@ -25,12 +25,15 @@ from sessions.events import (
     DecisionMade,
     EngineStarted,
     Event,
+    InstanceFinished,
+    MethodOptions,
     Paused,
     SessionFinished,
     StopAsked,
     WaitingForPerson,
 )
 from sessions.journal import read_journal
+from sessions.reconcile import take_up
 from sessions.state import Confirmation
 from tests.support.engines import ScriptedJudge, plan, run, scripted_answer, shared, until
 
@@ -41,9 +44,16 @@ VERDICTS = ("wrong", "correct 1.5", "correct 2.0")
 class Person:
     """A client that gives commands: `acts` maps a call, as `1/2/generator`, to what happens while it is answered."""
 
-    def __init__(self, acts: dict[str, Callable[[], object]], kill_at: str, *verdicts: str) -> None:
+    def __init__(
+        self,
+        acts: dict[str, Callable[[], object]],
+        hold: dict[str, asyncio.Event],
+        kill_at: str,
+        *verdicts: str,
+    ) -> None:
         self.model = "scripted:test"
         self.acts = acts
+        self.hold = hold
         self.kill_at = kill_at
         self.dead = asyncio.Event()
         self.scripted = ScriptedClient(answer=scripted_answer(*verdicts))
@@ -52,6 +62,8 @@ class Person:
         """See `Client`."""
         call = f"{request.key.instance}/{request.key.attempt}/{request.key.role}"
         self.acts.pop(call, bool)()
+        if call in self.hold:
+            await self.hold[call].wait()
         if call == self.kill_at:
             self.dead.set()
             await asyncio.Event().wait()
@@ -73,6 +85,8 @@ class Table:
         self.changes = Changes()
         self.decisions = Decisions()
         self.acts: dict[str, Callable[[], object]] = {}
+        self.hold: dict[str, asyncio.Event] = {}
+        """Calls that are answered only after an event."""
 
     def command(self, name: str, **arguments: str) -> Event:
         """Give a command as the engine's socket does."""
@@ -85,6 +99,11 @@ class Table:
         """Decide about an attempt without waiting for git."""
         assert self.recorder is not None
         self.decisions.made(self.recorder.record(DecisionMade(attempt=attempt, accepted=accepted, why=why)))
+
+    def ended(self, instance: str) -> bool:
+        """Return whether an instance ended."""
+        known = self.recorder.state.instances.get(instance) if self.recorder else None
+        return known is not None and known.finished is not None
 
     def waiting(self) -> list[str]:
         """Return the attempts that wait for a person."""
@@ -104,7 +123,7 @@ class Table:
             self.recorder = recorder
             self.decisions = Decisions(read_journal(live.journal).events)
             recorder.record(EngineStarted(host="here", pid=1, resumed=begun))
-            client = Person(self.acts, kill_at, *self.verdicts)
+            client = Person(self.acts, self.hold, kill_at, *self.verdicts)
             state = shared(recorder, self.plan, client, self.judge, self.decisions)
             state.changes = self.changes
             engine = asyncio.create_task(run(state))
@@ -298,3 +317,62 @@ async def test_manual_review_holds_only_at_a_better_attempt(tmp_path: Path) -> N
     held = [event.attempt for event in events if isinstance(event, WaitingForPerson)]
     assert held == ["vector_add#1/1", "vector_add#1/4"]
     assert len(fold(events).attempts()) == 4
+
+
+def attempts_of(events: list[Event]) -> dict[str, int]:
+    return {key: len(instance.attempts) for key, instance in fold(events).instances.items()}
+
+
+@pytest.mark.parametrize("method", ["geak", "geak-evolve", "kernelagent"])
+@pytest.mark.parametrize("when", ["while it runs", "after its end"])
+async def test_extended_session_makes_the_first_attempts_as_before(
+    tmp_path: Path, method: str, when: str
+) -> None:
+    session_plan = plan(
+        method=method, iterations=3, options=MethodOptions(workers=2, descendants=2), instances=2
+    )
+    table = Table(tmp_path, session_plan, "wrong")
+    if when == "while it runs":
+        table.acts["1/2/generator"] = lambda: table.command("extend", iterations=2)
+        events = await table.play()
+    else:
+        first = await table.play()
+        with take_up(table.home, session_plan.session) as recorder:
+            command = Command(command="extend", iterations=2)
+            recorder.record(event_of(command, recorder.state))
+            assert not recorder.state.finished
+        events = await table.play()
+        assert prompts(first).items() <= prompts(events).items()
+    assert attempts_of(events) == {"vector_add#1": 5, "vector_add#2": 5}
+    assert not any("differs" in message for _, message in fold(events).notices)  # type: ignore[arg-type]
+
+
+async def test_instance_that_ended_goes_on_in_a_running_session(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(instances=2, iterations=1), "correct 1.0", "correct 2.0")
+
+    held = table.hold["2/1/generator"] = asyncio.Event()
+    engine = asyncio.create_task(table.play())
+    await until(lambda: table.ended("vector_add#1"))
+    table.command("extend", iterations=1)
+    held.set()
+    events = await engine
+    assert attempts_of(events) == {"vector_add#1": 2, "vector_add#2": 2}
+    assert fold(events).instances["vector_add#1"].best == "vector_add#1/2"
+    ended = [event.reason for event in events if isinstance(event, InstanceFinished)]
+    assert ended == ["iterations"] * 3
+
+
+@pytest.mark.parametrize(
+    ("method", "verdict", "iterations", "words"),
+    [
+        ("direct", "wrong", 1, "takes no further iterations"),
+        ("reflexion", "correct", 1, "no instance can use more iterations"),
+        ("geak", "wrong", 0, "--iterations must be from 1"),
+    ],
+)
+async def test_extension_that_no_instance_can_use_is_refused(
+    tmp_path: Path, method: str, verdict: str, iterations: int, words: str
+) -> None:
+    events = await Table(tmp_path, plan(method=method, iterations=1), verdict).play()
+    with pytest.raises(CommandRefused, match=words):
+        event_of(Command(command="extend", iterations=iterations), fold(events))

@@ -66,6 +66,7 @@ class ScriptedContext:
         self.product: Product | None = None
         self.corpus = Corpus(())
         self.iterations = len(verdicts)
+        self.phases: tuple[int, ...] = (len(verdicts),)
         self.options = options or MethodOptions()
         self.words: tuple[str, ...] = ()
         self.world = World(verdicts, why)

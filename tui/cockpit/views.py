@@ -129,7 +129,7 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
     written = sum(call.usage.output_tokens or 0 for call in calls)
     prices = [call.cost_usd for call in calls if call.cost_usd is not None]
     number = instance.attempts[-1].number if instance.attempts else 0
-    planned = str(state.started.iterations) if state.started else "?"
+    planned = str(sum(state.phases(instance.key))) if state.started else "?"
     commit = next((attempt.commit for attempt in reversed(instance.attempts) if attempt.commit), None)
     return Row(
         instance.key,

@@ -1,18 +1,20 @@
-"""`wavedeck stop`, `pause`, `go` and `hint`: commands that steer a session or one of its instances."""
+"""`wavedeck stop`, `pause`, `go`, `hint` and `extend`: commands that steer a session or one of its instances."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from typing import Any
 
 import click
 
+from engine.launch import resume
 from sessions.catalog import find_session
 from sessions.home import home_from
 from tui.commands.options import session_argument
 from tui.deciding import login_name
 from tui.diagnostics import say
-from tui.steering import steer
+from tui.steering import plan_at_rest, steer
 
 INSTANCE = click.argument("instance", default="")
 
@@ -61,7 +63,32 @@ def hint_command(session: str, instance: str, text: str) -> None:
     say(f"{instance} of {name}: the next attempt gets the hint")
 
 
-def give(session: str, command: str, **arguments: str) -> str:
+@click.command(name="extend")
+@session_argument
+@click.option("--iterations", type=int, required=True, metavar="N", help="Further attempts of each instance.")
+def extend_command(session: str, *, iterations: int) -> None:
+    """Give the instances of SESSION more iterations. A session that is stopped or finished goes on at once."""
+    name = begin(session, "extend", iterations=iterations)
+    say(
+        f"{name} goes on with {iterations} more attempts in each instance; watch it with: wavedeck attach {name}"
+    )
+
+
+def begin(session: str, command: str, **arguments: Any) -> str:
+    """Give a command that brings new work, start an engine if none runs, and return the session's full name."""
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    running = home.live(name).running
+    if not running:
+        # Before the event is recorded: a session that cannot be resumed must not be opened again.
+        plan_at_rest(home, name)
+    give(name, command, **arguments)
+    if not running:
+        resume(home, name)
+    return name
+
+
+def give(session: str, command: str, **arguments: Any) -> str:
     """Give a command in this person's name and return the session's full name."""
     home = home_from(os.environ)
     name = find_session(home, session)
