@@ -19,7 +19,7 @@ from engine.errors import ContextTooLong, JudgeUnable, ModelError
 from engine.estimating import estimate_all
 from engine.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
 from engine.judging import own_product, own_target
-from engine.methods import Review
+from engine.methods import Review, Start
 from engine.models import CallKey, Reply, Request, Retry, ask
 from engine.orders import Span, last_command, words_for
 from engine.plan import read_start
@@ -51,7 +51,6 @@ from sessions.metrics import rank
 from sessions.names import attempt_name, call_name, instance_key
 from sessions.state import AttemptState, CallState
 from suites import Task
-from suites.loader import baseline_source
 
 TEMPERATURE = 1.0
 """GEAK's value: parallel instances must differ."""
@@ -193,12 +192,14 @@ class InstanceContext:
             evaluation = cancelled_evaluation(self.task.id, self.device, why)
             await self._recorder.record_durable(AttemptJudged(attempt=attempt.attempt, evaluation=evaluation))
 
-    def start(self) -> str:
+    def start(self) -> Start | None:
         """See `Context`. `UsageProblem` if the named file is gone and the journal does not have its source."""
+        if not self.options.start:
+            return None
         first = self._recorded(1)
-        if first is not None and first.source:
-            return first.source
-        return read_start(Path(self.options.start)) if self.options.start else baseline_source(self.task)
+        recorded = first.source if first is not None else None
+        source = recorded or read_start(Path(self.options.start))
+        return Start(source, Origin.HUMAN, f"A person's kernel: {self.options.start}.")
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         """See `Context`. `HarnessError` when the judge cannot compile."""

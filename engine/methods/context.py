@@ -38,6 +38,17 @@ class Review(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+class Start(msgspec.Struct, frozen=True):
+    """The kernel that an instance starts from."""
+
+    source: str
+    origin: Origin
+    strategy: str
+    """Where it comes from."""
+    base: str | None = None
+    """The attempt from which it is derived."""
+
+
 class Context(Protocol):
     """One instance's access to model, judge and person. Errors that end an instance pass through the method."""
 
@@ -58,8 +69,8 @@ class Context(Protocol):
     words: tuple[str, ...]
     """What a person says to the current attempt, one line each; part of its prompts."""
 
-    def start(self) -> str:
-        """Returns the first kernel of a method that asks no model: the named file, else the timing baseline."""
+    def start(self) -> Start | None:
+        """Returns the kernel that a person gave for the first attempt; `None` if there is none."""
         ...
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:

@@ -42,6 +42,7 @@ from .context import MODULES, Context
 from .history import Ancestor
 from .progress import TRAP, Failure, Move, Progress, Step
 from .proposing import examples_of, propose, setting_of
+from .starting import judge_start
 from .tune import better_variant
 
 
@@ -50,7 +51,7 @@ class Geak:
 
     name = "geak"
     asks_model = True
-    takes = frozenset({"without", "tune", "corpus"})
+    takes = frozenset({"without", "tune", "corpus", "start"})
     roles = frozenset(Role)
     modules = frozenset(MODULES)
     iterations: int | None = None
@@ -60,6 +61,14 @@ class Geak:
         without = context.options.without
         setting, corpus = setting_of(context), examples_of(context)
         progress = Progress()
+        start = await judge_start(context)
+        if isinstance(start, Ancestor):
+            progress.passed(start)
+            if "optimizer" in without:
+                return EndReason.SOLVED
+        elif start is not None:
+            progress.failed(start)
+            await reflect(context, setting, start, None)
         for iteration in range(1, context.iterations + 1):
             step = progress.next_step()
             best = progress.history.best
@@ -87,10 +96,16 @@ class Geak:
                 rejection = review.why
             failure = Failure(attempt, proposal.source, proposal.strategy, evaluation, step.base, rejection)
             progress.failed(failure)
-            if iteration < context.iterations and "reflection" not in without:
-                messages = reflect_prompt(setting, failed=failure, best=progress.history.best)
-                failure.reflection = (await context.ask(Role.REFLECTOR, messages)).text
+            if iteration < context.iterations:
+                await reflect(context, setting, failure, progress.history.best)
         return EndReason.ITERATIONS
+
+
+async def reflect(context: Context, setting: Setting, failure: Failure, best: Ancestor | None) -> None:
+    """Ask why a candidate failed, unless the module `reflection` is off."""
+    if "reflection" not in context.options.without:
+        messages = reflect_prompt(setting, failed=failure, best=best)
+        failure.reflection = (await context.ask(Role.REFLECTOR, messages)).text
 
 
 def next_prompt(setting: Setting, *, corpus: Corpus, progress: Progress, step: Step) -> tuple[Message, ...]:

@@ -34,6 +34,7 @@ from .history import ANCESTORS, Ancestor, History
 from .progress import TRAP, Failure
 from .proposing import examples_of, propose, setting_of
 from .side_by_side import side_by_side
+from .starting import judge_start
 
 REMEMBERED = 5
 """Number of earlier attempts that a prompt of a lineage shows."""
@@ -72,7 +73,7 @@ class GeakEvolve:
 
     name = "geak-evolve"
     asks_model = True
-    takes = frozenset({"without", "descendants", "corpus"})
+    takes = frozenset({"without", "descendants", "corpus", "start"})
     roles = frozenset(Role)
     modules = frozenset({"knowledge", "one-shot", "reflection"})
     iterations: int | None = None
@@ -82,6 +83,11 @@ class GeakEvolve:
         width = min(context.options.descendants, context.phases[0])
         lineages = [Lineage() for _ in range(width)]
         ranked, without_gain = History(max(width, ANCESTORS)), 0
+        start = await judge_start(context)
+        if isinstance(start, Ancestor):
+            ranked.add(start)
+        elif start is not None:
+            lineages[0].line, lineages[0].failures = start, 1
         remaining = context.iterations
         # A round ends with its phase, so that an extension does not change rounds that were made before it.
         for size in (size for phase in context.phases for size in round_sizes(phase, width)):

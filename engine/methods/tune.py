@@ -22,6 +22,7 @@ from engine.tuning import FIELD, rungs, strategy_of_start, strategy_of_variant, 
 from harness import Verdict
 from harness.wire.ratios import TIE
 from sessions.events import AttemptSwept, EndReason, Origin, Role, SweepRung, SweptVariant
+from suites.loader import baseline_source
 
 from .context import Context
 from .history import Ancestor
@@ -42,7 +43,8 @@ class Tune:
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
-        source = context.start()
+        start = context.start()
+        source = start.source if start is not None else baseline_source(context.task)
         strategy = strategy_of_start(
             context.options.start or f"the timing baseline of {context.task.short_id}"
         )

@@ -27,6 +27,7 @@ from sessions.events import (
     Event,
     InstanceFinished,
     MethodOptions,
+    Origin,
     Paused,
     SessionFinished,
     StopAsked,
@@ -35,7 +36,7 @@ from sessions.events import (
 from sessions.journal import read_journal
 from sessions.reconcile import take_up
 from sessions.state import Confirmation
-from tests.support.engines import ScriptedJudge, plan, run, scripted_answer, shared, until
+from tests.support.engines import ScriptedJudge, candidate, plan, run, scripted_answer, shared, until
 
 PLAN = plan(instances=2, iterations=3)
 VERDICTS = ("wrong", "correct 1.5", "correct 2.0")
@@ -376,3 +377,16 @@ async def test_extension_that_no_instance_can_use_is_refused(
     events = await Table(tmp_path, plan(method=method, iterations=1), verdict).play()
     with pytest.raises(CommandRefused, match=words):
         event_of(Command(command="extend", iterations=iterations), fold(events))
+
+
+async def test_start_of_a_person_is_kept_when_its_file_is_gone(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(candidate("correct 1.5", "mine"), encoding="utf-8")
+    table = Table(tmp_path, plan(iterations=2, options=MethodOptions(start=str(file))), "correct 2.0")
+    await table.play(kill_at="1/2/optimizer")
+    file.unlink()
+    events = await table.play()
+    first, *others = fold(events).attempts()
+    assert (first.origin, first.source) == (Origin.HUMAN, candidate("correct 1.5", "mine"))
+    assert [attempt.origin for attempt in others] == [Origin.OPTIMIZE] * 2
+    assert [attempt.base for attempt in others] == ["vector_add#1/1", "vector_add#1/2"]

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engine.methods import Review
+from engine.methods import Review, Start
 from engine.models import Reply
 from engine.retrieval import Corpus
 from harness import Effort, Evaluation, Target, target
@@ -100,9 +100,9 @@ class ScriptedContext:
         """See `Context`."""
         self.world.abandoned.append(self._attempt.name)
 
-    def start(self) -> str:
+    def start(self) -> Start | None:
         """See `Context`."""
-        raise NotImplementedError
+        return None
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         """See `Context`."""

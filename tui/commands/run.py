@@ -56,7 +56,11 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
     "--profile", metavar="NAME", help="Prompt format of the model: chat, kernelllm or autotriton. [chat]"
 )
 @click.option("--corpus", metavar="FOLDER", help="Folder of Triton kernels to use as further examples.")
-@click.option("--start", metavar="FILE", help="tune: the kernel to sweep. [the task's timing baseline]")
+@click.option(
+    "--start",
+    metavar="FILE",
+    help="Kernel to start from: the first attempt of each instance; tune sweeps it.",
+)
 @click.option(
     "--against",
     metavar="WHAT",
