@@ -11,23 +11,34 @@ from engine.control import Request
 from engine.errors import CommandRefused
 from engine.methods import open_method
 from engine.orders import MOST_CHARACTERS
-from sessions.events import Continued, EndReason, Event, HintGiven, Paused, SessionExtended, StopAsked
+from sessions.events import (
+    Continued,
+    EndReason,
+    Event,
+    HintGiven,
+    InstanceForked,
+    MethodOptions,
+    Paused,
+    SessionExtended,
+    StopAsked,
+)
 from sessions.home import Home
-from sessions.names import instance_key
+from sessions.names import instance_key, split_instance
 from sessions.reconcile import take_up
+from sessions.recorder import find_attempt
 from sessions.state import SessionState
 
+OPENING = ("extend", "fork", "edit")
+"""Commands that open a finished session again."""
 MOST_ITERATIONS = 1000
 """Most iterations of one extension."""
 
 
 def event_of(request: Request, state: SessionState) -> Event:
     """Returns the event of a command; `CommandRefused` or `SessionsError` if the command is impossible now."""
-    if request.command == "extend":
-        return _extend(request, state)
-    if state.finished:
+    if state.finished and request.command not in OPENING:
         raise CommandRefused(
-            "the session is finished, so no further attempt can follow; open it again with: wavedeck extend SESSION"
+            "the session is finished, so no further attempt can follow; open it again with: wavedeck extend or fork"
         )
     match request.command:
         case "hint":
@@ -47,6 +58,14 @@ def event_of(request: Request, state: SessionState) -> Event:
             return Paused(instance=request.instance, by=request.by)
         case "go":
             return _go(request, state)
+        case "extend":
+            return _extend(request, state)
+        case "fork":
+            return _fork(request, state)
+        case "edit":
+            if not request.source.strip():
+                raise CommandRefused("the edit is empty; give the file of a kernel")
+            return _added(request, state)
         case _:
             raise CommandRefused(f"unknown command {request.command!r}")
 
@@ -71,9 +90,10 @@ def instances_of(state: SessionState) -> list[str]:
     started = state.started
     if started is None:
         return []
-    return [
+    planned = [
         instance_key(task, number) for number in range(1, started.instances + 1) for task in started.tasks
     ]
+    return planned + list(state.forks)
 
 
 def _go(request: Request, state: SessionState) -> Continued:
@@ -102,6 +122,33 @@ def _extend(request: Request, state: SessionState) -> SessionExtended:
     return SessionExtended(iterations=request.iterations, by=request.by)
 
 
+def _fork(request: Request, state: SessionState) -> InstanceForked:
+    started = state.started
+    if started is not None and not open_method(started.method).asks_model:
+        raise CommandRefused(f"{started.method} asks no model; run it on a kernel with --start instead")
+    if started is not None and started.options.profile != MethodOptions().profile:
+        raise CommandRefused(
+            f"the prompt profile {started.options.profile} has no prompt to improve a kernel; fork a session of another"
+        )
+    _check_hint(request.text)
+    return _added(request, state)
+
+
+def _added(request: Request, state: SessionState) -> InstanceForked:
+    base, instance = find_attempt(state, request.attempt)
+    if not base.source:
+        raise CommandRefused(f"{request.attempt} has no kernel; choose an attempt that has one")
+    taken = [split_instance(key) for key in instances_of(state)]
+    return InstanceForked(
+        task=instance.task,
+        instance=1 + max(name.number for name in taken if name.task == instance.task),
+        base=request.attempt,
+        source=request.source,
+        hint=request.text,
+        by=request.by,
+    )
+
+
 def _takes_iterations(state: SessionState, instance: str) -> bool:
     known = state.instances.get(instance)
     return known is None or known.finished is None or known.curable or known.finished == EndReason.ITERATIONS
@@ -111,9 +158,13 @@ def _hint(request: Request, state: SessionState) -> HintGiven:
     _require_going_on(state, request.instance)
     if not request.text.strip():
         raise CommandRefused("the hint is empty; write what the next attempt should consider")
-    if len(request.text) > MOST_CHARACTERS:
-        raise CommandRefused(f"the hint is longer than {MOST_CHARACTERS} characters; shorten it")
+    _check_hint(request.text)
     return HintGiven(instance=request.instance, text=request.text, by=request.by)
+
+
+def _check_hint(text: str) -> None:
+    if len(text) > MOST_CHARACTERS:
+        raise CommandRefused(f"the hint is longer than {MOST_CHARACTERS} characters; shorten it")
 
 
 def _require_going_on(state: SessionState, instance: str) -> None:

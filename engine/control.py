@@ -22,12 +22,13 @@ from engine.errors import EngineError, EngineUnreachable
 from sessions.errors import SessionsError
 from sessions.home import PROTOCOL, EngineInfo, Home, boot_id, pid_namespace, read_engine_info
 
-LINE_BYTES = 64 << 10
+LINE_BYTES = 2 << 20
+"""Has room for the longest source of a candidate."""
 PATH_BYTES = 107
 """Longest address of a unix socket on Linux."""
 ANSWER_S = 60.0
 """Long, because a decision waits for the disk and for git."""
-STEERING = ("hint", "pause", "go", "extend")
+STEERING = ("hint", "pause", "go", "extend", "fork", "edit")
 """Commands that become events which later attempts follow (`engine.commands`)."""
 COMMANDS = ("ping", "accept", "reject", "undo", "stop", *STEERING)
 
@@ -40,6 +41,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     attempt: str = ""
     instance: str = ""
     text: str = ""
+    source: str = ""
     iterations: int = 0
     why: str = ""
     by: str = ""

@@ -194,6 +194,11 @@ class InstanceContext:
 
     def start(self) -> Start | None:
         """See `Context`. `UsageProblem` if the named file is gone and the journal does not have its source."""
+        fork = self._recorder.state.forks.get(self.key)
+        if fork is not None:
+            origin, words = (Origin.HUMAN, "A person's edit") if fork.source else (Origin.FORK, "The kernel")
+            source = fork.source or self._recorder.state.attempt(fork.base).source or ""
+            return Start(source, origin, f"{words} of {fork.base}.", fork.base)
         if not self.options.start:
             return None
         first = self._recorded(1)

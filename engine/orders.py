@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sessions.events import DecisionMade, DecisionUndone, HintGiven
-from sessions.names import split_attempt, split_instance
+from sessions.events import DecisionMade, DecisionUndone, HintGiven, InstanceForked
+from sessions.names import instance_key, split_attempt, split_instance
 from sessions.state import Command, SessionState
 
 MOST_DECISIONS = 8
@@ -40,12 +40,12 @@ def words_for(state: SessionState, span: Span) -> tuple[str, ...]:
     decisions = {
         made.seq: made for made in _standing(heard, span.instance) if _says_something(state, made, span)
     }
-    said = dict(sorted(decisions.items())[-MOST_DECISIONS:]) | {
-        command.seq: command
-        for command in heard
-        if isinstance(command, HintGiven) and command.instance == span.instance and command.seq > span.after
-    }
-    return tuple(_line(said[seq]) for seq in sorted(said))
+    lines = {seq: _decision_line(made) for seq, made in sorted(decisions.items())[-MOST_DECISIONS:]}
+    for command in heard:
+        hint = _hint_to(span.instance, command)
+        if hint and command.seq > span.after:
+            lines[command.seq] = f"a person gives a hint: {_quote(hint)}"
+    return tuple(lines[seq] for seq in sorted(lines))
 
 
 def last_command(state: SessionState) -> int:
@@ -73,11 +73,18 @@ def _says_something(state: SessionState, decision: DecisionMade, span: Span) -> 
     return not (own and state.attempt(decision.attempt).held)
 
 
-def _line(command: DecisionMade | HintGiven) -> str:
-    if isinstance(command, HintGiven):
-        return f"a person gives a hint: {_quote(command.text)}"
-    reason = f": {_quote(command.why)}" if command.why else ""
-    return f"a person {'accepted' if command.accepted else 'rejected'} {command.attempt}{reason}"
+def _hint_to(instance: str, command: Command) -> str:
+    """The text of a hint to this instance; empty if the command gives none."""
+    if isinstance(command, HintGiven) and command.instance == instance:
+        return command.text
+    if isinstance(command, InstanceForked) and instance_key(command.task, command.instance) == instance:
+        return command.hint
+    return ""
+
+
+def _decision_line(decision: DecisionMade) -> str:
+    reason = f": {_quote(decision.why)}" if decision.why else ""
+    return f"a person {'accepted' if decision.accepted else 'rejected'} {decision.attempt}{reason}"
 
 
 def _quote(text: str) -> str:

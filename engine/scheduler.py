@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple
 
 from engine.changes import run_until
 from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, UsageProblem
 from engine.examining import examine
 from engine.instance import InstanceContext
-from engine.methods import Method
+from engine.methods import Context, Method
+from engine.methods.starting import run_edit
 from engine.shared import Shared
 from engine.spreading import spread
 from harness import HarnessError, Verdict
@@ -52,11 +53,10 @@ async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -
 
 def _instances(shared: Shared, tasks: Sequence[Task]) -> dict[str, tuple[Task, int]]:
     """Returns task and number of each instance of the session, by its key."""
-    return {
-        instance_key(task.id, number): (task, number)
-        for number in range(1, shared.plan.instances + 1)
-        for task in tasks
-    }
+    planned = [(task, number) for number in range(1, shared.plan.instances + 1) for task in tasks]
+    by_name = {task.id: task for task in tasks}
+    forks = [(by_name[fork.task], fork.instance) for fork in shared.recorder.state.forks.values()]
+    return {instance_key(task.id, number): (task, number) for task, number in planned + forks}
 
 
 def _is_due(shared: Shared, key: str, job: asyncio.Task[None] | None) -> bool:
@@ -91,7 +91,9 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
 
 async def _complete(shared: Shared, method: Method, task: Task, context: InstanceContext) -> Ending:
     """Run the method, then examine the winner unless the method has to go on."""
-    ending = await _run(shared, method, context)
+    fork = shared.recorder.state.forks.get(context.key)
+    work = run_edit if fork is not None and fork.source else method.run
+    ending = await _run(shared, work, context)
     await context.close()
     if ending.reason is EndReason.INFRA_ERROR or _goes_on(ending, context):
         return ending
@@ -103,10 +105,12 @@ def _goes_on(ending: Ending, context: InstanceContext) -> bool:
     return ending.reason is EndReason.ITERATIONS and context.is_extended
 
 
-async def _run(shared: Shared, method: Method, context: InstanceContext) -> Ending:
+async def _run(
+    shared: Shared, work: Callable[[Context], Coroutine[Any, Any, EndReason]], context: InstanceContext
+) -> Ending:
     try:
         ended = await run_until(
-            method.run(context), lambda: context.key in shared.recorder.state.stops, shared.changes
+            work(context), lambda: context.key in shared.recorder.state.stops, shared.changes
         )
         if ended is not None:
             return Ending(ended)

@@ -31,9 +31,13 @@ class Origin(StrEnum):
     OPTIMIZE = "optimize"
     TUNE = "tune"
     HUMAN = "human"
+    FORK = "fork"
+    """The unchanged kernel of an attempt of another instance."""
 
 
-UNASKED = frozenset({Origin.TUNE, Origin.HUMAN})
+GIVEN = frozenset({Origin.HUMAN, Origin.FORK})
+"""Origins of attempts whose kernel a person gave; a model's accuracy does not count them."""
+UNASKED = GIVEN | {Origin.TUNE}
 """Origins of attempts for which no model is asked."""
 
 
@@ -50,6 +54,8 @@ class EndReason(StrEnum):
     """A sweep has no variant left that is worth judging."""
     START_FAILED = "start_failed"
     """The start kernel of a sweep is not correct."""
+    EDITED = "edited"
+    """A person's edit was judged; no model is asked."""
     STOPPED = "stopped"
     """A person stopped it."""
     RECORDING_EXHAUSTED = "recording_exhausted"
@@ -58,7 +64,15 @@ class EndReason(StrEnum):
     INFRA_ERROR = "infra_error"
 
 
-METHOD_DONE = frozenset({EndReason.ITERATIONS, EndReason.SOLVED, EndReason.ANSWERED, EndReason.NOTHING_LEFT})
+METHOD_DONE = frozenset(
+    {
+        EndReason.ITERATIONS,
+        EndReason.SOLVED,
+        EndReason.ANSWERED,
+        EndReason.NOTHING_LEFT,
+        EndReason.EDITED,
+    }
+)
 """Normal ends: the method completed its work."""
 
 
@@ -442,6 +456,20 @@ class SessionExtended(Event, frozen=True, kw_only=True, tag="session_extended"):
     by: str = ""
 
 
+class InstanceForked(Event, frozen=True, kw_only=True, tag="instance_forked"):
+    """A person added an instance that starts from an attempt; a finished session is open again. Durable."""
+
+    task: str
+    instance: int
+    base: str
+    """The attempt whose kernel is the first attempt."""
+    source: str = ""
+    """A person's edit of that kernel: it is judged, and no model is asked. Empty: the method goes on from the kernel."""
+    hint: str = ""
+    """A hint for the attempt after the first."""
+    by: str = ""
+
+
 class DeviceSampled(Event, frozen=True, kw_only=True, tag="device_sampled"):
     """A device's state; a value that cannot be read is `None`, never 0."""
 
@@ -542,6 +570,7 @@ AnyEvent = (
     | Paused
     | Continued
     | SessionExtended
+    | InstanceForked
     | DeviceSampled
     | DeviceAwaited
     | DeviceQuarantined
@@ -570,12 +599,14 @@ DURABLE: tuple[type[Event], ...] = (
     Paused,
     Continued,
     SessionExtended,
+    InstanceForked,
     EngineStopped,
     SessionFinished,
 )
 
 __all__ = [
     "DURABLE",
+    "GIVEN",
     "METHOD_DONE",
     "SCHEMA",
     "UNASKED",

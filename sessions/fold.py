@@ -118,6 +118,13 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.StopAsked():
             state.stops[event.instance] = event.by
             return frozenset((event.instance,))
+        case ev.InstanceForked():
+            split_attempt(event.base)
+            key = instance_key(event.task, event.instance)
+            state.forks[key] = event
+            state.commands.append(event)
+            _reopen(state)
+            return frozenset((SESSION, key))
         case ev.SessionExtended():
             return _extend(state, event)
         case ev.Paused():

@@ -203,7 +203,9 @@ def _chains_of(states: Sequence[SessionState]) -> dict[tuple[str, int], list[Rec
     chains: dict[tuple[str, int], list[RecordedReply]] = {}
     before: Counter[str] = Counter()
     for state in states:
-        for instance in state.instances.values():
+        for key, instance in state.instances.items():
+            if key in state.forks:
+                continue
             chains[instance.task, before[instance.task] + instance.instance] = [
                 _reply(_asked_number(instance, attempt), call)
                 for attempt in instance.attempts

@@ -13,6 +13,7 @@ from .events import (
     DecisionUndone,
     EndReason,
     HintGiven,
+    InstanceForked,
     Message,
     Origin,
     Role,
@@ -27,7 +28,7 @@ from .names import split_attempt
 
 CURABLE = frozenset({EndReason.MODEL_FAILED, EndReason.INFRA_ERROR})
 """Reasons after which a resume continues an instance: a new key, a model or judge that works again."""
-Command = DecisionMade | DecisionUndone | HintGiven
+Command = DecisionMade | DecisionUndone | HintGiven | InstanceForked
 """The events of a person's commands that later attempts follow."""
 
 
@@ -302,6 +303,8 @@ class SessionState:
     stops: dict[str, str] = field(default_factory=dict)
     """Instances that a person stopped, with the person's name."""
     extensions: list[SessionExtended] = field(default_factory=list)
+    forks: dict[str, InstanceForked] = field(default_factory=dict)
+    """Instances that a person added, by key."""
     paused: str = ""
     """Why no GPU of the node judges at the moment."""
     input_tokens: int = 0
@@ -327,9 +330,10 @@ class SessionState:
         raise KeyError(attempt)
 
     def phases(self, instance: str) -> tuple[int, ...]:
-        """Returns the iterations of an instance: first those of the plan, then those of each extension."""
+        """Returns the iterations of an instance: first those of the plan, then those of each later extension."""
         planned = self.started.iterations if self.started is not None else 0
-        return planned, *(extension.iterations for extension in self.extensions)
+        began = self.forks[instance].seq if instance in self.forks else 0
+        return planned, *(each.iterations for each in self.extensions if each.seq > began)
 
     def is_on_hold(self, instance: str) -> bool:
         """True if a person paused this instance or the session."""

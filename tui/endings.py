@@ -10,6 +10,7 @@ WORDS: dict[str, str] = {
     EndReason.ANSWERED: "answered; the method asks only once",
     EndReason.NOTHING_LEFT: "no variant left to judge",
     EndReason.START_FAILED: "the kernel to start from is not correct",
+    EndReason.EDITED: "a person's edit was judged",
     EndReason.STOPPED: "stopped by a person",
     EndReason.RECORDING_EXHAUSTED: "the recording ended",
     EndReason.BUDGET: "budget spent",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from sessions import AttemptState, InstanceState, SessionState, apply
 from sessions import events as ev
 from sessions.events import AnyEvent
+from sessions.names import instance_key
 
 from .certainty import exam_sentence, exam_word, is_winner
 from .diagnostics import one_line
@@ -85,6 +86,10 @@ class Narrator:
                 return event.instance, f"hint by {event.by}: {event.text}"
             case ev.StopAsked():
                 return event.instance, f"stopped by {event.by}"
+            case ev.InstanceForked():
+                word, hint = "edit" if event.source else "fork", f", hint: {event.hint}" if event.hint else ""
+                key = instance_key(event.task, event.instance)
+                return key, f"{word} of {event.base} by {event.by}{hint}"
             case ev.SessionExtended():
                 return (
                     "session",

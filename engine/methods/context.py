@@ -6,8 +6,8 @@ resumed session runs the method again from the start and answers from the journa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -144,6 +144,6 @@ class Method(Protocol):
     iterations: int | None
     """The only allowed number of iterations; `None` if the person chooses it."""
 
-    async def run(self, context: Context) -> EndReason:
+    def run(self, context: Context) -> Coroutine[Any, Any, EndReason]:
         """Make at most `context.iterations` attempts; returns the reason for the end."""
         ...

@@ -390,3 +390,49 @@ async def test_start_of_a_person_is_kept_when_its_file_is_gone(tmp_path: Path) -
     assert (first.origin, first.source) == (Origin.HUMAN, candidate("correct 1.5", "mine"))
     assert [attempt.origin for attempt in others] == [Origin.OPTIMIZE] * 2
     assert [attempt.base for attempt in others] == ["vector_add#1/1", "vector_add#1/2"]
+
+
+@pytest.mark.parametrize("method", ["geak", "geak-evolve", "kernelagent"])
+async def test_fork_goes_on_from_the_attempt_with_its_hint(tmp_path: Path, method: str) -> None:
+    session_plan = plan(method=method, iterations=2, options=MethodOptions(workers=1, descendants=1))
+    table = Table(tmp_path, session_plan, "wrong")
+    table.acts["1/2/generator"] = lambda: table.command("fork", attempt="vector_add#1/1", text="Use masks.")
+    before = await table.play(kill_at="2/1/generator")
+    assert attempts_of(before)["vector_add#2"] == 2
+    events = await table.play()
+    first, second, third = fold(events).instances["vector_add#2"].attempts
+    origins = [(first.origin, first.base), (second.origin, second.base), (third.origin, third.base)]
+    assert origins == [
+        (Origin.FORK, "vector_add#1/1"),
+        (Origin.REPAIR, first.attempt),
+        (Origin.REPAIR, second.attempt),
+    ]
+    assert first.source == fold(events).attempt("vector_add#1/1").source
+    assert said(events) == {"vector_add#2/2/generator/1": ['- a person gives a hint: "Use masks."']}
+    assert not any("differs" in message for _, message in fold(events).notices)  # type: ignore[arg-type]
+
+
+async def test_finished_session_takes_a_fork_and_an_edit(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(iterations=1), "correct 1.5")
+    await table.play()
+    mine = candidate("correct 3.0", "mine")
+    for request in (
+        Command(command="fork", attempt="vector_add#1/1"),
+        Command(command="edit", attempt="vector_add#1/1", source=mine),
+    ):
+        with take_up(table.home, PLAN.session) as recorder:
+            recorder.record(event_of(request, recorder.state))
+    events = await table.play()
+    state = fold(events)
+    assert attempts_of(events) == {"vector_add#1": 1, "vector_add#2": 2, "vector_add#3": 1}
+    edit = state.attempt("vector_add#3/1")
+    assert (edit.origin, edit.base, edit.source) == (Origin.HUMAN, "vector_add#1/1", mine)
+    assert edit.confirmation is Confirmation.CONFIRMED
+    assert state.instances["vector_add#3"].finished == "edited"
+    assert not edit.calls
+
+
+async def test_attempt_without_a_kernel_cannot_be_forked(tmp_path: Path) -> None:
+    events = await Table(tmp_path, plan(iterations=1), "prose").play()
+    with pytest.raises(CommandRefused, match="has no kernel"):
+        event_of(Command(command="fork", attempt="vector_add#1/1"), fold(events))

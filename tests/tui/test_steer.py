@@ -64,3 +64,10 @@ def test_waiting_attempt_is_printed_with_the_command_that_decides(home: Home) ->
     recorder.close()
     lines = narrated(journal_of(home, stored.FIRST).events)
     assert f"wavedeck accept {stored.FIRST} softmax#1/1 --why TEXT" in lines[-1]
+
+
+def test_file_of_an_edit_must_be_readable(shell: Shell, home: Home) -> None:
+    stored.finished(home)
+    done = shell("edit", stored.FIRST, "softmax#1/2", "gone.py")
+    assert "gone.py cannot be read" in one_line(done)
+    assert fold(journal_of(home, stored.FIRST).events).finished

@@ -1,15 +1,18 @@
-"""`wavedeck stop`, `pause`, `go`, `hint` and `extend`: commands that steer a session or one of its instances."""
+"""`wavedeck stop`, `pause`, `go`, `hint`, `extend`, `fork` and `edit`: commands that steer a session or one of its instances."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 from typing import Any
 
 import click
 
 from engine.launch import resume
-from sessions.catalog import find_session
+from engine.plan import read_kernel
+from sessions import fold
+from sessions.catalog import find_session, journal_of
 from sessions.home import home_from
 from tui.commands.options import session_argument
 from tui.deciding import login_name
@@ -72,6 +75,37 @@ def extend_command(session: str, *, iterations: int) -> None:
     say(
         f"{name} goes on with {iterations} more attempts in each instance; watch it with: wavedeck attach {name}"
     )
+
+
+@click.command(name="fork")
+@session_argument
+@click.argument("attempt")
+@click.option("--hint", default="", metavar="TEXT", help="A hint for the first attempt after it.")
+def fork_command(session: str, attempt: str, *, hint: str) -> None:
+    """Add an instance to SESSION that starts from ATTEMPT (such as softmax#2/7).
+
+    A session that is stopped or finished goes on at once.
+    """
+    say_added(begin(session, "fork", attempt=attempt, text=hint))
+
+
+@click.command(name="edit")
+@session_argument
+@click.argument("attempt")
+@click.argument("file", type=click.Path(path_type=Path))
+def edit_command(session: str, attempt: str, file: Path) -> None:
+    """Judge FILE, your edit of ATTEMPT (such as softmax#2/7) of SESSION, as an instance of one attempt.
+
+    A session that is stopped or finished goes on at once.
+    """
+    say_added(begin(session, "edit", attempt=attempt, source=read_kernel(file, "the file")))
+
+
+def say_added(name: str) -> None:
+    """Print the instance that was added last, and how to watch it."""
+    state = fold(journal_of(home_from(os.environ), name).events)
+    key = list(state.forks)[-1]
+    say(f"{key} starts from {state.forks[key].base}; watch it with: wavedeck attach {name}")
 
 
 def begin(session: str, command: str, **arguments: Any) -> str:
