@@ -10,8 +10,11 @@ import difflib
 from engine.control import Request
 from engine.errors import CommandRefused
 from engine.methods import open_method
-from engine.orders import MOST_CHARACTERS
+from engine.orders import MOST_CHARACTERS, orders_until
+from harness import Verdict
 from sessions.events import (
+    AttemptBanned,
+    AttemptPinned,
     Continued,
     EndReason,
     Event,
@@ -19,6 +22,7 @@ from sessions.events import (
     InstanceForked,
     MethodOptions,
     Paused,
+    Role,
     SessionExtended,
     StopAsked,
 )
@@ -58,6 +62,8 @@ def event_of(request: Request, state: SessionState) -> Event:
             return Paused(instance=request.instance, by=request.by)
         case "go":
             return _go(request, state)
+        case "pin" | "ban":
+            return _order(request, state)
         case "extend":
             return _extend(request, state)
         case "fork":
@@ -94,6 +100,26 @@ def instances_of(state: SessionState) -> list[str]:
         instance_key(task, number) for number in range(1, started.instances + 1) for task in started.tasks
     ]
     return planned + list(state.forks)
+
+
+def _order(request: Request, state: SessionState) -> AttemptPinned | AttemptBanned:
+    attempt, instance = find_attempt(state, request.attempt)
+    _require_going_on(state, instance.key)
+    started = state.started
+    if started is not None and Role.OPTIMIZER not in open_method(started.method).roles:
+        raise CommandRefused(f"{started.method} optimizes no attempt, so there is no base to choose")
+    orders = orders_until(state, instance.key, state.last_seq)
+    if request.command == "ban":
+        if request.attempt in orders.banned:
+            raise CommandRefused(f"{request.attempt} is already banned")
+        return AttemptBanned(attempt=request.attempt, by=request.by)
+    if attempt.verdict is not Verdict.CORRECT:
+        raise CommandRefused(
+            f"{request.attempt} is not correct, so it cannot be optimized; pin a correct attempt"
+        )
+    if request.attempt == orders.pinned:
+        raise CommandRefused(f"{request.attempt} is already pinned")
+    return AttemptPinned(attempt=request.attempt, by=request.by)
 
 
 def _go(request: Request, state: SessionState) -> Continued:

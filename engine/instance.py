@@ -21,7 +21,7 @@ from engine.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt
 from engine.judging import own_product, own_target
 from engine.methods import Review, Start
 from engine.models import CallKey, Reply, Request, Retry, ask
-from engine.orders import Span, last_command, words_for
+from engine.orders import Orders, Span, last_command, orders_until, words_for
 from engine.plan import read_start
 from engine.shared import Shared
 from engine.streaming import PieceBatches
@@ -77,6 +77,8 @@ class InstanceContext:
         self._recorder = shared.recorder
         self._chain = shared.plan.first_chain + instance - 1
         self._number = 0
+        self._heard: int | None = None
+        """Number of the last command that the next attempt follows, once that is decided."""
         self._step = 1
         """Distance between the numbers of two attempts of this context: the number of lanes."""
         self._begun = False
@@ -105,13 +107,12 @@ class InstanceContext:
 
     async def attempt(self, origin: Origin, base: str | None) -> str:
         """See `Context`."""
-        await self.settle()
-        if self._recorded(self._last + self._step) is None:
-            await self._until_released()
+        await self._hear()
         before = self._recorded(self._number)
         after = before.heard if before is not None else 0
         # No model is asked, so the attempt leaves the hints to the next one.
-        heard = after if origin in UNASKED else self._heard()
+        heard = after if origin in UNASKED else self._heard or 0
+        self._heard = None
         self._number = self._last + self._step
         self._lanes = ()
         self._begun = True
@@ -128,10 +129,30 @@ class InstanceContext:
         """Wait while a person pauses the instance or the session."""
         await self._shared.changes.until(lambda: not self._recorder.state.is_on_hold(self.key))
 
-    def _heard(self) -> int:
-        """Returns the number of the last command that the next attempt follows."""
-        recorded = self._recorded(self._last + self._step)
-        return last_command(self._recorder.state) if recorded is None else recorded.heard
+    async def orders(self) -> Orders:
+        """See `Context`."""
+        return orders_until(self._recorder.state, self.key, await self._hear())
+
+    async def _hear(self) -> int:
+        """Returns the number of the last command that the next attempt follows; waits while a person pauses.
+
+        Lanes that are created after it follow the same commands in their first attempt.
+        """
+        await self.settle()
+        if self._heard is None:
+            recorded = self._next_recorded()
+            if recorded is None:
+                await self._until_released()
+            self._heard = last_command(self._recorder.state) if recorded is None else recorded.heard
+        return self._heard
+
+    def _next_recorded(self) -> AttemptState | None:
+        """Returns the next attempt of this context, or of lanes that it will create, if the journal has it."""
+        instance = self._recorder.state.instances.get(self.key)
+        attempts = instance.attempts if instance is not None else []
+        if self._step > 1:
+            return self._recorded(self._number + self._step)
+        return next((attempt for attempt in attempts if attempt.number > self._last), None)
 
     def _recorded(self, number: int) -> AttemptState | None:
         """Returns the attempt of this number; `None` if the journal has none."""
@@ -153,7 +174,7 @@ class InstanceContext:
             lane._step = count
             lane._begun = lane._fresh = False
             lane._asked = Counter()
-        self._number, self._lanes = last, lanes
+        self._number, self._lanes, self._heard = last, lanes, None
         return lanes
 
     async def settle(self) -> None:

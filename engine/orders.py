@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sessions.events import DecisionMade, DecisionUndone, HintGiven, InstanceForked
+from sessions.events import (
+    AttemptBanned,
+    AttemptPinned,
+    DecisionMade,
+    DecisionUndone,
+    HintGiven,
+    InstanceForked,
+)
 from sessions.names import instance_key, split_attempt, split_instance
 from sessions.state import Command, SessionState
 
@@ -46,6 +53,31 @@ def words_for(state: SessionState, span: Span) -> tuple[str, ...]:
         if hint and command.seq > span.after:
             lines[command.seq] = f"a person gives a hint: {_quote(hint)}"
     return tuple(lines[seq] for seq in sorted(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """Attempts that a person chose or excluded as bases of an instance."""
+
+    pinned: str | None = None
+    """The base of the next optimizations; `None`: the method chooses."""
+    banned: frozenset[str] = frozenset()
+
+
+def orders_until(state: SessionState, instance: str, until: int) -> Orders:
+    """Returns the orders to an instance up to the command `until`; a later order about an attempt replaces an earlier."""
+    orders = Orders()
+    for command in state.commands:
+        if command.seq > until or not isinstance(command, AttemptPinned | AttemptBanned):
+            continue
+        attempt = command.attempt
+        if split_attempt(attempt).instance != instance:
+            continue
+        if isinstance(command, AttemptPinned):
+            orders = Orders(attempt, orders.banned - {attempt})
+        else:
+            orders = Orders(None if orders.pinned == attempt else orders.pinned, orders.banned | {attempt})
+    return orders
 
 
 def last_command(state: SessionState) -> int:

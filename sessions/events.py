@@ -422,6 +422,20 @@ class HintGiven(Event, frozen=True, kw_only=True, tag="hint_given"):
     by: str = ""
 
 
+class AttemptPinned(Event, frozen=True, kw_only=True, tag="attempt_pinned"):
+    """A person chose a correct attempt as the base of its instance's optimizations, until the next pin. Durable."""
+
+    attempt: str
+    by: str = ""
+
+
+class AttemptBanned(Event, frozen=True, kw_only=True, tag="attempt_banned"):
+    """A person excluded an attempt: its instance builds on it no more. Durable."""
+
+    attempt: str
+    by: str = ""
+
+
 class StopAsked(Event, frozen=True, kw_only=True, tag="stop_asked"):
     """A person stopped an instance; its work in progress is cancelled and its winner examined. Durable."""
 
@@ -566,6 +580,8 @@ AnyEvent = (
     | DecisionMade
     | DecisionUndone
     | HintGiven
+    | AttemptPinned
+    | AttemptBanned
     | StopAsked
     | Paused
     | Continued
@@ -595,6 +611,8 @@ DURABLE: tuple[type[Event], ...] = (
     DecisionMade,
     DecisionUndone,
     HintGiven,
+    AttemptPinned,
+    AttemptBanned,
     StopAsked,
     Paused,
     Continued,

@@ -115,6 +115,10 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             split_instance(event.instance)
             state.commands.append(event)
             return frozenset((event.instance,))
+        case ev.AttemptPinned() | ev.AttemptBanned():
+            _, instance = _attempt(state, event.attempt)
+            state.commands.append(event)
+            return frozenset((instance.key,))
         case ev.StopAsked():
             state.stops[event.instance] = event.by
             return frozenset((event.instance,))

@@ -8,6 +8,8 @@ from enum import StrEnum
 from harness import Evaluation, Stage, Verdict
 
 from .events import (
+    AttemptBanned,
+    AttemptPinned,
     AttemptSwept,
     DecisionMade,
     DecisionUndone,
@@ -28,7 +30,7 @@ from .names import split_attempt
 
 CURABLE = frozenset({EndReason.MODEL_FAILED, EndReason.INFRA_ERROR})
 """Reasons after which a resume continues an instance: a new key, a model or judge that works again."""
-Command = DecisionMade | DecisionUndone | HintGiven | InstanceForked
+Command = DecisionMade | DecisionUndone | HintGiven | AttemptPinned | AttemptBanned | InstanceForked
 """The events of a person's commands that later attempts follow."""
 
 

@@ -37,6 +37,8 @@ COMMANDS = {
     "pause": Listed("steer", "Pause a session, or one instance of it."),
     "go": Listed("steer", "End a pause."),
     "hint": Listed("steer", "Give an instance a hint for its next attempt."),
+    "pin": Listed("steer", "Choose the attempt that an instance optimizes."),
+    "ban": Listed("steer", "Exclude an attempt from the bases of its instance."),
     "fork": Listed("steer", "Add an instance that starts from an attempt."),
     "edit": Listed("steer", "Judge your edit of an attempt."),
     "extend": Listed("steer", "Give a session more iterations, also after its end."),

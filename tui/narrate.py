@@ -84,6 +84,10 @@ class Narrator:
                 return event.attempt, f"decision undone by {event.by}"
             case ev.HintGiven():
                 return event.instance, f"hint by {event.by}: {event.text}"
+            case ev.AttemptPinned():
+                return event.attempt, f"pinned by {event.by}: the base of the next optimizations"
+            case ev.AttemptBanned():
+                return event.attempt, f"banned by {event.by}: no longer a base"
             case ev.StopAsked():
                 return event.instance, f"stopped by {event.by}"
             case ev.InstanceForked():

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from engine.models import Reply
+from engine.orders import Orders
 from engine.retrieval import Corpus
 from harness import Effort, Evaluation, Target
 from harness.hardware.product import Product
@@ -71,6 +72,10 @@ class Context(Protocol):
 
     def start(self) -> Start | None:
         """Returns the kernel that a person gave for the first attempt; `None` if there is none."""
+        ...
+
+    async def orders(self) -> Orders:
+        """Returns a person's orders for the next attempt, or the next round of lanes; call it right before."""
         ...
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:

@@ -39,9 +39,9 @@ from harness import Verdict
 from sessions.events import EndReason, Message, Role
 
 from .context import MODULES, Context
-from .history import Ancestor
+from .history import Ancestor, up_to
 from .progress import TRAP, Failure, Move, Progress, Step
-from .proposing import examples_of, propose, setting_of
+from .proposing import examples_of, propose, setting_of, with_pin
 from .starting import judge_start
 from .tune import better_variant
 
@@ -70,6 +70,7 @@ class Geak:
             progress.failed(start)
             await reflect(context, setting, start, None)
         for iteration in range(1, context.iterations + 1):
+            progress.obey(await context.orders())
             step = progress.next_step()
             best = progress.history.best
             attempt = await context.attempt(step.origin, step.base.attempt if step.base else None)
@@ -124,6 +125,12 @@ def next_prompt(setting: Setting, *, corpus: Corpus, progress: Progress, step: S
                 before=progress.line.before,
                 best=best,
                 example=corpus.by_code(progress.line.source),
+                unusable=unusable,
+            )
+        case Move.OPTIMIZE if progress.pinned is not None:
+            return optimize_prompt(
+                with_pin(setting, progress.pinned.attempt),
+                history=up_to(progress.pinned, progress.history),
                 unusable=unusable,
             )
         case Move.OPTIMIZE:

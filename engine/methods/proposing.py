@@ -32,6 +32,12 @@ def setting_of(context: Context) -> Setting:
     )
 
 
+def with_pin(setting: Setting, attempt: str) -> Setting:
+    """Returns the setting of a prompt whose base a person chose; the prompt shows no code that ranks above it."""
+    line = f"a person chose {attempt} as the kernel to improve; code that ranks above it is not shown"
+    return replace(setting, words=(*setting.words, line))
+
+
 def examples_of(context: Context) -> Corpus:
     """Returns the corpus of the 1-shot examples; empty without the module `one-shot`."""
     return Corpus(()) if "one-shot" in context.options.without else context.corpus

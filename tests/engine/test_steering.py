@@ -436,3 +436,49 @@ async def test_attempt_without_a_kernel_cannot_be_forked(tmp_path: Path) -> None
     events = await Table(tmp_path, plan(iterations=1), "prose").play()
     with pytest.raises(CommandRefused, match="has no kernel"):
         event_of(Command(command="fork", attempt="vector_add#1/1"), fold(events))
+
+
+@pytest.mark.parametrize("method", ["geak", "geak-evolve"])
+async def test_pinned_attempt_is_the_base_again_after_a_crash(tmp_path: Path, method: str) -> None:
+    session_plan = plan(method=method, iterations=5, options=MethodOptions(descendants=1))
+    verdicts = ("correct 2.0", "correct 3.0", "correct 1.5", "correct 1.6", "correct 1.7")
+    table = Table(tmp_path, session_plan, *verdicts)
+    table.acts["1/3/optimizer"] = lambda: table.command("pin", attempt="vector_add#1/1")
+    before = await table.play(kill_at="1/4/optimizer")
+    events = await table.play()
+    bases = [attempt.base and attempt.base.partition("/")[2] for attempt in fold(events).attempts()]
+    assert bases == [None, "1", "2", "1", "1"]
+    prompt = prompts(events)["vector_add#1/4/optimizer/1"]
+    assert prompt == prompts(before)["vector_add#1/4/optimizer/1"]
+    assert "faster** than vector_add#1/1" in prompt
+    assert "# 1.1.1" in prompt
+    assert "# 1.2.1" not in prompt, "the code of a better kernel"
+    assert "a person chose vector_add#1/1" in prompt
+
+
+@pytest.mark.parametrize("method", ["geak", "geak-evolve"])
+async def test_banned_attempt_is_no_base_and_in_no_later_prompt(tmp_path: Path, method: str) -> None:
+    session_plan = plan(method=method, iterations=4, options=MethodOptions(descendants=1))
+    table = Table(tmp_path, session_plan, "correct 1.5", "correct 3.0", "correct 1.2")
+    table.acts["1/3/optimizer"] = lambda: table.command("ban", attempt="vector_add#1/2")
+    events = await table.play()
+    assert fold(events).attempt("vector_add#1/4").base == "vector_add#1/1"
+    assert "vector_add#1/2" not in prompts(events)["vector_add#1/4/optimizer/1"]
+    assert fold(events).instances["vector_add#1"].best == "vector_add#1/2", "a ban is no rejection"
+
+
+async def test_banned_candidate_is_not_repaired(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(iterations=2), "wrong")
+    table.acts["1/1/reflector"] = lambda: table.command("ban", attempt="vector_add#1/1")
+    events = await table.play()
+    assert [attempt.base for attempt in fold(events).attempts()] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("method", "verdict", "words"),
+    [("geak", "wrong", "is not correct"), ("reflexion", "wrong", "no base to choose")],
+)
+async def test_impossible_pin_is_refused(tmp_path: Path, method: str, verdict: str, words: str) -> None:
+    events = await Table(tmp_path, plan(method=method, iterations=2), verdict).play(kill_at="1/2/generator")
+    with pytest.raises(CommandRefused, match=words):
+        event_of(Command(command="pin", attempt="vector_add#1/1"), fold(events))

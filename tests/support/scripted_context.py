@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from engine.methods import Review, Start
 from engine.models import Reply
+from engine.orders import Orders
 from engine.retrieval import Corpus
 from harness import Effort, Evaluation, Target, target
 from harness.hardware.product import Product
@@ -69,6 +70,8 @@ class ScriptedContext:
         self.phases: tuple[int, ...] = (len(verdicts),)
         self.options = options or MethodOptions()
         self.words: tuple[str, ...] = ()
+        self.given = Orders()
+        """The orders of a person."""
         self.world = World(verdicts, why)
         self._number, self._step = 0, 1
 
@@ -103,6 +106,10 @@ class ScriptedContext:
     def start(self) -> Start | None:
         """See `Context`."""
         return None
+
+    async def orders(self) -> Orders:
+        """See `Context`."""
+        return self.given
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         """See `Context`."""

@@ -1,4 +1,4 @@
-"""`wavedeck stop`, `pause`, `go`, `hint`, `extend`, `fork` and `edit`: commands that steer a session or one of its instances."""
+"""Commands that steer a session or one of its instances: `stop`, `pause`, `hint`, `pin`, `fork` and others."""
 
 from __future__ import annotations
 
@@ -75,6 +75,24 @@ def extend_command(session: str, *, iterations: int) -> None:
     say(
         f"{name} goes on with {iterations} more attempts in each instance; watch it with: wavedeck attach {name}"
     )
+
+
+@click.command(name="pin")
+@session_argument
+@click.argument("attempt")
+def pin_command(session: str, attempt: str) -> None:
+    """Choose ATTEMPT (such as softmax#2/7) of SESSION as the kernel that its instance optimizes, until the next pin."""
+    name = give(session, "pin", attempt=attempt)
+    say(f"{attempt} of {name} is the base of the next optimizations")
+
+
+@click.command(name="ban")
+@session_argument
+@click.argument("attempt")
+def ban_command(session: str, attempt: str) -> None:
+    """Exclude ATTEMPT (such as softmax#2/7) of SESSION: its instance builds on it no more. A later pin lifts the ban."""
+    name = give(session, "ban", attempt=attempt)
+    say(f"{attempt} of {name} is no base any more")
 
 
 @click.command(name="fork")
