@@ -13,6 +13,7 @@ from engine.methods import open_method
 from engine.orders import MOST_CHARACTERS, orders_until
 from harness import Verdict
 from sessions.events import (
+    UNASKED,
     AttemptBanned,
     AttemptPinned,
     Continued,
@@ -185,7 +186,20 @@ def _hint(request: Request, state: SessionState) -> HintGiven:
     if not request.text.strip():
         raise CommandRefused("the hint is empty; write what the next attempt should consider")
     _check_hint(request.text)
+    if not _asks_again(state, request.instance):
+        raise CommandRefused(
+            f"{request.instance} asks for no further attempt, so no prompt can quote the hint; extend or fork first"
+        )
     return HintGiven(instance=request.instance, text=request.text, by=request.by)
+
+
+def _asks_again(state: SessionState, instance: str) -> bool:
+    """True if the instance has iterations left for a prompt that is not sent yet."""
+    fork, known = state.forks.get(instance), state.instances.get(instance)
+    if fork is not None and fork.source:
+        return False
+    attempts = known.attempts if known is not None else []
+    return sum(attempt.origin not in UNASKED for attempt in attempts) < sum(state.phases(instance))
 
 
 def _check_hint(text: str) -> None:

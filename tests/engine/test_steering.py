@@ -36,14 +36,17 @@ from sessions.events import (
 from sessions.journal import read_journal
 from sessions.reconcile import take_up
 from sessions.state import Confirmation
+from tests.conftest import SOAK
 from tests.support.engines import ScriptedJudge, candidate, plan, run, scripted_answer, shared, until
 
 PLAN = plan(instances=2, iterations=3)
 VERDICTS = ("wrong", "correct 1.5", "correct 2.0")
+STRIDE = 1 if SOAK else 7
+"""Distance of the tested cuts in lines; each cut runs a session."""
 
 
 class Person:
-    """A client that gives commands: `acts` maps a call, as `1/2/generator`, to what happens while it is answered."""
+    """A client that gives commands: `acts` maps a call, as `1/2/generator` or `1/2`, to what happens while it is answered."""
 
     def __init__(
         self,
@@ -62,7 +65,8 @@ class Person:
     async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
         """See `Client`."""
         call = f"{request.key.instance}/{request.key.attempt}/{request.key.role}"
-        self.acts.pop(call, bool)()
+        for key in (call, call.rpartition("/")[0]):
+            self.acts.pop(key, bool)()
         if call in self.hold:
             await self.hold[call].wait()
         if call == self.kill_at:
@@ -232,6 +236,13 @@ async def test_impossible_hint_is_refused(tmp_path: Path, arguments: dict[str, s
     table.acts["1/1/generator"] = give
     await table.play()
     assert len(refusals) == 1
+
+
+async def test_hint_during_the_last_attempt_is_refused(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(iterations=2))
+    events = await table.play(kill_at="1/2/generator")
+    with pytest.raises(CommandRefused, match="asks for no further attempt"):
+        event_of(Command(command="hint", instance="vector_add#1", text="x"), fold(events))
 
 
 async def test_hint_to_an_ended_instance_is_refused(tmp_path: Path) -> None:
@@ -482,3 +493,27 @@ async def test_impossible_pin_is_refused(tmp_path: Path, method: str, verdict: s
     events = await Table(tmp_path, plan(method=method, iterations=2), verdict).play(kill_at="1/2/generator")
     with pytest.raises(CommandRefused, match=words):
         event_of(Command(command="pin", attempt="vector_add#1/1"), fold(events))
+
+
+@pytest.mark.parametrize("method", ["geak", "geak-evolve"])
+async def test_session_cut_after_any_line_repeats_its_prompts(tmp_path: Path, method: str) -> None:
+    session_plan = plan(method=method, iterations=7, options=MethodOptions(descendants=2))
+    whole = Table(tmp_path / "whole", session_plan, "correct 1.0", "wrong", "correct 2.0", "correct 3.0")
+    whole.acts = {
+        "1/1/generator": lambda: whole.command("hint", instance="vector_add#1", text="Use masks."),
+        "1/3": lambda: whole.decide("vector_add#1/1", accepted=False, why="unreadable"),
+        "1/5": lambda: whole.command("ban", attempt="vector_add#1/1"),
+        "1/6": lambda: whole.command("pin", attempt="vector_add#1/3"),
+    }
+    events = await whole.play()
+    assert not whole.acts, "every command was given"
+    lines = whole.home.live(session_plan.session).journal.read_bytes().splitlines(keepends=True)
+    for count in range(2, len(lines) - 1, STRIDE):
+        cut = Table(tmp_path / f"cut-{count}", session_plan, *whole.verdicts)
+        live = cut.home.live(session_plan.session)
+        live.folder.mkdir(parents=True)
+        live.journal.write_bytes(b"".join(lines[:count]))
+        notices = fold(await cut.play()).notices  # type: ignore[arg-type]
+        assert not any("differs" in message for _, message in notices), (
+            f"after {count} of {len(events)} lines"
+        )
