@@ -38,6 +38,7 @@ from engine.knowledge import FOLDER as KNOWLEDGE
 from engine.knowledge import pages_for
 from engine.markdown import fenced, number, quoted, sizes, tidy
 from engine.measurements import measurements
+from engine.person_words import add_words
 from engine.profiles import CHAT, task_module
 from harness import Target, TimeLimits, Verdict, hardware
 from harness.hardware.product import Product
@@ -72,6 +73,8 @@ class Setting:
     knowledge: bool = True
     """True if the system message has knowledge pages; it always has the judge's rules."""
     baseline: BaselineFacts = field(default_factory=BaselineFacts)
+    words: tuple[str, ...] = ()
+    """What a person says to this attempt, one line each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +306,10 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
         )
     )
     system = system_text(setting)
-    return (*([Message("system", system)] if system else []), Message("user", tidy(request)))
+    return (
+        *([Message("system", system)] if system else []),
+        Message("user", add_words(tidy(request), setting.words)),
+    )
 
 
 def system_text(setting: Setting) -> str:

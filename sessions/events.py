@@ -31,6 +31,14 @@ class Origin(StrEnum):
     OPTIMIZE = "optimize"
     TUNE = "tune"
     HUMAN = "human"
+    FORK = "fork"
+    """The unchanged kernel of an attempt of another instance."""
+
+
+GIVEN = frozenset({Origin.HUMAN, Origin.FORK})
+"""Origins of attempts whose kernel a person gave; a model's accuracy does not count them."""
+UNASKED = GIVEN | {Origin.TUNE}
+"""Origins of attempts for which no model is asked."""
 
 
 class EndReason(StrEnum):
@@ -52,13 +60,25 @@ class EndReason(StrEnum):
     """An attempt reached the practical roof of the device."""
     NO_GAIN = "no_gain"
     """The latest correct attempts were not faster than the best before."""
+    EDITED = "edited"
+    """A person's edit was judged; no model is asked."""
+    STOPPED = "stopped"
+    """A person stopped it."""
     RECORDING_EXHAUSTED = "recording_exhausted"
     BUDGET = "budget"
     MODEL_FAILED = "model_failed"
     INFRA_ERROR = "infra_error"
 
 
-METHOD_DONE = frozenset({EndReason.ITERATIONS, EndReason.SOLVED, EndReason.ANSWERED, EndReason.NOTHING_LEFT})
+METHOD_DONE = frozenset(
+    {
+        EndReason.ITERATIONS,
+        EndReason.SOLVED,
+        EndReason.ANSWERED,
+        EndReason.NOTHING_LEFT,
+        EndReason.EDITED,
+    }
+)
 """Normal ends: the method completed its work."""
 
 
@@ -184,6 +204,8 @@ class AttemptStarted(Event, frozen=True, kw_only=True, tag="attempt_started"):
     origin: Origin
     base: str | None = None
     """The attempt from which this attempt is derived."""
+    heard: int = 0
+    """Number of the last command of a person that this attempt follows; later commands wait for the next attempt."""
 
 
 class CallStarted(Event, frozen=True, kw_only=True, tag="call_started"):
@@ -440,6 +462,77 @@ class DecisionUndone(Event, frozen=True, kw_only=True, tag="decision_undone"):
     by: str = ""
 
 
+class HintGiven(Event, frozen=True, kw_only=True, tag="hint_given"):
+    """A person gave a hint for the next attempt of an instance. Durable."""
+
+    instance: str
+    """`softmax#2`."""
+    text: str
+    by: str = ""
+
+
+class AttemptPinned(Event, frozen=True, kw_only=True, tag="attempt_pinned"):
+    """A person chose a correct attempt as the base of its instance's optimizations, until the next pin. Durable."""
+
+    attempt: str
+    by: str = ""
+
+
+class AttemptBanned(Event, frozen=True, kw_only=True, tag="attempt_banned"):
+    """A person excluded an attempt: its instance builds on it no more. Durable."""
+
+    attempt: str
+    by: str = ""
+
+
+class StopAsked(Event, frozen=True, kw_only=True, tag="stop_asked"):
+    """A person stopped an instance; its work in progress is cancelled and its winner examined. Durable."""
+
+    instance: str
+    by: str = ""
+
+
+class Paused(Event, frozen=True, kw_only=True, tag="paused"):
+    """A person paused an instance: no call and no attempt starts until `Continued`. Durable."""
+
+    instance: str = ""
+    """Empty: the whole session."""
+    by: str = ""
+
+
+class Continued(Event, frozen=True, kw_only=True, tag="continued"):
+    """A person ended a pause. Durable."""
+
+    instance: str = ""
+    """Empty: all pauses of the session."""
+    by: str = ""
+
+
+class SessionExtended(Event, frozen=True, kw_only=True, tag="session_extended"):
+    """A person gave the instances more iterations; a finished session is open again. Durable.
+
+    Instances that used all their iterations go on.
+    """
+
+    iterations: int
+    """Further iterations of each instance."""
+    by: str = ""
+
+
+class InstanceForked(Event, frozen=True, kw_only=True, tag="instance_forked"):
+    """A person added an instance that starts from an attempt; a finished session is open again. Durable."""
+
+    task: str
+    instance: int
+    base: str
+    """The attempt whose kernel is the first attempt."""
+    source: str = ""
+    """A person's edit of that kernel: it is judged, and no model is asked. Empty: the method goes on from the kernel."""
+    hint: str = ""
+    """A hint for the attempt after the first."""
+    by: str = ""
+
+
 class DeviceSampled(Event, frozen=True, kw_only=True, tag="device_sampled"):
     """A device's state; a value that cannot be read is `None`, never 0."""
 
@@ -505,7 +598,7 @@ class EngineStopped(Event, frozen=True, kw_only=True, tag="engine_stopped"):
 
 
 class SessionFinished(Event, frozen=True, kw_only=True, tag="session_finished"):
-    """Every instance ended. Only decisions may follow. Durable."""
+    """Every instance ended. Decisions may follow, or a command that opens the session again. Durable."""
 
     solved: tuple[str, ...] = ()
     """Tasks with a correct attempt."""
@@ -536,6 +629,14 @@ AnyEvent = (
     | WinnerMeasured
     | DecisionMade
     | DecisionUndone
+    | HintGiven
+    | AttemptPinned
+    | AttemptBanned
+    | StopAsked
+    | Paused
+    | Continued
+    | SessionExtended
+    | InstanceForked
     | DeviceSampled
     | DeviceAwaited
     | DeviceQuarantined
@@ -560,14 +661,24 @@ DURABLE: tuple[type[Event], ...] = (
     WinnerMeasured,
     DecisionMade,
     DecisionUndone,
+    HintGiven,
+    AttemptPinned,
+    AttemptBanned,
+    StopAsked,
+    Paused,
+    Continued,
+    SessionExtended,
+    InstanceForked,
     EngineStopped,
     SessionFinished,
 )
 
 __all__ = [
     "DURABLE",
+    "GIVEN",
     "METHOD_DONE",
     "SCHEMA",
+    "UNASKED",
     "AnyEvent",
     "EndReason",
     "Event",

@@ -24,8 +24,6 @@ WORD_OF_ROLE = {
     ev.Role.OPTIMIZER: "optimize",
     ev.Role.REFLECTOR: "reflect",
 }
-FAILED_REASONS = frozenset({ev.EndReason.MODEL_FAILED, ev.EndReason.INFRA_ERROR})
-"""Reasons of an `InstanceFinished` that are failures."""
 
 
 def device_key(device: str) -> str:
@@ -126,13 +124,39 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.InstanceFinished():
             instance = _instance(state, instance_key(event.task, event.instance))
             instance.finished, instance.message = event.reason, event.message
-            instance.word = "failed" if event.reason in FAILED_REASONS else "done"
+            instance.word = "failed" if instance.curable else "done"
             for attempt in instance.attempts:
                 attempt.waiting, attempt.stage, attempt.examining = False, None, None
                 attempt.word = "wait"
             return frozenset((instance.key,))
         case ev.WaitingForPerson() | ev.DecisionMade() | ev.DecisionUndone():
             return _apply_decision(state, event)
+        case ev.HintGiven():
+            split_instance(event.instance)
+            state.commands.append(event)
+            return frozenset((event.instance,))
+        case ev.AttemptPinned() | ev.AttemptBanned():
+            _, instance = _attempt(state, event.attempt)
+            state.commands.append(event)
+            return frozenset((instance.key,))
+        case ev.StopAsked():
+            state.stops[event.instance] = event.by
+            return frozenset((event.instance,))
+        case ev.InstanceForked():
+            split_attempt(event.base)
+            key = instance_key(event.task, event.instance)
+            state.forks[key] = event
+            state.commands.append(event)
+            _reopen(state)
+            return frozenset((SESSION, key))
+        case ev.SessionExtended():
+            return _extend(state, event)
+        case ev.Paused():
+            state.on_hold.add(event.instance)
+            return _held_keys(state, event.instance)
+        case ev.Continued():
+            state.on_hold -= {event.instance} if event.instance else set(state.on_hold)
+            return _held_keys(state, event.instance)
         case ev.DeviceSampled():
             before = _device(state, event.device)
             state.devices[event.device] = DeviceState(
@@ -177,6 +201,25 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
     return frozenset((SESSION,))
 
 
+def _extend(state: SessionState, event: ev.SessionExtended) -> frozenset[str]:
+    """Open the instances that used all their iterations, and a finished session."""
+    state.extensions.append(event)
+    _reopen(state)
+    for instance in state.instances.values():
+        if instance.finished == ev.EndReason.ITERATIONS:
+            instance.finished, instance.message, instance.word = None, "", "wait"
+    return frozenset((SESSION, *state.instances))
+
+
+def _reopen(state: SessionState) -> None:
+    if state.finished:
+        state.finished, state.stopped = False, "opened again"
+
+
+def _held_keys(state: SessionState, instance: str) -> frozenset[str]:
+    return frozenset((instance,)) if instance else frozenset((SESSION, *state.instances))
+
+
 def _start_engine(state: SessionState, event: ev.EngineStarted) -> frozenset[str]:
     """Mark the session as running; at a resume, drop the unfinished work of the last engine, because it is repeated."""
     state.stopped, state.paused = None, ""
@@ -218,7 +261,7 @@ def _clear_wait(
 
 def _start_attempt(state: SessionState, event: ev.AttemptStarted) -> frozenset[str]:
     attempt, instance = _attempt(state, event.attempt)
-    attempt.origin, attempt.base = event.origin, event.base
+    attempt.origin, attempt.base, attempt.heard = event.origin, event.base, event.heard
     if not attempt.started_wall:
         attempt.started_wall = event.wall
     instance.finished, instance.message = None, ""
@@ -347,14 +390,16 @@ def _apply_decision(
     attempt, instance = _attempt(state, event.attempt)
     match event:
         case ev.WaitingForPerson():
-            attempt.waiting = True
+            attempt.waiting = attempt.held = True
             _set_word(instance, attempt, "person")
         case ev.DecisionMade():
+            state.commands.append(event)
             attempt.decision = Decision(event.accepted, event.why, event.by, event.wall)
             if attempt.waiting:
                 attempt.waiting = False
                 _set_word(instance, attempt, "wait")
         case ev.DecisionUndone():
+            state.commands.append(event)
             attempt.decision = None
         case _:
             assert_never(event)

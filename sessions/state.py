@@ -7,9 +7,31 @@ from enum import StrEnum
 
 from harness import Evaluation, Stage, Verdict
 
-from .events import AttemptSwept, Message, Origin, Role, SessionStarted, SweepRung, Usage, WinnerMeasured
+from .events import (
+    AttemptBanned,
+    AttemptPinned,
+    AttemptSwept,
+    DecisionMade,
+    DecisionUndone,
+    EndReason,
+    HintGiven,
+    InstanceForked,
+    Message,
+    Origin,
+    Role,
+    SessionExtended,
+    SessionStarted,
+    SweepRung,
+    Usage,
+    WinnerMeasured,
+)
 from .metrics import TimedTwice, timed_twice
 from .names import split_attempt
+
+CURABLE = frozenset({EndReason.MODEL_FAILED, EndReason.INFRA_ERROR})
+"""Reasons after which a resume continues an instance: a new key, a model or judge that works again."""
+Command = DecisionMade | DecisionUndone | HintGiven | AttemptPinned | AttemptBanned | InstanceForked
+"""The events of a person's commands that later attempts follow."""
 
 
 class Words:
@@ -116,6 +138,8 @@ class AttemptState:
     number: int
     origin: Origin
     base: str | None
+    heard: int = 0
+    """Number of the last command of a person that it follows."""
     calls: list[CallState] = field(default_factory=list)
     source: str | None = None
     strategy: str = ""
@@ -143,6 +167,8 @@ class AttemptState:
     decision: Decision | None = None
     waiting: bool = False
     """True while it waits for a person."""
+    held: bool = False
+    """True if it waited for a person at any time."""
     commit: str | None = None
     committed_seq: int = 0
     """Number of the first event with its commit; 0 if there is none. An instance's branch is in this order."""
@@ -238,6 +264,11 @@ class InstanceState:
         """True if an attempt is correct."""
         return any(attempt.verdict is Verdict.CORRECT for attempt in self.attempts)
 
+    @property
+    def curable(self) -> bool:
+        """True if it ended for a reason after which a resume continues it."""
+        return self.finished in CURABLE
+
 
 @dataclass(slots=True)
 class DeviceState:
@@ -279,6 +310,15 @@ class SessionState:
     """Seconds in which the judge held devices for baselines."""
     notices: list[tuple[str, str]] = field(default_factory=list)
     """(level, message), oldest first."""
+    commands: list[Command] = field(default_factory=list)
+    """Commands that later attempts follow, oldest first."""
+    on_hold: set[str] = field(default_factory=set)
+    """Instances that a person paused; an empty key is the whole session."""
+    stops: dict[str, str] = field(default_factory=dict)
+    """Instances that a person stopped, with the person's name."""
+    extensions: list[SessionExtended] = field(default_factory=list)
+    forks: dict[str, InstanceForked] = field(default_factory=dict)
+    """Instances that a person added, by key."""
     paused: str = ""
     """Why no GPU of the node judges at the moment."""
     input_tokens: int = 0
@@ -311,6 +351,16 @@ class SessionState:
             if state.number == name.number:
                 return state
         raise KeyError(attempt)
+
+    def phases(self, instance: str) -> tuple[int, ...]:
+        """Returns the iterations of an instance: first those of the plan, then those of each later extension."""
+        planned = self.started.iterations if self.started is not None else 0
+        began = self.forks[instance].seq if instance in self.forks else 0
+        return planned, *(each.iterations for each in self.extensions if each.seq > began)
+
+    def is_on_hold(self, instance: str) -> bool:
+        """True if a person paused this instance or the session."""
+        return bool(self.on_hold & {"", instance})
 
     def attempts(self) -> list[AttemptState]:
         """Returns every attempt, by instance in order of appearance, then by number."""

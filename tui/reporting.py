@@ -10,6 +10,7 @@ import msgspec
 
 from harness import Verdict
 from sessions import InstanceState, SessionState
+from sessions.events import GIVEN
 from sessions.metrics import (
     call_accuracy,
     correct_per_compile,
@@ -87,7 +88,11 @@ def rows(state: SessionState) -> list[Row]:
 def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
     instances = [instance for instance in state.instances.values() if instance.task in tasks]
     attempts = [attempt for instance in instances for attempt in instance.attempts]
-    evaluations = [attempt.evaluation for attempt in attempts if attempt.evaluation is not None]
+    evaluations = [
+        attempt.evaluation
+        for attempt in attempts
+        if attempt.evaluation is not None and attempt.origin not in GIVEN
+    ]
     counted = [evaluation for evaluation in evaluations if evaluation.verdict.counted]
     samples = [_samples(state, task) for task in tasks]
     sampled = [pair for pair in samples if pair[0] > 0]
@@ -149,15 +154,18 @@ def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
 
 
 def _samples(state: SessionState, task: str) -> tuple[int, int]:
-    """Return the instances of a task with a counted verdict, and with a correct attempt."""
+    """Return the instances of a task with a counted verdict, and with a correct attempt.
+
+    Instances that a person added are left out, because they are not independent.
+    """
     verdicts = [
         [
             attempt.verdict
             for attempt in instance.attempts
-            if attempt.verdict is not None and attempt.verdict.counted
+            if attempt.verdict is not None and attempt.verdict.counted and attempt.origin not in GIVEN
         ]
-        for instance in state.instances.values()
-        if instance.task == task
+        for key, instance in state.instances.items()
+        if instance.task == task and key not in state.forks
     ]
     samples = [by_instance for by_instance in verdicts if by_instance]
     return len(samples), sum(Verdict.CORRECT in sample for sample in samples)

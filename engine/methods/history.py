@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from harness import Evaluation
@@ -52,6 +52,10 @@ class History:
         self._ancestors.insert(place, newcomer)
         return self._ancestors[-1] is newcomer
 
+    def drop(self, attempts: Collection[str]) -> None:
+        """Remove attempts that a person banned."""
+        self._ancestors = [ancestor for ancestor in self._ancestors if ancestor.attempt not in attempts]
+
     @property
     def best(self) -> Ancestor | None:
         """The best candidate so far; `None` if none is correct."""
@@ -62,3 +66,9 @@ class History:
 
     def __len__(self) -> int:
         return len(self._ancestors)
+
+
+def up_to(base: Ancestor, ancestors: Iterable[Ancestor]) -> list[Ancestor]:
+    """Returns the ancestors that rank below `base`, then `base`: a history of which `base` is the best."""
+    below = [each for each in ancestors if each.rank < base.rank and each.source != base.source]
+    return [*below, base]

@@ -35,6 +35,12 @@ async def setting_of(context: Context) -> Setting:
     )
 
 
+def with_pin(setting: Setting, attempt: str) -> Setting:
+    """Returns the setting of a prompt whose base a person chose; the prompt shows no code that ranks above it."""
+    line = f"a person chose {attempt} as the kernel to improve; code that ranks above it is not shown"
+    return replace(setting, words=(*setting.words, line))
+
+
 def examples_of(context: Context) -> Corpus:
     """Returns the corpus of the 1-shot examples; empty without the module `one-shot`."""
     return Corpus(()) if "one-shot" in context.options.without else context.corpus
@@ -48,6 +54,7 @@ async def propose(
     If the prompt does not fit the model's context, a shorter prompt is tried once (`Setting.short`): no example, and
     only the best and the latest of the history. If that does not fit either, raises `ContextTooLong`.
     """
+    setting = replace(setting, words=context.words)
     messages = build(setting)
     try:
         reply = await context.ask(role, messages)

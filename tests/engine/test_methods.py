@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import UsageProblem
-from engine.methods import METHODS, open_method
+from engine.methods import METHODS, Start, open_method
 from engine.methods.progress import TRAP
 from harness import Verdict
 from harness.wire.ratios import TIE
 from sessions.events import EndReason, MethodOptions, Origin, Role
+from tests.support.engines import candidate
 from tests.support.scripted_context import ScriptedAttempt, ScriptedContext
 
 FAILING = ("wrong", "call_error", "compile_error", "rejected", "timeout", "crash", "unsupported", "prose")
@@ -220,3 +221,44 @@ def test_open_method_knows_every_name_and_lists_them_for_unknown_names() -> None
         assert open_method(name).name == name
     with pytest.raises(UsageProblem, match="there are: geak, geak-evolve"):
         open_method("geek")
+
+
+class StartedContext(ScriptedContext):
+    """`ScriptedContext` of an instance that starts from a person's kernel; the first verdict is the kernel's."""
+
+    def start(self) -> Start:
+        return Start(candidate(self._start, "mine"), Origin.HUMAN, "A person's kernel.")
+
+    def __init__(self, start: str, *verdicts: str) -> None:
+        super().__init__(start, *verdicts)
+        self._start = start
+        self.iterations = len(verdicts)
+        self.phases = (len(verdicts),)
+
+
+@pytest.mark.parametrize("method", ["direct", *LOOPS])
+def test_wrong_start_is_repaired(method: str) -> None:
+    context = StartedContext("wrong", "correct 1.5")
+    asyncio.run(open_method(method).run(context))
+    mine, repair = context.attempts
+    assert (mine.origin, mine.base) == (Origin.HUMAN, None)
+    assert (repair.origin, repair.base) == (Origin.REPAIR, mine.name)
+    assert "# mine" in repair.prompt
+
+
+@pytest.mark.parametrize("method", ["direct", "geak", "geak-evolve"])
+def test_correct_start_is_optimized(method: str) -> None:
+    context = StartedContext("correct 1.5", "correct 2.0")
+    asyncio.run(open_method(method).run(context))
+    mine, faster = context.attempts
+    assert not mine.calls
+    assert not mine.reviewed, "a person gave it"
+    assert (faster.origin, faster.base) == (Origin.OPTIMIZE, mine.name)
+    assert "# mine" in faster.prompt
+
+
+@pytest.mark.parametrize("method", ["reflexion", "kernelagent"])
+def test_method_that_seeks_a_correct_kernel_ends_with_a_correct_start(method: str) -> None:
+    context = StartedContext("correct", "wrong")
+    assert asyncio.run(open_method(method).run(context)) is EndReason.SOLVED
+    assert len(context.attempts) == 1

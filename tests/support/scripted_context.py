@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engine.baseline_facts import BaselineFacts
-from engine.methods import Review
+from engine.methods import Review, Start
 from engine.models import Reply
+from engine.orders import Orders
 from engine.retrieval import Corpus
 from harness import Effort, Evaluation, Target, target
 from harness.hardware.product import Product
@@ -66,7 +67,11 @@ class ScriptedContext:
         self.product: Product | None = None
         self.corpus = Corpus(())
         self.iterations = len(verdicts)
+        self.phases: tuple[int, ...] = (len(verdicts),)
         self.options = options or MethodOptions()
+        self.words: tuple[str, ...] = ()
+        self.given = Orders()
+        """The orders of a person."""
         self.world = World(verdicts, why)
         self._number, self._step = 0, 1
 
@@ -102,9 +107,13 @@ class ScriptedContext:
         """See `Context`."""
         return BaselineFacts()
 
-    def start(self) -> str:
+    def start(self) -> Start | None:
         """See `Context`."""
-        raise NotImplementedError
+        return None
+
+    async def orders(self) -> Orders:
+        """See `Context`."""
+        return self.given
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         """See `Context`."""
@@ -149,7 +158,7 @@ class ScriptedContext:
         self._attempt.evaluation = evaluation
         return evaluation
 
-    async def review(self) -> Review:
+    async def review(self, best: Evaluation | None = None) -> Review:
         """See `Context`."""
         self._attempt.reviewed = True
         turned_down = self._verdict == "turned_down"

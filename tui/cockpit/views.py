@@ -116,6 +116,11 @@ def doing(instance: InstanceState) -> Cell:
     return Cell("waits for you" if instance.word == "person" else instance.word, style)
 
 
+def is_idle_on_hold(state: SessionState, instance: InstanceState) -> bool:
+    """True if a person paused the instance and what ran has finished."""
+    return not instance.finished and instance.word == "wait" and state.is_on_hold(instance.key)
+
+
 def agent_row(state: SessionState, instance: InstanceState) -> Row:
     """One instance in one line."""
     best = next((each for each in instance.attempts if each.attempt == instance.best), None)
@@ -125,13 +130,13 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
     written = sum(call.usage.output_tokens or 0 for call in calls)
     prices = [call.cost_usd for call in calls if call.cost_usd is not None]
     number = instance.attempts[-1].number if instance.attempts else 0
-    planned = str(state.started.iterations) if state.started else "?"
+    planned = str(sum(state.phases(instance.key))) if state.started else "?"
     commit = next((attempt.commit for attempt in reversed(instance.attempts) if attempt.commit), None)
     return Row(
         instance.key,
         (
             Cell(instance.key),
-            doing(instance),
+            Cell("paused", "warn") if is_idle_on_hold(state, instance) else doing(instance),
             Cell(f"{number}/{planned}"),
             Cell("-", "dim")
             if best is None or best.evaluation is None
