@@ -6,9 +6,9 @@
 
 Nine instances, one a task, propose `--attempts` kernels each (default 3). The next proposal of an instance comes when the verdict
 on its last one is there. The kernels are the tasks' baselines, or the files `TASK.py` of `--kernels`, each with a different last
-line; from the second attempt on, the last kernel is the rival. A second table has each case's times and their spread. No model
-takes part: `--think` seconds pass between verdict and proposal (default 0). With none, nine attempts are always waiting, so the
-mean time from proposal to verdict is 540 s divided by the attempts a minute.
+line. A second table has each case's times and their spread. No model takes part: `--think` seconds pass between verdict and
+proposal (default 0). With none, nine attempts are always waiting, so the mean time from proposal to verdict is 540 s divided by
+the attempts a minute.
 
 `--devices` judges on real GPUs at full sizes. `--simulate N` needs no GPU: the pool, its slots, leases and batches are real, for
 N simulated GPUs of 140 GiB and 16 cores each. Judging is replaced by sleeps of `PHASES_S`, so the figures show the scheduling.
@@ -84,7 +84,7 @@ class Judged(NamedTuple):
     latency: tuple[Latency, ...] = ()
 
 
-Judge = Callable[[DevicePool, Task, str, str | None], Awaitable[Evaluation | None]]
+Judge = Callable[[DevicePool, Task, str], Awaitable[Evaluation | None]]
 
 
 async def run_instances(
@@ -100,14 +100,12 @@ async def run_instances(
     judged: list[Judged] = []
 
     async def propose(task: Task) -> None:
-        rival: str | None = None
         own = baseline_source(task) if kernels is None else (kernels / f"{task.name}.py").read_text("utf-8")
         for number in range(attempts):
             source = f"{own}\nNUMBER = {number}\n"
             began = time.perf_counter()
-            evaluation = await judge(pool, task, source, rival)
+            evaluation = await judge(pool, task, source)
             seconds = time.perf_counter() - began
-            rival = source
             await asyncio.sleep(think_s)
             if evaluation is None:
                 judged.append(Judged(seconds, Verdict.CORRECT, alone=False))
@@ -121,13 +119,13 @@ async def run_instances(
     return judged
 
 
-async def judge_really(pool: DevicePool, task: Task, source: str, rival: str | None) -> Evaluation:
+async def judge_really(pool: DevicePool, task: Task, source: str) -> Evaluation:
     """Judge and time on a GPU."""
     targets = targets_for(pool.devices)
-    return await evaluate(source, task, pool=pool, targets=targets, seed=SEED, rival=rival)
+    return await evaluate(source, task, pool=pool, targets=targets, seed=SEED)
 
 
-async def judge_simulated(pool: DevicePool, _task: Task, _source: str, _rival: str | None) -> None:
+async def judge_simulated(pool: DevicePool, _task: Task, _source: str) -> None:
     """Hold slot and leases as a real evaluation does, and sleep."""
     async with pool.slot() as slot:
         await asyncio.sleep(PHASES_S.before / PACE)
@@ -151,7 +149,7 @@ def report(judged: Sequence[Judged], pool: DevicePool, wall_s: float, *, pace: f
     """Return the table of one run; `pace` converts seconds of a simulation."""
     seconds = [pace * attempt.seconds for attempt in judged]
     lost = [attempt for attempt in judged if attempt.verdict != Verdict.CORRECT]
-    held_s = pool.leases.exclusive_s / max(pool.leases.timings, 1)
+    held_s = pool.leases.exclusive_s / len(judged)
     table = Table("what", "figure")
     table.add_row("slots", str(pool.slots))
     table.add_row("attempts", str(len(judged)))
@@ -258,7 +256,7 @@ async def measure_lone(device: str, console: Console) -> int:
         began = time.perf_counter()
         async with DevicePool((device,), tasks=[task]) as pool:
             for times in (cold, second):
-                evaluation = await judge_really(pool, task, baseline_source(task), None)
+                evaluation = await judge_really(pool, task, baseline_source(task))
                 times.append(time.perf_counter() - began)
                 codes.add(int(evaluation.verdict != Verdict.CORRECT))
                 began = time.perf_counter()

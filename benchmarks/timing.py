@@ -51,9 +51,7 @@ async def timed(pool: DevicePool, task: Task, source: str, effort: Effort = WHOL
     async with pool.slot() as slot:
         own = target(slot.device.target or "")
         performance = Performance(pool, slot, task.at_gpu_sizes, own, seed=SEED)
-        return await performance.measure(
-            await slot.channel(), source, rival=None, against=USUAL, effort=effort
-        )
+        return await performance.measure(await slot.channel(), source, against=USUAL, effort=effort)
 
 
 async def judged(pool: DevicePool, task: Task, source: str) -> Evaluation:

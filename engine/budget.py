@@ -96,7 +96,7 @@ class Budget:
             self._count(self._longest(model, messages, LONGEST_REPLY), Usage(), None)
         self._spent_device_s = state.device_s
         if self.wall_s is not None:
-            self._ends_at = time.monotonic() + self.wall_s - state.ran_s
+            self._ends_at = time.monotonic() + self.wall_s - state.worked_s
 
     # Calls
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from suites.python_source import parse_python
+from engine.module_text import defines, join_pieces, module_within, parse_module
 
 LANGUAGES = frozenset({"", "python", "python3", "py", "triton"})
 STRATEGY_LIMIT = 2000
-FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*$")
+FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*(?:\{?\.?([\w+#-]*))[^`]*$")
+"""At any depth: models indent the blocks of a list's items."""
+_FURTHER = 3
+"""A closing fence may be indented so much more than its opening fence."""
 LINE_END = re.compile(r"\r\n|\n|\r")
 HEADING = re.compile(r"^ {0,3}(?:#{1,6}[ \t]+(.+?)[ \t]*#*|\*\*(.+?)\*\*:?)[ \t]*$")
 
@@ -48,38 +50,54 @@ def read_reply(text: str, entry_points: Sequence[str], *, stop_reason: str = "en
     """Returns the candidate in a reply, or the reason why there is none.
 
     Prose and `<think>` text around the code are ignored. Of several Python blocks, the last block that defines every
-    entry point is the candidate. A single block is always the candidate: the judge reports best what it lacks. A
-    block that the end of the reply cut off is not a candidate.
+    entry point is the candidate, joined with the blocks that define what it lacks. A single block is always the
+    candidate: the judge reports best what it lacks. Text without a block counts if it is a module that lacks nothing.
+    A block that the end of the reply cut off is not a candidate.
     """
     answer = without_thoughts(text)
     if not answer.strip():
         if stop_reason == "truncated":
             return truncated()
         return Unusable("empty", "Your reply held no text. Answer again with the strategy and the module.")
-    blocks = [block for block in fenced_blocks(answer) if block.language in LANGUAGES]
-    named = [block for block in blocks if block.language] or blocks
-    if (
-        named
-        and not named[-1].closed
-        and (stop_reason == "truncated" or parse_module(named[-1].source) is None)
-    ):
-        return truncated()
-    if stop_reason == "truncated" and not named:
+    blocks = [
+        block
+        for block in fenced_blocks(answer)
+        if block.language in LANGUAGES or _is_module(block.source, entry_points)
+    ]
+    named = [block for block in blocks if block.language or _is_module(block.source, entry_points)] or blocks
+    if named and not named[-1].closed and stop_reason != "truncated":
+        # The closing fence is missing, or is not on a line of its own.
+        text_to_end = named[-1].source.rstrip().removesuffix("```") + "\n"
+        whole = text_to_end if parse_module(text_to_end) else module_within(text_to_end, entry_points)
+        if whole is None:
+            return truncated()
+        named[-1] = Block(named[-1].language, whole, closed=True)
+    if stop_reason == "truncated" and (not named or not named[-1].closed):
         return truncated()
     written = [block.source for block in named if block.source.strip()]
     if not written:
+        bare = module_within(answer, entry_points)
+        if bare is not None:
+            return Candidate(source=bare, strategy=strategy_of(answer))
         return Unusable(
             "no_code_block",
             "Your reply held no ```python block. Answer again with the whole module in exactly one ```python block.",
         )
-    whole = [source for source in written if defines(source, entry_points)]
-    if not whole and len(written) > 1:
+    whole_ones = [source for source in written if defines(source, entry_points)]
+    last = (whole_ones or written)[-1]
+    # A last module that Python cannot parse is what the model wants judged.
+    joined = join_pieces(written, entry_points) if not whole_ones or parse_module(last) else None
+    if joined is None and not whole_ones and len(written) > 1:
         return Unusable(
             "several_modules",
             f"Your reply held {len(written)} code blocks and none of them defines {_list_names(entry_points)}. "
             "Answer again with one complete module in exactly one ```python block.",
         )
-    return Candidate(source=(whole or written)[-1], strategy=strategy_of(answer))
+    return Candidate(source=joined or last, strategy=strategy_of(answer))
+
+
+def _is_module(source: str, entry_points: Sequence[str]) -> bool:
+    return parse_module(source) is not None and defines(source, entry_points)
 
 
 def truncated() -> Unusable:
@@ -105,20 +123,29 @@ def without_thoughts(text: str) -> str:
 
 
 def fenced_blocks(text: str) -> Iterator[Block]:
-    """Yield the fenced code blocks in order, by CommonMark's rules; the last block may lack its closing fence."""
-    fence, language = "", ""
+    """Yield the fenced code blocks in order; the last block may lack its closing fence.
+
+    The rules are CommonMark's, but a fence may be indented at any depth. Its block loses that indentation.
+    """
+    fence, language, depth = "", "", 0
     lines: list[str] = []
     for line in LINE_END.split(text):
         mark = FENCE.match(line)
         if not fence:
             if mark:
-                fence, language = mark[1], mark[2].lower()
+                depth, fence, language = len(mark[1]), mark[2], mark[3].lower()
                 lines = []
-        elif mark and not mark[2] and mark[1][0] == fence[0] and len(mark[1]) >= len(fence):
+        elif (
+            mark
+            and line.strip() == mark[2]
+            and mark[2][0] == fence[0]
+            and len(mark[2]) >= len(fence)
+            and len(mark[1]) <= depth + _FURTHER
+        ):
             yield Block(language, _join_lines(lines), closed=True)
             fence = ""
         else:
-            lines.append(line)
+            lines.append(line[min(depth, len(line) - len(line.lstrip(" \t"))) :])
     if fence:
         if lines and not lines[-1]:
             lines.pop()  # the text ended with a line end
@@ -127,42 +154,6 @@ def fenced_blocks(text: str) -> Iterator[Block]:
 
 def _join_lines(lines: list[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
-
-
-def parse_module(source: str) -> ast.Module | None:
-    """Returns the syntax tree; `None` if Python cannot parse the source."""
-    try:
-        return parse_python(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def defines(source: str, entry_points: Sequence[str]) -> bool:
-    """True if the module binds every entry point at its top level.
-
-    If Python cannot parse the source, the text of its lines decides.
-    """
-    tree = parse_module(source)
-    if tree is None:
-        return all(
-            re.search(rf"^(def\s+{name}\s*\(|{name}\s*=)", source, re.MULTILINE) for name in entry_points
-        )
-    bound = {name for statement in tree.body for name in names_bound(statement)}
-    return bound.issuperset(entry_points)
-
-
-def names_bound(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement binds, also inside its branches."""
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield statement.name
-        return
-    for node in ast.walk(statement):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            yield node.name
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from (alias.asname or alias.name for alias in node.names)
 
 
 def strategy_of(text: str) -> str:

@@ -22,22 +22,30 @@ from engine.errors import EngineError, EngineUnreachable
 from sessions.errors import SessionsError
 from sessions.home import PROTOCOL, EngineInfo, Home, boot_id, pid_namespace, read_engine_info
 
-LINE_BYTES = 64 << 10
+LINE_BYTES = 2 << 20
+"""Has room for the longest source of a candidate."""
 PATH_BYTES = 107
 """Longest address of a unix socket on Linux."""
 ANSWER_S = 60.0
 """Long, because a decision waits for the disk and for git."""
-COMMANDS = ("ping", "accept", "reject", "undo", "stop")
+STEERING = ("hint", "pin", "ban", "pause", "go", "extend", "fork", "edit")
+"""Commands that become events which later attempts follow (`engine.commands`)."""
+COMMANDS = ("ping", "accept", "reject", "undo", "stop", *STEERING)
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A command with its arguments; arguments that it does not need are empty."""
 
-    token: str
     command: str
+    token: str = ""
     attempt: str = ""
+    instance: str = ""
+    text: str = ""
+    source: str = ""
+    iterations: int = 0
     why: str = ""
     by: str = ""
+    forced: bool = False
     reason: str = ""
 
 
@@ -55,7 +63,7 @@ REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 ANSWERS: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 
 
-async def send(home: Home, session: str, command: str, **arguments: str) -> Answer:
+async def send(home: Home, session: str, command: str, **arguments: object) -> Answer:
     """Send a command to a session's engine and return its answer, which may be a refusal (`ok` false, `error`).
 
     Raises `EngineUnreachable` with one line that names the cause and the next step.
@@ -73,7 +81,7 @@ async def send(home: Home, session: str, command: str, **arguments: str) -> Answ
         ) from error
     line = msgspec.json.encode({"token": token, "command": command, **arguments}) + b"\n"
     if len(line) > LINE_BYTES:
-        raise EngineUnreachable(f"the command is longer than {LINE_BYTES} bytes; give a shorter reason")
+        raise EngineUnreachable(f"the command is longer than {LINE_BYTES} bytes; shorten its text")
     try:
         async with asyncio.timeout(ANSWER_S):
             reader, writer = await asyncio.open_unix_connection(info.socket, limit=LINE_BYTES)

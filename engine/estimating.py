@@ -76,7 +76,7 @@ def _entry(task: Task, variant: SweptVariant, evaluation: Evaluation) -> RungEnt
         verdict=str(evaluation.verdict),
         estimate=estimated_ratio(evaluation.rough, task.open_cases),
         samples=sum(estimate.samples for estimate in evaluation.rough),
-        why=evaluation.error.message if evaluation.error is not None else "",
+        why=evaluation.error.first_line if evaluation.error is not None else "",
     )
 
 

@@ -33,7 +33,6 @@ async def evaluate_attempt(
     attempt: str,
     source: str,
     *,
-    rival: str | None,
     exam: bool = False,
     avoid: str = "",
 ) -> Judgement:
@@ -64,7 +63,7 @@ async def evaluate_attempt(
         try:
             async with shared.budget.device_time() as use:
                 return await shared.judge.evaluate(
-                    source, task, rival=rival, exam=exam, avoid=avoid, on_stage=partial(on_stage, use)
+                    source, task, exam=exam, avoid=avoid, on_stage=partial(on_stage, use)
                 )
         finally:
             held_s += use.seconds if use is not None else 0.0

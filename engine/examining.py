@@ -33,7 +33,7 @@ async def examine(shared: Shared, task: Task, key: str) -> None:
         if attempt.exam is None:
             judged_on = attempt.evaluation.device if attempt.evaluation is not None else ""
             judgement = await evaluate_attempt(
-                shared, task, attempt.attempt, attempt.source or "", rival=None, exam=True, avoid=judged_on
+                shared, task, attempt.attempt, attempt.source or "", exam=True, avoid=judged_on
             )
             await shared.recorder.record_durable(
                 WinnerExamined(

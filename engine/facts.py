@@ -5,13 +5,15 @@ An unknown fact is `None` or an empty tuple; the templates leave its line out.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from harness import Evaluation, Target, Traffic, Verdict
 from harness.hardware.product import Product
 from harness.stages.estimates.roofline import estimate
-from sessions.metrics import rank
+from sessions.ranking import rank
 from suites import Case, Task, task_cost
 
 from .figures import achieved
@@ -19,6 +21,10 @@ from .tolerance_words import tolerance_words
 
 TRACE_LINES = 40
 MESSAGE_CHARACTERS = 3000
+LINE_CHARACTERS = 240
+"""Longest message of an earlier failure."""
+SAME = 80
+"""Characters of two messages that are compared."""
 NOTES = 6
 
 
@@ -65,8 +71,6 @@ class CaseFacts:
     """One case, and the least that any kernel needs for its full size on the first target."""
 
     case: Case
-    minimal_bytes: int
-    flops: int
     at_least_us: float | None
     """Lower roofline bound without the launch; `None` if the target has no peak for the dtype."""
     limit: str
@@ -120,8 +124,6 @@ def case_facts(task: Task, target: Target, product: Product | None = None) -> tu
         facts.append(
             CaseFacts(
                 case=case,
-                minimal_bytes=cost.minimal_bytes,
-                flops=cost.flops,
                 at_least_us=bound.low_us if bound else None,
                 limit=bound.bound_low if bound else "",
             )
@@ -149,6 +151,43 @@ def error_facts(candidate: JudgedCandidate) -> ErrorFacts:
         mismatch=mismatch_words(evaluation),
         notes=(*(finding.text for finding in evaluation.findings), *evaluation.notes)[:NOTES],
     )
+
+
+def failure_line(candidate: FailedCandidate) -> str:
+    """Returns one line about a failed candidate: its name, verdict, stage and the first sentence of the message."""
+    if candidate.rejection is not None:
+        return (
+            f"{candidate.attempt}: rejected by a person: {one_line(candidate.rejection) or 'no reason given'}"
+        )
+    error = error_facts(candidate)
+    stage = f" in {error.failed_stage}" if error.failed_stage else ""
+    return f"{candidate.attempt}: {error.verdict}{stage}: {shorten(one_line(error.message), LINE_CHARACTERS)}"
+
+
+def repeats(failures: Sequence[FailedCandidate]) -> int:
+    """Returns how many of the latest failures in a row are the same error, numbers aside; oldest first."""
+    count = 0
+    for failure in reversed(failures):
+        if failure.rejection is not None or error_kind(failure) != error_kind(failures[-1]):
+            break
+        count += 1
+    return count
+
+
+def error_kind(candidate: FailedCandidate) -> tuple[str, str, str]:
+    """Returns what makes two errors the same: verdict, kind, and the message without numbers."""
+    error = candidate.evaluation.error
+    message = one_line(error.message) if error else ""
+    return (
+        str(candidate.evaluation.verdict),
+        error.kind if error else "",
+        re.sub(r"[\d.]+", "#", message)[:SAME],
+    )
+
+
+def one_line(text: str) -> str:
+    """Returns the text without line breaks and repeated blanks."""
+    return " ".join(text.split())
 
 
 def stage_words(evaluation: Evaluation) -> str:
@@ -187,18 +226,18 @@ def mismatch_words(evaluation: Evaluation) -> tuple[str, ...]:
 
 def lost_ground(before: JudgedCandidate, now: JudgedCandidate) -> str:
     """Returns one sentence if `now` ranks below its base `before`; else an empty string."""
-    if rank(now.evaluation) >= rank(before.evaluation):
+    if rank(now.evaluation, now.source) >= rank(before.evaluation, before.source):
         return ""
     if before.evaluation.verdict is Verdict.CORRECT:
         if now.evaluation.verdict is Verdict.CORRECT:
             return (
-                f"{now.attempt} is correct and lost ground against {before.attempt}: "
-                f"{achieved(now.evaluation)}, where there was: {achieved(before.evaluation)}."
+                f"{now.attempt} is correct, but ranks below {before.attempt}: "
+                f"{achieved(now.evaluation)}. {before.attempt}: {achieved(before.evaluation)}."
             )
         return f"{now.attempt} broke what worked in {before.attempt}."
     return (
-        f"{now.attempt} came less far than {before.attempt} ({stage_words(now.evaluation)}, "
-        f"where there was: {stage_words(before.evaluation)})."
+        f"{now.attempt} passed fewer stages than {before.attempt} ({stage_words(now.evaluation)}; "
+        f"before: {stage_words(before.evaluation)})."
     )
 
 

@@ -1,250 +1,174 @@
-"""Speed figures of an evaluation, by case: bytes, distance to the roofline, device fill by grids, compiled kernels.
+"""Speed of a correct candidate in words and in rows by case, as prompts show it.
 
-Bytes and bounds are of the `gpu` sizes if programs were sampled there, else of the interpreter's `cpu` sizes. A bound
-is always labelled as a bound.
+Times are measured; bounds are estimates and always labelled as estimates. Bytes are those of the `gpu` sizes if
+programs were sampled there, else those of the interpreter's `cpu` sizes.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness import Evaluation, KernelResources
-from harness.wire.evaluation import Estimate, GridFit, SampledTraffic
-from harness.wire.latency import LaunchTime
+from harness import Evaluation, Latency
+from harness.wire.latency import Bound, LaunchTime, Outcome
+from sessions.ranking import estimated_slowdown, long_estimates, ranked_speedup
 
 
 @dataclass(frozen=True, slots=True)
-class TrafficFacts:
-    """Bytes of one case: sampled at `gpu` sizes, or counted by the interpreter at `cpu` sizes. All are bounds."""
+class TimedRow:
+    """One timed case of a candidate."""
 
     case: str
-    requested_bytes: int
-    unique_bytes: int
-    """Upper bound."""
-    minimal_bytes: int
-    distinct: str
-    """The bounds on distinct bytes, in words."""
-    die_bytes: int | None = None
-    """Distinct bytes of each die, summed over the dies, at most; `None` if nothing was sampled."""
-    sampled: str = ""
-    """`11 of 1024 programs`; empty if every program was counted."""
-
-    @property
-    def ratio(self) -> float | None:
-        """Requested bytes over minimal bytes."""
-        return self.requested_bytes / self.minimal_bytes if self.minimal_bytes else None
+    time_us: float
+    speedup: str
+    """Ratio to the baseline with its 95 % interval, or why there is none."""
+    roof: str
+    """Share of the practical roof; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class RooflineFacts:
-    """Distance of one case from its roofline."""
+class EstimatedRow:
+    """One case of a candidate that was not timed. All times are roofline estimates at the vendor's peaks."""
 
-    estimate: Estimate
-    small: bool
-    """True if the estimate is of the interpreter's sizes."""
-    measured_us: float | None
-    """Latency on the device; `None` if nothing was timed or the estimate is of another product."""
-
-    @property
-    def spread(self) -> float | None:
-        """Upper bound over lower bound."""
-        return self.estimate.high_us / self.estimate.low_us if self.estimate.low_us > 0 else None
-
-    @property
-    def distance(self) -> float | None:
-        """Measured latency over the lower bound; 1 is the roofline."""
-        if self.measured_us is None or self.estimate.low_us <= 0:
-            return None
-        return self.measured_us / self.estimate.low_us
+    case: str
+    least_us: float
+    """The task's minimum: no kernel is faster."""
+    shared_us: float | None
+    """If the cache of each die keeps what neighbouring programs share."""
+    most_us: float
+    """If every requested byte comes from memory."""
+    requested: float | None
+    """Requested over minimal bytes; `None` if unknown."""
+    limit: str
+    """`memory` or `compute`: the side that limits it, at best and at worst."""
 
 
-@dataclass(frozen=True, slots=True)
-class FitFacts:
-    """How one grid fills a target's reference device."""
-
-    target: str
-    kernel: str
-    fit: GridFit
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceFacts:
-    """One compiled kernel, and the cases that share its figures."""
-
-    target: str
-    kernel: KernelResources
-    cases: tuple[str, ...]
-
-
-def traffic_facts(evaluation: Evaluation) -> tuple[TrafficFacts, ...]:
-    """Returns the bytes by case: sampled at `gpu` sizes, else counted by the interpreter."""
-    if evaluation.sampled:
-        return tuple(map(sampled_facts, evaluation.sampled))
-    facts = []
-    for traffic in evaluation.traffic:
-        unique = traffic.unique_read_bytes + traffic.unique_write_bytes
-        facts.append(
-            TrafficFacts(
-                case=traffic.case,
-                requested_bytes=traffic.requested_read_bytes + traffic.requested_write_bytes,
-                unique_bytes=unique,
-                minimal_bytes=traffic.minimal_bytes,
-                distinct=byte_words(unique),
-            )
+def timed_rows(evaluation: Evaluation) -> tuple[TimedRow, ...]:
+    """Returns the timed cases of the evaluation's own device."""
+    return tuple(
+        TimedRow(
+            case=latency.case,
+            time_us=latency.candidate_ms * 1e3,
+            speedup=speedup_words(latency),
+            roof=roof_words(latency),
         )
-    return tuple(facts)
-
-
-def sampled_facts(traffic: SampledTraffic) -> TrafficFacts:
-    """Returns the sampled bytes of one case at its `gpu` sizes."""
-    low, high = traffic.unique_low_bytes, traffic.unique_high_bytes
-    complete = traffic.sampled >= traffic.programs
-    return TrafficFacts(
-        case=traffic.case,
-        requested_bytes=traffic.requested_read_bytes + traffic.requested_write_bytes,
-        unique_bytes=high,
-        minimal_bytes=traffic.minimal_bytes,
-        distinct=byte_words(high) if low == high else f"{byte_words(low)} to {byte_words(high)}",
-        die_bytes=traffic.die_bytes,
-        sampled="" if complete else f"{traffic.sampled} of {traffic.programs} programs",
-    )
-
-
-def byte_words(amount: int) -> str:
-    """Returns an amount as text, for example `536.9 MB`: decimal units, four digits; small amounts in bytes."""
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if amount >= 10 * size:
-            return f"{amount / size:.4g} {unit}"
-    return f"{amount} B"
-
-
-def roofline(evaluation: Evaluation) -> tuple[RooflineFacts, ...]:
-    """Returns the bounds by target and case, with the measured latency if the bound is of the device's own product."""
-    measured = {
-        latency.case: latency.candidate_ms * 1000
         for latency in evaluation.latency
         if latency.device == evaluation.device
+    )
+
+
+def speedup_words(latency: Latency) -> str:
+    """Returns the speedup of a case: `1.29x (1.27 to 1.31)`, `>= 37x`, or `too short`."""
+    if latency.speedup is None:
+        return latency.outcome.value
+    ratio = f"{latency.bound.sign}{latency.speedup:.3g}x"
+    if latency.ci is None or latency.bound is not Bound.NONE:
+        return ratio
+    unresolved = ", not resolved" if latency.outcome is Outcome.NOT_RESOLVED else ""
+    return f"{ratio} ({latency.ci[0]:.3g} to {latency.ci[1]:.3g}{unresolved})"
+
+
+def roof_words(latency: Latency) -> str:
+    """Returns the larger share of the two practical roofs: `92 % of a copy` or `61 % of a product`."""
+    used = latency.efficiency
+    if used is None:
+        return ""
+    shares = [(used.io_measured, "of a copy"), (used.mfu_measured, "of a product")]
+    known = [(share, words) for share, words in shares if share is not None]
+    if not known:
+        peaks = [(used.io_utilisation, "of peak bandwidth"), (used.mfu, "of peak FLOP/s")]
+        known = [(share, words) for share, words in peaks if share is not None]
+    if not known:
+        return ""
+    share, words = max(known)
+    return f"{share:.0%} {words}"
+
+
+def launch_lines(evaluation: Evaluation) -> list[str]:
+    """Returns the time by launch of each case whose call makes several launches, with the baseline's beside it."""
+    lines = []
+    for latency in evaluation.latency:
+        if latency.device != evaluation.device or not (latency.launches or latency.baseline_launches):
+            continue
+        sides = [
+            f"{name} {launch_words(launches)}"
+            for name, launches in (("this kernel", latency.launches), ("baseline", latency.baseline_launches))
+            if launches
+        ]
+        lines.append(f"{latency.case}: {'; '.join(sides)}")
+    return lines
+
+
+def launch_words(launches: Sequence[LaunchTime]) -> str:
+    """Returns the launches of one call with their times: `partial 3.2 us, combine 1.1 us`."""
+    return ", ".join(f"{launch.kernel} {launch.ms * 1e3:.3g} us" for launch in launches)
+
+
+def device_words(evaluation: Evaluation) -> str:
+    """Returns the device's state during timing: `at 1755 MHz and 412 W`; empty if unknown."""
+    window = evaluation.latency[0].window if evaluation.latency else None
+    if window is None or window.clock_mhz is None:
+        return ""
+    power = "" if window.power_w is None else f" and {window.power_w:.0f} W"
+    return f"at {window.clock_mhz} MHz{power}"
+
+
+def estimated_rows(evaluation: Evaluation) -> tuple[EstimatedRow, ...]:
+    """Returns the bounds of the first target's cases that take longer than their launch; all if none does."""
+    requested = requested_by_case(evaluation)
+    return tuple(
+        EstimatedRow(
+            case=estimate.case,
+            least_us=estimate.low_us,
+            shared_us=estimate.shared_us,
+            most_us=estimate.high_us,
+            requested=requested.get(estimate.case),
+            limit=estimate.bound_low
+            if estimate.bound_low == estimate.bound_high
+            else f"{estimate.bound_low} / {estimate.bound_high}",
+        )
+        for estimate in long_estimates(evaluation)
+    )
+
+
+def launch_bound_cases(evaluation: Evaluation) -> list[str]:
+    """Returns the cases that `estimated_rows` leaves out, because launching takes longer than their kernels."""
+    shown = {row.case for row in estimated_rows(evaluation)}
+    return list(
+        dict.fromkeys(estimate.case for estimate in evaluation.estimate if estimate.case not in shown)
+    )
+
+
+def requested_by_case(evaluation: Evaluation) -> dict[str, float]:
+    """Returns requested over minimal bytes by case: sampled at `gpu` sizes, else counted by the interpreter."""
+    return {
+        traffic.case: (traffic.requested_read_bytes + traffic.requested_write_bytes) / traffic.minimal_bytes
+        for traffic in evaluation.sampled or evaluation.traffic
+        if traffic.minimal_bytes
     }
-    return tuple(
-        RooflineFacts(
-            estimate=estimate,
-            small=estimate.case in evaluation.not_sampled,
-            measured_us=measured.get(estimate.case) if estimate.of_device else None,
-        )
-        for estimate in evaluation.estimate
-    )
-
-
-def grid_fits(evaluation: Evaluation) -> tuple[FitFacts, ...]:
-    """Returns the fit of each distinct grid; the grids with the costliest idle places come first."""
-    costs = case_us(evaluation)
-    fits: dict[tuple[object, ...], FitFacts] = {}
-    for target, kernels in evaluation.resources.items():
-        for kernel in kernels:
-            for fit in kernel.fits:
-                fits.setdefault((target, kernel.kernel, fit), FitFacts(target, kernel.kernel, fit))
-    return tuple(
-        sorted(
-            fits.values(), key=lambda facts: -facts.fit.idle * costs.get((facts.target, facts.fit.case), 0.0)
-        )
-    )
-
-
-def case_us(evaluation: Evaluation) -> dict[tuple[str, str], float]:
-    """Returns the lower roofline bound in microseconds, by target and case."""
-    return {(estimate.target, estimate.case): estimate.low_us for estimate in evaluation.estimate}
 
 
 def achieved(evaluation: Evaluation) -> str:
     """Returns the speed of a correct kernel in one line: measured figures if it was timed, else estimates."""
-    if evaluation.speedup is not None:
-        devices = ", ".join(sorted({latency.device for latency in evaluation.latency})) or evaluation.device
+    speedup = ranked_speedup(evaluation)
+    if speedup is not None:
         sign = evaluation.speedup_bound.sign
         covered = f" over {evaluation.in_part}" if evaluation.in_part else ""
-        geomean_words = (
-            f", {sign}{evaluation.speedup_geomean:.3f}x by geometric mean"
-            if evaluation.speedup_geomean
-            else ""
-        )
-        words = (
-            f"{sign}{evaluation.speedup:.3f}x the timing baseline{covered} (mean over cases{geomean_words}), "
-            f"measured on {devices}{measured_words(evaluation)}"
-        )
-        distances = [facts.distance for facts in roofline(evaluation) if facts.distance and not facts.small]
-        return (
-            f"{words}; {geomean(distances):.2f} times the roofline's estimated bound" if distances else words
-        )
+        mean = f", {sign}{evaluation.speedup:.3f}x by mean" if evaluation.speedup is not None else ""
+        return f"{sign}{speedup:.3f}x the baseline by geometric mean{mean}{covered}"
     parts = ["no case has a ratio to the baseline"] if evaluation.latency else []
-    ratios = [
-        estimate.high_us / estimate.low_us
-        for estimate in evaluation.estimate
-        if min(estimate.low_us, estimate.high_us) > 0
-    ]
-    if ratios:
-        parts.append(
-            f"estimate, not a measurement: upper over lower roofline bound {geomean(ratios):.2f}, mean over cases"
-        )
-    traffic = traffic_facts(evaluation)
-    requested = sum(facts.requested_bytes for facts in traffic)
-    minimal = sum(facts.minimal_bytes for facts in traffic)
-    if minimal:
-        parts.append(f"requests {requested / minimal:.2f} times the minimal bytes")
-    kernels = [kernel for rows in evaluation.resources.values() for kernel in rows]
-    vector = sum(kernel.vgpr_spills or 0 for kernel in kernels)
-    scalar = sum(kernel.sgpr_spills or 0 for kernel in kernels)
-    if kernels:
-        parts.append(
-            f"{vector} vector and {scalar} scalar registers spilled" if vector or scalar else "no spills"
-        )
-    occupancy = [kernel.occupancy for kernel in kernels if kernel.occupancy is not None]
-    if occupancy:
-        parts.append(f"lowest occupancy {min(occupancy):g}")
+    slowdown = estimated_slowdown(evaluation)
+    if slowdown is not None:
+        parts.append(f"estimate, not a measurement: {slowdown:.2f} times the least time")
+    requested = requested_by_case(evaluation).values()
+    if requested:
+        parts.append(f"requests {max(requested):.2f} times the minimal bytes in its worst case")
+    spilled = sum(
+        count or 0
+        for kernels in evaluation.resources.values()
+        for kernel in kernels
+        for count in (kernel.vgpr_spills, kernel.sgpr_spills, kernel.spill_bytes)
+    )
+    if evaluation.resources:
+        parts.append("spills registers" if spilled else "no spills")
     return "; ".join(parts) or "correct; nothing is known of its speed"
-
-
-def measured_words(evaluation: Evaluation) -> str:
-    """Returns clock, power, share of the practical roofs and time by launch, to follow `measured on 0`; empty if unknown."""
-    window = evaluation.latency[0].window if evaluation.latency else None
-    state = ""
-    if window is not None and window.clock_mhz is not None:
-        power = "" if window.power_w is None else f" and {window.power_w:.0f} W"
-        state = f" at {window.clock_mhz} MHz{power}"
-    used = [(row.case, row.efficiency) for row in evaluation.latency if row.efficiency is not None]
-    copied = [f"{case} {roof.io_measured:.0%}" for case, roof in used if roof.io_measured is not None]
-    multiplied = [f"{case} {roof.mfu_measured:.0%}" for case, roof in used if roof.mfu_measured is not None]
-    parts = [
-        f"of a measured copy's bandwidth: {', '.join(copied)}" if copied else "",
-        f"of a measured matrix product's FLOP/s: {', '.join(multiplied)}" if multiplied else "",
-        *(f"{row.case} by launch: {_by_launch(row.launches)}" for row in evaluation.latency if row.launches),
-        *(
-            f"{row.case} of the baseline by launch: {_by_launch(row.baseline_launches)}"
-            for row in evaluation.latency
-            if row.baseline_launches
-        ),
-    ]
-    return "; ".join([state, *filter(None, parts)])
-
-
-def _by_launch(launches: Sequence[LaunchTime]) -> str:
-    return ", ".join(f"{launch.kernel} {launch.ms * 1e3:.3g} us" for launch in launches)
-
-
-def geomean(ratios: Sequence[float]) -> float:
-    """Returns the geometric mean."""
-    return math.exp(math.fsum(math.log(ratio) for ratio in ratios) / len(ratios))
-
-
-def group_resources(evaluation: Evaluation) -> tuple[ResourceFacts, ...]:
-    """Returns the compiled kernels, grouped if they differ only in the case; spilling kernels first."""
-    rows: dict[tuple[object, ...], list[tuple[str, KernelResources]]] = {}
-    for target, kernels in evaluation.resources.items():
-        for kernel in kernels:
-            key = (target, kernel.kernel, kernel.binary_sha256, tuple(sorted(kernel.config.items())))
-            rows.setdefault(key, []).append((target, kernel))
-    facts = [
-        ResourceFacts(target=same[0][0], kernel=same[0][1], cases=tuple(kernel.case for _, kernel in same))
-        for same in rows.values()
-    ]
-    return tuple(sorted(facts, key=lambda row: -(row.kernel.vgpr_spills or 0)))

@@ -16,13 +16,16 @@ from pathlib import Path
 
 import msgspec
 
+from engine.baseline_facts import BaselineFacts
+from engine.baseline_timing import known_baseline
 from engine.budget import Reservation
 from engine.errors import BudgetSpent, ContextTooLong, JudgeUnable, ModelError, StopRuleMet
 from engine.estimating import estimate_all
 from engine.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
 from engine.judging import own_product, own_target
-from engine.methods import Review
+from engine.methods import Review, Start
 from engine.models import CallKey, Client, Reply, Request, Retry, ask
+from engine.orders import Orders, Span, last_command, orders_until, words_for
 from engine.plan import read_start
 from engine.shared import Shared
 from engine.stopping import stop_of
@@ -31,6 +34,7 @@ from engine.tuning import RANKED_BY, mark_kept, sweep
 from harness import Effort, Evaluation
 from harness.stages.timing.baselines import Baseline
 from sessions.events import (
+    UNASKED,
     AttemptJudged,
     AttemptStarted,
     AttemptSwept,
@@ -50,9 +54,9 @@ from sessions.events import (
     WaitingForPerson,
 )
 from sessions.names import attempt_name, call_name, instance_key
+from sessions.ranking import rank
 from sessions.state import AttemptState, CallState
 from suites import Task
-from suites.loader import baseline_source
 
 TEMPERATURE = 1.0
 """GEAK's value: parallel instances must differ."""
@@ -72,25 +76,36 @@ class InstanceContext:
         self.corpus = shared.corpus
         self.device = shared.judge.devices[0].name
         self.product = own_product(shared.judge.devices)
-        self.iterations = shared.plan.iterations
         self.options = shared.plan.options
+        self.words: tuple[str, ...] = ()
         self.key = instance_key(task.id, instance)
+        self.phases = shared.recorder.state.phases(self.key)
+        self.iterations = sum(self.phases)
         self._shared = shared
         self._recorder = shared.recorder
         self._chain = shared.plan.first_chain + instance - 1
         self._number = 0
+        self._heard: int | None = None
+        """Number of the last command that the next attempt follows, once that is decided."""
         self._step = 1
         """Distance between the numbers of two attempts of this context: the number of lanes."""
         self._begun = False
         """True while an attempt is in progress."""
         self._lanes: tuple[InstanceContext, ...] = ()
-        self._tuned = 0
+        self._unasked = 0
         """Attempts that asked no model; a recording does not count them."""
         self._asked: Counter[Role] = Counter()
         self._passed: dict[str, Evaluation] = {}
         """Evaluations of the variants that were correct in earlier rungs of the current sweep, by source."""
+        self._judging: dict[str, asyncio.Lock] = {}
+        """By source, held while it is judged; all lanes share it."""
         self._fresh = False
         """True if the attempt has data that its commit may lack."""
+
+    @property
+    def is_extended(self) -> bool:
+        """True if a person gave the instance more iterations after this context was created."""
+        return self._recorder.state.phases(self.key) != self.phases
 
     @property
     def _name(self) -> str:
@@ -102,20 +117,26 @@ class InstanceContext:
 
     async def attempt(self, origin: Origin, base: str | None) -> str:
         """See `Context`."""
-        await self.settle()
+        await self._hear()
         number = self._last + self._step
-        instance = self._recorder.state.instances.get(self.key)
-        is_new = instance is None or all(attempt.number != number for attempt in instance.attempts)
+        is_new = self._recorded(number) is None
         if is_new:
             self._check_start()
+        before = self._recorded(self._number)
+        after = before.heard if before is not None else 0
+        # No model is asked, so the attempt leaves the hints to the next one.
+        heard = after if origin in UNASKED else self._heard or 0
+        self._heard = None
         self._number = number
         self._lanes = ()
         self._begun = True
         self._fresh = False
-        self._tuned += origin is Origin.TUNE
+        self._unasked += origin in UNASKED
         self._asked.clear()
         if is_new:
-            self._recorder.record(AttemptStarted(attempt=self._name, origin=origin, base=base))
+            self._recorder.record(AttemptStarted(attempt=self._name, origin=origin, base=base, heard=heard))
+        span = Span(self.key, after=after, until=heard)
+        self.words = words_for(self._recorder.state, span)
         return self._name
 
     def _check_start(self) -> None:
@@ -126,6 +147,41 @@ class InstanceContext:
             raise StopRuleMet(stop.reason, stop.why)
         instances = self._recorder.state.instances.values()
         self._shared.budget.check_attempt(sum(len(instance.attempts) for instance in instances))
+
+    async def _until_released(self) -> None:
+        """Wait while a person pauses the instance or the session."""
+        await self._shared.changes.until(lambda: not self._recorder.state.is_on_hold(self.key))
+
+    async def orders(self) -> Orders:
+        """See `Context`."""
+        return orders_until(self._recorder.state, self.key, await self._hear())
+
+    async def _hear(self) -> int:
+        """Returns the number of the last command that the next attempt follows; waits while a person pauses.
+
+        Lanes that are created after it follow the same commands in their first attempt.
+        """
+        await self.settle()
+        if self._heard is None:
+            recorded = self._next_recorded()
+            if recorded is None:
+                await self._until_released()
+            self._heard = last_command(self._recorder.state) if recorded is None else recorded.heard
+        return self._heard
+
+    def _next_recorded(self) -> AttemptState | None:
+        """Returns the next attempt of this context, or of lanes that it will create, if the journal has it."""
+        instance = self._recorder.state.instances.get(self.key)
+        attempts = instance.attempts if instance is not None else []
+        if self._step > 1:
+            return self._recorded(self._number + self._step)
+        return next((attempt for attempt in attempts if attempt.number > self._last), None)
+
+    def _recorded(self, number: int) -> AttemptState | None:
+        """Returns the attempt of this number; `None` if the journal has none."""
+        instance = self._recorder.state.instances.get(self.key)
+        attempts = instance.attempts if instance is not None else ()
+        return next((attempt for attempt in attempts if attempt.number == number), None)
 
     @property
     def _last(self) -> int:
@@ -141,7 +197,7 @@ class InstanceContext:
             lane._step = count
             lane._begun = lane._fresh = False
             lane._asked = Counter()
-        self._number, self._lanes = last, lanes
+        self._number, self._lanes, self._heard = last, lanes, None
         return lanes
 
     async def settle(self) -> None:
@@ -166,28 +222,43 @@ class InstanceContext:
 
     async def abandon(self, why: str) -> None:
         """See `Context`."""
-        if not self._begun:
-            return
-        for call in self._attempt.calls:
-            if not call.finished and not call.failed:
+        if self._begun:
+            await self._abandon(self._attempt, why)
+            await self.settle()
+
+    async def abandon_all(self, why: str) -> None:
+        """End every attempt of the instance that is in progress, also attempts that an earlier engine began."""
+        instance = self._recorder.state.instances.get(self.key)
+        for attempt in instance.attempts if instance is not None else ():
+            await self._abandon(attempt, why)
+
+    async def _abandon(self, attempt: AttemptState, why: str) -> None:
+        for call in attempt.calls:
+            if call.live:
                 await self._recorder.record_durable(
                     CallFailed(call=call.call, reason="cancelled", message=why, billed=True)
                 )
-        if self._attempt.evaluation is not None:
-            return
-        await self._recorder.record_durable(
-            AttemptJudged(attempt=self._name, evaluation=cancelled_evaluation(self.task.id, self.device, why))
-        )
-        await self.settle()
+        if attempt.evaluation is None:
+            evaluation = cancelled_evaluation(self.task.id, self.device, why)
+            await self._recorder.record_durable(AttemptJudged(attempt=attempt.attempt, evaluation=evaluation))
 
-    def start(self) -> str:
+    async def baseline(self) -> BaselineFacts:
+        """See `Context`."""
+        return await known_baseline(self._shared, self.task)
+
+    def start(self) -> Start | None:
         """See `Context`. `UsageProblem` if the named file is gone and the journal does not have its source."""
-        instance = self._recorder.state.instances.get(self.key)
-        attempts = instance.attempts if instance is not None else ()
-        first = next((attempt for attempt in attempts if attempt.number == 1), None)
-        if first is not None and first.source:
-            return first.source
-        return read_start(Path(self.options.start)) if self.options.start else baseline_source(self.task)
+        fork = self._recorder.state.forks.get(self.key)
+        if fork is not None:
+            origin, words = (Origin.HUMAN, "A person's edit") if fork.source else (Origin.FORK, "The kernel")
+            source = fork.source or self._recorder.state.attempt(fork.base).source or ""
+            return Start(source, origin, f"{words} of {fork.base}.", fork.base)
+        if not self.options.start:
+            return None
+        first = self._recorded(1)
+        recorded = first.source if first is not None else None
+        source = recorded or read_start(Path(self.options.start))
+        return Start(source, Origin.HUMAN, f"A person's kernel: {self.options.start}.")
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         """See `Context`. `HarnessError` when the judge cannot compile."""
@@ -258,17 +329,21 @@ class InstanceContext:
             return _reply(recorded)
         if any(call.call == name and call.too_long for call in self._attempt.calls):
             raise ContextTooLong("the prompt was too long at an earlier try")
-        key = CallKey(self.task.id, self._chain, self._number - self._tuned, role, number)
+        key = CallKey(self.task.id, self._chain, self._number - self._unasked, role, number)
         request = Request(key=key, messages=tuple(messages), temperature=TEMPERATURE)
         client = self._shared.clients[role]
-        reservation = await self._shared.budget.reserve(client.model, request)
-        paced = self._shared.gates.paced(client, reservation.tokens)
-        try:
-            await paced.enter()
-            return await self._ask(name, paced, request, reservation)
-        finally:
-            await paced.close()
-            self._shared.budget.release(reservation)
+        while True:
+            await self._until_released()
+            reservation = await self._shared.budget.reserve(client.model, request)
+            paced = self._shared.gates.paced(client, reservation.tokens)
+            try:
+                await paced.enter()
+                if self._recorder.state.is_on_hold(self.key):
+                    continue  # paused while other calls were in the way
+                return await self._ask(name, paced, request, reservation)
+            finally:
+                await paced.close()
+                self._shared.budget.release(reservation)
 
     async def _ask(self, name: str, client: Client, request: Request, reservation: Reservation) -> Reply:
         self._fresh = True
@@ -352,8 +427,11 @@ class InstanceContext:
 
     # The judge
 
-    async def judge(self, source: str, strategy: str, *, rival: str | None, unusable: str = "") -> Evaluation:
-        """See `Context`. If the judge fails, it is asked once more; `JudgeUnable` if it fails again."""
+    async def judge(self, source: str, strategy: str, *, unusable: str = "") -> Evaluation:
+        """See `Context`. An identical source is not judged twice: the attempt gets the earlier evaluation.
+
+        If the judge fails, it is asked once more; `JudgeUnable` if it fails again.
+        """
         if self._attempt.source is None:
             self._fresh = True
             await self._recorder.record_durable(
@@ -363,9 +441,34 @@ class InstanceContext:
         if recorded is not None and recorded.verdict not in NO_VERDICT:
             return recorded
         self._fresh = True
-        judgement = await evaluate_attempt(
-            self._shared, self.task, self._name, self._attempt.source or "", rival=rival
+        proposed = self._attempt.source or ""
+        # Lanes may propose the same source at the same time; the second waits for the evaluation of the first.
+        async with self._judging.setdefault(_without_trailing_space(proposed), asyncio.Lock()):
+            same = self._same_source(proposed)
+            if same is not None and same.evaluation is not None:
+                judged = AttemptJudged(
+                    attempt=self._name, evaluation=same.evaluation, same_as=same.same_as or same.attempt
+                )
+                return (await self._recorder.record_durable(judged)).evaluation
+            return await self._judge(proposed)
+
+    def _same_source(self, source: str) -> AttemptState | None:
+        """The first attempt of the instance with this source and a verdict; trailing whitespace does not count."""
+        wanted = _without_trailing_space(source)
+        return next(
+            (
+                attempt
+                for attempt in self._recorder.state.instances[self.key].attempts
+                if attempt.source
+                and attempt.evaluation is not None
+                and attempt.evaluation.verdict not in NO_VERDICT
+                and _without_trailing_space(attempt.source) == wanted
+            ),
+            None,
         )
+
+    async def _judge(self, source: str) -> Evaluation:
+        judgement = await evaluate_attempt(self._shared, self.task, self._name, source)
         if judgement.spent is None and judgement.evaluation.verdict in NO_VERDICT:
             why = failure_reason(judgement.evaluation)
             raise JudgeUnable(f"the judge failed twice on {self._name}, the last time with: {why}")
@@ -378,9 +481,9 @@ class InstanceContext:
 
     # The person
 
-    async def review(self) -> Review:
+    async def review(self, best: Evaluation | None = None) -> Review:
         """See `Context`."""
-        if self._shared.plan.review == "auto":
+        if self._shared.plan.review == "auto" or not (self._attempt.held or self._is_better_than(best)):
             return Review(accepted=True)
         decision = self._shared.decisions.about(self._name)
         if decision is None:
@@ -389,6 +492,14 @@ class InstanceContext:
                 self._recorder.record(WaitingForPerson(attempt=self._name))
             decision = await self._shared.decisions.wait(self._name)
         return Review(decision.accepted, decision.why)
+
+    def _is_better_than(self, best: Evaluation | None) -> bool:
+        evaluation = self._attempt.evaluation
+        return best is None or evaluation is None or rank(evaluation) > rank(best)
+
+
+def _without_trailing_space(source: str) -> str:
+    return "\n".join(line.rstrip() for line in source.split("\n")).rstrip()
 
 
 def _reply(call: CallState) -> Reply:

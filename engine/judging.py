@@ -31,6 +31,10 @@ class Judge(Protocol):
 
     devices: Sequence[Device]
 
+    def baseline(self, task: Task) -> Baseline:
+        """Returns the kernel that candidates are timed against. Reads files."""
+        ...
+
     def survey(self, task: Task) -> Surveying:
         """Returns a survey that compiles and samples candidates of a task, without judging.
 
@@ -43,7 +47,6 @@ class Judge(Protocol):
         source: str,
         task: Task,
         *,
-        rival: str | None,
         on_stage: OnStage,
         exam: bool = False,
         avoid: str = "",
@@ -105,6 +108,10 @@ class PoolJudge:
             return Against(Baseline(self._against, self._against_source))
         return Against(timing_baseline(task, self._against)) if self._against else USUAL
 
+    def baseline(self, task: Task) -> Baseline:
+        """See `Judge`."""
+        return self._baseline(task).baseline or timing_baseline(task)
+
     def survey(self, task: Task) -> Surveying:
         """See `Judge`."""
         return Survey(self._pool, task, own_target(self.devices, self._targets), own_product(self.devices))
@@ -114,7 +121,6 @@ class PoolJudge:
         source: str,
         task: Task,
         *,
-        rival: str | None,
         on_stage: OnStage,
         exam: bool = False,
         avoid: str = "",
@@ -127,7 +133,6 @@ class PoolJudge:
             targets=self._targets,
             seed=self._seed,
             exam=exam,
-            rival=rival,
             against=self._baseline(task),
             avoid=avoid,
             on_event=on_stage,

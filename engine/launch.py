@@ -20,7 +20,6 @@ from engine.errors import EngineDidNotStart, UsageProblem
 from engine.plan import RunPlan, SessionPlan, resolve
 from harness import JudgeExtraMissing
 from sessions.errors import NoSuchSession, NothingToResume, SessionBusy
-from sessions.events import SessionFinished
 from sessions.files import write_whole
 from sessions.home import Home, LiveFiles, read_engine_info
 
@@ -91,11 +90,12 @@ def plan_file(live: LiveFiles) -> Path:
 
 def _refuse_finished(home: Home, session: str) -> None:
     # Imported here: they need git, and a start does not.
+    from sessions import fold
     from sessions.catalog import journal_of
     from sessions.reconcile import resume as take_up
 
     try:
-        finished = any(isinstance(event, SessionFinished) for event in journal_of(home, session).events)
+        finished = fold(journal_of(home, session).events).finished
     except NoSuchSession:
         return
     if finished and home.live(session).journal.exists():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from engine.candidate import FENCE
+FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*$")
 
 
 def fenced(text: str, language: str = "") -> str:
@@ -29,11 +29,6 @@ def number(value: float | None) -> str:
     if value is None:
         return "-"
     return str(value) if isinstance(value, int) else f"{value:.4g}"
-
-
-def percent(share: float) -> str:
-    """Returns a share as text: `94.7 %`."""
-    return f"{share * 100:.3g} %"
 
 
 def tidy(text: str) -> str:

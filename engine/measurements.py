@@ -1,59 +1,62 @@
-"""All figures on a correct candidate's performance, as a prompt shows them."""
+"""All figures on the performance of one correct candidate, as a prompt shows them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness import Evaluation
 
 from .figures import (
-    FitFacts,
-    ResourceFacts,
-    RooflineFacts,
-    TrafficFacts,
+    EstimatedRow,
+    TimedRow,
     achieved,
-    grid_fits,
-    group_resources,
-    roofline,
-    traffic_facts,
+    device_words,
+    estimated_rows,
+    launch_bound_cases,
+    launch_lines,
+    timed_rows,
 )
-from .standouts import standouts
+from .standouts import resource_lines, standouts
 
-RESOURCE_ROWS = 12
+RESOURCE_LINES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """All figures on a correct candidate's performance."""
+    """All figures on the performance of one correct candidate."""
 
     summary: str
     """One line."""
-    evaluation: Evaluation
-    roofline: tuple[RooflineFacts, ...]
-    traffic: tuple[TrafficFacts, ...]
-    sampled: bool
-    """True if `traffic` was sampled at `gpu` sizes."""
-    resources: tuple[ResourceFacts, ...]
-    resources_left_out: int
-    fits: tuple[FitFacts, ...]
-    fits_left_out: int
-    standouts: tuple[str, ...]
+    timed: Sequence[TimedRow]
+    """Empty if nothing was timed."""
+    device_state: str
+    """Clock and power during timing; empty if unknown."""
+    launches: Sequence[str]
+    """Time by launch, one line per case with several launches."""
+    estimated: Sequence[EstimatedRow]
+    """Empty if the candidate was timed."""
+    launch_bound: Sequence[str]
+    """Cases without an estimate, because their launch takes longer than their kernels."""
+    resources: Sequence[str]
+    """One line per group of binaries with equal figures."""
+    compile_errors: dict[str, str]
+    """Why it does not compile, by target other than the first."""
+    standouts: Sequence[str]
     """The figures that are worth acting on, one sentence each."""
 
 
 def measurements(evaluation: Evaluation) -> Measurements:
     """Returns the figures on a correct candidate's performance."""
-    traffic = traffic_facts(evaluation)
-    resources, fits = group_resources(evaluation), grid_fits(evaluation)
+    timed = timed_rows(evaluation)
     return Measurements(
         summary=achieved(evaluation),
-        evaluation=evaluation,
-        roofline=roofline(evaluation),
-        traffic=traffic,
-        sampled=bool(evaluation.sampled),
-        resources=resources[:RESOURCE_ROWS],
-        resources_left_out=max(0, len(resources) - RESOURCE_ROWS),
-        fits=fits[:RESOURCE_ROWS],
-        fits_left_out=max(0, len(fits) - RESOURCE_ROWS),
-        standouts=tuple(standouts(evaluation, traffic)),
+        timed=timed,
+        device_state=device_words(evaluation),
+        launches=launch_lines(evaluation),
+        estimated=() if timed else estimated_rows(evaluation),
+        launch_bound=() if timed else launch_bound_cases(evaluation),
+        resources=resource_lines(evaluation, RESOURCE_LINES),
+        compile_errors=evaluation.compile_errors,
+        standouts=standouts(evaluation),
     )

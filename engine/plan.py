@@ -231,6 +231,10 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
         options = msgspec.structs.replace(options, corpus=str(corpus))
     if not options.start:
         return options
+    if options.profile != MethodOptions().profile:
+        raise UsageProblem(
+            f"--start does not go with --profile {options.profile}, which has no prompt to improve a kernel"
+        )
     if len(tasks) > 1:
         raise UsageProblem(
             f"--start is a kernel of one task, but the run has {len(tasks)} tasks; name its task"

@@ -23,9 +23,11 @@ from pathlib import Path
 import psutil
 
 from engine.budget import budget_of
-from engine.control import ControlServer, Request
+from engine.changes import Changes
+from engine.commands import event_of
+from engine.control import STEERING, ControlServer, Request
 from engine.device_events import device_event
-from engine.errors import EngineError, UsageProblem
+from engine.errors import CommandRefused, EngineError, UsageProblem
 from engine.job import Job, open_job, plan_of, read_plan, session_started
 from engine.judging import PoolJudge
 from engine.launch import WRONG_USAGE, plan_file
@@ -168,11 +170,12 @@ class Engine:
     async def _serve(self, recorder: Recorder, job: Job) -> int:
         """Run the job and answer commands; then finish the session, or stop it in good order."""
         decisions = Decisions(read_journal(self._live.journal).events)
+        changes = Changes()
         token = secrets.token_hex(16)
         write_whole(self._live.token, token.encode() + b"\n", mode=0o600)
 
         async def handle(request: Request) -> int:
-            return await self._obey(request, recorder, decisions)
+            return await self._obey(request, recorder, decisions, changes)
 
         curable: Sequence[str] = ()
         failure: ExceptionGroup[Exception] | None = None
@@ -184,7 +187,7 @@ class Engine:
                         group.create_task(self._tick(recorder, control), name="tick"),
                         group.create_task(self._leave_when_asked(), name="leave"),
                     )
-                    curable = await self._work(recorder, job, decisions)
+                    curable = await self._work(recorder, job, decisions, changes)
                     for helper in helpers:
                         helper.cancel()
             except ExceptionGroup as errors:
@@ -201,7 +204,9 @@ class Engine:
         self._live.engine.unlink(missing_ok=True)
         return code
 
-    async def _work(self, recorder: Recorder, job: Job, decisions: Decisions) -> tuple[str, ...]:
+    async def _work(
+        self, recorder: Recorder, job: Job, decisions: Decisions, changes: Changes
+    ) -> tuple[str, ...]:
         plan = job.plan
         budget = budget_of(plan)
         budget.restore(recorder.state)
@@ -228,6 +233,7 @@ class Engine:
                 corpus=job.corpus,
                 decisions=decisions,
                 gates=Gates(plan.providers),
+                changes=changes,
                 busy=self._busy,
             )
             return await run_instances(shared, job.method, job.tasks)
@@ -301,12 +307,18 @@ class Engine:
         )
         write_engine_info(self._live, info)
 
-    async def _obey(self, request: Request, recorder: Recorder, decisions: Decisions) -> int:
+    async def _obey(
+        self, request: Request, recorder: Recorder, decisions: Decisions, changes: Changes
+    ) -> int:
         """Execute a command; returns the number of the event that it caused, else of the last event."""
         if request.command in ("accept", "reject"):
             accepted = request.command == "accept"
             decision = DecisionMade(
-                attempt=request.attempt, accepted=accepted, why=request.why, by=request.by
+                attempt=request.attempt,
+                accepted=accepted,
+                why=request.why,
+                by=request.by,
+                forced=request.forced,
             )
             check_decision(recorder.state, decision)
             event = await recorder.record_durable(decision)
@@ -316,6 +328,12 @@ class Engine:
             return event.seq
         if request.command == "undo":
             return (await recorder.decide(DecisionUndone(attempt=request.attempt, by=request.by))).seq
+        if request.command in STEERING or request.instance:
+            if changes.closed:
+                raise CommandRefused("the session is just ending; give the command again in a moment")
+            command = await recorder.record_durable(event_of(request, recorder.state))
+            changes.announce()
+            return command.seq
         if request.command == "stop":
             self._ask_to_stop(request.reason or "asked to stop")
         return recorder.state.last_seq

@@ -17,11 +17,13 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.candidate import Candidate, Unusable, defines, read_reply
+from engine.candidate import Candidate, Unusable, read_reply
 from engine.errors import UsageProblem
+from engine.module_text import defines
 from suites import EntryPoint, Task
 from suites.python_source import parse_python
 
+CHAT = "chat"
 MODULE_FILE = "module.py"
 NEW_MODULE = "ModelNew"
 
@@ -42,7 +44,7 @@ class Profile:
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile("chat", "Markdown with knowledge, for models that follow instructions", None),
+        Profile(CHAT, "Markdown with knowledge, for models that follow instructions", None),
         Profile(
             "kernelllm",
             "a PyTorch module in, ModelNew out: facebook/KernelLLM",

@@ -4,42 +4,48 @@ The templates are `engine/prompts/*.j2` and `engine/knowledge/*.md`. Every promp
 message. The system message has rules and knowledge and is the same for all calls of a task, so that a provider can
 cache it. A template that names a missing fact raises an error.
 
-These functions get no oracle, no seed and no tolerance figure, so none can reach a prompt.
+These functions get no oracle, no seed and no exam case, so none can reach a prompt.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from engine.baseline_facts import BaselineFacts
 from engine.candidate import Unusable
+from engine.comparison import better_elsewhere, code_difference
 from engine.facts import (
     ErrorFacts,
     FailedCandidate,
     JudgedCandidate,
     case_facts,
     error_facts,
+    failure_line,
     lost_ground,
     precision,
+    repeats,
     shorten,
 )
-from engine.figures import achieved, byte_words
+from engine.figures import achieved
 from engine.knowledge import FOLDER as KNOWLEDGE
 from engine.knowledge import pages_for
-from engine.markdown import fenced, number, percent, quoted, sizes, tidy
+from engine.markdown import fenced, number, quoted, sizes, tidy
 from engine.measurements import measurements
-from engine.profiles import task_module
+from engine.person_words import add_words
+from engine.profiles import CHAT, task_module
 from harness import Target, TimeLimits, Verdict, hardware
 from harness.hardware.product import Product
 from harness.stages.static.inspection import SLOW_IN_INTERPRETER
 from sessions.events import Message
-from suites import Task
+from sessions.ranking import rank
+from suites import Task, task_cost
 
 PROMPTS = Path(__file__).resolve().parent / "prompts"
 ROUNDS_BEFORE_CHANGE = 2
@@ -60,12 +66,15 @@ class Setting:
     product: Product | None = None
     """Product of that device; `None` for `cpu` or if unknown. Prompts then show the reference products of the
     targets."""
-    profile: str = "chat"
+    profile: str = CHAT
     """The prompt format (`engine.profiles`)."""
     short: bool = False
     """Shorten the prompt for a small context: no example, and only the best and the latest of the history."""
     knowledge: bool = True
-    """True if the system message has knowledge pages."""
+    """True if the system message has knowledge pages; it always has the judge's rules."""
+    baseline: BaselineFacts = field(default_factory=BaselineFacts)
+    words: tuple[str, ...] = ()
+    """What a person says to this attempt, one line each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +122,7 @@ def repair_prompt(
     failed: FailedCandidate,
     failures: int,
     trap: int | None,
+    earlier: Sequence[FailedCandidate] = (),
     before: JudgedCandidate | None = None,
     best: JudgedCandidate | None = None,
     example: Example | None = None,
@@ -120,14 +130,14 @@ def repair_prompt(
 ) -> tuple[Message, ...]:
     """Returns the prompt for a generator after a failed candidate: code, error and reflection.
 
-    The line has `failures` in a row and is dropped at `trap`; `None`: never. `before` is the base of the failed
-    candidate; the prompt says if the candidate ranks lower than it. `best` is the best correct kernel so far.
+    The line has `failures` in a row and is dropped at `trap`; `None`: never. `earlier` has the failed candidates before
+    this one on the same line, oldest first. `before` is the base of the failed candidate; the prompt says if the
+    candidate ranks lower than it. `best` is the best correct kernel so far.
     """
     return prompt(
         setting,
         "repair.j2",
-        failed=failed,
-        error=error_of(failed),
+        **failure_facts(failed, earlier),
         failures=failures,
         trap=trap,
         lost_ground=lost_ground(before, failed) if before else "",
@@ -204,9 +214,7 @@ def refine_prompt(
     return prompt(
         setting,
         "refine.j2",
-        failed=failed,
-        error=error_of(failed),
-        earlier=[] if setting.short else [(attempt, error_of(attempt)) for attempt in earlier],
+        **failure_facts(failed, () if setting.short else earlier),
         lost_ground=lost_ground(earlier[-1], failed) if earlier else "",
         example=None if setting.short else example,
         unusable=unusable,
@@ -217,35 +225,51 @@ def escape_prompt(
     setting: Setting,
     *,
     given_up: Sequence[FailedCandidate],
+    trap: int,
     history: Sequence[JudgedCandidate] = (),
     example: Example | None = None,
     unusable: str = "",
 ) -> tuple[Message, ...]:
-    """Returns the prompt after a debugging trap.
+    """Returns the prompt after `trap` failures in a row.
 
     With a history, the prompt says that the last idea failed and asks to optimize from the history. Without one, it
     asks for a different start. `given_up` has the last candidate of each dropped line; it may be empty if no reply
     had code.
     """
-    facts = optimizer_facts(setting, history, None, 0) if history else {}
+    facts = optimizer_facts(setting, history, None, 0) if history else {"best": None}
     return prompt(
         setting,
         "escape.j2",
         given_up=[(line, error_of(line)) for line in given_up],
         example=None if setting.short else example,
         unusable=unusable,
-        **({"history": []} | facts),
+        trap=trap,
+        **facts,
     )
 
 
 def reflect_prompt(
-    setting: Setting, *, failed: FailedCandidate, best: JudgedCandidate | None = None
+    setting: Setting,
+    *,
+    failed: FailedCandidate,
+    earlier: Sequence[FailedCandidate] = (),
+    best: JudgedCandidate | None = None,
 ) -> tuple[Message, ...]:
     """Returns the prompt for the reflector: the cause of the failure, and how to fix it.
 
-    A person's rejection is a failure too.
+    A person's rejection is a failure too. `earlier` is as in `repair_prompt`.
     """
-    return prompt(setting, "reflect.j2", failed=failed, error=error_of(failed), best=best)
+    return prompt(setting, "reflect.j2", **failure_facts(failed, earlier), best=best)
+
+
+def failure_facts(failed: FailedCandidate, earlier: Sequence[FailedCandidate]) -> dict[str, object]:
+    """Returns the facts about a failed candidate and the failures before it."""
+    return {
+        "failed": failed,
+        "error": error_of(failed),
+        "earlier": [failure_line(failure) for failure in earlier],
+        "repeats": repeats([*earlier, failed]),
+    }
 
 
 def error_of(candidate: FailedCandidate) -> ErrorFacts | None:
@@ -273,6 +297,7 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
             setting=setting,
             task=task,
             module=task_module(task),
+            baseline=setting.baseline,
             cases=case_facts(task, setting.targets[0], setting.product),
             reference=hardware(setting.targets[0], setting.product),
             precision=precision(task),
@@ -281,16 +306,19 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
         )
     )
     system = system_text(setting)
-    return (*([Message("system", system)] if system else []), Message("user", tidy(request)))
+    return (
+        *([Message("system", system)] if system else []),
+        Message("user", add_words(tidy(request), setting.words)),
+    )
 
 
 def system_text(setting: Setting) -> str:
     """Returns rules and knowledge; for a profile other than `chat` its own system text, if any.
 
-    The knowledge is in the order: general, by target, by category, checks of the judge.
+    The judge's rules come first, then the knowledge: general, by category, by target.
     """
     name = "system.j2"
-    if setting.profile != "chat":
+    if setting.profile != CHAT:
         name = f"profiles/{setting.profile}/system.j2"
         if name not in templates().list_templates():
             return ""
@@ -301,20 +329,17 @@ def system_text(setting: Setting) -> str:
             knowledge=knowledge_for(setting) if setting.knowledge else [],
             targets=setting.targets,
             device=setting.device,
+            slow=sorted(SLOW_IN_INTERPRETER),
+            case_cpu_s=TimeLimits().case_cpu_s,
         )
     )
 
 
 def knowledge_for(setting: Setting) -> list[str]:
     """Returns the rendered knowledge pages for this task and these targets."""
-    shared = {
-        "device": setting.device,
-        "targets": setting.targets,
-        "slow": sorted(SLOW_IN_INTERPRETER),
-        "case_cpu_s": TimeLimits().case_cpu_s,
-    }
+    shared = {"device": setting.device, "targets": setting.targets}
     texts: list[str] = []
-    for page in pages_for(setting.task.category):
+    for page in pages_for(setting.task.category, flops_per_byte(setting.task)):
         template = _compile_page(page.text)
         if page.targets:
             targets = [target for target in setting.targets if target.name in page.targets]
@@ -327,16 +352,39 @@ def knowledge_for(setting: Setting) -> list[str]:
     return [text.strip() for text in texts]
 
 
-def _trim_history(
-    history: Sequence[JudgedCandidate], last: JudgedCandidate | None
-) -> Sequence[JudgedCandidate]:
-    """Returns the history for a short prompt: the best, and `last` if the history has it."""
-    best = history[-1]
-    return [
-        candidate
-        for candidate in history
-        if candidate is best or (last and candidate.attempt == last.attempt)
-    ]
+@dataclass(frozen=True, slots=True)
+class OtherKernel:
+    """A correct kernel that is not the best one."""
+
+    attempt: str
+    summary: str
+    strategy: str
+    tie: bool
+    """True if it differs from the best in no figure; then the shorter module is the best."""
+    difference: str
+    """Its code as a diff against the best; empty if the code is too different."""
+    source: str
+    """Its whole code; empty if the prompt does not need it."""
+
+
+def other_kernels(
+    others: Sequence[JudgedCandidate], best: JudgedCandidate, needed: Collection[str]
+) -> list[OtherKernel]:
+    """Returns the other kernels of a history: as diffs, or in full if they are `needed` and too different."""
+    kernels = []
+    for other in others:
+        difference = code_difference(other.source, best.source)
+        kernels.append(
+            OtherKernel(
+                attempt=other.attempt,
+                summary=achieved(other.evaluation),
+                strategy=other.strategy,
+                tie=best.evaluation.speedup is None and rank(other.evaluation) == rank(best.evaluation),
+                difference=difference,
+                source=other.source if other.attempt in needed and not difference else "",
+            )
+        )
+    return kernels
 
 
 def optimizer_facts(
@@ -345,17 +393,30 @@ def optimizer_facts(
     """Returns the facts that the optimizing prompts share."""
     if not history:
         raise ValueError("there is no correct candidate to optimize")
-    best = history[-1]
-    kept = _trim_history(history, last) if setting.short else history
+    *others, best = history
+    better = better_elsewhere(
+        best.evaluation, [(candidate.attempt, candidate.evaluation) for candidate in others]
+    )
+    latest = last.attempt if last else ""
+    shown = [candidate for candidate in others if not setting.short or candidate.attempt == latest]
+    needed = {candidate.attempt for candidate in better.values()} | {latest}
     return {
-        "history": [(candidate, measurements(candidate.evaluation)) for candidate in kept],
-        "left_out": len(history) - len(kept),
         "best": best,
+        "known": measurements(best.evaluation),
+        "better": better,
+        "others": other_kernels(shown, best, needed),
+        "left_out": len(others) - len(shown),
         "timed": best.evaluation.speedup is not None,
         "lost_ground": lost_ground(best, last) if last and last.attempt != best.attempt else "",
         "change_strategy": without_gain >= ROUNDS_BEFORE_CHANGE,
         "without_gain": without_gain,
     }
+
+
+def flops_per_byte(task: Task) -> float:
+    """Returns the most FLOPs per byte of all open cases, by the task's cost model."""
+    costs = (task_cost(task, case.gpu, case.dtype) for case in task.open_cases)
+    return max(cost.flops / max(1, cost.minimal_bytes) for cost in costs)
 
 
 @cache
@@ -380,8 +441,6 @@ def templates() -> Environment:
         "sizes": sizes,
         "number": number,
         "quoted": quoted,
-        "bytes": byte_words,
-        "percent": percent,
     }
     return environment
 

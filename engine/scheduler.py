@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple
 
+from engine.changes import run_until
 from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, StopRuleMet, UsageProblem
 from engine.examining import examine
 from engine.instance import InstanceContext
-from engine.methods import Method
+from engine.methods import Context, Method
+from engine.methods.starting import run_edit
 from engine.shared import Shared
 from engine.spreading import spread
 from harness import HarnessError, Verdict
 from harness.wire.errors import NoDeviceLeft
 from sessions.events import EndReason, InstanceFinished, InstanceStarted
+from sessions.names import instance_key
 from suites import SuiteError, Task
-
-CURABLE = frozenset({EndReason.MODEL_FAILED, EndReason.INFRA_ERROR})
-"""Reasons after which a resume continues an instance: a new key, a model or judge that works again."""
 
 
 class Ending(NamedTuple):
@@ -35,45 +35,88 @@ async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -
     (`NoDeviceLeft`), and any other exception, which is a bug. They are raised as an `ExceptionGroup`, and the journal
     has all finished work.
     """
+    jobs: dict[str, asyncio.Task[None]] = {}
     async with asyncio.TaskGroup() as group:
-        running = [
-            group.create_task(
-                _supervise(shared, method, task, number), name=f"instance/{task.short_id}#{number}"
-            )
-            for number in range(1, shared.plan.instances + 1)
-            for task in tasks
-        ]
-    return tuple(key for key in (task.result() for task in running) if key is not None)
+        while True:
+            for key, (task, number) in _instances(shared, tasks).items():
+                if _is_due(shared, key, jobs.get(key)):
+                    jobs[key] = group.create_task(
+                        _supervise(shared, method, task, number), name=f"instance/{key}"
+                    )
+                    jobs[key].add_done_callback(lambda _: shared.changes.announce())
+            if all(job.done() for job in jobs.values()):
+                break
+            await shared.changes.next()
+        shared.changes.closed = True
+    return tuple(key for key in jobs if shared.recorder.state.instances[key].curable)
 
 
-async def _supervise(shared: Shared, method: Method, task: Task, number: int) -> str | None:
-    """Run one instance to its end; returns its key if a resume can continue it."""
-    context = InstanceContext(shared, task, number)
-    state = shared.recorder.state.instances.get(context.key)
-    if state is not None and state.finished is not None and state.finished not in CURABLE:
-        return None
+def _instances(shared: Shared, tasks: Sequence[Task]) -> dict[str, tuple[Task, int]]:
+    """Returns task and number of each instance of the session, by its key."""
+    planned = [(task, number) for number in range(1, shared.plan.instances + 1) for task in tasks]
+    by_name = {task.id: task for task in tasks}
+    forks = [(by_name[fork.task], fork.instance) for fork in shared.recorder.state.forks.values()]
+    return {instance_key(task.id, number): (task, number) for task, number in planned + forks}
+
+
+def _is_due(shared: Shared, key: str, job: asyncio.Task[None] | None) -> bool:
+    """True if an instance has work and no task does it: it was never run here, or a person opened it again."""
+    state = shared.recorder.state.instances.get(key)
+    if job is None:
+        return state is None or state.finished is None or state.curable
+    return job.done() and state is not None and state.finished is None
+
+
+async def _supervise(shared: Shared, method: Method, task: Task, number: int) -> None:
+    """Run one instance to its end."""
+    key = instance_key(task.id, number)
+    state = shared.recorder.state.instances.get(key)
     if state is None or state.finished is not None:
         shared.recorder.record(InstanceStarted(task=task.id, instance=number))
-    ending = await _run(shared, method, context)
-    await context.close()
-    if ending.reason is not EndReason.INFRA_ERROR:
-        ending = await _examine(shared, task, context.key, ending)
+    while True:
+        context = InstanceContext(shared, task, number)
+        ending = await _complete(shared, method, task, context)
+        if not _goes_on(ending, context):
+            break
     await shared.recorder.record_durable(
         InstanceFinished(
             task=task.id,
             instance=number,
             reason=ending.reason,
-            best=_best(shared, context.key),
+            best=_best(shared, key),
             message=ending.message,
         )
     )
-    return context.key if ending.reason in CURABLE else None
 
 
-async def _run(shared: Shared, method: Method, context: InstanceContext) -> Ending:
+async def _complete(shared: Shared, method: Method, task: Task, context: InstanceContext) -> Ending:
+    """Run the method, then examine the winner unless the method has to go on."""
+    fork = shared.recorder.state.forks.get(context.key)
+    work = run_edit if fork is not None and fork.source else method.run
+    ending = await _run(shared, work, context)
+    await context.close()
+    if ending.reason is EndReason.INFRA_ERROR or _goes_on(ending, context):
+        return ending
+    return await _examine(shared, task, context.key, ending)
+
+
+def _goes_on(ending: Ending, context: InstanceContext) -> bool:
+    """True if a person gave more iterations while the instance used its last ones."""
+    return ending.reason is EndReason.ITERATIONS and context.is_extended
+
+
+async def _run(
+    shared: Shared, work: Callable[[Context], Coroutine[Any, Any, EndReason]], context: InstanceContext
+) -> Ending:
     try:
         async with shared.budget.wall_time():
-            return Ending(await method.run(context))
+            ended = await run_until(
+                work(context), lambda: context.key in shared.recorder.state.stops, shared.changes
+            )
+        if ended is not None:
+            return Ending(ended)
+        await context.abandon_all("a person stopped the instance")
+        return Ending(EndReason.STOPPED, f"by {shared.recorder.state.stops[context.key]}")
     except RecordingExhausted as error:
         return Ending(EndReason.RECORDING_EXHAUSTED, str(error))
     except ModelError as error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.budget import Budget
+from engine.changes import Changes
 from engine.judging import Judge
 from engine.models import Client, Gates
 from engine.plan import SessionPlan
@@ -31,7 +33,11 @@ class Shared:
     decisions: Decisions
     gates: Gates
     """Limits the requests to each provider; separate from the judge's slots, so that both stay busy."""
+    changes: Changes = field(default_factory=Changes)
+    """Announces commands of a person."""
     busy: dict[str, list[str]] = field(default_factory=dict)
     """The attempts that are being judged, by device."""
+    timing_baselines: dict[str, asyncio.Lock] = field(default_factory=dict)
+    """By task: held while its baseline is timed."""
     prompts_changed: bool = False
     """True if a notice about prompts that differ from the journal was recorded."""

@@ -1,4 +1,4 @@
-"""A task's tolerances in words: how exact a kernel must be, without the tolerance figures themselves."""
+"""A task's tolerances in words: how exact a kernel must be, with the relative error that the largest case allows."""
 
 from __future__ import annotations
 
@@ -45,10 +45,15 @@ def _words(dtype: str, allowed: float) -> str:
     if epsilon is None or allowed == 0:
         return "exact." if allowed == 0 else "almost exact."
     if allowed <= ONE_ROUNDING * epsilon:
-        return f"as exact as one final rounding to `{dtype}` allows; any earlier rounding shows."
+        return f"as exact as one final rounding to `{dtype}` (about {allowed:.1e} relative); any earlier rounding shows."
     if allowed <= CAREFUL * epsilon:
-        return f"as exact as careful arithmetic in `{dtype}` throughout; a coarser dtype on the way shows."
-    return "room for a different order of operations, not for a coarser dtype."
+        return (
+            f"as exact as careful arithmetic in `{dtype}` throughout (about {allowed:.1e} relative); "
+            "a coarser dtype on the way shows."
+        )
+    return (
+        f"room for a different order of operations (about {allowed:.1e} relative), not for a coarser dtype."
+    )
 
 
 def _allowed(task: Task, output: Output, case: Case) -> float:

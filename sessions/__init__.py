@@ -13,7 +13,7 @@ from .errors import SessionsError
 from .fold import apply, device_key, fold
 from .home import EngineInfo, Home, LiveFiles, home_from
 from .journal import Clock, Journal, JournalTail, JournalWriter, open_journal, read_journal
-from .metrics import Rank, rank
+from .ranking import Rank, rank
 from .recording import Recording, load_recording, write_recording
 from .state import AttemptState, CallState, Decision, DeviceState, InstanceState, SessionState
 

@@ -5,6 +5,8 @@ The same state gives the same bytes, so an attempt that is committed again gets 
 
 from __future__ import annotations
 
+import hashlib
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -12,6 +14,9 @@ import msgspec
 from . import events as ev
 from .events import SCHEMA, Message, Role, Usage
 from .state import AttemptState, CallState, InstanceState, SessionState
+
+LINE_CHARS = 300
+"""Longest strategy and error in a commit's message."""
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -30,6 +35,7 @@ class CallRecord(msgspec.Struct, frozen=True):
     role: Role
     model: str
     messages: tuple[Message, ...]
+    """As sent, but the content of a system message is its path on the `_journal` branch."""
     text: str
     stop_reason: str
     usage: Usage
@@ -52,6 +58,8 @@ class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
     base: str | None
     strategy: str
     verdict: ev.Verdict
+    same_as: str
+    """The attempt with the same source that was judged; empty if this one was judged."""
     started: float
     """Seconds since the epoch, UTC."""
     usage: Usage
@@ -97,6 +105,7 @@ def attempt_files(
         base=attempt.base,
         strategy=attempt.strategy,
         verdict=evaluation.verdict,
+        same_as=attempt.same_as,
         started=attempt.started_wall,
         usage=attempt.usage,
         cost_usd=attempt.cost_usd,
@@ -110,6 +119,9 @@ def attempt_files(
         "prompt.md": prompt_text(code_call.messages) if code_call else "",
         "reply.md": code_call.text if code_call else "",
     }
+    reflections = [call.text.strip() for call in calls if call.finished and call.role is Role.REFLECTOR]
+    if reflections:
+        files["reflection.md"] = "\n\n".join(reflections) + "\n"
     return {
         **{path: text.encode("utf-8", "replace") for path, text in files.items()},
         "attempt.json": _pretty(record),
@@ -120,8 +132,34 @@ def attempt_files(
 
 
 def prompt_text(messages: Sequence[Message]) -> str:
-    """Returns a prompt as Markdown, with a heading for each message."""
-    return "\n".join(f"## {message.role}\n\n{message.content.rstrip()}\n" for message in messages)
+    """Returns a prompt as Markdown, with a heading for each message; a system message is named by its path."""
+    return "\n".join(
+        f"## {message.role}\n\n{message.content.rstrip()}\n" for message in _with_named_system(messages)
+    )
+
+
+def prompt_files(state: SessionState) -> dict[str, bytes]:
+    """Returns the system prompts of a session for the `_journal` branch, by path, each once."""
+    return {
+        _system_path(message.content): message.content.encode("utf-8", "replace")
+        for attempt in state.attempts()
+        for call in attempt.calls
+        for message in call.messages
+        if message.role == "system"
+    }
+
+
+def _system_path(content: str) -> str:
+    return f"prompts/{hashlib.sha256(content.encode('utf-8', 'replace')).hexdigest()[:12]}.md"
+
+
+def _with_named_system(messages: Sequence[Message]) -> tuple[Message, ...]:
+    return tuple(
+        Message(message.role, f"$S/_journal:{_system_path(message.content)}")
+        if message.role == "system"
+        else message
+        for message in messages
+    )
 
 
 def attempt_message(attempt: AttemptState) -> str:
@@ -141,9 +179,18 @@ def attempt_message(attempt: AttemptState) -> str:
         "Device": evaluation.device,
         "Origin": attempt.origin,
         "Base": attempt.base or "",
+        "Same-As": attempt.same_as,
+        "Strategy": _shorten(attempt.strategy),
+        "Error": _shorten(evaluation.error.first_line) if evaluation.error else "",
     }
-    subject = " ".join(part for part in (attempt.attempt, evaluation.verdict, speedup) if part)
+    subject = " ".join(
+        part for part in (attempt.attempt, evaluation.verdict, speedup, attempt.origin) if part
+    )
     return with_trailers(subject, trailers)
+
+
+def _shorten(text: str) -> str:
+    return textwrap.shorten(text, LINE_CHARS, placeholder=" ...")
 
 
 def exam_files(state: SessionState) -> dict[str, bytes]:
@@ -197,7 +244,7 @@ def _call_record(call: CallState) -> CallRecord:
         call.call,
         call.role,
         call.model,
-        call.messages,
+        _with_named_system(call.messages),
         call.text if call.finished else "",
         call.stop_reason,
         call.usage,

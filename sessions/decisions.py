@@ -16,13 +16,15 @@ def decide(
     accepted: bool,
     why: str = "",
     by: str = "",
+    forced: bool = False,
     clock: Clock | None = None,
 ) -> Event:
     """Accept or reject an attempt; returns the event, which is then in the journal, in git and on `accepted`.
 
     Raises `SessionBusy` while an engine has the session, `NoSuchSession`, `NoSuchAttempt` or `NotDecidable`.
     """
-    return _record(home, session, DecisionMade(attempt=attempt, accepted=accepted, why=why, by=by), clock)
+    decision = DecisionMade(attempt=attempt, accepted=accepted, why=why, by=by, forced=forced)
+    return _record(home, session, decision, clock)
 
 
 def undo(home: Home, session: str, attempt: str, *, by: str = "", clock: Clock | None = None) -> Event:

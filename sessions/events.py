@@ -31,6 +31,14 @@ class Origin(StrEnum):
     OPTIMIZE = "optimize"
     TUNE = "tune"
     HUMAN = "human"
+    FORK = "fork"
+    """The unchanged kernel of an attempt of another instance."""
+
+
+GIVEN = frozenset({Origin.HUMAN, Origin.FORK})
+"""Origins of attempts whose kernel a person gave; a model's accuracy does not count them."""
+UNASKED = GIVEN | {Origin.TUNE}
+"""Origins of attempts for which no model is asked."""
 
 
 class EndReason(StrEnum):
@@ -52,13 +60,25 @@ class EndReason(StrEnum):
     """An attempt reached the practical roof of the device."""
     NO_GAIN = "no_gain"
     """The latest correct attempts were not faster than the best before."""
+    EDITED = "edited"
+    """A person's edit was judged; no model is asked."""
+    STOPPED = "stopped"
+    """A person stopped it."""
     RECORDING_EXHAUSTED = "recording_exhausted"
     BUDGET = "budget"
     MODEL_FAILED = "model_failed"
     INFRA_ERROR = "infra_error"
 
 
-METHOD_DONE = frozenset({EndReason.ITERATIONS, EndReason.SOLVED, EndReason.ANSWERED, EndReason.NOTHING_LEFT})
+METHOD_DONE = frozenset(
+    {
+        EndReason.ITERATIONS,
+        EndReason.SOLVED,
+        EndReason.ANSWERED,
+        EndReason.NOTHING_LEFT,
+        EndReason.EDITED,
+    }
+)
 """Normal ends: the method completed its work."""
 
 
@@ -184,6 +204,8 @@ class AttemptStarted(Event, frozen=True, kw_only=True, tag="attempt_started"):
     origin: Origin
     base: str | None = None
     """The attempt from which this attempt is derived."""
+    heard: int = 0
+    """Number of the last command of a person that this attempt follows; later commands wait for the next attempt."""
 
 
 class CallStarted(Event, frozen=True, kw_only=True, tag="call_started"):
@@ -352,6 +374,8 @@ class AttemptJudged(Event, frozen=True, kw_only=True, tag="attempt_judged"):
 
     attempt: str
     evaluation: Evaluation
+    same_as: str = ""
+    """The earlier attempt of the instance with the same source, whose evaluation this is; empty if it was judged."""
     device_s: float = 0.0
     """Seconds in which the judge held a device for it."""
 
@@ -395,6 +419,16 @@ class WinnerExamined(Event, frozen=True, kw_only=True, tag="winner_examined"):
     """See `AttemptJudged`."""
 
 
+class BaselineMeasured(Event, frozen=True, kw_only=True, tag="baseline_measured"):
+    """The timing baseline of a task was judged like a candidate, for the first prompt. Durable."""
+
+    task: str
+    evaluation: Evaluation
+    """A verdict other than `correct` says why its times are unknown."""
+    device_s: float = 0.0
+    """See `AttemptJudged`."""
+
+
 class WinnerMeasured(Event, frozen=True, kw_only=True, tag="winner_measured"):
     """The winner of an instance was judged and timed on one more GPU, with `spread`. Durable.
 
@@ -417,12 +451,85 @@ class DecisionMade(Event, frozen=True, kw_only=True, tag="decision_made"):
     why: str = ""
     by: str = ""
     """The person's login name."""
+    forced: bool = False
+    """True if the person accepts an attempt that is not correct; `why` then has the reason."""
 
 
 class DecisionUndone(Event, frozen=True, kw_only=True, tag="decision_undone"):
     """A person undid the current decision about an attempt. Durable."""
 
     attempt: str
+    by: str = ""
+
+
+class HintGiven(Event, frozen=True, kw_only=True, tag="hint_given"):
+    """A person gave a hint for the next attempt of an instance. Durable."""
+
+    instance: str
+    """`softmax#2`."""
+    text: str
+    by: str = ""
+
+
+class AttemptPinned(Event, frozen=True, kw_only=True, tag="attempt_pinned"):
+    """A person chose a correct attempt as the base of its instance's optimizations, until the next pin. Durable."""
+
+    attempt: str
+    by: str = ""
+
+
+class AttemptBanned(Event, frozen=True, kw_only=True, tag="attempt_banned"):
+    """A person excluded an attempt: its instance builds on it no more. Durable."""
+
+    attempt: str
+    by: str = ""
+
+
+class StopAsked(Event, frozen=True, kw_only=True, tag="stop_asked"):
+    """A person stopped an instance; its work in progress is cancelled and its winner examined. Durable."""
+
+    instance: str
+    by: str = ""
+
+
+class Paused(Event, frozen=True, kw_only=True, tag="paused"):
+    """A person paused an instance: no call and no attempt starts until `Continued`. Durable."""
+
+    instance: str = ""
+    """Empty: the whole session."""
+    by: str = ""
+
+
+class Continued(Event, frozen=True, kw_only=True, tag="continued"):
+    """A person ended a pause. Durable."""
+
+    instance: str = ""
+    """Empty: all pauses of the session."""
+    by: str = ""
+
+
+class SessionExtended(Event, frozen=True, kw_only=True, tag="session_extended"):
+    """A person gave the instances more iterations; a finished session is open again. Durable.
+
+    Instances that used all their iterations go on.
+    """
+
+    iterations: int
+    """Further iterations of each instance."""
+    by: str = ""
+
+
+class InstanceForked(Event, frozen=True, kw_only=True, tag="instance_forked"):
+    """A person added an instance that starts from an attempt; a finished session is open again. Durable."""
+
+    task: str
+    instance: int
+    base: str
+    """The attempt whose kernel is the first attempt."""
+    source: str = ""
+    """A person's edit of that kernel: it is judged, and no model is asked. Empty: the method goes on from the kernel."""
+    hint: str = ""
+    """A hint for the attempt after the first."""
     by: str = ""
 
 
@@ -491,7 +598,7 @@ class EngineStopped(Event, frozen=True, kw_only=True, tag="engine_stopped"):
 
 
 class SessionFinished(Event, frozen=True, kw_only=True, tag="session_finished"):
-    """Every instance ended. Only decisions may follow. Durable."""
+    """Every instance ended. Decisions may follow, or a command that opens the session again. Durable."""
 
     solved: tuple[str, ...] = ()
     """Tasks with a correct attempt."""
@@ -518,9 +625,18 @@ AnyEvent = (
     | InstanceFinished
     | WaitingForPerson
     | WinnerExamined
+    | BaselineMeasured
     | WinnerMeasured
     | DecisionMade
     | DecisionUndone
+    | HintGiven
+    | AttemptPinned
+    | AttemptBanned
+    | StopAsked
+    | Paused
+    | Continued
+    | SessionExtended
+    | InstanceForked
     | DeviceSampled
     | DeviceAwaited
     | DeviceQuarantined
@@ -541,17 +657,28 @@ DURABLE: tuple[type[Event], ...] = (
     AttemptJudged,
     InstanceFinished,
     WinnerExamined,
+    BaselineMeasured,
     WinnerMeasured,
     DecisionMade,
     DecisionUndone,
+    HintGiven,
+    AttemptPinned,
+    AttemptBanned,
+    StopAsked,
+    Paused,
+    Continued,
+    SessionExtended,
+    InstanceForked,
     EngineStopped,
     SessionFinished,
 )
 
 __all__ = [
     "DURABLE",
+    "GIVEN",
     "METHOD_DONE",
     "SCHEMA",
+    "UNASKED",
     "AnyEvent",
     "EndReason",
     "Event",

@@ -24,8 +24,6 @@ WORD_OF_ROLE = {
     ev.Role.OPTIMIZER: "optimize",
     ev.Role.REFLECTOR: "reflect",
 }
-FAILED_REASONS = frozenset({ev.EndReason.MODEL_FAILED, ev.EndReason.INFRA_ERROR})
-"""Reasons of an `InstanceFinished` that are failures."""
 
 
 def device_key(device: str) -> str:
@@ -46,17 +44,29 @@ def apply(state: SessionState, event: ev.AnyEvent | Skipped) -> frozenset[str]:
     if not isinstance(event, ev.Event):
         state.skipped_events += 1
         return frozenset((SESSION,))
-    state.last_seq = max(state.last_seq, event.seq)
-    state.last_wall = event.wall
-    if isinstance(event, ev.EngineStarted) and event.resumed:
-        state.ran_before_s = state.ran_s
-    state.ran_s = max(state.ran_s, state.ran_before_s + event.mono)
+    pass_time(state, event)
     try:
         return _apply(state, event)
     except ValueError:
         # A malformed name: Wavedeck never writes it, so the event counts as unreadable.
         state.skipped_events += 1
         return frozenset((SESSION,))
+
+
+def pass_time(state: SessionState, event: ev.Event) -> None:
+    """Count the event, and the time since the engine's last event."""
+    state.last_seq = max(state.last_seq, event.seq)
+    state.last_wall = event.wall
+    match event:
+        case ev.EngineStarted():
+            state.engine_mono = event.mono
+        case ev.DecisionMade() | ev.DecisionUndone():
+            pass  # may be from a process that is no engine
+        case _ if state.engine_mono is not None and event.mono > state.engine_mono:
+            state.worked_s += event.mono - state.engine_mono
+            state.engine_mono = event.mono
+    if isinstance(event, ev.EngineStopped | ev.SessionFinished):
+        state.engine_mono = None
 
 
 def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
@@ -96,6 +106,9 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             return frozenset((instance.key,))
         case ev.StageStarted(exam=True) | ev.StageFinished(exam=True) | ev.WinnerExamined():
             return _apply_exam(state, event)
+        case ev.BaselineMeasured():
+            state.baselines[event.task] = event.evaluation
+            state.baselines_device_s += event.device_s
         case ev.WinnerMeasured():
             attempt, instance = _attempt(state, event.attempt)
             attempt.spread.append(event)
@@ -111,13 +124,39 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.InstanceFinished():
             instance = _instance(state, instance_key(event.task, event.instance))
             instance.finished, instance.message = event.reason, event.message
-            instance.word = "failed" if event.reason in FAILED_REASONS else "done"
+            instance.word = "failed" if instance.curable else "done"
             for attempt in instance.attempts:
                 attempt.waiting, attempt.stage, attempt.examining = False, None, None
                 attempt.word = "wait"
             return frozenset((instance.key,))
         case ev.WaitingForPerson() | ev.DecisionMade() | ev.DecisionUndone():
             return _apply_decision(state, event)
+        case ev.HintGiven():
+            split_instance(event.instance)
+            state.commands.append(event)
+            return frozenset((event.instance,))
+        case ev.AttemptPinned() | ev.AttemptBanned():
+            _, instance = _attempt(state, event.attempt)
+            state.commands.append(event)
+            return frozenset((instance.key,))
+        case ev.StopAsked():
+            state.stops[event.instance] = event.by
+            return frozenset((event.instance,))
+        case ev.InstanceForked():
+            split_attempt(event.base)
+            key = instance_key(event.task, event.instance)
+            state.forks[key] = event
+            state.commands.append(event)
+            _reopen(state)
+            return frozenset((SESSION, key))
+        case ev.SessionExtended():
+            return _extend(state, event)
+        case ev.Paused():
+            state.on_hold.add(event.instance)
+            return _held_keys(state, event.instance)
+        case ev.Continued():
+            state.on_hold -= {event.instance} if event.instance else set(state.on_hold)
+            return _held_keys(state, event.instance)
         case ev.DeviceSampled():
             before = _device(state, event.device)
             state.devices[event.device] = DeviceState(
@@ -162,6 +201,25 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
     return frozenset((SESSION,))
 
 
+def _extend(state: SessionState, event: ev.SessionExtended) -> frozenset[str]:
+    """Open the instances that used all their iterations, and a finished session."""
+    state.extensions.append(event)
+    _reopen(state)
+    for instance in state.instances.values():
+        if instance.finished == ev.EndReason.ITERATIONS:
+            instance.finished, instance.message, instance.word = None, "", "wait"
+    return frozenset((SESSION, *state.instances))
+
+
+def _reopen(state: SessionState) -> None:
+    if state.finished:
+        state.finished, state.stopped = False, "opened again"
+
+
+def _held_keys(state: SessionState, instance: str) -> frozenset[str]:
+    return frozenset((instance,)) if instance else frozenset((SESSION, *state.instances))
+
+
 def _start_engine(state: SessionState, event: ev.EngineStarted) -> frozenset[str]:
     """Mark the session as running; at a resume, drop the unfinished work of the last engine, because it is repeated."""
     state.stopped, state.paused = None, ""
@@ -203,7 +261,7 @@ def _clear_wait(
 
 def _start_attempt(state: SessionState, event: ev.AttemptStarted) -> frozenset[str]:
     attempt, instance = _attempt(state, event.attempt)
-    attempt.origin, attempt.base = event.origin, event.base
+    attempt.origin, attempt.base, attempt.heard = event.origin, event.base, event.heard
     if not attempt.started_wall:
         attempt.started_wall = event.wall
     instance.finished, instance.message = None, ""
@@ -282,7 +340,7 @@ def _apply_judging(
             attempt.stage = None
             attempt.stages.append(event.stage)
         case ev.AttemptJudged():
-            attempt.stage, attempt.evaluation = None, event.evaluation
+            attempt.stage, attempt.evaluation, attempt.same_as = None, event.evaluation, event.same_as
             attempt.stages = list(event.evaluation.stages)
             attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
             attempt.device_s += event.device_s
@@ -332,14 +390,16 @@ def _apply_decision(
     attempt, instance = _attempt(state, event.attempt)
     match event:
         case ev.WaitingForPerson():
-            attempt.waiting = True
+            attempt.waiting = attempt.held = True
             _set_word(instance, attempt, "person")
         case ev.DecisionMade():
+            state.commands.append(event)
             attempt.decision = Decision(event.accepted, event.why, event.by, event.wall)
             if attempt.waiting:
                 attempt.waiting = False
                 _set_word(instance, attempt, "wait")
         case ev.DecisionUndone():
+            state.commands.append(event)
             attempt.decision = None
         case _:
             assert_never(event)

@@ -1,4 +1,4 @@
-"""The field's metrics, each defined once with its source, and the rank that says which of two attempts is better.
+"""The field's metrics, each defined once with its source.
 
 Shares and means leave out evaluations with a verdict that is not `counted` (unsupported, cancelled, failure of
 Wavedeck). An unknown metric is `None`: the mean of no values is not 1.0.
@@ -12,115 +12,11 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
-from harness.wire.evaluation import KernelResources
-from harness.wire.ratios import TIE
 
-UNKNOWN = -math.inf
+from .ranking import ranked_speedup
+
 Z95 = NormalDist().inv_cdf(0.975)
 """Standard deviations on each side that contain 95 % of a normal distribution."""
-
-
-class Rank(NamedTuple):
-    """Sort key of the evaluations of one task, most important field first; greater is better."""
-
-    standing: int
-    """3 correct and timed, 2 correct, 1 failed, 0 not counted."""
-    stages_passed: int
-    """Stages that a failed candidate passed; 0 for correct candidates."""
-    speedup: float
-    """`ranked_speedup`, in steps of 1 %; `-inf` if nothing was measured."""
-    estimate: float
-    """Minus the geometric mean of upper over lower roofline bounds: closer to the roofline is better."""
-    traffic: float
-    """Minus requested over minimal bytes: sampled at `gpu` sizes, else counted at `cpu` sizes."""
-    spills: float
-    """Minus the spilled registers of all kernels, plus spilled bytes on targets that count bytes."""
-    occupancy: float
-    """The lowest of its kernels."""
-
-
-def rank(evaluation: Evaluation) -> Rank:
-    """Returns the rank of an evaluation: correct before failed, measured speed before estimates.
-
-    Without timings it ranks by estimate, requested over minimal bytes, spills and occupancy. That order is a guess
-    about speed, and every display labels it as a guess.
-    """
-    correct = evaluation.verdict is Verdict.CORRECT
-    if not correct:
-        passed = sum(stage.ok is True for stage in evaluation.stages)
-        standing = 1 if evaluation.verdict.counted else 0
-        return Rank(standing, passed, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
-    speedup = ranked_speedup(evaluation)
-    return Rank(
-        3 if speedup is not None else 2,
-        0,
-        UNKNOWN if speedup is None else float(round(math.log(speedup) / math.log1p(TIE))),
-        _estimate_rank(evaluation),
-        _traffic_rank(evaluation),
-        _spill_rank(evaluation),
-        _occupancy_rank(evaluation),
-    )
-
-
-def ranked_speedup(evaluation: Evaluation) -> float | None:
-    """Returns the geometric mean of the speedups over all open cases, so that attempts compare over the same cases.
-
-    A case without a ratio counts as 1.00: nothing is known of it. Without cases it is the evaluation's `speedup`.
-    """
-    ratios = [latency.speedup for latency in evaluation.latency if latency.speedup is not None]
-    if not ratios:
-        return evaluation.speedup
-    cases = len(evaluation.latency) + len(evaluation.not_timed)
-    return math.exp(math.fsum(math.log(ratio) for ratio in ratios) / cases)
-
-
-def _estimate_rank(evaluation: Evaluation) -> float:
-    ratios = [
-        estimate.high_us / estimate.low_us
-        for estimate in evaluation.estimate
-        if min(estimate.low_us, estimate.high_us) > 0
-    ]
-    return -_geomean(ratios) if ratios else UNKNOWN
-
-
-def _traffic_rank(evaluation: Evaluation) -> float:
-    cases = evaluation.sampled or evaluation.traffic
-    minimal = sum(case.minimal_bytes for case in cases)
-    requested = sum(case.requested_read_bytes + case.requested_write_bytes for case in cases)
-    return -requested / minimal if minimal > 0 else UNKNOWN
-
-
-def _spill_rank(evaluation: Evaluation) -> float:
-    counts = [
-        count
-        for configs in _launched(evaluation)
-        if (count := min((_spills(kernel) for kernel in configs), default=None)) is not None
-    ]
-    return float(-sum(counts)) if counts else UNKNOWN
-
-
-def _occupancy_rank(evaluation: Evaluation) -> float:
-    best = [
-        max(kernel.occupancy for kernel in configs if kernel.occupancy is not None)
-        for configs in _launched(evaluation)
-        if any(kernel.occupancy is not None for kernel in configs)
-    ]
-    return min(best, default=UNKNOWN)
-
-
-def _launched(evaluation: Evaluation) -> list[list[KernelResources]]:
-    """Configs that run, by launch; for an autotuned kernel the best config counts, because a device would choose it."""
-    launches: dict[tuple[str, str, str, str], list[KernelResources]] = {}
-    for target, kernels in evaluation.resources.items():
-        for kernel in kernels:
-            if not kernel.failure:
-                alone = "" if kernel.autotune_index is not None else kernel.binary_sha256
-                launches.setdefault((target, kernel.kernel, kernel.case, alone), []).append(kernel)
-    return list(launches.values())
-
-
-def _spills(kernel: KernelResources) -> int:
-    return sum(count or 0 for count in (kernel.vgpr_spills, kernel.sgpr_spills, kernel.spill_bytes))
 
 
 def call_accuracy(evaluations: Iterable[Evaluation]) -> float | None:
@@ -164,17 +60,22 @@ def speedup_geomean(evaluations: Iterable[Evaluation]) -> float | None:
 def fast_p(evaluations: Iterable[Evaluation], p: float) -> float | None:
     """Returns the share that is correct and more than `p` times as fast as the baseline.
 
-    Source: KernelBench; strict `>`. `None` if `p` > 0 and a correct candidate was never timed, because its speed is
-    unknown. `fast_p(0)` is the execution accuracy.
+    Source: KernelBench; strict `>`. A candidate without an overall speedup counts with `ranked_speedup`. `None` if
+    `p` > 0 and a correct candidate was timed in no case, because its speed is unknown. `fast_p(0)` is the execution
+    accuracy.
     """
     counted = _counted(evaluations)
     if p <= 0:
         return execution_accuracy(counted)
-    correct = [evaluation for evaluation in counted if evaluation.verdict is Verdict.CORRECT]
-    if any(evaluation.speedup is None for evaluation in correct):
+    speedups = [
+        ranked_speedup(evaluation) if evaluation.speedup is None else evaluation.speedup
+        for evaluation in counted
+        if evaluation.verdict is Verdict.CORRECT
+    ]
+    known = [speedup for speedup in speedups if speedup is not None]
+    if not counted or len(known) < len(speedups):
         return None
-    fast = sum(evaluation.speedup is not None and evaluation.speedup > p for evaluation in correct)
-    return fast / len(counted) if counted else None
+    return sum(speedup > p for speedup in known) / len(counted)
 
 
 def pass_at_k(samples: int, correct: int, k: int) -> float:

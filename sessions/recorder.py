@@ -15,7 +15,9 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TypeVar, cast
 
-from .attempt_commits import Reasoning, attempt_files, attempt_message, exam_files
+from harness import Verdict
+
+from .attempt_commits import Reasoning, attempt_files, attempt_message, exam_files, prompt_files
 from .description import summarise
 from .errors import HomeNotWritable, NoSuchAttempt, NotDecidable, SessionBusy, SessionExists, StoreBroken
 from .events import (
@@ -285,12 +287,12 @@ class Recorder:
             summarise(self.state),
             self.state.started,
         )
-        exams = exam_files(self.state)
+        files = exam_files(self.state) | prompt_files(self.state)
 
         def work() -> None:
             # Sync first, so that git is never ahead of the journal.
             self._sync(seq)
-            self._segments.flush(size, summary=summary, started=started, exams=exams)
+            self._segments.flush(size, summary=summary, started=started, files=files)
 
         return work
 
@@ -359,8 +361,19 @@ def check_decision(state: SessionState, decision: DecisionMade | DecisionUndone)
     attempt, _ = find_attempt(state, decision.attempt)
     if attempt.evaluation is None:
         raise NotDecidable(f"{decision.attempt} is not judged yet; decide when it has a verdict")
-    if isinstance(decision, DecisionUndone) and attempt.decision is None:
-        raise NotDecidable(f"there is no decision about {decision.attempt} to undo")
+    if isinstance(decision, DecisionUndone):
+        if attempt.decision is None:
+            raise NotDecidable(f"there is no decision about {decision.attempt} to undo")
+    elif decision.accepted and attempt.verdict is not Verdict.CORRECT:
+        if not decision.forced:
+            raise NotDecidable(
+                f"{decision.attempt} is {attempt.verdict}, and only a correct attempt can be accepted; "
+                "choose a correct one, or give --force and the reason with --why"
+            )
+        if not decision.why.strip():
+            raise NotDecidable(
+                f"{decision.attempt} is {attempt.verdict}; to accept it anyway, give the reason with --why"
+            )
 
 
 def accepted_kernel(session: str, state: SessionState, attempt: str) -> AcceptedKernel:

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from .errors import BadRecording
-from .events import SCHEMA, Origin, Role, Usage
+from .events import SCHEMA, UNASKED, Role, Usage
 from .names import split_call
 from .state import AttemptState, CallState, InstanceState, SessionState
 
@@ -203,7 +203,9 @@ def _chains_of(states: Sequence[SessionState]) -> dict[tuple[str, int], list[Rec
     chains: dict[tuple[str, int], list[RecordedReply]] = {}
     before: Counter[str] = Counter()
     for state in states:
-        for instance in state.instances.values():
+        for key, instance in state.instances.items():
+            if key in state.forks:
+                continue
             chains[instance.task, before[instance.task] + instance.instance] = [
                 _reply(_asked_number(instance, attempt), call)
                 for attempt in instance.attempts
@@ -216,11 +218,11 @@ def _chains_of(states: Sequence[SessionState]) -> dict[tuple[str, int], list[Rec
 
 
 def _asked_number(instance: InstanceState, attempt: AttemptState) -> int:
-    """Number of the attempt among those that asked a model: a replay may have other sweep attempts."""
-    tuned = sum(
-        earlier.origin is Origin.TUNE for earlier in instance.attempts if earlier.number < attempt.number
+    """Number of the attempt among those that asked a model: a replay may have other attempts without a model."""
+    unasked = sum(
+        earlier.origin in UNASKED for earlier in instance.attempts if earlier.number < attempt.number
     )
-    return attempt.number - tuned
+    return attempt.number - unasked
 
 
 def _reply(attempt: int, call: CallState) -> RecordedReply:

@@ -365,6 +365,8 @@ def _initialise(path: Path) -> None:
             repo.git.config("gc.auto", "0")
             repo.git.config("receive.autogc", "false")
             repo.git.config("maintenance.auto", "false")
+            # `git show` of an attempt then shows only the files that people read.
+            (unfinished / "info" / "attributes").write_text("*.jsonl -diff\nevaluation.json -diff\n")
         finally:
             repo.close()
         unfinished.rename(path)

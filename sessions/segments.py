@@ -50,14 +50,14 @@ class Segments:
         *,
         summary: SessionSummary,
         started: SessionStarted | None,
-        exams: Mapping[str, bytes],
+        files: Mapping[str, bytes],
     ) -> None:
         """Commit the missing bytes of the journal up to `size`.
 
-        The commit also has `session.json`, `summary.json`, exams and torn lines.
+        The commit also has `session.json`, `summary.json`, `files` and torn lines.
         """
         data = self._read(self._committed_bytes, size)
-        files = {"summary.json": msgspec.json.encode(summary) + b"\n", **exams}
+        files = {"summary.json": msgspec.json.encode(summary) + b"\n", **files}
         if started is not None:
             files["session.json"] = msgspec.json.encode(describe(started)) + b"\n"
         files |= {path.name: path.read_bytes() for path in sorted(self._live.folder.glob("journal.torn-*"))}

@@ -7,9 +7,31 @@ from enum import StrEnum
 
 from harness import Evaluation, Stage, Verdict
 
-from .events import AttemptSwept, Message, Origin, Role, SessionStarted, SweepRung, Usage, WinnerMeasured
+from .events import (
+    AttemptBanned,
+    AttemptPinned,
+    AttemptSwept,
+    DecisionMade,
+    DecisionUndone,
+    EndReason,
+    HintGiven,
+    InstanceForked,
+    Message,
+    Origin,
+    Role,
+    SessionExtended,
+    SessionStarted,
+    SweepRung,
+    Usage,
+    WinnerMeasured,
+)
 from .metrics import TimedTwice, timed_twice
 from .names import split_attempt
+
+CURABLE = frozenset({EndReason.MODEL_FAILED, EndReason.INFRA_ERROR})
+"""Reasons after which a resume continues an instance: a new key, a model or judge that works again."""
+Command = DecisionMade | DecisionUndone | HintGiven | AttemptPinned | AttemptBanned | InstanceForked
+"""The events of a person's commands that later attempts follow."""
 
 
 class Words:
@@ -116,6 +138,8 @@ class AttemptState:
     number: int
     origin: Origin
     base: str | None
+    heard: int = 0
+    """Number of the last command of a person that it follows."""
     calls: list[CallState] = field(default_factory=list)
     source: str | None = None
     strategy: str = ""
@@ -125,6 +149,8 @@ class AttemptState:
     """The current stage of the judge."""
     stages: list[Stage] = field(default_factory=list)
     evaluation: Evaluation | None = None
+    same_as: str = ""
+    """The earlier attempt with the same source, which gave the evaluation; empty if this attempt was judged."""
     device_s: float = 0.0
     """Seconds in which the judge held devices for it: verdict, rungs of its sweeps, exam and spread."""
     examining: str | None = None
@@ -141,6 +167,8 @@ class AttemptState:
     decision: Decision | None = None
     waiting: bool = False
     """True while it waits for a person."""
+    held: bool = False
+    """True if it waited for a person at any time."""
     commit: str | None = None
     committed_seq: int = 0
     """Number of the first event with its commit; 0 if there is none. An instance's branch is in this order."""
@@ -188,7 +216,7 @@ class AttemptState:
         """Why an exam gave no verdict on the candidate; empty if there was no exam, or it gave a verdict."""
         if self.exam is None or self.confirmation is not Confirmation.NOT_EXAMINED:
             return ""
-        return self.exam.error.message if self.exam.error is not None else str(self.exam.verdict)
+        return self.exam.error.first_line if self.exam.error is not None else str(self.exam.verdict)
 
     @property
     def usage(self) -> Usage:
@@ -236,6 +264,11 @@ class InstanceState:
         """True if an attempt is correct."""
         return any(attempt.verdict is Verdict.CORRECT for attempt in self.attempts)
 
+    @property
+    def curable(self) -> bool:
+        """True if it ended for a reason after which a resume continues it."""
+        return self.finished in CURABLE
+
 
 @dataclass(slots=True)
 class DeviceState:
@@ -264,11 +297,28 @@ class SessionState:
     started_wall: float | None = None
     last_wall: float | None = None
     last_seq: int = 0
+    worked_s: float = 0.0
+    """Time in which an engine worked, up to its last event; a stopped session does not age."""
+    engine_mono: float | None = None
+    """`mono` of the running engine's last event; `None` if no engine runs."""
     instances: dict[str, InstanceState] = field(default_factory=dict)
     """Instances by key `softmax#2`, in order of appearance."""
     devices: dict[str, DeviceState] = field(default_factory=dict)
+    baselines: dict[str, Evaluation] = field(default_factory=dict)
+    """Evaluation of the timing baseline, by task."""
+    baselines_device_s: float = 0.0
+    """Seconds in which the judge held devices for baselines."""
     notices: list[tuple[str, str]] = field(default_factory=list)
     """(level, message), oldest first."""
+    commands: list[Command] = field(default_factory=list)
+    """Commands that later attempts follow, oldest first."""
+    on_hold: set[str] = field(default_factory=set)
+    """Instances that a person paused; an empty key is the whole session."""
+    stops: dict[str, str] = field(default_factory=dict)
+    """Instances that a person stopped, with the person's name."""
+    extensions: list[SessionExtended] = field(default_factory=list)
+    forks: dict[str, InstanceForked] = field(default_factory=dict)
+    """Instances that a person added, by key."""
     paused: str = ""
     """Why no GPU of the node judges at the moment."""
     input_tokens: int = 0
@@ -280,10 +330,6 @@ class SessionState:
     """Model and messages of each try that a provider may bill although it brought no reply."""
     system_messages: dict[Message, Message] = field(default_factory=dict)
     """Each different system message once: nearly all calls of a session have the same long text."""
-    ran_s: float = 0.0
-    """Seconds in which an engine ran."""
-    ran_before_s: float = 0.0
-    """The part of `ran_s` before the last resume."""
     finished: bool = False
     stopped: str | None = None
     """Reason of the last `EngineStopped`, until an engine starts again."""
@@ -293,7 +339,7 @@ class SessionState:
     @property
     def device_s(self) -> float:
         """Seconds in which the judge held devices."""
-        return sum(attempt.device_s for attempt in self.attempts())
+        return self.baselines_device_s + sum(attempt.device_s for attempt in self.attempts())
 
     def attempt(self, attempt: str) -> AttemptState:
         """Returns the attempt of this name; `KeyError` if there is none."""
@@ -305,6 +351,16 @@ class SessionState:
             if state.number == name.number:
                 return state
         raise KeyError(attempt)
+
+    def phases(self, instance: str) -> tuple[int, ...]:
+        """Returns the iterations of an instance: first those of the plan, then those of each later extension."""
+        planned = self.started.iterations if self.started is not None else 0
+        began = self.forks[instance].seq if instance in self.forks else 0
+        return planned, *(each.iterations for each in self.extensions if each.seq > began)
+
+    def is_on_hold(self, instance: str) -> bool:
+        """True if a person paused this instance or the session."""
+        return bool(self.on_hold & {"", instance})
 
     def attempts(self) -> list[AttemptState]:
         """Returns every attempt, by instance in order of appearance, then by number."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from harness import Verdict
 
-from .metrics import Rank, rank
+from .ranking import Rank, rank
 from .state import AttemptState, Confirmation
 
 
@@ -50,7 +50,7 @@ def place(attempt: AttemptState) -> tuple[int, Rank]:
 def _rank(attempt: AttemptState) -> Rank:
     if attempt.evaluation is None:
         raise ValueError(f"{attempt.attempt} is not judged")
-    return rank(attempt.evaluation)
+    return rank(attempt.evaluation, attempt.source or "")
 
 
 def _not_rejected(attempts: Iterable[AttemptState]) -> list[AttemptState]:

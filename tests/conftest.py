@@ -36,7 +36,6 @@ LONG_FILES = (
     "engine/test_process.py",
     "faults/test_machines.py",
     "faults/test_harness_faults.py",
-    "engine/test_method_fixtures.py",
     "faults/test_endurance.py",
     "faults/test_engine_kill.py",
     "sessions/test_kill.py",

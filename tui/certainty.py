@@ -80,7 +80,7 @@ def exam_sentence(attempt: AttemptState, instance: InstanceState | None) -> str:
                 figures.append(speedup_words(attempt.evaluation, attempt.timed_twice))
             words = "; ".join(filter(None, figures))
             return f"confirmed correct on the exam cases{f': {words}' if words else ''}"
-        why = exam.error.message if exam.error is not None else "it failed"
+        why = exam.error.first_line if exam.error is not None else "it failed"
         return f"not confirmed: {exam.verdict.value.replace('_', ' ')} on the exam cases: {why}"
     if attempt.unexamined_because:
         return f"not examined: {attempt.unexamined_because}"

@@ -13,12 +13,20 @@ from sessions.home import Home
 from .diagnostics import Complaint
 
 
-async def decide(home: Home, session: str, attempt: str, *, accepted: bool, why: str, by: str) -> None:
-    """Accept or reject an attempt. The decision is stored when this returns; a refusal is a one-line error."""
+async def decide(
+    home: Home, session: str, attempt: str, *, accepted: bool, why: str, by: str, forced: bool = False
+) -> None:
+    """Accept or reject an attempt; `forced` accepts one that is not correct.
+
+    The decision is stored when this returns; a refusal is a one-line error.
+    """
     if home.live(session).running:
-        await _command(home, session, "accept" if accepted else "reject", attempt=attempt, why=why, by=by)
+        command = "accept" if accepted else "reject"
+        await _command(home, session, command, attempt=attempt, why=why, by=by, forced=forced)
     else:
-        await asyncio.to_thread(decide_at_rest, home, session, attempt, accepted=accepted, why=why, by=by)
+        await asyncio.to_thread(
+            decide_at_rest, home, session, attempt, accepted=accepted, why=why, by=by, forced=forced
+        )
 
 
 async def undo(home: Home, session: str, attempt: str, *, by: str) -> None:
@@ -29,7 +37,7 @@ async def undo(home: Home, session: str, attempt: str, *, by: str) -> None:
         await asyncio.to_thread(undo_at_rest, home, session, attempt, by=by)
 
 
-async def _command(home: Home, session: str, command: str, **arguments: str) -> None:
+async def _command(home: Home, session: str, command: str, **arguments: str | bool) -> None:
     answer = await send(home, session, command, **arguments)
     if not answer.ok:
         raise Complaint(answer.error or f"the engine of {session} refused to {command} and gave no reason")

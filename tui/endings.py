@@ -13,6 +13,8 @@ WORDS: dict[str, str] = {
     EndReason.SPEEDUP_REACHED: "the wanted speedup is reached",
     EndReason.AT_ROOF: "at the practical roof of the device",
     EndReason.NO_GAIN: "no gain any more",
+    EndReason.EDITED: "a person's edit was judged",
+    EndReason.STOPPED: "stopped by a person",
     EndReason.RECORDING_EXHAUSTED: "the recording ended",
     EndReason.BUDGET: "budget spent",
     EndReason.MODEL_FAILED: "the model failed",

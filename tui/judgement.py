@@ -25,7 +25,7 @@ MARKS = {True: "ok", False: "FAILED", None: UNKNOWN}
 def headline(evaluation: Evaluation, *, baseline: str = "") -> str:
     """Return the verdict on one line: with speed and margins if it is `correct`, else with the reason."""
     if evaluation.error is not None:
-        line = f"{evaluation.verdict}: {evaluation.error.message}"
+        line = f"{evaluation.verdict}: {evaluation.error.first_line}"
         return line if evaluation.error.line is None else f"{line} (kernel.py line {evaluation.error.line})"
     margins = f"; {words}" if (words := margin_words(evaluation)) else ""
     if not (speed := speedup_words(evaluation)):
@@ -76,10 +76,11 @@ def _error(evaluation: Evaluation) -> str:
     error = evaluation.error
     if error is None:
         return ""
-    parts = [mismatch(error.mismatch)] if error.mismatch else []
+    further = error.message.partition("\n")[2]
+    parts = [mismatch(error.mismatch), error.cases] if error.mismatch else [further]
     if error.trace:
         parts.append(error.trace.rstrip())
-    return _block(f"error ({error.kind})", "\n".join(parts) or error.message)
+    return _block(f"error ({error.kind})", "\n".join(filter(None, parts)) or error.message)
 
 
 def mismatch(error: Mismatch) -> str:
@@ -99,7 +100,7 @@ def mismatch(error: Mismatch) -> str:
             f"NaN: {error.nan_got}, expected {error.nan_expected}; Inf: {error.inf_got}, expected {error.inf_expected}"
         )
     lines += [f"{name}: {value:.6g}" for name, value in error.metrics.items()]
-    return "\n".join(lines)
+    return "\n".join([*lines, *error.pattern])
 
 
 def _margins(evaluation: Evaluation) -> str:

@@ -37,7 +37,6 @@ def timing(evaluation: Evaluation, baseline: str = "") -> str:
         Column("samples", right=True, if_known=True, drop=5),
         Column("left out", right=True, if_known=True, drop=3),
         Column("pairs", right=True, if_known=True, drop=6),
-        Column("best so far", right=True, if_known=True, drop=2),
         Column("method", drop=7),
         Column("confirmed by", drop=1),
     ]
@@ -80,7 +79,6 @@ def _times(row: Latency) -> tuple[str, ...]:
         "/".join(str(side.samples) for side in sides) or UNKNOWN,
         str(sum(side.left_out for side in sides)) if sides else UNKNOWN,
         str(row.pairs) if row.pairs else UNKNOWN,
-        UNKNOWN if row.rival_speedup is None else f"{_ratio(row.rival_speedup)} {_interval(row.rival_ci)}",
         f"{row.method.value}{', hot' if row.cache == 'hot' else ''}",
         row.confirmed,
     )

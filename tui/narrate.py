@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from sessions import AttemptState, InstanceState, SessionState, apply
 from sessions import events as ev
 from sessions.events import AnyEvent
+from sessions.names import instance_key
 
 from .certainty import exam_sentence, exam_word, is_winner
 from .diagnostics import one_line
@@ -69,18 +70,46 @@ class Narrator:
             case ev.SweepRung():
                 return event.attempt, rung_words(event)
             case ev.AttemptJudged():
-                return event.attempt, headline(event.evaluation)
+                same = f" (same source as {event.same_as}, not judged again)" if event.same_as else ""
+                return event.attempt, f"{headline(event.evaluation)}{same}"
             case ev.WinnerExamined():
                 return event.attempt, exam_sentence(self.state.attempt(event.attempt), None)
+            case ev.BaselineMeasured():
+                timed = event.evaluation.latency
+                known = f"{counted(len(timed), 'case')} timed" if timed else "not timed"
+                return event.task.removeprefix("starter/"), f"baseline: {known}"
             case ev.WinnerMeasured():
                 return event.attempt, f"measured on {measured_words(event)}"
             case ev.WaitingForPerson():
-                return event.attempt, "waits for a decision: wavedeck accept or reject"
+                session = self.state.started.session if self.state.started else "SESSION"
+                command = f"wavedeck accept {session} {event.attempt} --why TEXT"
+                return event.attempt, f"waits for a decision, accept or reject: {command}"
             case ev.DecisionMade():
                 why = f": {event.why}" if event.why else ""
                 return event.attempt, f"{'accepted' if event.accepted else 'rejected'} by {event.by}{why}"
             case ev.DecisionUndone():
                 return event.attempt, f"decision undone by {event.by}"
+            case ev.HintGiven():
+                return event.instance, f"hint by {event.by}: {event.text}"
+            case ev.AttemptPinned():
+                return event.attempt, f"pinned by {event.by}: the base of the next optimizations"
+            case ev.AttemptBanned():
+                return event.attempt, f"banned by {event.by}: no longer a base"
+            case ev.StopAsked():
+                return event.instance, f"stopped by {event.by}"
+            case ev.InstanceForked():
+                word, hint = "edit" if event.source else "fork", f", hint: {event.hint}" if event.hint else ""
+                key = instance_key(event.task, event.instance)
+                return key, f"{word} of {event.base} by {event.by}{hint}"
+            case ev.SessionExtended():
+                return (
+                    "session",
+                    f"extended by {event.by}: {counted(event.iterations, 'further attempt')} each",
+                )
+            case ev.Paused():
+                return event.instance or "session", f"paused by {event.by}: no call and no attempt starts"
+            case ev.Continued():
+                return event.instance or "session", f"goes on, by {event.by}"
             case ev.InstanceFinished():
                 word = self._exam_word(event)
                 best = f", best {event.best}{f' ({word})' if word else ''}" if event.best else ""

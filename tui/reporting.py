@@ -10,6 +10,7 @@ import msgspec
 
 from harness import Verdict
 from sessions import InstanceState, SessionState
+from sessions.events import GIVEN
 from sessions.metrics import (
     call_accuracy,
     correct_per_compile,
@@ -67,9 +68,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     k: int
     """Instances per task in the session."""
     fast_1: float | None = None
+    """Share of the tasks whose best attempt is correct and faster than the baseline."""
     fast_2: float | None = None
     speedup_mean: float | None = None
-    """Mean over the correct measured attempts, as GEAK defines it."""
+    """Mean over the tasks' best attempts that are correct and measured; confirmed speedups where there are any."""
     speedup_geomean: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -86,12 +88,25 @@ def rows(state: SessionState) -> list[Row]:
 def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
     instances = [instance for instance in state.instances.values() if instance.task in tasks]
     attempts = [attempt for instance in instances for attempt in instance.attempts]
-    evaluations = [attempt.evaluation for attempt in attempts if attempt.evaluation is not None]
+    evaluations = [
+        attempt.evaluation
+        for attempt in attempts
+        if attempt.evaluation is not None and attempt.origin not in GIVEN
+    ]
     counted = [evaluation for evaluation in evaluations if evaluation.verdict.counted]
     samples = [_samples(state, task) for task in tasks]
     sampled = [pair for pair in samples if pair[0] > 0]
     k = state.started.instances if state.started else 0
-    best = best_of(attempts) if len(tasks) == 1 else None
+    winners = [
+        best_of(attempt for instance in instances if instance.task == task for attempt in instance.attempts)
+        for task in tasks
+    ]
+    bests = [
+        msgspec.structs.replace(winner.evaluation, speedup=winner.speedup)
+        for winner in winners
+        if winner is not None and winner.evaluation is not None
+    ]
+    best = winners[0] if len(tasks) == 1 else None
     solved = best is not None and best.verdict is Verdict.CORRECT
     used = [attempt.usage for attempt in attempts]
     costs = [attempt.cost_usd for attempt in attempts if attempt.cost_usd is not None]
@@ -128,10 +143,10 @@ def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
         pass_at_1=mean_pass_at_k(sampled, 1) if len(sampled) == len(tasks) else None,
         pass_at_k=mean_pass_at_k(sampled, k) if k and len(sampled) == len(tasks) else None,
         k=k,
-        fast_1=fast_p(evaluations, 1.0),
-        fast_2=fast_p(evaluations, 2.0),
-        speedup_mean=speedup_mean(evaluations),
-        speedup_geomean=speedup_geomean(evaluations),
+        fast_1=fast_p(bests, 1.0),
+        fast_2=fast_p(bests, 2.0),
+        speedup_mean=speedup_mean(bests),
+        speedup_geomean=speedup_geomean(bests),
         input_tokens=known_sum([usage.input_tokens for usage in used]),
         output_tokens=known_sum([usage.output_tokens for usage in used]),
         cost_usd=sum(costs) if costs else None,
@@ -139,15 +154,18 @@ def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
 
 
 def _samples(state: SessionState, task: str) -> tuple[int, int]:
-    """Return the instances of a task with a counted verdict, and with a correct attempt."""
+    """Return the instances of a task with a counted verdict, and with a correct attempt.
+
+    Instances that a person added are left out, because they are not independent.
+    """
     verdicts = [
         [
             attempt.verdict
             for attempt in instance.attempts
-            if attempt.verdict is not None and attempt.verdict.counted
+            if attempt.verdict is not None and attempt.verdict.counted and attempt.origin not in GIVEN
         ]
-        for instance in state.instances.values()
-        if instance.task == task
+        for key, instance in state.instances.items()
+        if instance.task == task and key not in state.forks
     ]
     samples = [by_instance for by_instance in verdicts if by_instance]
     return len(samples), sum(Verdict.CORRECT in sample for sample in samples)
@@ -179,8 +197,8 @@ HEADS = (
     Column("exec", right=True),
     Column("pass@1", right=True),
     Column("pass@k", right=True),
-    Column("speedup", right=True, if_known=True),
-    Column("geomean", right=True, if_known=True),
+    Column("best speedup", right=True, if_known=True),
+    Column("best geomean", right=True, if_known=True),
     Column("against", if_known=True),
     Column("by GPU", if_known=True, drop=3),
     Column("tokens in", right=True, drop=1),

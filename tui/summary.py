@@ -94,9 +94,7 @@ def summary(state: SessionState) -> str:
         tokens, cost = f"{tokens} (as recorded)", "nothing was spent"
     if not any(attempt.calls for attempt in state.attempts()):
         tokens, cost = "no model was asked", "nothing was spent"
-    took = ""
-    if state.started_wall is not None and state.last_wall is not None:
-        took = f" after {duration(state.last_wall - state.started_wall)}"
+    took = f" after {duration(state.worked_s)}"
     spread = [
         f"{outcome.best.attempt} on {words}"
         for outcome in outcomes(state)

@@ -37,7 +37,7 @@ def measured_words(measurement: WinnerMeasured) -> str:
 
 def _result(evaluation: Evaluation) -> str:
     if evaluation.verdict is not Verdict.CORRECT:
-        why = f": {evaluation.error.message}" if evaluation.error is not None else ""
+        why = f": {evaluation.error.first_line}" if evaluation.error is not None else ""
         return f"{evaluation.verdict.value.replace('_', ' ')}{why}"
     if not (speed := speedup_words(evaluation)):
         return "correct, no ratio"

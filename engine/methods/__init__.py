@@ -6,9 +6,9 @@ from importlib import import_module
 
 from engine.errors import UsageProblem
 
-from .context import MODULES, Context, Method, Review
+from .context import MODULES, Context, Method, Review, Start
 
-__all__ = ["METHODS", "MODULES", "Context", "Method", "Review", "open_method"]
+__all__ = ["METHODS", "MODULES", "Context", "Method", "Review", "Start", "open_method"]
 
 METHODS = {
     "geak": "generate, judge, reflect, optimize (AMD's GEAK)",

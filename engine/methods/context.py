@@ -6,12 +6,14 @@ resumed session runs the method again from the start and answers from the journa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
+from engine.baseline_facts import BaselineFacts
 from engine.models import Reply
+from engine.orders import Orders
 from engine.retrieval import Corpus
 from harness import Effort, Evaluation, Target
 from harness.hardware.product import Product
@@ -38,6 +40,17 @@ class Review(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+class Start(msgspec.Struct, frozen=True):
+    """The kernel that an instance starts from."""
+
+    source: str
+    origin: Origin
+    strategy: str
+    """Where it comes from."""
+    base: str | None = None
+    """The attempt from which it is derived."""
+
+
 class Context(Protocol):
     """One instance's access to model, judge and person. Errors that end an instance pass through the method."""
 
@@ -51,10 +64,23 @@ class Context(Protocol):
     corpus: Corpus
     """Kernels that may be shown as an example."""
     iterations: int
+    """All attempts that the instance may make."""
+    phases: tuple[int, ...]
+    """The same by origin: first those of the plan, then those of each extension by a person."""
     options: MethodOptions
+    words: tuple[str, ...]
+    """What a person says to the current attempt, one line each; part of its prompts."""
 
-    def start(self) -> str:
-        """Returns the first kernel of a method that asks no model: the named file, else the timing baseline."""
+    async def baseline(self) -> BaselineFacts:
+        """Returns the kernel that candidates are timed against; on a GPU it is timed first."""
+        ...
+
+    def start(self) -> Start | None:
+        """Returns the kernel that a person gave for the first attempt; `None` if there is none."""
+        ...
+
+    async def orders(self) -> Orders:
+        """Returns a person's orders for the next attempt, or the next round of lanes; call it right before."""
         ...
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
@@ -98,15 +124,18 @@ class Context(Protocol):
         """Returns the model's reply to exactly these messages."""
         ...
 
-    async def judge(self, source: str, strategy: str, *, rival: str | None, unusable: str = "") -> Evaluation:
-        """Propose the attempt's candidate and return its evaluation; `rival` is the source of the best attempt so far.
+    async def judge(self, source: str, strategy: str, *, unusable: str = "") -> Evaluation:
+        """Propose the attempt's candidate and return its evaluation.
 
         Without a candidate `source` is empty and `unusable` names what was wrong with the reply.
         """
         ...
 
-    async def review(self) -> Review:
-        """Returns a person's decision on the correct attempt; without manual review it is accepted at once."""
+    async def review(self, best: Evaluation | None = None) -> Review:
+        """Returns a person's decision on the correct attempt, whose method's best so far is `best`.
+
+        Without manual review, and if it is not better than `best`, it is accepted at once.
+        """
         ...
 
 
@@ -125,6 +154,6 @@ class Method(Protocol):
     iterations: int | None
     """The only allowed number of iterations; `None` if the person chooses it."""
 
-    async def run(self, context: Context) -> EndReason:
+    def run(self, context: Context) -> Coroutine[Any, Any, EndReason]:
         """Make at most `context.iterations` attempts; returns the reason for the end."""
         ...

@@ -6,13 +6,19 @@ for every method with a loop. More instances give more samples.
 
 from __future__ import annotations
 
+from functools import partial
+
 from engine.candidate import Unusable
-from engine.prompting import first_prompt
+from engine.prompting import Setting, first_prompt, optimize_prompt, repair_prompt
+from engine.retrieval import Corpus
 from harness import Verdict
-from sessions.events import EndReason, Origin, Role
+from sessions.events import EndReason, Message, Origin, Role
 
 from .context import Context
+from .history import Ancestor
+from .progress import Failure
 from .proposing import examples_of, propose, setting_of
+from .starting import judge_start
 
 
 class Direct:
@@ -20,25 +26,37 @@ class Direct:
 
     name = "direct"
     asks_model = True
-    takes = frozenset({"without", "profile", "corpus"})
+    takes = frozenset({"without", "profile", "corpus", "start"})
     roles = frozenset({Role.GENERATOR})
     modules = frozenset({"knowledge", "one-shot"})
     iterations: int | None = 1
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
-        example = examples_of(context).by_instruction(context.task)
-        await context.attempt(Origin.FRESH, None)
-        proposal = await propose(
-            context,
-            Role.GENERATOR,
-            setting_of(context),
-            lambda setting: first_prompt(setting, example=example),
-        )
+        start = await judge_start(context)
+        build = partial(prompt_from, start=start, examples=examples_of(context))
+        if start is None:
+            await context.attempt(Origin.FRESH, None)
+        else:
+            correct = isinstance(start, Ancestor)
+            await context.attempt(Origin.OPTIMIZE if correct else Origin.REPAIR, start.attempt)
+        proposal = await propose(context, Role.GENERATOR, await setting_of(context), build)
         if isinstance(proposal, Unusable):
-            await context.judge("", "", rival=None, unusable=proposal.reason)
+            await context.judge("", "", unusable=proposal.reason)
             return EndReason.ANSWERED
-        evaluation = await context.judge(proposal.source, proposal.strategy, rival=None)
+        evaluation = await context.judge(proposal.source, proposal.strategy)
         if evaluation.verdict is Verdict.CORRECT:
-            await context.review()
+            await context.review(start.evaluation if isinstance(start, Ancestor) else None)
         return EndReason.ANSWERED
+
+
+def prompt_from(
+    setting: Setting, *, start: Ancestor | Failure | None, examples: Corpus
+) -> tuple[Message, ...]:
+    """Returns the only prompt: for a first kernel, or to improve or repair the kernel that a person gave."""
+    if start is None:
+        return first_prompt(setting, example=examples.by_instruction(setting.task))
+    if isinstance(start, Ancestor):
+        return optimize_prompt(setting, history=[start])
+    example = examples.by_code(start.source)
+    return repair_prompt(setting, failed=start, failures=1, trap=None, example=example)

@@ -6,7 +6,7 @@ iteration ends as `no_code` and counts as a failure; the reflector is not asked,
 trace.
 
 A candidate that this device cannot judge (`unsupported`) counts as a failure of the line, and the prompt names the
-reason; no metric counts it. If nothing can be timed, the history ranks by estimates (`sessions.metrics.rank`), and
+reason; no metric counts it. If nothing can be timed, the history ranks by estimates (`sessions.ranking.rank`), and
 the prompt says so.
 
 Each module can be switched off (`--without`), as in the paper's ablation. Without a module:
@@ -39,9 +39,10 @@ from harness import Verdict
 from sessions.events import EndReason, Message, Role
 
 from .context import MODULES, Context
-from .history import Ancestor
-from .progress import TRAP, Failure, Move, Progress, Step
-from .proposing import examples_of, propose, setting_of
+from .history import Ancestor, up_to
+from .progress import TRAP, Failure, Move, Progress, Step, failures_before
+from .proposing import examples_of, propose, setting_of, with_pin
+from .starting import judge_start
 from .tune import better_variant
 
 
@@ -50,7 +51,7 @@ class Geak:
 
     name = "geak"
     asks_model = True
-    takes = frozenset({"without", "tune", "corpus"})
+    takes = frozenset({"without", "tune", "corpus", "start"})
     roles = frozenset(Role)
     modules = frozenset(MODULES)
     iterations: int | None = None
@@ -58,24 +59,31 @@ class Geak:
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         without = context.options.without
-        setting, corpus = setting_of(context), examples_of(context)
+        setting, corpus = await setting_of(context), examples_of(context)
         progress = Progress()
+        start = await judge_start(context)
+        if isinstance(start, Ancestor):
+            progress.passed(start)
+            if "optimizer" in without:
+                return EndReason.SOLVED
+        elif start is not None:
+            progress.failed(start)
+            await reflect(context, setting, start, None)
         for iteration in range(1, context.iterations + 1):
+            progress.obey(await context.orders())
             step = progress.next_step()
-            best = progress.history.best
             attempt = await context.attempt(step.origin, step.base.attempt if step.base else None)
             build = partial(next_prompt, corpus=corpus, progress=progress, step=step)
             proposal = await propose(context, step.role, setting, build)
             if isinstance(proposal, Unusable):
-                await context.judge("", "", rival=None, unusable=proposal.reason)
+                await context.judge("", "", unusable=proposal.reason)
                 progress.brought_no_code(proposal.message)
                 continue
-            evaluation = await context.judge(
-                proposal.source, proposal.strategy, rival=best.source if best else None
-            )
+            evaluation = await context.judge(proposal.source, proposal.strategy)
             rejection = None
             if evaluation.verdict is Verdict.CORRECT:
-                review = await context.review()
+                best = progress.history.best
+                review = await context.review(best.evaluation if best else None)
                 if review.accepted:
                     newcomer = Ancestor(attempt, proposal.source, proposal.strategy, evaluation)
                     progress.passed(newcomer)
@@ -87,10 +95,16 @@ class Geak:
                 rejection = review.why
             failure = Failure(attempt, proposal.source, proposal.strategy, evaluation, step.base, rejection)
             progress.failed(failure)
-            if iteration < context.iterations and "reflection" not in without:
-                messages = reflect_prompt(setting, failed=failure, best=progress.history.best)
-                failure.reflection = (await context.ask(Role.REFLECTOR, messages)).text
+            if iteration < context.iterations:
+                await reflect(context, setting, failure, progress.history.best)
         return EndReason.ITERATIONS
+
+
+async def reflect(context: Context, setting: Setting, failure: Failure, best: Ancestor | None) -> None:
+    """Ask why a candidate failed, unless the module `reflection` is off."""
+    if "reflection" not in context.options.without:
+        messages = reflect_prompt(setting, failed=failure, earlier=failures_before(failure), best=best)
+        failure.reflection = (await context.ask(Role.REFLECTOR, messages)).text
 
 
 def next_prompt(setting: Setting, *, corpus: Corpus, progress: Progress, step: Step) -> tuple[Message, ...]:
@@ -106,9 +120,16 @@ def next_prompt(setting: Setting, *, corpus: Corpus, progress: Progress, step: S
                 failed=progress.line,
                 failures=progress.failures,
                 trap=TRAP,
+                earlier=failures_before(progress.line),
                 before=progress.line.before,
                 best=best,
                 example=corpus.by_code(progress.line.source),
+                unusable=unusable,
+            )
+        case Move.OPTIMIZE if progress.pinned is not None:
+            return optimize_prompt(
+                with_pin(setting, progress.pinned.attempt),
+                history=up_to(progress.pinned, progress.history),
                 unusable=unusable,
             )
         case Move.OPTIMIZE:
@@ -123,6 +144,7 @@ def next_prompt(setting: Setting, *, corpus: Corpus, progress: Progress, step: S
             return escape_prompt(
                 setting,
                 given_up=progress.given_up,
+                trap=TRAP,
                 history=list(progress.history),
                 example=None if best else corpus.by_instruction(setting.task),
                 unusable=unusable,

@@ -11,7 +11,7 @@ attempt once, not copies of the latest attempt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -30,10 +30,11 @@ from harness import Verdict
 from sessions.events import EndReason, Message, Origin, Role
 
 from .context import Context
-from .history import ANCESTORS, Ancestor, History
-from .progress import TRAP, Failure
-from .proposing import examples_of, propose, setting_of
+from .history import ANCESTORS, Ancestor, History, up_to
+from .progress import TRAP, Failure, failures_before
+from .proposing import examples_of, propose, setting_of, with_pin
 from .side_by_side import side_by_side
+from .starting import judge_start
 
 REMEMBERED = 5
 """Number of earlier attempts that a prompt of a lineage shows."""
@@ -58,6 +59,12 @@ class Lineage:
         """Add an attempt; only the latest `REMEMBERED` are kept."""
         self.tried = [*self.tried, attempt][-REMEMBERED:]
 
+    def forget(self, attempts: Collection[str]) -> None:
+        """Drop the attempts that a person banned."""
+        self.tried = [attempt for attempt in self.tried if attempt.attempt not in attempts]
+        if self.line is not None and self.line.attempt in attempts:
+            self.line, self.failures = None, 0
+
     def failed(self) -> None:
         """Count a failure; at the trap the line is dropped."""
         self.failures += 1
@@ -72,37 +79,49 @@ class GeakEvolve:
 
     name = "geak-evolve"
     asks_model = True
-    takes = frozenset({"without", "descendants", "corpus"})
+    takes = frozenset({"without", "descendants", "corpus", "start"})
     roles = frozenset(Role)
     modules = frozenset({"knowledge", "one-shot", "reflection"})
     iterations: int | None = None
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
-        width = min(context.options.descendants, context.iterations)
+        width = min(context.options.descendants, context.phases[0])
         lineages = [Lineage() for _ in range(width)]
         ranked, without_gain = History(max(width, ANCESTORS)), 0
+        correct: dict[str, Ancestor] = {}
+        start = await judge_start(context)
+        if isinstance(start, Ancestor):
+            ranked.add(start)
+            correct[start.attempt] = start
+        elif start is not None:
+            lineages[0].line, lineages[0].failures = start, 1
         remaining = context.iterations
-        while remaining:
-            active = lineages[: min(width, remaining)]
-            remaining -= len(active)
-            newcomers = await self._round(context, active, ranked, without_gain, last=not remaining)
+        # A round ends with its phase, so that an extension does not change rounds that were made before it.
+        for size in (size for phase in context.phases for size in round_sizes(phase, width)):
+            remaining -= size
+            orders = await context.orders()
+            pinned = correct.get(orders.pinned or "")
+            ranked.drop(orders.banned)
+            for lineage in lineages:
+                lineage.forget(orders.banned)
+            inputs = RoundInputs(tuple(ranked), pinned, without_gain)
+            newcomers = await self._round(context, lineages[:size], inputs, last=not remaining)
             # In the order of their numbers, not of their ends: a resumed session must get the same ranking.
             gains = [ranked.add(newcomer) for newcomer in newcomers]
+            correct |= {newcomer.attempt: newcomer for newcomer in newcomers}
             without_gain = 0 if any(gains) else without_gain + bool(len(ranked))
         return EndReason.ITERATIONS
 
     async def _round(
-        self, context: Context, lineages: Sequence[Lineage], ranked: History, without_gain: int, *, last: bool
+        self, context: Context, lineages: Sequence[Lineage], inputs: RoundInputs, *, last: bool
     ) -> list[Ancestor]:
-        setting, examples = setting_of(context), examples_of(context)
-        # The ranking before the round: a result of a sibling counts from the next round on.
-        before = tuple(ranked)
+        setting, examples = await setting_of(context), examples_of(context)
         reflects = "reflection" not in context.options.without and not last
         made: dict[int, Ancestor] = {}
 
         async def work(place: int, lane: Context) -> bool:
-            descent = Descent(setting, examples, before, without_gain, Place(place + 1, len(lineages)))
+            descent = Descent(setting, examples, inputs, Place(place + 1, len(lineages)))
             newcomer = await descend(lane, lineages[place], descent, reflects=reflects)
             if newcomer is not None:
                 made[place] = newcomer
@@ -112,35 +131,55 @@ class GeakEvolve:
         return [made[place] for place in sorted(made)]
 
 
+def round_sizes(iterations: int, width: int) -> list[int]:
+    """Returns the number of candidates of each round: `width`, and the rest in the last round."""
+    return [min(width, iterations - made) for made in range(0, iterations, width)]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundInputs:
+    """What is known before a round: a result of a sibling counts from the next round on."""
+
+    ranked: tuple[Ancestor, ...]
+    """Ascending, best last."""
+    pinned: Ancestor | None
+    """The parent of all descendants, if a person chose one."""
+    without_gain: int
+
+
 @dataclass(frozen=True, slots=True)
 class Descent:
     """The inputs of one descendant, besides its lineage."""
 
     setting: Setting
     examples: Corpus
-    ranked: tuple[Ancestor, ...]
-    """Ascending, best last."""
-    without_gain: int
+    inputs: RoundInputs
     place: Place
 
     @property
     def parent(self) -> Ancestor | None:
-        """The parent by rank: the best for the first descendant, the next for the second, then from the top again."""
-        if not self.ranked:
-            return None
-        return self.ranked[-1 - (self.place.number - 1) % len(self.ranked)]
+        """The parent by rank: the best for the first descendant, the next for the second, then from the top again.
+
+        If a person chose a parent, it is the parent of all.
+        """
+        ranked = self.inputs.ranked
+        if self.inputs.pinned is not None or not ranked:
+            return self.inputs.pinned
+        return ranked[-1 - (self.place.number - 1) % len(ranked)]
 
     @property
     def shown(self) -> tuple[Ancestor, ...]:
-        """The best few of the ranking including the parent, ascending."""
-        top = self.ranked[-ANCESTORS:]
+        """The best few of the ranking including the parent, ascending; none above a parent that a person chose."""
+        if self.inputs.pinned is not None:
+            return tuple(up_to(self.inputs.pinned, self.inputs.ranked)[-ANCESTORS:])
+        top = self.inputs.ranked[-ANCESTORS:]
         parent = self.parent
         return top if parent is None or parent in top else (parent, *top[1:])
 
     @property
     def best(self) -> Ancestor | None:
         """The best of all lineages."""
-        return self.ranked[-1] if self.ranked else None
+        return self.inputs.ranked[-1] if self.inputs.ranked else None
 
 
 async def descend(context: Context, lineage: Lineage, descent: Descent, *, reflects: bool) -> Ancestor | None:
@@ -158,17 +197,16 @@ async def descend(context: Context, lineage: Lineage, descent: Descent, *, refle
     build = partial(prompt_of, context=context, lineage=lineage, descent=descent)
     proposal = await propose(context, role, descent.setting, build)
     if isinstance(proposal, Unusable):
-        await context.judge("", "", rival=None, unusable=proposal.reason)
+        await context.judge("", "", unusable=proposal.reason)
         lineage.unusable = proposal.message
         lineage.failed()
         return None
     lineage.unusable = ""
-    best = descent.best
-    evaluation = await context.judge(proposal.source, proposal.strategy, rival=best.source if best else None)
+    evaluation = await context.judge(proposal.source, proposal.strategy)
     rejection = None
     tried = Failure(attempt, proposal.source, proposal.strategy, evaluation, line or parent)
     if evaluation.verdict is Verdict.CORRECT:
-        review = await context.review()
+        review = await context.review(descent.best.evaluation if descent.best else None)
         if review.accepted:
             lineage.remember(tried)
             lineage.line, lineage.failures = None, 0
@@ -179,7 +217,9 @@ async def descend(context: Context, lineage: Lineage, descent: Descent, *, refle
     lineage.line = tried
     lineage.failed()
     if reflects:
-        messages = reflect_prompt(descent.setting, failed=tried, best=best)
+        messages = reflect_prompt(
+            descent.setting, failed=tried, earlier=failures_before(tried), best=descent.best
+        )
         tried.reflection = (await context.ask(Role.REFLECTOR, messages)).text
     return None
 
@@ -195,6 +235,7 @@ def prompt_of(
             failed=line,
             failures=lineage.failures,
             trap=TRAP,
+            earlier=failures_before(line),
             before=line.before,
             best=descent.best,
             example=descent.examples.by_code(line.source),
@@ -202,18 +243,19 @@ def prompt_of(
         )
     if parent is not None:
         return descend_prompt(
-            setting,
+            with_pin(setting, parent.attempt) if descent.inputs.pinned else setting,
             history=descent.shown,
             parent=parent,
             lineage=lineage.tried,
             place=descent.place,
-            without_gain=descent.without_gain,
+            without_gain=descent.inputs.without_gain,
             unusable=lineage.unusable,
         )
     if lineage.given_up:
         return escape_prompt(
             setting,
             given_up=lineage.given_up,
+            trap=TRAP,
             example=descent.examples.by_instruction(context.task),
             unusable=lineage.unusable,
         )

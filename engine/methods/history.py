@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from harness import Evaluation
-from sessions.metrics import Rank, rank
+from sessions.ranking import Rank, rank
 
 ANCESTORS = 5
 """GEAK's `ancestor_num`."""
@@ -24,8 +24,8 @@ class Ancestor:
 
     @property
     def rank(self) -> Rank:
-        """Sort key, greater is better; without timings it uses estimates (`sessions.metrics.rank`)."""
-        return rank(self.evaluation)
+        """Sort key, greater is better; without timings it uses estimates (`sessions.ranking.rank`)."""
+        return rank(self.evaluation, self.source)
 
 
 class History:
@@ -52,6 +52,10 @@ class History:
         self._ancestors.insert(place, newcomer)
         return self._ancestors[-1] is newcomer
 
+    def drop(self, attempts: Collection[str]) -> None:
+        """Remove attempts that a person banned."""
+        self._ancestors = [ancestor for ancestor in self._ancestors if ancestor.attempt not in attempts]
+
     @property
     def best(self) -> Ancestor | None:
         """The best candidate so far; `None` if none is correct."""
@@ -62,3 +66,9 @@ class History:
 
     def __len__(self) -> int:
         return len(self._ancestors)
+
+
+def up_to(base: Ancestor, ancestors: Iterable[Ancestor]) -> list[Ancestor]:
+    """Returns the ancestors that rank below `base`, then `base`: a history of which `base` is the best."""
+    below = [each for each in ancestors if each.rank < base.rank and each.source != base.source]
+    return [*below, base]

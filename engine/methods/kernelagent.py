@@ -16,9 +16,11 @@ from harness import Verdict
 from sessions.events import EndReason, Origin, Role
 
 from .context import Context
+from .history import Ancestor
 from .progress import Failure
 from .proposing import examples_of, propose, setting_of
 from .side_by_side import side_by_side
+from .starting import judge_start
 
 REMEMBERED = 5
 """Number of its own earlier attempts that a worker's prompt shows."""
@@ -29,29 +31,32 @@ class KernelAgent:
 
     name = "kernelagent"
     asks_model = True
-    takes = frozenset({"without", "workers", "corpus"})
+    takes = frozenset({"without", "workers", "corpus", "start"})
     roles = frozenset({Role.GENERATOR})
     modules = frozenset({"knowledge", "one-shot"})
     iterations: int | None = None
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
-        workers = min(context.options.workers, context.iterations)
-        setting, examples = setting_of(context), examples_of(context)
+        workers = min(context.options.workers, context.phases[0])
+        setting, examples = await setting_of(context), examples_of(context)
+        start = await judge_start(context)
+        if isinstance(start, Ancestor):
+            return EndReason.SOLVED
 
         async def work(place: int, lane: Context) -> bool:
             share = len(range(place, context.iterations, workers))
-            return await run_worker(lane, setting, examples, share, Place(place + 1, workers))
+            return await run_worker(lane, setting, examples, share, Place(place + 1, workers), start)
 
         solved = await side_by_side(context.lanes(workers), work, why="another worker's candidate is correct")
         return EndReason.SOLVED if solved else EndReason.ITERATIONS
 
 
 async def run_worker(
-    context: Context, setting: Setting, examples: Corpus, attempts: int, place: Place
+    context: Context, setting: Setting, examples: Corpus, attempts: int, place: Place, start: Failure | None
 ) -> bool:
     """Make one worker's attempts until one is correct; returns True if one is."""
-    tried: list[Failure] = []
+    tried = [start] if start is not None else []
     unusable = ""
     for _ in range(attempts):
         if tried:
@@ -71,11 +76,11 @@ async def run_worker(
             )
         proposal = await propose(context, Role.GENERATOR, setting, build)
         if isinstance(proposal, Unusable):
-            await context.judge("", "", rival=None, unusable=proposal.reason)
+            await context.judge("", "", unusable=proposal.reason)
             unusable = proposal.message
             continue
         unusable = ""
-        evaluation = await context.judge(proposal.source, proposal.strategy, rival=None)
+        evaluation = await context.judge(proposal.source, proposal.strategy)
         rejection = None
         if evaluation.verdict is Verdict.CORRECT:
             review = await context.review()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from engine.orders import Orders
 from harness import Evaluation
 from sessions.events import Origin, Role
 
@@ -43,6 +44,16 @@ class Failure:
     reflection: str = ""
 
 
+def failures_before(failure: Failure) -> list[Failure]:
+    """Returns the failures from which this one was derived without a correct candidate between, oldest first."""
+    earlier: list[Failure] = []
+    before = failure.before
+    while isinstance(before, Failure):
+        earlier.insert(0, before)
+        before = before.before
+    return earlier
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """The request of the next iteration."""
@@ -73,12 +84,25 @@ class Progress:
     """Correct candidates in a row that did not beat the best."""
     unusable: str = ""
     """Why the latest iteration brought no code; empty if it did."""
+    pinned: Ancestor | None = None
+    """The base that a person chose."""
+    correct: dict[str, Ancestor] = field(default_factory=dict)
+    """All correct candidates by attempt, also those that left the history."""
+
+    def obey(self, orders: Orders) -> None:
+        """Follow a person's orders from the next step on."""
+        self.pinned = self.correct.get(orders.pinned or "")
+        self.history.drop(orders.banned)
+        if self.line is not None and self.line.attempt in orders.banned:
+            self.line, self.failures = None, 0
+        if self.last is not None and self.last.attempt in orders.banned:
+            self.last = None
 
     def next_step(self) -> Step:
         """Returns the next step; drops the line at the trap."""
         if self.failures >= TRAP:
             self._drop_line()
-        best = self.history.best
+        best = self.pinned or self.history.best
         if self.line is not None:
             return Step(Move.REPAIR, Role.GENERATOR, Origin.REPAIR, self.line)
         if best is not None:
@@ -89,12 +113,13 @@ class Progress:
     def passed(self, newcomer: Ancestor) -> None:
         """Record a candidate that the judge passed and, in manual review, a person accepted."""
         self.line, self.failures, self.escaping, self.unusable = None, 0, False, ""
-        self.last = newcomer
+        self.last = self.correct[newcomer.attempt] = newcomer
         self.without_gain = 0 if self.history.add(newcomer) else self.without_gain + 1
 
     def tuned(self, variant: Ancestor | None) -> None:
         """Record the variant that a sweep found; it only enters the history, because no model made it."""
         if variant is not None:
+            self.correct[variant.attempt] = variant
             self.history.add(variant)
 
     def failed(self, failure: Failure) -> None:

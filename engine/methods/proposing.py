@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from engine.baseline_facts import BaselineFacts
 from engine.candidate import Candidate, Unusable
 from engine.errors import ContextTooLong
 from engine.models import Reply
-from engine.profiles import read_answer
+from engine.profiles import CHAT, read_answer
 from engine.prompting import Setting, corrective_prompt
 from engine.retrieval import Corpus
 from sessions.events import Message, Role
@@ -20,16 +21,24 @@ REPLIES = 2
 """Replies that one iteration may ask for until one contains code."""
 
 
-def setting_of(context: Context) -> Setting:
+async def setting_of(context: Context) -> Setting:
     """Returns the common setting of all prompts of an instance."""
+    profile = context.options.profile
     return Setting(
         context.task,
         context.targets,
         context.device if context.product is None else context.product.name,
         product=context.product,
         knowledge="knowledge" not in context.options.without,
-        profile=context.options.profile,
+        profile=profile,
+        baseline=await context.baseline() if profile == CHAT else BaselineFacts(),
     )
+
+
+def with_pin(setting: Setting, attempt: str) -> Setting:
+    """Returns the setting of a prompt whose base a person chose; the prompt shows no code that ranks above it."""
+    line = f"a person chose {attempt} as the kernel to improve; code that ranks above it is not shown"
+    return replace(setting, words=(*setting.words, line))
 
 
 def examples_of(context: Context) -> Corpus:
@@ -45,6 +54,7 @@ async def propose(
     If the prompt does not fit the model's context, a shorter prompt is tried once (`Setting.short`): no example, and
     only the best and the latest of the history. If that does not fit either, raises `ContextTooLong`.
     """
+    setting = replace(setting, words=context.words)
     messages = build(setting)
     try:
         reply = await context.ask(role, messages)

@@ -22,6 +22,7 @@ from engine.tuning import FIELD, rungs, strategy_of_start, strategy_of_variant, 
 from harness import Verdict
 from harness.wire.ratios import TIE
 from sessions.events import AttemptSwept, EndReason, Origin, Role, SweepRung, SweptVariant
+from suites.loader import baseline_source
 
 from .context import Context
 from .history import Ancestor
@@ -42,12 +43,13 @@ class Tune:
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
-        source = context.start()
+        start = context.start()
+        source = start.source if start is not None else baseline_source(context.task)
         strategy = strategy_of_start(
             context.options.start or f"the timing baseline of {context.task.short_id}"
         )
         attempt = await context.attempt(Origin.TUNE, None)
-        evaluation = await context.judge(source, strategy, rival=None)
+        evaluation = await context.judge(source, strategy)
         if evaluation.verdict is not Verdict.CORRECT:
             context.notify(f"{attempt} is {evaluation.verdict}; only a correct kernel can be tuned")
             return EndReason.START_FAILED
@@ -97,7 +99,7 @@ async def best_of_sweep(
             break
         tried.add(variant.source)
         judged += 1
-        tuned = await judge_variant(context, start.attempt, swept, variant, rival=best, reports=reports)
+        tuned = await judge_variant(context, start.attempt, swept, variant, best=best, reports=reports)
         if tuned is None:
             failed.append(changes)
         elif tuned.rank > best.rank:
@@ -129,14 +131,16 @@ async def judge_variant(
     swept: AttemptSwept,
     variant: SweptVariant,
     *,
-    rival: Ancestor,
-    reports: Sequence[SweepRung] = (),
+    best: Ancestor,
+    reports: Sequence[SweepRung],
 ) -> Ancestor | None:
     """Make an attempt of a variant; returns it, or `None` if the judge or a reviewing person did not pass it."""
     strategy = strategy_of_variant(swept, variant, reports)
     attempt = await context.attempt(Origin.TUNE, base)
-    evaluation = await context.judge(variant.source, strategy, rival=rival.source)
-    if evaluation.verdict is not Verdict.CORRECT or not (await context.review()).accepted:
+    evaluation = await context.judge(variant.source, strategy)
+    if evaluation.verdict is not Verdict.CORRECT:
+        return None
+    if not (await context.review(best.evaluation)).accepted:
         return None
     return Ancestor(attempt, variant.source, strategy, evaluation)
 
@@ -159,7 +163,7 @@ async def better_variant(context: Context, correct: Ancestor, best: Ancestor) ->
         ]
     if not field:
         return None
-    return await judge_variant(context, correct.attempt, swept, field[0], rival=best, reports=reports)
+    return await judge_variant(context, correct.attempt, swept, field[0], best=best, reports=reports)
 
 
 def _estimate(reports: Sequence[SweepRung], variant: SweptVariant) -> float | None:

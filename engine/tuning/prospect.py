@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,14 +10,9 @@ import msgspec
 from harness import Evaluation, KernelResources, Target, Verdict
 from harness.stages.survey import Compiled, Sampled
 from harness.wire.evaluation import SCHEMA
-from sessions.metrics import rank
+from sessions.ranking import lowest_occupancy, rank
 
-RANKED_BY = (
-    "roofline estimate, bytes requested, spills and occupancy; none of it was timed, so the choice is a guess"
-)
-
-RESOLUTION = 0.05
-"""Ratios that differ by less than this are equal, because only a few programs were sampled."""
+RANKED_BY = "roofline estimate, load widths, spills, occupancy and grid; none of it was timed, so the choice is a guess"
 
 TOO_LARGE = "do not fit the device"
 FAILED = "do not compile"
@@ -41,17 +35,18 @@ class Code(NamedTuple):
 class Prospect(NamedTuple):
     """Compares variants without timings, most important field first; greater is better.
 
-    The order is that of `sessions.metrics.rank`, with three differences:
+    The order is that of `sessions.ranking.rank`, with three differences:
 
     - Scalar registers that spill do not count: they go to lanes of vector registers, not to memory.
-    - Sampled values are compared in steps of `RESOLUTION`.
+    - Occupancy counts beyond four waves too, because a variant that may be better is only tried.
     - If matrix instructions do the work, occupancy does not count: two waves per SIMD are often right there.
     """
 
     estimate: float
-    traffic: float
+    load_bits: float
     spills: float
     occupancy: float
+    fill: float
 
 
 def prospect_of(task: str, target: Target, compiled: Compiled, sampled: Sampled) -> Prospect:
@@ -73,16 +68,12 @@ def prospect_of(task: str, target: Target, compiled: Compiled, sampled: Sampled)
     ranked = rank(evaluation)
     matrix = any(row.matrix_instructions for row in compiled.resources)
     return Prospect(
-        _quantize(ranked.estimate),
-        _quantize(ranked.traffic),
+        ranked.estimate,
+        ranked.load_bits,
         ranked.spills,
-        0.0 if matrix else ranked.occupancy,
+        0.0 if matrix else lowest_occupancy(evaluation) or 0.0,
+        ranked.fill,
     )
-
-
-def _quantize(ratio: float) -> float:
-    """A negative ratio in whole steps; greater stays better."""
-    return -float(round(math.log(-ratio) / RESOLUTION)) if -math.inf < ratio < 0 else ratio
 
 
 def fault(compiled: Compiled, start: Compiled) -> str:

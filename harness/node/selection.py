@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from harness.hardware.targets import DEFAULT_TARGET, target
 from harness.wire.device import Device, Target
-from harness.wire.errors import UnknownDevice
+from harness.wire.errors import NoIdleDevice, UnknownDevice
 
 from .discovery import CPU, choose_devices, discover_devices, reachable_addresses
 from .leases import holders
@@ -21,6 +22,10 @@ SLURM = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
 BUSY_PERCENT = 5.0
 USED_BYTES = 1 << 30
 """Drivers alone use less (an idle MI300X shows about 300 MB)."""
+
+
+POLL_S = 2.0
+REMIND_POLLS = 15
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -38,7 +43,7 @@ def select_devices(
 ) -> tuple[Device, ...]:
     """Return the devices that `idle`, `all` or names mean here; `cpu` if `idle` or `all` find no GPU that answers.
 
-    `UnknownDevice` if a name is not of this machine or of this Slurm job, or if there are GPUs but none is idle.
+    `UnknownDevice` if a name is not of this machine or of this Slurm job; `NoIdleDevice` if there are GPUs but none is idle.
     """
     names = tuple(dict.fromkeys(asked))
     if names not in ((IDLE,), (ALL,)):
@@ -59,7 +64,26 @@ def select_devices(
     if idle:
         return choose_devices(idle)
     why = "; ".join(f"GPU {gpu.device.name}: {gpu.busy}" for gpu in gpus)
-    raise UnknownDevice(f"no GPU is idle ({why}); --devices all or 0,1 shares them, --devices cpu needs none")
+    raise NoIdleDevice(why)
+
+
+async def wait_for_devices(
+    asked: Sequence[str],
+    *,
+    on_wait: Callable[[str], None],
+    probe: LoadProbe = read_loads,
+    poll_s: float = POLL_S,
+) -> tuple[Device, ...]:
+    """Like `select_devices`, but waits while no GPU is idle; `on_wait` gets who uses them, at first and every 30 s."""
+    polls = 0
+    while True:
+        try:
+            return await asyncio.to_thread(select_devices, asked, probe=probe)
+        except NoIdleDevice as error:
+            if polls % REMIND_POLLS == 0:
+                on_wait(error.busy)
+        polls += 1
+        await asyncio.sleep(poll_s)
 
 
 def targets_for(devices: Sequence[Device], asked: Sequence[str] = ()) -> tuple[Target, ...]:

@@ -13,8 +13,8 @@ from suites.costs import task_cost
 from suites.errors import SuiteError
 from suites.task import Task
 
-MOST_SIDES = 3
-"""Candidate, baseline, and the best attempt so far."""
+SIDES = 2
+"""Candidate and baseline."""
 KEPT_CORES = 2
 """Cores per GPU that stay free for the timed process and for the clock."""
 CORES_A_SLOT = 2
@@ -32,12 +32,12 @@ USUAL_CASE_BYTES = 1 << 30
 """Largest case of a task without a known cost; the built-in tasks have cases up to this size."""
 
 
-def timers_of(sides: int, effort: Effort = WHOLE) -> int:
-    """Return the number of timers of one timing: pairs of all sides, and one that plays the tape."""
-    return sides * effort.pairs + (not effort.rough)
+def timers_of(effort: Effort = WHOLE) -> int:
+    """Return the number of timers of one timing: pairs of both sides, and one that plays the tape."""
+    return SIDES * effort.pairs + (not effort.rough)
 
 
-CONTEXTS_A_SLOT = 1 + 2 + timers_of(MOST_SIDES)
+CONTEXTS_A_SLOT = 1 + 2 + timers_of()
 """The judge, the guest and one spare guest, and the timers that wait for the lease."""
 
 
@@ -47,7 +47,7 @@ def slots_of(device: Device, *, gpus: int, cores: int, case_bytes: int = USUAL_C
     The smaller of two numbers, and at least one.
 
     - Cores: the GPU's share of the cores, less `KEPT_CORES`, divided by `CORES_A_SLOT`; from `LEAST` to `MOST`.
-    - Memory: one timing samples at a time, with the timers of `MOST_SIDES`, each with a graph or two copies of the largest case.
+    - Memory: one timing samples at a time, with all timers of a candidate, each with a graph or two copies of the largest case.
       The judges share `VAULT_SHARE` for inputs that they keep. The rest of `USABLE_SHARE` is divided by the need of a slot: its
       contexts, and `COPIES_A_SLOT` copies of the largest case.
 
@@ -58,7 +58,7 @@ def slots_of(device: Device, *, gpus: int, cores: int, case_bytes: int = USUAL_C
     if memory_bytes is None:
         return min(LEAST, by_cores)
     a_timer = CONTEXT_BYTES + max(graph_bytes(memory_bytes), 2 * case_bytes)
-    once = timers_of(MOST_SIDES) * a_timer
+    once = timers_of() * a_timer
     a_slot = CONTEXTS_A_SLOT * CONTEXT_BYTES + COPIES_A_SLOT * case_bytes
     for_slots = memory_bytes * (USABLE_SHARE - VAULT_SHARE) - once
     return max(1, min(by_cores, int(for_slots // a_slot)))

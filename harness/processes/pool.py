@@ -260,7 +260,7 @@ class DevicePool:
     def _wanted_spares(self, device: Device) -> dict[str, int]:
         """A guest for each slot. Timers for each candidate that may still be timed, or for the first one."""
         slots = [slot for slot in self._all if slot.device == device]
-        return {TIMER: sum(slot.timers_ahead for slot in slots) or timers_of(2), GUEST: len(slots)}
+        return {TIMER: sum(slot.timers_ahead for slot in slots) or timers_of(), GUEST: len(slots)}
 
     async def _open(self, device: Device) -> None:
         """Start telemetry and judges of a GPU before candidates need them.

@@ -40,7 +40,6 @@ async def evaluate(
     targets: Sequence[Target],
     seed: int,
     exam: bool = False,
-    rival: str | None = None,
     against: Against = USUAL,
     avoid: str = "",
     on: str = "",
@@ -52,7 +51,7 @@ async def evaluate(
 
     - `targets`: a GPU's own target, on `cpu` the first target, can fail the candidate; the others are only reported.
     - `exam`: judge the exam cases and not the open ones. Show the result to no model.
-    - `rival`: source of the best kernel so far; a GPU times it too. `against` names the timing baseline. `cpu` times nothing.
+    - `against` names the timing baseline; `cpu` times nothing.
     - `avoid`, `on`: prefer another device than `avoid`; use device `on` alone.
     - `effort`: with a rough effort a GPU only times, after the interpreter accepted the candidate. The evaluation has estimates
       (`rough`), no latencies, and its verdict is not kept. On `cpu` it changes nothing.
@@ -74,8 +73,7 @@ async def evaluate(
         return sheet.conclude(report.verdict, report.error)
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
     try:
-        sides = 2 if rival is None or rival == candidate else 3
-        async with pool.slot(avoid, on=on, timers=timers_of(sides, effort)) as slot:
+        async with pool.slot(avoid, on=on, timers=timers_of(effort)) as slot:
             sheet.device = slot.device.name
             own_targets = _own_target_first(slot.device, targets)
             request = Request(
@@ -87,7 +85,6 @@ async def evaluate(
                 seed=seed,
                 slow=report.slow,
                 exam=exam,
-                rival=rival,
                 against=against,
                 effort=effort,
             )

@@ -25,7 +25,7 @@ def add_interpreter_findings(on_gpu: Evaluation, interpreted: Evaluation | None)
     ]
     error = interpreted.error
     if error is not None and interpreted.verdict not in _NO_REFUSAL:
-        message = f"{WHERE}: {interpreted.verdict}: {error.message}"
+        message = f"{WHERE}: {interpreted.verdict}: {error.first_line}"
         findings.append(Finding(kind=f"interpreter_{error.kind}", message=message, line=error.line))
     return msgspec.structs.replace(
         on_gpu,

@@ -58,7 +58,7 @@ async def weigh_oracle(task: Task, *, pool: DevicePool, targets: Sequence[Target
     return OracleReport(
         task=task.id,
         baseline=last.verdict,
-        baseline_error=last.error.message if last.error is not None else "",
+        baseline_error=last.error.first_line if last.error is not None else "",
         closest=max(margins, key=lambda margin: margin.used, default=None),
         tried=weighed.tried,
         weaknesses=weighed.weaknesses,

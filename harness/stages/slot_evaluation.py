@@ -30,7 +30,7 @@ from harness.wire.effort import Effort
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import DeviceFull, WorkerDied, is_out_of_memory
 from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
-from harness.wire.findings import left_behind
+from harness.wire.findings import left_behind, name_running_line
 from harness.wire.judge_messages import (
     JUDGE_REPORTS,
     Alive,
@@ -47,6 +47,7 @@ from harness.wire.judge_messages import (
     Weighed,
 )
 from harness.wire.sample_messages import CaseSampled
+from harness.wire.stack_samples import last_line
 from suites.task import Case, Task
 
 from .compilation import NO_CASES, Compiler, CompileResults, note_unrun_configs, note_unrun_kernels
@@ -72,7 +73,6 @@ class Request(msgspec.Struct, frozen=True):
     slow: tuple[str, ...]
     """Calls in the source that the interpreter may be too slow for, as `tl.sort`."""
     exam: bool
-    rival: str | None
     against: Against
     effort: Effort
 
@@ -262,6 +262,8 @@ class SlotEvaluation:
         sheet, verdict, error = self._sheet, Verdict(judged.verdict), judged.error
         sheet.judged = judged
         refusal = None
+        if verdict is Verdict.TIMEOUT and error is not None and guest.scratch is not None:
+            error = name_running_line(error, last_line(guest.scratch), self._request.source)
         if verdict is Verdict.CORRECT:
             if not self._on_cpu and guest.scratch is not None:
                 await asyncio.to_thread(self._pool.kernels.keep, self._request.source, guest.scratch)
@@ -312,7 +314,6 @@ class SlotEvaluation:
             timing = await performance.measure(
                 channel,
                 request.source,
-                rival=request.rival,
                 against=request.against,
                 compiled={kernel.code_sha256 for kernel in sheet.compiled.resources.get(first.name, ())},
                 effort=request.effort,

@@ -15,12 +15,12 @@ from .judge_messages import Alive, JudgeRequest
 from .latency import LaunchTime, Method
 from .limits import TimeLimits
 
-BASELINE, CANDIDATE, RIVAL, TAPE = "baseline", "candidate", "rival", "tape"
+BASELINE, CANDIDATE, TAPE = "baseline", "candidate", "tape"
 """Sides of a timing. The process of side `tape` plays the candidate's launches and never sees its source."""
 
 
 class Measure(msgspec.Struct, frozen=True, tag="measure"):
-    """Time a candidate that was just judged correct, against other kernels."""
+    """Time a candidate that was just judged correct, against the timing baseline."""
 
     task: Task
     sources: dict[str, str]
@@ -31,12 +31,16 @@ class Measure(msgspec.Struct, frozen=True, tag="measure"):
     against: str
     flush_bytes: int
     budget_s: float
-    """For all cases together, once the device is leased."""
+    """For all cases together, once the device is leased; a second look has what the first left."""
     effort: Effort = WHOLE
     matmul_dtype: str = ""
     """Dtype of the matrix product that the device is measured with; empty if the task has no matrix products."""
     energy_s: float = 0.0
     """Duration of each side's plain calls in each case, if the device counts energy; 0: not measured."""
+    unresolved: tuple[str, ...] = ()
+    """Cases of a second look, which compares no outputs and plays no tape. Empty in the first look, which times all cases."""
+    chosen: dict[str, dict[str, dict[str, str]]] = {}
+    """Configs that autotuned kernels chose in the first look, by side and case."""
 
 
 class Timer(msgspec.Struct, frozen=True, tag="timer"):
@@ -52,8 +56,6 @@ class NeedTimers(msgspec.Struct, frozen=True, tag="need_timers"):
 
     sides: tuple[str, ...]
     count: int
-    instead: bool
-    """They replace the processes that the clock has, which are no longer needed."""
 
 
 class LeaseWanted(msgspec.Struct, frozen=True, tag="lease_wanted"):

@@ -17,7 +17,7 @@ class Effort(msgspec.Struct, frozen=True):
     most_rounds: int = 15
     """Bounds for the blocks of samples that each process takes."""
     budget_s: float = 30.0
-    """For the samples of all cases together, under the exclusive lease."""
+    """For all cases and looks together, under the exclusive lease."""
     energy: bool = False
     """Repeat each side's calls alone for the device's energy counter, for more than a second per case and side."""
     rough: bool = False

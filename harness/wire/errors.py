@@ -19,6 +19,16 @@ class UnknownDevice(HarnessError):
     """No device of this name is on this machine."""
 
 
+class NoIdleDevice(UnknownDevice):
+    """Others use every GPU; `busy` says who."""
+
+    def __init__(self, busy: str) -> None:
+        super().__init__(
+            f"no GPU is idle ({busy}); --devices all or 0,1 shares them, --devices cpu needs none"
+        )
+        self.busy = busy
+
+
 class WorkerDied(HarnessError):
     """One of the harness's processes ended unexpectedly."""
 

@@ -80,6 +80,8 @@ class Mismatch(msgspec.Struct, frozen=True):
     dtype: str
     expected_dtype: str
     metrics: dict[str, float] = {}
+    pattern: tuple[str, ...] = ()
+    """Where the wrong elements are, and one of them with its neighbours, a sentence each."""
 
 
 class ErrorReport(msgspec.Struct, frozen=True):
@@ -91,6 +93,13 @@ class ErrorReport(msgspec.Struct, frozen=True):
     trace: str = ""
     line: int | None = None
     mismatch: Mismatch | None = None
+    cases: str = ""
+    """Which cases fail and which pass, and what only the failing ones have in common; empty if unknown."""
+
+    @property
+    def first_line(self) -> str:
+        """The first line of the message, for places that have one line."""
+        return self.message.partition("\n")[0]
 
 
 _LINE = re.compile(r"line (\d+)")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from .evaluation import ErrorReport, Finding, Verdict, line_in
 from .guest_messages import GPU_FAULT, NOT_COMPILED, CaseTraffic, Failed
 
@@ -58,6 +60,15 @@ def patched(*names: str) -> ErrorReport:
         kind="patched",
         message=f"the candidate changed {changed}; leave libraries and their settings as they are",
     )
+
+
+def name_running_line(error: ErrorReport, line: int | None, source: str) -> ErrorReport:
+    """Return a timeout's error report with the candidate's line that ran last, if it is known."""
+    lines = source.splitlines()
+    if line is None or not 0 < line <= len(lines):
+        return error
+    message = f"{error.message}; it last ran line {line}: `{lines[line - 1].strip()}`"
+    return msgspec.structs.replace(error, message=message, line=line)
 
 
 def left_behind(threads: int, processes: int) -> ErrorReport:

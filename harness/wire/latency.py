@@ -114,7 +114,7 @@ class Efficiency(msgspec.Struct, frozen=True):
 
 
 class Window(msgspec.Struct, frozen=True):
-    """Telemetry during a timing; `None` for a value that the device does not report, never 0."""
+    """Telemetry during the first look of a timing; `None` for a value that the device does not report, never 0."""
 
     source: str
     seconds: float
@@ -175,10 +175,6 @@ class Latency(msgspec.Struct, frozen=True):
     """Time of a call by the judge's own clock, which the guest cannot reach; a bound if `confirmed` is `bound`."""
     tape_ms: float | None = None
     """Time of the candidate's launches in a process that never saw its source, by the same method."""
-    rival_ms: float | None = None
-    """Time of the instance's best kernel so far, in the same run."""
-    rival_speedup: float | None = None
-    rival_ci: tuple[float, float] | None = None
     efficiency: Efficiency | None = None
     window: Window | None = None
     configs: dict[str, str] = {}

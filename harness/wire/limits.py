@@ -56,6 +56,8 @@ SERVER_START_S = 60.0
 SELF_TEST_S = 20.0
 GUEST_START_S = 30.0
 
+REST_S = 3.0
+"""For the open cases after the first wrong one, whose outcome only explains the error."""
 FAREWELL_S = 10.0
 """For the report on what was left behind; the candidate's code no longer runs then."""
 INTERPRETER_S = 10.0

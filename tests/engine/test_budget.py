@@ -302,7 +302,7 @@ async def test_wall_time_ends_every_instance(home: Home) -> None:
     )
     assert {reason for reason, _ in endings(events)} == {"budget"}
     state = fold(events)
-    assert state.ran_s < 2.0
+    assert state.worked_s < 2.0
     assert {attempt.verdict for attempt in state.attempts() if attempt.calls} <= {
         Verdict.CORRECT,
         Verdict.CANCELLED,
@@ -310,7 +310,7 @@ async def test_wall_time_ends_every_instance(home: Home) -> None:
 
 
 async def test_resumed_session_has_only_the_rest_of_its_wall_time() -> None:
-    state = SessionState(ran_s=10.0)
+    state = SessionState(worked_s=10.0)
     budget = Budget(wall_s=9.0)
     budget.restore(state)
     with pytest.raises(BudgetSpent, match=r"ran for 9\.0 s; a new run takes another --budget-wall-s"):
@@ -328,4 +328,4 @@ def test_wall_time_counts_only_while_an_engine_runs() -> None:
             Notice(level="info", message="", wall=day + 9.0, mono=10.0),
         ]
     )
-    assert state.ran_s == pytest.approx(60.0)
+    assert state.worked_s == pytest.approx(58.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,22 @@ from engine.candidate import Candidate, Unusable, fenced_blocks, read_reply
 
 MODULE = "import triton\n\n\ndef softmax(x):\n    return x\n"
 SECOND_MODULE = "def softmax(x):\n    return -x\n"
+KERNEL = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    row = tl.load(x_ptr + lanes, mask=lanes < n, other=-float("inf"))
+    tl.store(y_ptr + lanes, tl.exp(row - tl.max(row)), mask=lanes < n)
+"""
+WRAPPER = """def softmax(x):
+    y = torch.empty_like(x)
+    softmax_kernel[(1,)](x, y, x.numel(), BLOCK=triton.next_power_of_2(x.numel()), num_warps=4)
+    return y
+"""
 PART = "@triton.jit\ndef kernel(x_ptr):\n    pass\n"
 
 
@@ -48,6 +66,16 @@ def reason_of(reply: str, stop_reason: str = "end") -> str:
         fenced(SECOND_MODULE) + "Better:\n" + fenced(MODULE),
         "```python\n" + MODULE,
         "A `softmax` in ```python``` now:\n" + fenced(MODULE),
+        MODULE,
+        "Here is the kernel.\n\n" + MODULE + "\nIt reads each row once.",
+        "```python\n" + MODULE + "\nThis version reads each row once.",
+        "```python\n" + MODULE.rstrip() + "```",
+        "1. The kernel:\n\n" + textwrap.indent(fenced(MODULE), "    ") + "\n2. Done.",
+        fenced(MODULE, "python:softmax.py"),
+        fenced(MODULE, "{.python}"),
+        fenced(MODULE, "python title='softmax.py'"),
+        fenced(MODULE, "text"),
+        fenced(MODULE, "") + "Usage:\n" + fenced("print(softmax(torch.ones(3)))\n"),
     ],
 )
 def test_reply_gives_its_module(reply: str) -> None:
@@ -63,7 +91,9 @@ def test_reply_gives_its_module(reply: str) -> None:
         ("<think>hmm, so", "truncated", "truncated"),
         ("", "truncated", "truncated"),
         ("I would use tiles.", "end", "no_code_block"),
-        (MODULE, "end", "no_code_block"),
+        (MODULE, "truncated", "truncated"),
+        ("Define `softmax` first.\n\n" + PART, "end", "no_code_block"),
+        ("```python\n" + WRAPPER + "\n" + KERNEL[:-20], "end", "truncated"),
         (fenced("ls\n", "bash"), "end", "no_code_block"),
         ("```python\n```\n", "end", "no_code_block"),
         ("I would use", "truncated", "truncated"),
@@ -75,6 +105,26 @@ def test_reply_gives_its_module(reply: str) -> None:
 )
 def test_unusable_reply_has_a_reason(reply: str, stop_reason: str, reason: str) -> None:
     assert reason_of(reply, stop_reason) == reason
+
+
+def test_kernel_and_wrapper_in_two_blocks_are_joined() -> None:
+    usage = "x = torch.ones(4, device='cuda')\nprint(softmax(x))\n"
+    reply = f"First the kernel:\n{fenced(KERNEL)}Then the wrapper:\n{fenced(WRAPPER)}Use it:\n{fenced(usage)}"
+    assert source_of(reply) == f"{KERNEL}\n\n{WRAPPER}"
+    backwards = f"The wrapper:\n{fenced(WRAPPER)}The kernel:\n{fenced(KERNEL)}"
+    assert source_of(backwards) == f"{WRAPPER}\n\n{KERNEL}"
+
+
+def test_newer_wrapper_alone_keeps_the_kernel_of_the_module_before() -> None:
+    newer = WRAPPER.replace("num_warps=4", "num_warps=8")
+    source = source_of(f"{fenced(KERNEL + WRAPPER)}With eight warps:\n{fenced(newer)}")
+    assert source.startswith(KERNEL)
+    assert source.endswith(newer)
+
+
+def test_join_that_python_refuses_is_not_made() -> None:
+    late = "from __future__ import annotations\n" + WRAPPER
+    assert source_of(fenced(KERNEL) + fenced(late)) == late
 
 
 def test_whole_module_in_a_truncated_reply_counts() -> None:

@@ -82,10 +82,9 @@ def test_optimizer_starts_from_the_best_attempt() -> None:
     _, _, third = run("correct 2.0", "correct 1.5", "correct 3.0")
     assert roles(third) == [Role.OPTIMIZER]
     assert third.base == "vector_add#1/1"
-    assert third.rival is not None
-    assert "# 1.1" in third.rival
-    worse, better = third.prompt.index("# judge: correct 1.5"), third.prompt.index("# judge: correct 2.0")
-    assert worse < better, "the best comes last"
+    assert "The best kernel so far: vector_add#1/1" in third.prompt
+    assert "# judge: correct 2.0" in third.prompt
+    assert "## vector_add#1/2: 1.500x" in third.prompt
 
 
 def test_five_failures_in_a_row_start_a_new_approach() -> None:
@@ -107,7 +106,7 @@ def test_optimizer_continues_from_the_history_after_five_failures() -> None:
     escape = attempts[6]
     assert (escape.origin, escape.base) == (Origin.OPTIMIZE, "vector_add#1/1")
     assert roles(escape) == [Role.OPTIMIZER]
-    assert "given up" in escape.prompt
+    assert "Ideas that were dropped" in escape.prompt
 
 
 def test_reply_without_code_is_corrected_once_then_fails() -> None:
@@ -137,10 +136,9 @@ def test_rejection_by_a_person_leads_to_a_repair() -> None:
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_two_rounds_without_gain_ask_for_a_different_strategy(rounds: int) -> None:
     attempts = run("correct 2.0", *["correct 1.0"] * rounds, "correct 1.5")
-    assert ("choose a different strategy" in attempts[-1].prompt) == (rounds == 2)
+    assert ("Choose a different strategy" in attempts[-1].prompt) == (rounds == 2)
 
 
 def test_prompt_says_that_nothing_was_timed() -> None:
     _, second = run("correct", "correct")
-    assert "measured" in second.prompt
-    assert "no latency" in second.prompt.lower() or "not measured" in second.prompt.lower()
+    assert "No latency can be measured here" in second.prompt

@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from engine import launch
-from engine.control import send
+from engine.commands import record_at_rest
+from engine.control import Request, send
 from engine.errors import EngineDidNotStart, EngineError, EngineUnreachable, UsageProblem
 from engine.job import session_started
 from engine.methods import Context
@@ -58,6 +59,8 @@ def test_manual_review_session_is_stored_in_git(home: Home) -> None:
     replies = says(wrong()), says("You subtract."), says(right())
     with model_server(*replies) as server, started(plan_for(server, review="manual"), home) as session:
         until(lambda: isinstance(journal(home, session)[-1], WaitingForPerson), "the instance to wait")
+        refused = command(home, session, "accept", attempt="vector_add#1/1", why="close enough", by="me")
+        assert "vector_add#1/1 is wrong" in str(refused)
         command(home, session, "accept", attempt="vector_add#1/2", why="plain and fast", by="me")
         until_left(home, session)
     events = journal(home, session)
@@ -262,3 +265,18 @@ async def test_engine_without_a_socket_reports_it_and_continues(
     assert notices == [
         "the engine cannot receive commands: /tmp/wavedeck-1000 must be a folder of yours alone"
     ]
+
+
+def test_finished_session_is_extended_and_finishes_again(home: Home) -> None:
+    with (
+        model_server(answer=lambda _: says(right())) as server,
+        started(plan_for(server, iterations=1), home, WAVEDECK_MODEL_KEY=KEY) as session,
+    ):
+        until_left(home, session)
+        record_at_rest(home, session, Request(command="extend", iterations=1))
+        launch.resume(home, session, environ=os.environ | {"WAVEDECK_MODEL_KEY": KEY})
+        until_left(home, session)
+    events = journal(home, session)
+    assert [type(event) for event in events].count(SessionFinished) == 2
+    assert len([event for event in events if isinstance(event, AttemptJudged)]) == 2
+    assert not home.live(session).folder.exists()

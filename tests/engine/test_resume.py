@@ -12,7 +12,7 @@ import pytest
 
 from engine.errors import UselessToRetry
 from engine.job import session_started
-from engine.models import ScriptedClient
+from engine.models import Reply, Request, ScriptedClient
 from engine.plan import SessionPlan
 from engine.reviewing import Decisions
 from harness import Verdict
@@ -28,6 +28,7 @@ from sessions.events import (
     InstanceFinished,
     Message,
     Notice,
+    Role,
     SessionFinished,
     WinnerExamined,
 )
@@ -35,7 +36,7 @@ from sessions.journal import read_journal
 from sessions.state import Confirmation
 from sessions.store import Store
 from tests.conftest import SOAK
-from tests.support.engines import ScriptedJudge, plan, play, run, scripted_model, shared, until
+from tests.support.engines import ScriptedJudge, answer_of, plan, play, run, scripted_model, shared, until
 
 PLAN = plan(instances=2, iterations=3)
 VERDICTS = ("wrong", "prose", "correct 1.5")
@@ -209,3 +210,31 @@ async def _run(
 ) -> tuple[str, ...]:
     recorder.record(EngineStarted(host="here", pid=1))
     return await run(shared(recorder, session_plan, client, ScriptedJudge()))
+
+
+async def test_same_source_is_judged_once_also_after_a_resume(tmp_path: Path) -> None:
+    def answer(request: Request) -> Reply:
+        if request.key.role is Role.REFLECTOR:
+            return Reply(text="The cause.")
+        return Reply(
+            text=answer_of("wrong", "same").replace("\n```\n", "  \n" * request.key.attempt + "```\n")
+        )
+
+    whole, judge = Home(tmp_path / "whole"), ScriptedJudge()
+    events = await play(whole, ScriptedClient(answer=answer), session_plan=PLAN, judge=judge)
+    assert len(judge.evaluated) == PLAN.instances, "once in each instance"
+    state = fold(events)
+    firsts = {attempt.attempt: attempt.same_as for attempt in state.attempts()}
+    assert [firsts[f"vector_add#2/{number}"] for number in (1, 2, 3)] == [
+        "",
+        "vector_add#2/1",
+        "vector_add#2/1",
+    ]
+    assert state.attempt("vector_add#1/3").evaluation == state.attempt("vector_add#1/1").evaluation
+
+    home = Home(tmp_path / "cut")
+    judged = [index for index, event in enumerate(events) if isinstance(event, AttemptJudged)]
+    cut(whole, home, judged[PLAN.instances - 1] + 1)
+    resumed = await resume_to_end(home, ScriptedClient(answer=answer))
+    assert resumed.judged == []
+    assert {attempt.attempt: attempt.same_as for attempt in fold(resumed.events).attempts()} == firsts

@@ -194,7 +194,7 @@ async def test_judge_uses_the_timing_baseline_of_the_session(
 
     for settings in ({}, {"against": "eager"}, {"against": "mine.py", "against_source": "x = 1"}):
         judge = PoolJudge(Pool(), targets=[target("sm_90")], seed=1, **settings)  # type: ignore[arg-type]
-        rest: dict[str, Any] = {"rival": None} if how == "evaluate" else {"device": "1"}
+        rest: dict[str, Any] = {} if how == "evaluate" else {"device": "1"}
         await getattr(judge, how)("source", with_module, on_stage=print, **rest)
     usual, eager, mine = (options["against"] for options in calls)
     assert usual == USUAL

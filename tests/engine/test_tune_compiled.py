@@ -18,7 +18,7 @@ from engine.tuning.prospect import SPILLS, TOO_LARGE, code, fault
 from harness import DevicePool, Target, Verdict, target, targets
 from harness.stages.survey import Survey
 from sessions import Home, fold
-from sessions.metrics import rank
+from sessions.ranking import rank
 from suites import baseline_source, load_task
 from tests.support.engines import plan, play
 from tests.support.judging import pool
@@ -83,4 +83,3 @@ async def test_softmax_baseline_is_tuned_without_a_model(pool: DevicePool, tmp_p
     assert start.evaluation is not None
     assert variant.evaluation is not None
     assert rank(variant.evaluation) >= rank(start.evaluation), "the judged rank agrees with the sweep"
-    assert state.instances["softmax#1"].best == variant.attempt

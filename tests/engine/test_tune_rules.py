@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.methods import Start
 from engine.methods.geak import Geak
 from engine.methods.tune import Tune
 from engine.tuning import mark_kept
 from harness import Effort, Verdict
 from sessions.events import AttemptSwept, MethodOptions, Origin, RungEntry, SweepRung, SweptVariant
-from sessions.metrics import rank
+from sessions.ranking import rank
 from tests.support.engines import candidate
 from tests.support.scripted_context import ScriptedAttempt, ScriptedContext
 
@@ -30,7 +31,7 @@ class SweepContext(ScriptedContext):
     """`ScriptedContext` whose sweep n returns the variants of `sweeps[n]`."""
 
     def __init__(
-        self, *verdicts: str, sweeps: list[list[tuple[str, bool, set[str]]]], start: str = "correct"
+        self, *verdicts: str, sweeps: list[list[tuple[str, bool, set[str]]]], start: str = ""
     ) -> None:
         super().__init__(*verdicts)
         self.notices: list[str] = []
@@ -39,8 +40,9 @@ class SweepContext(ScriptedContext):
         self._words: dict[str, str] = {}
         """The verdict of each variant, by its source."""
 
-    def start(self) -> str:
-        return candidate(self._start, "start")
+    def start(self) -> Start | None:
+        source = candidate(self._start, "start")
+        return Start(source, Origin.HUMAN, "the start") if self._start else None
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         if attempt not in self._swept:
@@ -77,13 +79,12 @@ def passed(attempt: ScriptedAttempt) -> bool:
 
 
 def check_lineage(attempts: list[ScriptedAttempt]) -> None:
-    """Assert that each variant has a correct earlier base, no model call, and a rival."""
+    """Assert that each variant has a correct earlier base and no model call."""
     before: dict[str, ScriptedAttempt] = {}
     for attempt in attempts:
         if attempt.origin is Origin.TUNE and attempt.base is not None:
             assert passed(before[attempt.base])
             assert not attempt.calls
-            assert attempt.rival is not None
         before[attempt.name] = attempt
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,8 @@ import msgspec
 import pytest
 import torch
 
-from harness.wire.clock_messages import BASELINE, CANDIDATE, RIVAL, TAPE, Floor, Measured
+from harness.wire.clock_messages import BASELINE, CANDIDATE, TAPE, Floor, Measured
+from harness.wire.effort import ROUGH, WHOLE, Effort
 from harness.wire.evaluation import Verdict
 from harness.wire.guest_messages import GPU_FAULT, Farewell, Load, Loaded
 from harness.wire.launch_tape import Launch, Tape, TapedKernel
@@ -74,7 +76,7 @@ def test_every_case_is_timed_in_three_pairs_and_compared() -> None:
     )
     assert measured.confirmed_outputs == 2 * LEAST_IN_BLOCK
     assert measured.not_shared != ""  # no driver here
-    assert on_bench.engine_calls[0] == "timers baseline,candidate x3 instead"
+    assert on_bench.engine_calls[0] == "timers baseline,candidate x3"
 
 
 def test_timers_only_load_and_prepare_before_lease() -> None:
@@ -85,6 +87,31 @@ def test_timers_only_load_and_prepare_before_lease() -> None:
     assert seen.count("Load") == seen.count("Prepare") == 6
     assert set(seen) == {"Load", "Prepare"}
     assert all(request.ahead for request in on_bench.requests(CANDIDATE, Prepare)[:3])
+
+
+@pytest.mark.parametrize("effort", [WHOLE, ROUGH[0]])
+def test_values_and_right_outputs_are_computed_before_the_lease(
+    monkeypatch: pytest.MonkeyPatch, effort: Effort
+) -> None:
+    on_bench = bench("fp32", "fp32-ragged", behaviours={CANDIDATE: taped()})
+    work, before_lease = [], []
+
+    def count(name: str) -> None:
+        compute = getattr(on_bench.problem, name)
+
+        def counted(*arguments: Any) -> Any:
+            if threading.current_thread() is threading.main_thread():  # the others are timers
+                work.append(name)
+            return compute(*arguments)
+
+        monkeypatch.setattr(on_bench.problem, name, counted)
+
+    count("given")
+    count("oracle")
+    on_bench.at_lease = lambda: before_lease.extend(work)
+    assert on_bench.measure(effort=effort).problem == ""
+    assert work == before_lease
+    assert work.count("given") == 2 * (4 if effort is WHOLE else 3)
 
 
 def test_only_one_timer_is_sampled_at_a_time() -> None:
@@ -123,37 +150,28 @@ def test_spent_budget_leaves_three_blocks_of_each_process() -> None:
     on_bench = bench("fp32", "fp32-ragged", noise=0.2, bias=0.1)
     measured = on_bench.measure(budget_s=0.0)
     assert {len(process.blocks) for process in measured.times} == {3}
-    assert {process.pair for process in measured.times} == {0, 1, 2}
     assert {process.case for process in measured.times} == {"fp32", "fp32-ragged"}
 
 
-def test_wide_interval_gets_three_more_pairs() -> None:
-    on_bench = bench(bias=0.05)
-    measured = on_bench.measure()
-    assert sorted({process.pair for process in measured.times}) == [0, 1, 2, 3, 4, 5]
-    assert on_bench.engine_calls.count("timers baseline,candidate x3 instead") == 2
-    assert measured.confirmed_outputs == LEAST_IN_BLOCK  # compared in the first look alone
-    assert len(on_bench.requests(CANDIDATE, Farewell)) == 6
+def test_second_look_samples_the_unresolved_cases_without_checks() -> None:
+    on_bench = bench("fp32", "fp32-ragged")
+    measured = on_bench.measure(unresolved=("fp32-ragged",))
+    assert (measured.verdict, measured.problem, measured.confirmed_outputs) == ("", "", 0)
+    assert {process.case for process in measured.times} == {"fp32-ragged"}
+    assert {process.side for process in measured.times} == {BASELINE, CANDIDATE}
+    assert {request.case for request in on_bench.requests(CANDIDATE, Prepare)} == {"fp32-ragged"}
+    assert not [*on_bench.requests(CANDIDATE, Fetch), *on_bench.requests(CANDIDATE, Record)]
+    assert len(on_bench.requests(CANDIDATE, Farewell)) == 3
 
 
-def test_too_short_case_gets_one_round_and_no_more_pairs() -> None:
-    on_bench = bench(bias=0.05, noise=0.2)
-    measured = on_bench.measure(floor=Floor(empty_ms=0.3, copies=()))
-    assert {process.pair for process in measured.times} == {0, 1, 2}
+def test_too_short_case_gets_one_round() -> None:
+    measured = bench(bias=0.05, noise=0.2).measure(floor=Floor(empty_ms=0.3, copies=()))
     assert {len(process.blocks) for process in measured.times} == {1}
 
 
 def test_case_with_one_short_side_is_sampled_like_any_other() -> None:
     measured = Bench(small("fp32"), {BASELINE: 1.0, CANDIDATE: 0.003}).measure()
     assert {len(process.blocks) for process in measured.times} == {3}
-
-
-def test_rival_is_timed_in_every_pair() -> None:
-    on_bench = Bench(small(), {BASELINE: 1.0, CANDIDATE: 0.5, RIVAL: 0.6})
-    measured = on_bench.measure()
-    assert {(process.side, process.pair) for process in measured.times} == {
-        (side, pair) for side in (BASELINE, CANDIDATE, RIVAL) for pair in range(3)
-    }
 
 
 def test_short_candidate_is_also_timed_by_wall_clock() -> None:
@@ -170,13 +188,23 @@ def test_first_process_config_is_passed_to_its_side() -> None:
             nonce=request.nonce, call_ms=0.01, peak_bytes=0, configs={} if request.ahead else chosen
         )
 
-    on_bench = bench(bias=0.05, behaviours={CANDIDATE: on(Prepare, tuned)})
+    on_bench = bench(behaviours={CANDIDATE: on(Prepare, tuned)})
     measured = on_bench.measure(source="triton.autotune")
     configs = {process.pair: process.configs for process in measured.times if process.side == CANDIDATE}
-    assert configs == {pair: {"kernel": "BLOCK: 0"} for pair in range(6)}
+    assert configs == {pair: {"kernel": "BLOCK: 0"} for pair in range(3)}
     prepares = [prepare for prepare in on_bench.requests(CANDIDATE, Prepare) if not prepare.ahead]
-    assert [bool(prepare.chosen) for prepare in prepares] == [False, True, True, True, True, True]
+    assert [bool(prepare.chosen) for prepare in prepares] == [False, True, True]
     assert all(not prepare.chosen for prepare in on_bench.requests(BASELINE, Prepare))
+
+
+def test_second_look_tunes_nothing_again() -> None:
+    chosen = {"kernel": "BLOCK: 7"}
+    on_bench = bench()
+    on_bench.measure(
+        source="triton.autotune", unresolved=("fp32",), chosen={CANDIDATE: {"fp32": chosen}, BASELINE: {}}
+    )
+    prepares = [prepare for prepare in on_bench.requests(CANDIDATE, Prepare) if not prepare.ahead]
+    assert [prepare.chosen for prepare in prepares] == [chosen] * 3
 
 
 # Graphs of many calls, for short kernels.
@@ -203,7 +231,7 @@ def test_long_calls_are_timed_between_events() -> None:
 
 
 @pytest.mark.parametrize("side", [BASELINE, CANDIDATE])
-def test_call_that_cannot_be_captured_is_timed_between_events_like_its_rivals(side: str) -> None:
+def test_call_that_cannot_be_captured_is_timed_between_events_like_the_other_side(side: str) -> None:
     no_graph = on(Capture, lambda _timer, request: DoneReport(nonce=request.nonce, problem="a size is read"))
     on_bench = bench("fp32", baseline=0.1, candidate=0.05, captures=True, behaviours={side: no_graph})
     measured = on_bench.measure()

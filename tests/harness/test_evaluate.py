@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -143,6 +144,20 @@ async def test_mismatch_reports_case_index_errors_and_dtype(pool: DevicePool) ->
     assert evaluation.stages[4].ok is None
 
 
+async def test_wrong_output_says_where_and_which_cases_fail(pool: DevicePool) -> None:
+    evaluation = await judge(pool, with_value("tl.where((n % 8 != 0) & (offsets >= n - 3), x - x, x + y)"))
+    error = evaluation.error
+    assert error is not None
+    assert evaluation.verdict is Verdict.WRONG, error
+    first, place, near, cases = error.message.split("\n")
+    assert first == error.first_line
+    assert re.fullmatch(r"wrong elements: the last 3 of 9973 elements \(9970..9972\)", place)
+    assert near.endswith("0 0 0")
+    assert cases == error.cases
+    assert re.match(r"fails: \d of \d cases, (all )?with n % \d+ != 0 \(", cases)
+    assert "passes: fp32" in cases
+
+
 async def test_nan_is_wrong_and_counted(pool: DevicePool) -> None:
     evaluation = await judge(pool, with_value("tl.where(offsets % 2 == 0, float('nan'), x + y)"))
     assert evaluation.error is not None
@@ -201,6 +216,8 @@ async def test_endless_loop_times_out_by_cpu_time(hasty_pool: DevicePool) -> Non
     assert evaluation.error is not None
     assert (evaluation.verdict, evaluation.error.kind) == (Verdict.TIMEOUT, "timeout")
     assert "1.5 s of CPU time" in evaluation.error.message
+    assert "it last ran line" in evaluation.error.message
+    assert evaluation.error.message.endswith(": `while True: pass`")
 
 
 async def test_endless_sleep_times_out_by_wall_time(impatient_pool: DevicePool) -> None:

@@ -8,7 +8,7 @@ from harness.hardware.product_tables import find_product
 from harness.hardware.recognition import Recognised
 from harness.stages.timing.conclusions import Timing
 from harness.stages.timing.larger_sizes import BEYOND_HARDWARE, TIMES, Larger, enlarge_case
-from harness.wire.clock_messages import BASELINE, CANDIDATE, RIVAL, Measure, Measured
+from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure, Measured
 from harness.wire.evaluation import ErrorReport, Verdict
 from suites import load_task
 from suites.task import Case, Task
@@ -62,7 +62,7 @@ def measured(ms: float) -> Measured:
 
 
 async def measure(script: TwoMeasurements, pool: Pool | None = None) -> Timing:
-    return await measure_with(script, pool or Pool(), rival="x = 3")
+    return await measure_with(script, pool or Pool())
 
 
 @pytest.mark.asyncio
@@ -83,8 +83,7 @@ async def test_impossible_time_at_larger_size_is_refused() -> None:
     assert "needs at least" in timing.error.message
     assert "\n" not in timing.error.message
     first, again = script.requests
-    assert set(first.sources) == {BASELINE, CANDIDATE, RIVAL}
-    assert set(again.sources) == {BASELINE, CANDIDATE}, "the second measurement needs no rival"
+    assert set(first.sources) == set(again.sources) == {BASELINE, CANDIDATE}
     assert [case.gpu for case in again.task.open_cases] == [{"n": TIMES * SIZE}]
     assert (again.flush_bytes, again.cold, again.seed) == (first.flush_bytes, first.cold, first.seed)
     assert pool.server.alive == []

@@ -14,7 +14,7 @@ from harness.hardware.targets import target
 from harness.stages.timing.baselines import Against
 from harness.stages.timing.performance import Crowded, Performance
 from harness.wire import limits
-from harness.wire.clock_messages import CANDIDATE, TAPE, Measure, Measured, NeedTimers, Timer
+from harness.wire.clock_messages import Measure, Measured
 from harness.wire.errors import WorkerDied
 from harness.wire.judge_messages import Alive
 from harness.wire.latency import DeviceState
@@ -84,27 +84,6 @@ async def test_silent_clock_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.asyncio
-async def test_replacing_timers_start_after_earlier_timers_end() -> None:
-    pool = Pool()
-    alive: list[list[int]] = []
-
-    async def script(clock: ScriptedClock, pool: Pool) -> None:
-        await clock.reach_lease()
-        await clock.send(NeedTimers(sides=(TAPE,), count=1, instead=False))
-        assert (await clock.receive(Timer)).pair == 3
-        alive.append(pool.server.alive)
-        await clock.send(NeedTimers(sides=(CANDIDATE,), count=2, instead=True))
-        assert [(await clock.receive(Timer)).pair for _ in range(2)] == [4, 5]
-        alive.append(pool.server.alive)
-        await clock.send(Measured(times=(), floor=None, problem="enough"))
-
-    timing = await measure_with(script, pool)
-    assert alive == [[0, 1, 2, 3, 4, 5, 6], [7, 8]]
-    assert "enough" in timing.detail
-    assert pool.server.alive == []
-
-
-@pytest.mark.asyncio
 async def test_nothing_is_timed_while_candidate_processes_remain() -> None:
     async def one_process() -> int:
         return 1
@@ -122,6 +101,6 @@ async def test_no_timer_starts_without_a_baseline(tmp_path: Path) -> None:
     slot = SimpleNamespace(device=GPU, server=pool.server)
     task = msgspec.structs.replace(TASK, folder=tmp_path)
     performance = Performance(cast(Any, pool), cast(Any, slot), task, target("sm_90"), seed=7)
-    timing = await performance.measure(cast(Any, None), "x = 2", rival=None, against=Against())
+    timing = await performance.measure(cast(Any, None), "x = 2", against=Against())
     assert timing.detail.startswith("not timed: ")
     assert (timing.ok, pool.server.processes) == (None, {})

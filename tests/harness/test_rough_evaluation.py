@@ -107,7 +107,7 @@ async def test_variant_that_passes_interpreter_has_estimates_and_no_latency(
     assert (evaluation.call, evaluation.execution) == (True, True)
     assert (evaluation.sampled, evaluation.not_sampled) == ((), {}), "nothing is sampled for a rung"
     ((source, options),) = clock.calls
-    assert (source, options["effort"], options["rival"]) == (variant, ROUGH[0], None)
+    assert (source, options["effort"]) == (variant, ROUGH[0])
     assert options["against"].baseline.name == "vector_add#1/1"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from harness.node.discovery import CPU
 from harness.node.drivers import Found
 from harness.node.leases import VARIABLE, lease
 from harness.node.loads import Load, parse_nvidia, read_loads
-from harness.node.selection import not_granted, select_devices, standings, targets_for
+from harness.node.selection import not_granted, select_devices, standings, targets_for, wait_for_devices
 
 GIB = 1 << 30
 QUIET = Load(busy_percent=0.0, memory_used_bytes=0, processes=0)
@@ -82,6 +83,28 @@ def test_no_idle_gpu_is_an_error_with_reasons_and_alternatives() -> None:
         names("idle", full)
     assert names("all", full) == ["0", "1", "2", "3"]
     assert names("2,0", full) == ["2", "0"]
+
+
+@pytest.mark.asyncio
+async def test_lone_evaluation_waits_for_an_idle_gpu_and_hears_for_whom(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SLURM_STEP_GPUS", raising=False)
+    monkeypatch.delenv("SLURM_JOB_GPUS", raising=False)
+    full = load_probe(**{f"gpu{number}": Load(busy_percent=50.0) for number in (0, 1, 2)})
+    heard: list[str] = []
+    waits = asyncio.Event()
+
+    def hear(busy: str) -> None:
+        heard.append(busy)
+        waits.set()
+
+    async with lease(select_devices(["3"], environ={})[0]):
+        choosing = asyncio.create_task(wait_for_devices(["idle"], on_wait=hear, probe=full, poll_s=0.01))
+        await waits.wait()
+        assert not choosing.done()
+    assert [device.name for device in await choosing] == ["3"]
+    assert "GPU 3: a process of" in heard[0]
 
 
 def test_machine_without_gpu_selects_cpu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from harness.processes.capacity import timers_of
 from harness.processes.servers import ForkServer
 from harness.processes.spares import GUEST, TIMER, Spares, Worker
 from harness.wire.device import Device
+from harness.wire.effort import ROUGH
 from tests.support.engines import until
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="module")]
@@ -103,12 +104,12 @@ async def test_pool_prepares_before_the_first_candidate_and_ahead_of_each(
     )
     monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
     monkeypatch.setattr("harness.processes.pool.choose_devices", lambda _names: (gpu,))
-    two, three = timers_of(2), timers_of(3)
+    few, many = timers_of(ROUGH[0]), timers_of()
     async with DevicePool(("0",), slots=2) as pool:
         await until(lambda: pool._filling["0"].done())
-        assert not pool.spares.missing(gpu, {GUEST: 2, TIMER: two})
-        assert pool.spares.missing(gpu, {TIMER: two + 1}) == [TIMER]
-        async with lease(gpu, exclusive=True), pool.slot(timers=three):
+        assert not pool.spares.missing(gpu, {GUEST: 2, TIMER: many})
+        assert pool.spares.missing(gpu, {TIMER: many + 1}) == [TIMER]
+        async with lease(gpu, exclusive=True), pool.slot(timers=many + 1):
             assert not pool._filling["0"].done(), "no context starts while a kernel is timed"
-        async with pool.slot(timers=two), pool.slot(timers=three):
-            await until(lambda: not pool.spares.missing(gpu, {TIMER: two + three}))
+        async with pool.slot(timers=few), pool.slot(timers=many):
+            await until(lambda: not pool.spares.missing(gpu, {TIMER: few + many}))

@@ -102,14 +102,6 @@ def test_case_that_is_short_on_one_side_has_a_bound(
     assert latency.ci is not None
 
 
-def test_rival_has_its_own_ratio() -> None:
-    (latency,) = conclude(*times(baseline=1.0, candidate=0.5, rival=0.6)).latency
-    assert latency.rival_ms == 0.6
-    assert latency.rival_speedup == pytest.approx(1.2)
-    assert latency.rival_ci is not None
-    assert latency.rival_ci[0] <= 1.2 <= latency.rival_ci[1]
-
-
 @pytest.mark.parametrize(
     ("event", "wall", "tape", "word"),
     [
@@ -232,7 +224,6 @@ async def test_speedup_of_partly_timed_task_says_how_many_cases_it_covers(
             targets=(target("sm_90"),),
             source="",
             timing_seed=1,
-            rival=None,
             against=None,
             effort=WHOLE,
         ),
@@ -288,7 +279,7 @@ def test_tape_is_proof_only_with_binaries_of_the_source(
 
 def test_exam_is_timed_with_different_values() -> None:
     def seed(*, exam: bool) -> int:
-        request = Request(TASK, TASK, "", (), None, 5, (), exam, None, USUAL, WHOLE)
+        request = Request(TASK, TASK, "", (), None, 5, (), exam, USUAL, WHOLE)
         return request.timing_seed
 
     assert seed(exam=False) == 5

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import EVALUATION_DECODER
 from sessions import events as ev
 from sessions.codec import TAGS, BadLine, UnknownEvent, decode, encode, readable, tag_of
 from sessions.errors import EventNotKeepable
 from tests.support import story
+from tests.support.journals import correct, latencies
 
 
 def values(kind: typing.Any) -> st.SearchStrategy[typing.Any]:
@@ -68,6 +70,15 @@ def test_unknown_event_is_not_a_bad_line() -> None:
 def test_unknown_fields_are_ignored() -> None:
     line = encode(ev.Notice(seq=3, level="info", message="hello"))[:-1] + b',"colour":"red"}'
     assert decode(line) == ev.Notice(seq=3, level="info", message="hello")
+
+
+def test_times_of_a_session_that_timed_three_sides_still_open() -> None:
+    evaluation = correct(speed=latencies())
+    old = b'"rival_ms":0.03,"rival_speedup":1.05,"rival_ci":[1.02,1.07],"candidate_ms":'
+    event = ev.AttemptJudged(attempt="vector_add#1/1", evaluation=evaluation)
+    assert decode(encode(event).replace(b'"candidate_ms":', old)) == event
+    file = msgspec.json.encode(evaluation).replace(b'"candidate_ms":', old)
+    assert EVALUATION_DECODER.decode(file) == evaluation
 
 
 @pytest.mark.parametrize(

@@ -296,3 +296,20 @@ def test_long_reply_is_not_copied_for_each_piece() -> None:
     assert reply == "x" * 400 * 2001
     # With a copy for each piece, the sum would be about 1000 times the length of the reply.
     assert allocated < 10 * len(reply)
+
+
+def test_duration_counts_only_the_time_of_engines() -> None:
+    events: list[ev.AnyEvent] = [
+        story.started(),
+        ev.EngineStarted(host="h", pid=1, mono=1.0),
+        ev.Notice(level="info", message="works", mono=31.0),
+        ev.EngineStopped(reason="asked", mono=41.0, wall=1_000.0),
+        ev.DecisionMade(attempt="softmax#1/1", accepted=False, mono=900.0, wall=9_000.0),
+        ev.EngineStarted(host="h", pid=2, resumed=True, mono=2.0, wall=90_000.0),
+        ev.Notice(level="info", message="the last event before a crash", mono=12.0, wall=90_010.0),
+        ev.Notice(level="warning", message="the journal's last line was incomplete", mono=0.1, wall=99_000.0),
+        ev.EngineStarted(host="h", pid=3, resumed=True, mono=0.0, wall=99_001.0),
+        ev.SessionFinished(mono=5.0, wall=99_006.0),
+        ev.DecisionMade(attempt="softmax#1/1", accepted=False, mono=9.0, wall=99_999.0),
+    ]
+    assert fold(events).worked_s == 40.0 + 10.0 + 5.0

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness import Estimate, Evaluation, Verdict
 from sessions import metrics
-from sessions.metrics import rank
+from sessions.ranking import rank
 from tests.support.story import evaluation
 
 CORRECT = evaluation(Verdict.CORRECT)

@@ -99,6 +99,8 @@ async def test_commit_parents_are_the_base_and_the_previous_attempt(home: Home) 
             "softmax#1/3": [commits["softmax#1/1"], commits["softmax#1/2"]],
             "softmax#2/1": [commits["softmax#1/3"]],
         }
+        log = git(home.store, "log", "--format=%s", f"{SESSION}/starter/softmax/1")
+        assert log.split()[::3] == ["softmax#1/3", "softmax#1/2", "softmax#1/1"], "no attempt is missing"
 
 
 async def test_parallel_instances_are_recorded_completely(home: Home) -> None:

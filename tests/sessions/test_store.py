@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from pathlib import Path
 
@@ -23,7 +24,11 @@ def test_attempt_is_one_commit_with_trailers(finished_home: Home) -> None:
     store = finished_home.store
     assert_sound(store)
     subjects = git(store, "log", "--format=%s", "--first-parent", BRANCH).splitlines()
-    assert subjects == ["softmax#1/3 correct 1.42x", "softmax#1/2 correct 1.20x", "softmax#1/1 wrong"]
+    assert subjects == [
+        "softmax#1/3 correct 1.42x optimize",
+        "softmax#1/2 correct 1.20x repair",
+        "softmax#1/1 wrong fresh",
+    ]
     trailers = git(store, "log", "-1", "--format=%(trailers:only,unfold)", BRANCH).splitlines()
     assert [line for line in trailers if line] == [
         "Verdict: correct",
@@ -31,9 +36,16 @@ def test_attempt_is_one_commit_with_trailers(finished_home: Home) -> None:
         "Device: cpu",
         "Origin: optimize",
         "Base: softmax#1/2",
+        "Strategy: tile it",
     ]
     first = git(store, "log", "-1", "--format=%(trailers:only)", f"{BRANCH}~2").splitlines()
-    assert [line for line in first if line] == ["Verdict: wrong", "Device: cpu", "Origin: fresh"]
+    assert [line for line in first if line] == [
+        "Verdict: wrong",
+        "Device: cpu",
+        "Origin: fresh",
+        "Strategy: tile it",
+        "Error: output 0 is wrong at (0, 3)",
+    ]
     assert (
         git(store, "log", "-1", "--format=%an <%ae> %cn", BRANCH).strip()
         == "Wavedeck <wavedeck@localhost> Wavedeck"
@@ -44,7 +56,7 @@ def test_attempt_is_one_commit_with_trailers(finished_home: Home) -> None:
 
 
 def test_commit_of_an_attempt_contains_its_files(finished_home: Home) -> None:
-    names = git(finished_home.store, "ls-tree", "--name-only", BRANCH).split()
+    names = git(finished_home.store, "ls-tree", "--name-only", f"{BRANCH}~2").split()
     assert names == [
         "attempt.json",
         "calls.jsonl",
@@ -52,6 +64,7 @@ def test_commit_of_an_attempt_contains_its_files(finished_home: Home) -> None:
         "kernel.py",
         "prompt.md",
         "reasoning.jsonl",
+        "reflection.md",
         "reply.md",
         "trace.txt",
     ]
@@ -61,7 +74,11 @@ def test_commit_of_an_attempt_contains_its_files(finished_home: Home) -> None:
 
     assert show("kernel.py") == f"{story.KERNEL}# softmax#1/1\n"
     assert show("reply.md") == f"```python\n{show('kernel.py')}```"
-    assert show("prompt.md").startswith("## system\n\nYou write kernels.\n\n## user\n\n")
+    named = re.match(r"## system\n\n\$S/_journal:(\S+)\n\n## user\n\n", show("prompt.md"))
+    assert named
+    assert show(named[1], f"{SESSION}/_journal") == "You write kernels."
+    assert "You write kernels" not in show("calls.jsonl")
+    assert show("reflection.md") == "The mask is wrong.\n"
     assert show("trace.txt") == 'File "kernel.py", line 5\noutput 0 is wrong at (0, 3)\n'
     assert show("trace.txt", BRANCH) == ""
     attempt = json.loads(show("attempt.json"))
@@ -87,6 +104,13 @@ def test_commit_of_an_attempt_contains_its_files(finished_home: Home) -> None:
     pieces = [json.loads(line) for line in show("reasoning.jsonl").splitlines()]
     assert [piece["text"] for piece in pieces] == ["let me ", "think"] * 2
     assert all(piece["mono"] > 0 for piece in pieces)
+
+
+def test_git_show_prints_no_data_files(finished_home: Home) -> None:
+    shown = git(finished_home.store, "show", BRANCH)
+    assert "+# softmax#1/3" in shown
+    assert '"messages"' not in shown
+    assert '"stages"' not in shown
 
 
 def test_clone_contains_the_same_events(finished_home: Home, tmp_path: Path) -> None:

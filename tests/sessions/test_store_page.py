@@ -17,10 +17,10 @@ def test_commands_of_the_store_page_work(copied_home: Home) -> None:
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][2:]
     commands = [command for row in rows for command in re.findall(r"`([^`]+)`", row)]
     assert len(commands) > 10
-    # Only failed attempts have a trace, so commands on `trace.txt` use the failed attempt two commits back.
+    # Only failed attempts have a trace and a reflection, so these commands use the failed attempt two commits back.
     names = f"S={SESSION}; B=$S/starter/softmax/2"
     for command in commands:
-        at = f"{names}~2; " if "trace.txt" in command else f"{names}; "
+        at = f"{names}~2; " if "trace.txt" in command or "reflection.md" in command else f"{names}; "
         done = subprocess.run(
             ["bash", "-euc", at + command], cwd=copied_home.store, capture_output=True, text=True, check=False
         )

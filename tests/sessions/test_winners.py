@@ -9,7 +9,7 @@ from harness import ErrorReport, Evaluation, Latency, Verdict
 from sessions import SessionState, apply, fold
 from sessions import events as ev
 from sessions.description import summarise
-from sessions.metrics import rank
+from sessions.ranking import rank
 from sessions.state import Confirmation
 from sessions.winners import best_of, contenders, place
 from tests.support import story

@@ -22,7 +22,7 @@ from engine.scheduler import run_instances
 from engine.shared import Shared
 from engine.tuning import Surveying
 from harness import STAGES, Device, Effort, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
-from harness.stages.timing.baselines import Baseline
+from harness.stages.timing.baselines import Baseline, timing_baseline
 from sessions import Home, Recorder
 from sessions.events import EngineStarted, Event, Role, SessionFinished, Usage
 from sessions.journal import read_journal
@@ -63,6 +63,10 @@ class ScriptedJudge:
         """Returns the exam's evaluation of a source."""
         self.surveying: Surveying = ScriptedSurvey()
 
+    def baseline(self, task: Task) -> Baseline:
+        """See `Judge`."""
+        return timing_baseline(task)
+
     def survey(self, task: Task) -> Surveying:
         """See `Judge`."""
         return self.surveying
@@ -72,7 +76,6 @@ class ScriptedJudge:
         source: str,
         task: Task,
         *,
-        rival: str | None,
         on_stage: OnStage,
         exam: bool = False,
         avoid: str = "",
@@ -110,6 +113,8 @@ class ScriptedJudge:
 def _scripted_evaluation(source: str) -> Evaluation:
     if not source:
         return failed(Verdict.NO_CODE, "there is no code")
+    if not source.startswith("# judge: "):
+        return correct(speedup=1.0)  # a task's own baseline
     verdict, _, speedup = source.splitlines()[0].removeprefix("# judge: ").partition(" ")
     if verdict == "correct":
         return correct(speedup=float(speedup) if speedup else None)

@@ -126,9 +126,9 @@ class Bench:
     def __post_init__(self) -> None:
         self.problem = Problem(self.task)
 
-    def timers(self, sides: Sequence[str], count: int, *, instead: bool) -> list[TimerLink]:
+    def timers(self, sides: Sequence[str], count: int) -> list[TimerLink]:
         """Starts `count` timers of each side."""
-        self.engine_calls.append(f"timers {','.join(sides)} x{count}{' instead' if instead else ''}")
+        self.engine_calls.append(f"timers {','.join(sides)} x{count}")
         first = max((timer.pair for timer in self.started if timer.side != TAPE), default=-1) + 1
         return [self._start(side, pair) for pair in range(first, first + count) for side in sides]
 
@@ -161,6 +161,8 @@ class Bench:
         effort: Effort = WHOLE,
         energy_s: float = 0.0,
         flush_bytes: int = 1 << 20,
+        unresolved: Sequence[str] = (),
+        chosen: dict[str, dict[str, dict[str, str]]] | None = None,
     ) -> Measured:
         """Runs the clock and returns its result; all timers have ended when this returns."""
         measure = Measure(
@@ -175,6 +177,8 @@ class Bench:
             budget_s=budget_s,
             effort=effort,
             energy_s=energy_s,
+            unresolved=tuple(unresolved),
+            chosen=chosen or {},
         )
         clock = Clock(self, measure, self.problem, Vault(), measure_floor=lambda *_: floor)
         try:

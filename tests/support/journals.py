@@ -313,7 +313,6 @@ def latencies() -> tuple[Latency, ...]:
             against="triton", pairs=5, floor_ms=0.0041,
             baseline=Timed(0.0412, 0.0409, 0.0421, 640, left_out=12),
             candidate=Timed(0.0288, 0.0285, 0.0296, 655, left_out=9, processes=5, plain_ms=0.0313, peak_bytes=8 << 20, energy_mj=14.7),
-            rival_ms=0.0301, rival_speedup=1.05, rival_ci=(1.02, 1.07),
             efficiency=Efficiency(**peaks, bytes_per_s=4.1e12, flops_per_s=2.3e12, io_utilisation=0.85, mfu=0.03),
             window=window,
         ),

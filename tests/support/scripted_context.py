@@ -7,8 +7,10 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engine.methods import Review
+from engine.baseline_facts import BaselineFacts
+from engine.methods import Review, Start
 from engine.models import Reply
+from engine.orders import Orders
 from engine.retrieval import Corpus
 from harness import Effort, Evaluation, Target, target
 from harness.hardware.product import Product
@@ -27,7 +29,6 @@ class ScriptedAttempt:
     base: str | None
     calls: list[tuple[Role, tuple[Message, ...]]] = field(default_factory=list)
     evaluation: Evaluation | None = None
-    rival: str | None = None
     reviewed: bool = False
     judged_before: list[frozenset[int]] = field(default_factory=list)
     """For each call: numbers of the attempts that were judged before the call."""
@@ -66,7 +67,11 @@ class ScriptedContext:
         self.product: Product | None = None
         self.corpus = Corpus(())
         self.iterations = len(verdicts)
+        self.phases: tuple[int, ...] = (len(verdicts),)
         self.options = options or MethodOptions()
+        self.words: tuple[str, ...] = ()
+        self.given = Orders()
+        """The orders of a person."""
         self.world = World(verdicts, why)
         self._number, self._step = 0, 1
 
@@ -98,9 +103,17 @@ class ScriptedContext:
         """See `Context`."""
         self.world.abandoned.append(self._attempt.name)
 
-    def start(self) -> str:
+    async def baseline(self) -> BaselineFacts:
         """See `Context`."""
-        raise NotImplementedError
+        return BaselineFacts()
+
+    def start(self) -> Start | None:
+        """See `Context`."""
+        return None
+
+    async def orders(self) -> Orders:
+        """See `Context`."""
+        return self.given
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         """See `Context`."""
@@ -139,14 +152,13 @@ class ScriptedContext:
         verdict = "correct" if self._verdict == "turned_down" else self._verdict
         return Reply(text=answer_of(verdict, mark))
 
-    async def judge(self, source: str, strategy: str, *, rival: str | None, unusable: str = "") -> Evaluation:
+    async def judge(self, source: str, strategy: str, *, unusable: str = "") -> Evaluation:
         """See `Context`."""
-        self._attempt.rival = rival
-        evaluation = await self.world.judge.evaluate(source, self.task, rival=rival, on_stage=_ignore)
+        evaluation = await self.world.judge.evaluate(source, self.task, on_stage=_ignore)
         self._attempt.evaluation = evaluation
         return evaluation
 
-    async def review(self) -> Review:
+    async def review(self, best: Evaluation | None = None) -> Review:
         """See `Context`."""
         self._attempt.reviewed = True
         turned_down = self._verdict == "turned_down"

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from harness import Verdict
-from sessions import Home
+from sessions import Home, Store
 from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT, Shell, one_line
 from tui.cli import COMMANDS
@@ -147,6 +147,20 @@ def test_decision_on_a_finished_session_is_made_and_undone(shell: Shell, home: H
     assert json.loads(shell("sessions", "--json").out)[0]["accepted"] == []
 
 
+def test_wrong_attempt_is_accepted_only_with_force_and_a_reason(shell: Shell, home: Home) -> None:
+    stored.finished(home)
+    wrong = ("accept", stored.FIRST, "softmax#1/1")
+    plain, forced = shell(*wrong, "--why", "x"), shell(*wrong, "--force")
+    assert (plain.code, forced.code) == (ExitCode.USAGE, ExitCode.USAGE)
+    assert "softmax#1/1 is wrong, and only a correct attempt can be accepted" in one_line(plain)
+    assert "give the reason with --why" in one_line(forced)
+    with Store.read_only(home.store) as store:
+        assert store.accepted() == {}
+        assert shell(*wrong, "--force", "--why", "only the exam's tail is off").code == 0
+        kernel = store.accepted()["starter/softmax"]
+    assert (kernel.verdict, kernel.why) == (Verdict.WRONG, "only the exam's tail is off")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -241,18 +255,21 @@ def test_exam_result_is_shown_with_the_best_attempt(shell: Shell, home: Home) ->
     assert "accepted (confirmed correct on the exam cases)" in accepted.err
 
 
-def test_report_of_measured_attempts_has_their_mean_speedup(shell: Shell, home: Home) -> None:
+def test_report_has_the_speedup_of_the_best_attempt(shell: Shell, home: Home) -> None:
     recorder = stored.begin(home)
     stored.attempt(recorder, 1, Verdict.CORRECT, speedup=1.0)
     stored.attempt(recorder, 2, Verdict.CORRECT, speedup=4.0)
+    stored.attempt(recorder, 3, Verdict.CORRECT)
     stored.finish(recorder)
     (row,) = json.loads(shell("report", stored.FIRST, "--format", "json").out)
     assert (row["speedup_mean"], row["speedup_geomean"], row["best_speedup"]) == (
-        2.5,
-        pytest.approx(2.0),
+        4.0,
+        pytest.approx(4.0),
         4.0,
     )
-    assert (row["fast_1"], row["fast_2"]) == (0.5, 0.5)
+    assert (row["fast_1"], row["fast_2"]) == (1.0, 1.0), (
+        "an attempt that was not timed does not hide the best one"
+    )
 
 
 def test_suites_are_listed_shown_added_and_checked(shell: Shell, home: Home, tmp_path: Path) -> None:

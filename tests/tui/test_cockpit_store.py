@@ -77,7 +77,7 @@ async def test_session_that_ends_in_the_cockpit_is_shown_to_its_end(home: Home) 
 
 
 async def test_parallel_decisions_are_recorded_in_order(home: Home) -> None:
-    stored.stopped(home)
+    stored.stopped(home, verdict=Verdict.CORRECT)
     decider = SessionDecider(home)
     async with asyncio.TaskGroup() as group:
         for accepted in (True, False, True):
@@ -91,13 +91,13 @@ async def test_parallel_decisions_are_recorded_in_order(home: Home) -> None:
 
 @pytest.mark.parametrize("key", ["a", "r"])
 async def test_stopped_session_accepts_decisions(home: Home, key: str) -> None:
-    session = stored.stopped(home)
+    session = stored.stopped(home, verdict=Verdict.CORRECT)
     app = Cockpit(home, session=session, mode="live")
     async with app.run_test(size=WIDE) as pilot:
         screen = await opened_agent(pilot)
         assert f"wavedeck resume {session}" in screen.banner.text
         await pilot.press(key, *"because", "enter")
-        mark = "1W+" if key == "a" else "1W!"
+        mark = "1C+" if key == "a" else "1C!"
         await until(pilot, lambda: mark in screen.strip.text, mark)
         assert "because" in screen.detail.text
     decision = fold(journal_of(home, session).events).attempt("softmax#1/1").decision
@@ -112,7 +112,7 @@ async def test_engine_without_an_answer_is_a_one_line_error(home: Home) -> None:
         screen = await opened_agent(pilot)
         lock = FileLock(home.live(stored.FIRST).lock)
         assert lock.acquire()
-        await pilot.press("a", "enter")
+        await pilot.press("r", "enter")
         await until(
             pilot,
             lambda: any(notification.severity == "error" for notification in app._notifications),
@@ -122,5 +122,5 @@ async def test_engine_without_an_answer_is_a_one_line_error(home: Home) -> None:
             notification for notification in app._notifications if notification.severity == "error"
         ]
         assert "\n" not in notification.message
-        assert "1W+" not in screen.strip.text
+        assert "1W!" not in screen.strip.text
         lock.release()

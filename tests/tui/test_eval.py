@@ -220,7 +220,10 @@ def test_targets_default_to_the_targets_of_the_devices(
         used.extend(target.name for target in targets)
         return judged(Verdict.CORRECT)
 
-    monkeypatch.setattr(evaluate, "select_devices", lambda _: gpus)
+    async def choose(asked: object, *, on_wait: object) -> Sequence[Device]:
+        return gpus
+
+    monkeypatch.setattr(evaluate, "wait_for_devices", choose)
     monkeypatch.setattr(evaluate, "DevicePool", lambda *_, **__: None)
     monkeypatch.setattr(evaluate, "_judged_on", judging)
     Path("kernel.py").write_text("x = 1")

@@ -218,15 +218,12 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
 
     def ask_and_decide(self, attempt: AttemptState, *, accepted: bool) -> None:
         """Ask for a reason, then decide."""
-        verdict = attempt.verdict.value.replace("_", " ") if attempt.verdict is not None else "no verdict"
 
         def answered(why: str | None) -> None:
             if why is not None:
                 self._send_decision(attempt.attempt, accepted=accepted, why=why)
 
-        dialog = ReasonDialog(
-            attempt.attempt, accepted=accepted, verdict=verdict, known=self._known_of(attempt)
-        )
+        dialog = ReasonDialog(attempt.attempt, accepted=accepted, known=self._known_of(attempt))
         self.push_screen(dialog, answered)
 
     def _known_of(self, attempt: AttemptState) -> str:

@@ -141,6 +141,8 @@ def verdict_lines(
         else Span("")
     )
     lines.append((Span(head.text, f"{head.style} bold"), name, Span(f"  on {evaluation.device}", "dim")))
+    if attempt.same_as:
+        lines.append(line(f"same source as {attempt.same_as}, not judged again", "dim"))
     known = margin_words(evaluation)
     if known and evaluation.verdict is Verdict.CORRECT:
         lines.append(line(known))

@@ -34,7 +34,6 @@ DEVICE_COLUMNS = (
     Column("MFU", 5, 6, right=True, if_known=True),
     Column("of copy", 7, 7, right=True, if_known=True),
     Column("of product", 10, 10, right=True, if_known=True),
-    Column("against rival", 17, 26, right=True, drop=4, if_known=True),
     Column("floor", 7, 8, right=True, drop=5, if_known=True),
     Column("launches", 8, 8, right=True, drop=6, if_known=True),
     Column("lowest clock", 16, 18, right=True, drop=1, if_known=True),
@@ -99,7 +98,6 @@ def device_rows(latency: Iterable[Latency]) -> list[Row]:
             _share(None if used is None else used.mfu, suspect),
             _share(None if used is None else used.io_measured, ""),
             _share(None if used is None else used.mfu_measured, ""),
-            _rival(each),
             _time(each.floor_ms),
             _time(None if side is None else side.plain_ms),
             NOTHING if window.clock_mhz is None else Cell(f"{measured.clock_words(window)} MHz"),
@@ -156,13 +154,6 @@ def _left_out(latency: Latency) -> Cell:
 
 def _share(value: float | None, style: str) -> Cell:
     return NOTHING if value is None else Cell(f"{value:.0%}", style)
-
-
-def _rival(latency: Latency) -> Cell:
-    if latency.rival_speedup is None:
-        return NOTHING
-    known = "" if latency.rival_ci is None else f" {latency.rival_ci[0]:.3f}-{latency.rival_ci[1]:.3f}"
-    return Cell(f"{wording.times(latency.rival_speedup)}{known}")
 
 
 def _heat(window: Window) -> Cell:

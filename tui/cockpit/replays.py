@@ -18,7 +18,7 @@ from sessions.events import (
     ReplyPiece,
     WinnerExamined,
 )
-from sessions.fold import apply
+from sessions.fold import apply, pass_time
 from sessions.names import split_attempt
 from sessions.state import SessionState
 from tui.cockpit import wording
@@ -63,7 +63,7 @@ class Story:
         state = SessionState()
         for place, event in enumerate(self.events[:count]):
             if isinstance(event, ReplyPiece) and place < self.spoken.get(event.call, count) < count:
-                state.last_seq, state.last_wall = max(state.last_seq, event.seq), event.wall
+                pass_time(state, event)
                 continue
             apply(state, event)
         return state

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
-from sessions.metrics import Rank, TimedTwice, rank
+from sessions.metrics import TimedTwice
 from sessions.names import short_task
+from sessions.ranking import Rank, lowest_occupancy, rank, requested_over_minimal
 from sessions.state import (
     AttemptState,
     CallState,
@@ -115,6 +116,11 @@ def doing(instance: InstanceState) -> Cell:
     return Cell("waits for you" if instance.word == "person" else instance.word, style)
 
 
+def is_idle_on_hold(state: SessionState, instance: InstanceState) -> bool:
+    """True if a person paused the instance and what ran has finished."""
+    return not instance.finished and instance.word == "wait" and state.is_on_hold(instance.key)
+
+
 def agent_row(state: SessionState, instance: InstanceState) -> Row:
     """One instance in one line."""
     best = next((each for each in instance.attempts if each.attempt == instance.best), None)
@@ -124,13 +130,13 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
     written = sum(call.usage.output_tokens or 0 for call in calls)
     prices = [call.cost_usd for call in calls if call.cost_usd is not None]
     number = instance.attempts[-1].number if instance.attempts else 0
-    planned = str(state.started.iterations) if state.started else "?"
+    planned = str(sum(state.phases(instance.key))) if state.started else "?"
     commit = next((attempt.commit for attempt in reversed(instance.attempts) if attempt.commit), None)
     return Row(
         instance.key,
         (
             Cell(instance.key),
-            doing(instance),
+            Cell("paused", "warn") if is_idle_on_hold(state, instance) else doing(instance),
             Cell(f"{number}/{planned}"),
             Cell("-", "dim")
             if best is None or best.evaluation is None
@@ -213,7 +219,7 @@ class Leaders:
             return None
         known = self._ranks.get(attempt.attempt)
         if known is None or known[0] is not evaluation:
-            known = self._ranks[attempt.attempt] = (evaluation, rank(evaluation))
+            known = self._ranks[attempt.attempt] = (evaluation, rank(evaluation, attempt.source or ""))
         return known[1]
 
     def rows(self, state: SessionState) -> list[Row]:
@@ -264,9 +270,9 @@ class Leaders:
                     style or ("warn" if attempt.waiting else "dim"),
                 ),
                 Cell(left(margins[0].used)) if margins else Cell("-", "dim"),
-                _known(-place.traffic, ".2f"),
+                _known(requested_over_minimal(attempt.evaluation), ".2f"),
                 _known(abs(place.spills), ".0f", bad=place.spills < 0),
-                _known(place.occupancy, "g"),
+                _known(lowest_occupancy(attempt.evaluation), "g"),
                 Cell(attempt.origin.value, "dim"),
             ),
         )
@@ -279,9 +285,11 @@ def _held_up(attempt: AttemptState) -> tuple[bool, bool, bool]:
     return wanted, passed, attempt.speedup_confirmed is not None
 
 
-def _known(value: float, form: str, *, bad: bool = False) -> Cell:
-    """A part of a rank; it is infinite where nothing is known."""
-    return Cell(f"{value:{form}}", "bad" if bad else "") if math.isfinite(value) else Cell("-", "dim")
+def _known(value: float | None, form: str, *, bad: bool = False) -> Cell:
+    """A figure of an attempt; `None` or infinite if it is not known."""
+    if value is None or not math.isfinite(value):
+        return Cell("-", "dim")
+    return Cell(f"{value:{form}}", "bad" if bad else "")
 
 
 def last_judged(instance: InstanceState) -> AttemptState | None:
@@ -331,7 +339,6 @@ def header(state: SessionState, *, name: str, word: Span, extra: Sequence[Span],
     `word` says what the session does; `extra` (mouse off, read only, replay) stays longest.
     """
     started = state.started
-    since = (state.last_wall or 0.0) - (state.started_wall or state.last_wall or 0.0)
     correct = {each.task for each in state.instances.values() if _solved(each)}
     said = {each.task for each in state.instances.values() for one in each.attempts if is_confirmed(one)}
     confirmed = f", {len(said)} confirmed" if said else ""
@@ -343,7 +350,7 @@ def header(state: SessionState, *, name: str, word: Span, extra: Sequence[Span],
         (1, (word,)),
         (2, tuple(extra)),
         (5, line(f"{method_words(started.method, started.options)} {started.model}") if started else ()),
-        (4, line(wording.clock(since)) if started else ()),
+        (4, line(wording.clock(state.worked_s)) if started else ()),
         (3, line(f"{len(correct)}/{len(started.tasks)} tasks correct{confirmed}") if started else ()),
         (2, line(timing_words(started)) if started and timing_words(started) else ()),
         (6, line(wording.tokens(state.input_tokens, state.output_tokens))),

@@ -191,5 +191,7 @@ def session_word(state: SessionState) -> Span:
         return Span(f"stopped ({state.stopped})", "warn")
     if state.started is None:
         return Span("no events yet", "dim")
+    if "" in state.on_hold:
+        return Span("paused", "warn")
     waiting = sum(instance.word == "person" for instance in state.instances.values())
     return Span(f"running, {waiting} wait for you", "warn") if waiting else Span("running", "busy")

@@ -24,9 +24,10 @@ ATTEMPT = click.argument("attempt")
 @session_argument
 @ATTEMPT
 @WHY
-def accept_command(session: str, attempt: str, *, why: str) -> None:
+@click.option("--force", is_flag=True, help="Accept an attempt that is not correct; needs --why.")
+def accept_command(session: str, attempt: str, *, why: str, force: bool) -> None:
     """Accept ATTEMPT (such as softmax#2/7) of SESSION: its kernel goes to the store's branch `accepted`."""
-    settle(session, attempt, accepted=True, why=why)
+    settle(session, attempt, accepted=True, why=why, forced=force)
 
 
 @click.command(name="reject")
@@ -49,11 +50,11 @@ def undo_command(session: str, attempt: str) -> None:
     say(f"{attempt} of {name}: decision undone")
 
 
-def settle(session: str, attempt: str, *, accepted: bool, why: str) -> None:
+def settle(session: str, attempt: str, *, accepted: bool, why: str, forced: bool = False) -> None:
     """Store a decision and print its result."""
     home = home_from(os.environ)
     name = find_session(home, session)
-    asyncio.run(decide(home, name, attempt, accepted=accepted, why=why, by=login_name()))
+    asyncio.run(decide(home, name, attempt, accepted=accepted, why=why, by=login_name(), forced=forced))
     word = "accepted" if accepted else "rejected"
     state = fold(journal_of(home, name).events)
     exam = exam_sentence(state.attempt(attempt), state.instances[split_attempt(attempt).instance])

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from harness import WHOLE, WITH_ENERGY, DevicePool, Evaluation, Target, Verdict, evaluate
-from harness.node.selection import select_devices, targets_for
+from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.nursery import Nursery
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.stages.spread import evaluate_everywhere
@@ -140,7 +140,7 @@ async def judged(
     async with Nursery() as nursery:
         opening = asyncio.create_task(nursery.open(), name="nursery")
         try:
-            chosen = await asyncio.to_thread(select_devices, devices)
+            chosen = await wait_for_devices(devices, on_wait=say_busy)
         finally:
             await opening
         if spread and chosen[0].kind == "cpu":
@@ -200,6 +200,11 @@ def baseline_of(task: Task, against: str) -> Baseline | None:
     if not Path(against).exists():
         raise Complaint(f"--against {against}: neither one of {', '.join(KINDS)} nor a kernel file")
     return kernel_baseline(task, against, read_candidate(against))
+
+
+def say_busy(busy: str) -> None:
+    """Print who uses the GPUs, on standard error."""
+    say(f"waits for an idle GPU ({busy}); --device 0 shares a GPU, --device cpu needs none")
 
 
 def say_wait(event: DeviceEvent) -> None:

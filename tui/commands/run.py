@@ -58,7 +58,11 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
     "--profile", metavar="NAME", help="Prompt format of the model: chat, kernelllm or autotriton. [chat]"
 )
 @click.option("--corpus", metavar="FOLDER", help="Folder of Triton kernels to use as further examples.")
-@click.option("--start", metavar="FILE", help="tune: the kernel to sweep. [the task's timing baseline]")
+@click.option(
+    "--start",
+    metavar="FILE",
+    help="Kernel to start from: the first attempt of each instance; tune sweeps it.",
+)
 @click.option(
     "--against",
     metavar="WHAT",
@@ -72,7 +76,9 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
 )
 @click.option("--devices", metavar="NAMES", help="Devices of the judge: idle, all, 0,1 or cpu. [idle]")
 @targets_option
-@click.option("--review", metavar="HOW", help="auto, or manual: build only on accepted attempts. [auto]")
+@click.option(
+    "--review", metavar="HOW", help="auto, or manual: wait for a decision at each better attempt. [auto]"
+)
 @click.option("--budget-usd", type=float, metavar="X", help="Highest cost of the session (needs prices).")
 @click.option("--budget-tokens", type=int, metavar="N", help="Highest number of tokens of the session.")
 @click.option("--budget-attempts", type=int, metavar="N", help="Highest number of attempts of the session.")

@@ -15,7 +15,6 @@ from harness.wire import ratios
 from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
-    RIVAL,
     TAPE,
     Floor,
     Measure,
@@ -220,8 +219,7 @@ def pair_processes(measured: Measured, case: str) -> dict[str, list[ProcessTimes
         (times for times in measured.times if times.case == case), key=lambda times: times.pair
     )
     by_side = {
-        side: [process for process in processes if process.side == side]
-        for side in (BASELINE, CANDIDATE, RIVAL)
+        side: [process for process in processes if process.side == side] for side in (BASELINE, CANDIDATE)
     }
     baseline, candidate = ({process.pair for process in by_side[side]} for side in (BASELINE, CANDIDATE))
     pairs = baseline & candidate
@@ -242,7 +240,7 @@ def _conclude_case(
 ) -> Latency | None:
     """The latency of one case; `None` with fewer than two pairs of processes."""
     by_side = pair_processes(measured, case.name)
-    slow, fast, rivals = (by_side[side] for side in (BASELINE, CANDIDATE, RIVAL))
+    slow, fast = by_side[BASELINE], by_side[CANDIDATE]
     if len(fast) < 2:
         return None
     baseline = _summarise_side(slow, left_out.get((case.name, BASELINE), 0))
@@ -251,9 +249,6 @@ def _conclude_case(
     floor_ms = measured.floor.empty_by(method) if measured.floor is not None else None
     bound = ratios.find_bound(baseline.median_ms, candidate.median_ms, floor_ms, method)
     speedup = None if bound is None else ratios.ratio(samples_by_process(slow), samples_by_process(fast))
-    rival_speedup = None
-    if len(rivals) == len(fast) and bound is Bound.NONE:
-        rival_speedup = ratios.ratio(samples_by_process(rivals), samples_by_process(fast))
     wall = [process.wall_ms for process in fast if process.wall_ms is not None]
     wall_ms = statistics.median(wall) if wall else None
     tape_ms = _tape_ms(measured, case.name, method)
@@ -276,9 +271,6 @@ def _conclude_case(
         candidate=candidate,
         wall_ms=wall_ms,
         tape_ms=tape_ms,
-        rival_ms=median_of_medians(rivals) if rivals else None,
-        rival_speedup=None if rival_speedup is None else rival_speedup.value,
-        rival_ci=None if rival_speedup is None else (rival_speedup.low, rival_speedup.high),
         efficiency=None
         if product is None
         else case_efficiency(measure.task, case, product, candidate.median_ms, measured.floor),

@@ -64,7 +64,7 @@ def judge_suspects(
     if again.verdict is not Verdict.CORRECT:
         assert again.error is not None
         sizes = "; ".join(f"{case.of} at {case.words}" for case in larger)
-        message = f"measured again at several times the size ({sizes}): {again.error.message}"
+        message = f"measured again at several times the size ({sizes}): {again.error.first_line}"
         error = msgspec.structs.replace(again.error, message=message)
         return msgspec.structs.replace(first, latency=(), detail=message, verdict=again.verdict, error=error)
     notes = [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack
 
@@ -24,7 +25,6 @@ from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
     CLOCK_REPORTS,
-    RIVAL,
     ClockRequest,
     Leased,
     LeaseWanted,
@@ -48,6 +48,7 @@ from .efficiency import flush_bytes, matmul_dtype
 from .energy import DRAWN_S, add_energy
 from .larger_sizes import Larger, enlarge_case, judge_suspects
 from .rough_estimates import conclude_roughly
+from .second_look import Look, join_looks, plan_second_look
 
 MOST_REPORT_BYTES = 64 << 20
 
@@ -57,7 +58,7 @@ class Crowded(Exception):
 
 
 class Performance:
-    """Times one source against the timing baseline and, if there is one, against a rival."""
+    """Times one source against the timing baseline."""
 
     def __init__(
         self,
@@ -80,6 +81,8 @@ class Performance:
         """Timers, each with its side."""
         self._product = product_of(slot.device).product
         self._telemetry = pool.telemetry(slot.device)
+        self._leased_s = 0.0
+        """When the clock last got the exclusive lease, by `time.monotonic`."""
         self._before: DeviceState | None = None
         self._watching = False
 
@@ -88,7 +91,6 @@ class Performance:
         channel: AsyncChannel,
         source: str,
         *,
-        rival: str | None,
         against: Against,
         compiled: Collection[str] = (),
         effort: Effort = WHOLE,
@@ -103,12 +105,9 @@ class Performance:
                 baseline = await asyncio.to_thread(timing_baseline, self._task)
         except HarnessError as error:
             return Timing((), f"not timed: {error}")
-        sources = {BASELINE: baseline.source, CANDIDATE: source}
-        if rival is not None and rival != source:
-            sources[RIVAL] = rival
         measure = Measure(
             task=self._task,
-            sources=sources,
+            sources={BASELINE: baseline.source, CANDIDATE: source},
             seed=self._seed,
             target=self._target.name,
             limits=self._pool.limits(self._slot.device),
@@ -122,7 +121,7 @@ class Performance:
             else await asyncio.to_thread(matmul_dtype, self._task, self._product),
             energy_s=DRAWN_S if effort.energy and await self._counts_energy() else 0.0,
         )
-        timing = await self._run_clock(channel, measure, compiled)
+        timing = await self._time(channel, measure, compiled)
         suspects = {
             latency.case for latency in timing.latency if latency.efficiency and latency.efficiency.suspect
         }
@@ -150,13 +149,21 @@ class Performance:
         if not larger:
             return judge_suspects(first, Timing((), ""), (), why_not)
         task = msgspec.structs.replace(self._task, cases=tuple(enlarged.case for enlarged in larger))
-        sources = {side: measure.sources[side] for side in (BASELINE, CANDIDATE)}
-        measure = msgspec.structs.replace(measure, task=task, sources=sources, energy_s=0.0)
+        measure = msgspec.structs.replace(measure, task=task, energy_s=0.0)
         async with self._pool.leases.using(self._slot):
-            again = await self._run_clock(channel, measure, ())
+            again = await self._time(channel, measure, ())
         return judge_suspects(first, again, tuple(larger), why_not)
 
-    async def _run_clock(self, channel: AsyncChannel, measure: Measure, compiled: Collection[str]) -> Timing:
+    async def _time(self, channel: AsyncChannel, measure: Measure, compiled: Collection[str]) -> Timing:
+        """Time all cases, and those that remain unresolved in a second look; others may time between the looks."""
+        look = await self._run_clock(channel, measure)
+        again = plan_second_look(measure, look)
+        if again is not None:
+            async with self._pool.leases.using(self._slot):
+                look = join_looks(look, await self._run_clock(channel, again))
+        return self._conclude(measure, look, compiled)
+
+    async def _run_clock(self, channel: AsyncChannel, measure: Measure) -> Look:
         """One run of the clock. Timers end even if it fails, and the lease ends with the last timer."""
         async with AsyncExitStack() as leases:
             # The next timing begins when the timers are gone. Other work on the device goes on before.
@@ -168,13 +175,16 @@ class Performance:
                 await self._end_watch(look=False)
                 raise
             self._pool.leases.release_after(self._slot, self._end_timers())
+            seconds = time.monotonic() - self._leased_s
         kept, left_out = drop_disturbed_blocks(measured.times, watched)
         measured = msgspec.structs.replace(measured, times=kept)
+        return Look(measured, left_out, watched, self._before, after, seconds)
+
+    def _conclude(self, measure: Measure, look: Look, compiled: Collection[str]) -> Timing:
+        device, measured, watched = self._slot.device, look.measured, look.watched
         if measure.effort.rough:
-            return conclude_roughly(self._slot.device, measure, measured, left_out)
-        timing = conclude_timing(
-            self._slot.device, self._product, measure, measured, watched.window, left_out
-        )
+            return conclude_roughly(device, measure, measured, look.left_out)
+        timing = conclude_timing(device, self._product, measure, measured, watched.window, look.left_out)
         latency, no_energy = timing.latency, ""
         if measure.energy_s:
             latency, no_energy = add_energy(timing.latency, measured.times, watched.points)
@@ -183,8 +193,8 @@ class Performance:
             latency=latency,
             facts=(*timing.facts, *tape_facts(measured, compiled)),
             notes=(*timing.notes, *filter(None, (watched.note, no_energy))),
-            before=self._before,
-            after=after,
+            before=look.before,
+            after=look.after,
         )
 
     async def _counts_energy(self) -> bool:
@@ -209,7 +219,7 @@ class Performance:
 
     async def _serve_clock(self, channel: AsyncChannel, measure: Measure, leases: AsyncExitStack) -> Measured:
         """Answer the clock's requests until it sends `Measured`; the exclusive lease goes into `leases`."""
-        pairs = 0
+        pairs = measure.effort.pairs if measure.unresolved else 0
         await self._send(channel, measure)
         while True:
             try:
@@ -218,9 +228,7 @@ class Performance:
             except EOFError as error:
                 raise WorkerDied("the judge was lost while it timed") from error
             match report:
-                case NeedTimers(sides=sides, count=count, instead=instead):
-                    if instead:
-                        await self._end_timers()
+                case NeedTimers(sides=sides, count=count):
                     await self._start_timers(channel, measure, sides, range(pairs, pairs + count))
                     pairs += count
                 case LeaseWanted():
@@ -228,6 +236,7 @@ class Performance:
                         raise Crowded
                     self._alone = None
                     await leases.enter_async_context(self._pool.leases.timing(self._slot))
+                    self._leased_s = time.monotonic()
                     await self._begin_watch()
                     await self._send(channel, Leased())
                 case Alive():

@@ -13,14 +13,12 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import msgspec
 import torch
 
 from harness.wire import ratios
 from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
-    RIVAL,
     Floor,
     Measure,
     Measured,
@@ -88,13 +86,19 @@ class Clock:
         self._case = ""
         self._seconds: dict[str, float] = {}
         self._phase_began = time.monotonic()
-        self._rival_problem = ""
-        """Why the rival was dropped; empty if it was not."""
         self._tapes: list[Taped] = []
         self._why_events: dict[str, str] = {}
         self._tape_player = TapePlayer(engine, measure, self._inputs, self._spot_check)
-        self._configs: dict[tuple[str, str], dict[str, str]] = {}
+        self._configs = {
+            (side, case): configs for side, cases in measure.chosen.items() for case, configs in cases.items()
+        }
         """Chosen configs of autotuned kernels, by side and case."""
+        self._is_first_look = not measure.unresolved
+        self._cases = (
+            self._task.open_cases
+            if self._is_first_look
+            else tuple(case for case in self._task.open_cases if case.name in measure.unresolved)
+        )
 
     def _end_phase(self, phase: str) -> None:
         """Count the time since the end of the previous phase for this phase."""
@@ -110,13 +114,7 @@ class Clock:
         error: ErrorReport | None = None
         problem = ""
         try:
-            try:
-                self._time_all()
-            except TimerFailed as failure:
-                if failure.side != RIVAL:
-                    raise
-                self._drop_rival(failure)
-                self._time_all()
+            self._time_all()
         except TimerFailed as failure:
             if failure.side == CANDIDATE and not is_memory(failure.cause):
                 verdict, error = blamed(failure.cause, self._case)
@@ -134,7 +132,7 @@ class Clock:
             confirmed_outputs=self._spot_check.confirmed,
             verdict=verdict,
             error=error,
-            problem=problem or self._rival_problem,
+            problem=problem,
             why_events=self._why_events,
             seconds={phase: round(seconds, 3) for phase, seconds in self._seconds.items()},
             not_shared=self._inputs.not_shared or "",
@@ -142,40 +140,19 @@ class Clock:
 
     def _time_all(self) -> None:
         self._start_timers()
-        if self._floor is None:
-            self._engine.lease()
-            self._end_phase("wait for the lease")
-            self._deadline = time.monotonic() + self._measure.budget_s
-            self._floor = self._measure_floor(self._measure.flush_bytes, self._measure.matmul_dtype)
-            self._end_phase("floor")
-        cases = self._task.open_cases
-        for case in cases:
-            self._time_case(case, check=True)
-        for _ in range(1, self._measure.effort.looks):
-            cases = tuple(case for case in cases if not self._is_resolved(case))
-            if not cases or time.monotonic() > self._deadline:
-                break
-            self._say_farewell()
-            self._start_timers()
-            for case in cases:
-                self._time_case(case, check=False)
+        self._engine.lease()
+        self._end_phase("wait for the lease")
+        self._deadline = time.monotonic() + self._measure.budget_s
+        self._floor = self._measure_floor(self._measure.flush_bytes, self._measure.matmul_dtype)
+        self._end_phase("floor")
+        for case in self._cases:
+            self._time_case(case)
         self._say_farewell()
-
-    def _drop_rival(self, failure: TimerFailed) -> None:
-        """The rival, correct before, failed now: forget it and all times, to start again without it."""
-        self._rival_problem = self._describe(failure)
-        sources = {side: source for side, source in self._measure.sources.items() if side != RIVAL}
-        self._measure = msgspec.structs.replace(self._measure, sources=sources)
-        self._times.clear()
-        self._tapes.clear()
 
     def _start_timers(self) -> None:
         """Start timers, let them import their sources and compile the cases, before anything is timed."""
-        self._case = ""
-        sides = tuple(self._measure.sources)
-        self.close()
-        self._timers = self._engine.timers(sides, self._measure.effort.pairs, instead=True)
-        if self._floor is None and not self._measure.effort.rough:
+        self._timers = self._engine.timers(tuple(self._measure.sources), self._measure.effort.pairs)
+        if self._is_first_look and not self._measure.effort.rough:
             self._tape_player.start()
         entry_points = tuple(entry.name for entry in self._task.entry_points)
         call_s = self._measure.limits.call_s
@@ -194,19 +171,24 @@ class Clock:
             timer.receive(Loaded, wall_s=call_s)
             self._engine.alive()
         self._end_phase("import")
-        if self._inputs.not_shared is None:
-            self._inputs.try_sharing(self._timers[0])
-        for case in self._task.open_cases:
+        self._inputs.try_sharing(self._timers[0])
+        # The case that is timed first comes last: a vault that is too small drops what was used longest ago.
+        for case in reversed(self._cases):
             self._compile_case(case)
+        place.give_back()
         self._end_phase("compile")
 
     def _compile_case(self, case: Case) -> None:
-        """Let timers compile a case's launches without running them. If that fails, the first call compiles."""
+        """Let timers compile a case's launches without running them, and draw its values meanwhile.
+
+        If compiling fails, the first call compiles.
+        """
         self._case = case.name
         arguments, size_bytes = lay_out(self._inputs.values(case, 0).inputs)
         timers = self._first_timers() if self._has_autotuned() else self._timers
         for timer in timers:
             self._inputs.send(timer, self._measure, case, arguments, size_bytes)
+        self._inputs.draw(case, unseen=self._compared_sets)
         for timer in timers:
             try:
                 timer.receive(Prepared, wall_s=self._measure.limits.call_s)
@@ -215,7 +197,7 @@ class Clock:
                     raise
             self._engine.alive()
 
-    def _time_case(self, case: Case, *, check: bool) -> None:
+    def _time_case(self, case: Case) -> None:
         self._case = case.name
         place.give_back()
         processes = self._prepare(case)
@@ -238,10 +220,10 @@ class Clock:
                 process.watch(launches_alone=short and process.link.side != CANDIDATE)
                 self._engine.alive()
             self._end_phase("the clock's own watch")
-            if check and self._measure.energy_s and not short and time.monotonic() < self._deadline:
+            if self._measure.energy_s and not short and time.monotonic() < self._deadline:
                 self._draw_power(pair)
         self._times += [process.times(case.name) for process in processes]
-        if check:
+        if self._is_first_look:
             candidates = [process for process in processes if process.link.side == CANDIDATE]
             process = self._random.choice(candidates)
             error = self._spot_check.find_error(process, self._inputs.unseen(case))
@@ -298,8 +280,7 @@ class Clock:
 
     def _draw_power(self, processes: Sequence[TimedProcess]) -> None:
         """Make calls of the baseline and of the candidate, one after the other, while the device's power is read."""
-        timed = [process for process in processes if process.link.side in (BASELINE, CANDIDATE)]
-        for process in self._shuffled(timed):
+        for process in self._shuffled(processes):
             process.draw(self._measure.energy_s)
             self._engine.alive()
         self._end_phase("energy")
@@ -337,6 +318,11 @@ class Clock:
                     processes.append(TimedProcess(timer, prepared, self._measure.cold, copies))
         return processes
 
+    @property
+    def _compared_sets(self) -> int:
+        """Sets of unseen values for which outputs are compared: by the spot check, and by the tape player."""
+        return 0 if not self._is_first_look else 1 if self._measure.effort.rough else 2
+
     def _first_timers(self) -> list[TimerLink]:
         """The first process of each side."""
         return list({timer.side: timer for timer in reversed(self._timers)}.values())
@@ -371,27 +357,10 @@ class Clock:
             statistics.median(played), statistics.median(medians), method_of((tape,))
         )
 
-    def _is_resolved(self, case: Case) -> bool:
-        by_side = {
-            side: [
-                [sample for block in times.blocks for sample in block.samples_ms]
-                for times in self._times
-                if times.case == case.name and times.side == side
-            ]
-            for side in (BASELINE, CANDIDATE)
-        }
-        timed = [times for times in self._times if times.case == case.name and times.side in by_side]
-        if self._is_short(
-            [(side, samples) for side, processes in by_side.items() for samples in processes],
-            method_of(timed),
-        ):
-            return True
-        return ratios.ratio(by_side[BASELINE], by_side[CANDIDATE]).is_resolved
-
     def _is_short(
         self, by_process: Sequence[tuple[str, Sequence[float]]], method: Method, *, of: float = 1.0
     ) -> bool:
-        """Whether baseline and candidate are both so short that the case gets no ratio; the rival does not matter.
+        """Whether baseline and candidate are both so short that the case gets no ratio.
 
         `by_process`: side and samples of each process. `of`: share of the shortest time that gets a ratio.
         """

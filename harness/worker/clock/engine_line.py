@@ -19,8 +19,8 @@ from .timer_link import TimerLink
 class Engine(Protocol):
     """Starts timers for the clock and leases the device to it."""
 
-    def timers(self, sides: Sequence[str], count: int, *, instead: bool) -> list[TimerLink]:
-        """Start `count` timers of each side; `instead`: replace the running timers."""
+    def timers(self, sides: Sequence[str], count: int) -> list[TimerLink]:
+        """Start `count` timers of each side."""
 
     def lease(self) -> None:
         """Wait until the device is leased to the clock alone."""
@@ -39,9 +39,9 @@ class EngineLine:
         """Send a report to the engine."""
         self._channel.send(ENCODER.encode(report))
 
-    def timers(self, sides: Sequence[str], count: int, *, instead: bool) -> list[TimerLink]:
+    def timers(self, sides: Sequence[str], count: int) -> list[TimerLink]:
         """See `Engine`."""
-        self.tell(NeedTimers(sides=tuple(sides), count=count, instead=instead))
+        self.tell(NeedTimers(sides=tuple(sides), count=count))
         links: list[TimerLink] = []
         try:
             for _ in range(count * len(sides)):

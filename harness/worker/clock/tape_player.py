@@ -54,7 +54,7 @@ class TapePlayer:
     def start(self) -> None:
         """Start the process, which gets ready while others work."""
         if self._link is None:
-            (self._link,) = self._engine.timers((TAPE,), 1, instead=False)
+            (self._link,) = self._engine.timers((TAPE,), 1)
             self._is_ready = False
 
     def replay(self, case: Case, candidate: TimedProcess) -> tuple[Taped, ProcessTimes | None]:

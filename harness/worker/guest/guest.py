@@ -41,6 +41,7 @@ from harness.worker.recording.call_recorder import Recorder
 from . import watch
 from .gpu_runner import GpuRunner
 from .runner import InterpreterRunner, Runner
+from .stack_sampler import StackSampler
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
@@ -81,6 +82,7 @@ class Guest:
 
     def __init__(self, scratch: Path, runner: Runner) -> None:
         self._file = scratch / candidate_trace.NAME
+        self._sampler = StackSampler(scratch)
         self._runner = runner
         self._recorder = Recorder(str(self._file))
         self._module: ModuleType | None = None
@@ -92,9 +94,11 @@ class Guest:
         """The report on one request. An exception of the candidate is a report too."""
         match request:
             case Load():
-                return self._load(request)
+                with self._sampler.sampling():
+                    return self._load(request)
             case Call():
-                return self._call(request, descriptors[0] if descriptors else None)
+                with self._sampler.sampling():
+                    return self._call(request, descriptors[0] if descriptors else None)
             case Farewell(nonce=nonce):
                 return self._farewell(nonce)
             case Compile():

@@ -29,17 +29,11 @@ from harness.worker.oracle.guest_link import (
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.vault import Given, Vault
 
+from .further_cases import judge_the_rest
 from .judge_line import JudgeLine
 from .replays import Replays
+from .stop import Stop
 from .trial_facts import trial_facts
-
-
-class Stop(Exception):
-    """Ends the trial with this verdict."""
-
-    def __init__(self, verdict: Verdict, error: ErrorReport) -> None:
-        super().__init__(error.message)
-        self.verdict, self.error = verdict, error
 
 
 class CalledOff(Exception):
@@ -69,6 +63,8 @@ class Trial:
         self._sandbox: tuple[Layer, ...] = ()
         self._stage = "call"
         self._case = ""
+        self._failing_cases = ""
+        """Which cases fail and pass, after a first wrong one."""
         self._runs: list[Run] = []
         self._left: LeftBehind | None = None
         self._kept_findings: list[Finding] = []
@@ -162,8 +158,17 @@ class Trial:
             try:
                 run = first if step is first.step else self._run(step)
                 self._compare(run)
-            except (CandidateRaised, Stop):
+            except (CandidateRaised, Stop) as failure:
                 self._look_back()
+                if not self._begin.exam and (isinstance(failure, CandidateRaised) or failure.error.mismatch):
+                    self._failing_cases = judge_the_rest(
+                        self._task,
+                        self._runs,
+                        filter(self._is_possible, self._plan.execution),
+                        step,
+                        given=self._given,
+                        call=lambda further, wall_s: self._run(further, wall_s=wall_s),
+                    )
                 raise
             self._runs.append(run)
             if run is first and integrity.of_call(run, self._task) is None:
@@ -206,14 +211,15 @@ class Trial:
             "integrity", f"{self._answers.calls} calls right; launched in every case: {kernels}", ok=True
         )
 
-    def _run(self, step: Step, *, first: bool = False) -> Run:
+    def _run(self, step: Step, *, first: bool = False, wall_s: float | None = None) -> Run:
         """Make one call in the guest; `Stop` with `unsupported` if this device cannot judge it."""
         self._line.alive()
         place.give_back()
         if not first:
             self._take_turn()
-        self._case = step.case.name
-        run = self._caller.call(step, first=first)
+        if wall_s is None:
+            self._case = step.case.name
+        run = self._caller.call(step, first=first, wall_s=wall_s)
         if run.returned.unsupported:
             raise Stop(Verdict.UNSUPPORTED, mismatch_wording.unsupported(run.returned.unsupported))
         return run
@@ -321,6 +327,8 @@ class Trial:
         )
 
     def _judged(self, verdict: Verdict, error: ErrorReport | None) -> Judged:
+        if error is not None:
+            error = mismatch_wording.with_cases(error, self._failing_cases)
         facts = [Fact("calls with right answers", str(self._answers.calls), Basis.PROOF)]
         facts += [Fact(f"{name}: left out", why, Basis.PROOF) for name, why in self._left_out.items()]
         return Judged(

@@ -126,8 +126,13 @@ class Caller:
         """Note that the guest can open the memory of `try_sharing`."""
         self._shares = self._memory is not None
 
-    def call(self, step: Step, *, first: bool = False) -> Run:
-        """Make one call of the plan. Raises the exceptions of `GuestLink` if the guest does not answer."""
+    def call(self, step: Step, *, first: bool = False, wall_s: float | None = None) -> Run:
+        """Make one call of the plan, within `wall_s` or the usual limit.
+
+        Raises the exceptions of `GuestLink` if the guest does not answer.
+        """
+        if wall_s is None:
+            wall_s = self._limits.call_s if first else self._limits.case_s
         given = self._given(step)
         arena, again = self._arena(step, given)
         shared = self._memory if isinstance(arena, DeviceArena) else None
@@ -151,7 +156,7 @@ class Caller:
                     record=self._wants_record(step),
                 ),
                 Returned,
-                wall_s=self._limits.call_s if first else self._limits.case_s,
+                wall_s=wall_s,
                 cpu_s=self._limits.call_cpu_s if first else self._limits.case_cpu_s,
                 descriptors=(arena.descriptor,) if isinstance(arena, Arena) else (),
             )

@@ -12,6 +12,7 @@ from harness.wire.evaluation import Margin, Mismatch
 from suites.task import QuantizationTolerance, Tolerance
 
 from . import bounds
+from .error_pattern import describe_pattern
 
 _DIGITS = (6, 9, 17)
 EXACT = Tolerance()
@@ -213,6 +214,7 @@ def _report(
         dtype=name,
         expected_dtype=name,
         metrics=metrics,
+        pattern=describe_pattern(wide, reference, wrong, first=first, dtype=got.dtype),
     )
 
 

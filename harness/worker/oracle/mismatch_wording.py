@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from harness.wire.evaluation import ErrorReport, Finding, Mismatch
 from suites.task import EntryPoint
 
@@ -36,7 +38,14 @@ def mismatch(wrong: Mismatch, when: str = "", undefined: Sequence[int] = ()) -> 
             f"the masked load in {lines} has no `other`: lanes that its mask leaves out may hold anything "
             f"({'NaN' if more_nan else 'a large integer'} here), so give it a value"
         )
-    return _mismatch("mismatch", "; ".join(parts), wrong)
+    return _mismatch("mismatch", "\n".join(["; ".join(parts), *wrong.pattern]), wrong)
+
+
+def with_cases(error: ErrorReport, cases: str) -> ErrorReport:
+    """The error, with a last line that says which cases fail and which pass."""
+    if not cases:
+        return error
+    return msgspec.structs.replace(error, message=f"{error.message}\n{cases}", cases=cases)
 
 
 def wrong_signature(entry: EntryPoint, problem: str) -> ErrorReport:

@@ -11,6 +11,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widget import Widget
 
+from harness import Verdict
 from sessions.state import AttemptState, InstanceState
 from tui.cockpit import attempts, details, views
 from tui.cockpit.feed import EVERYTHING
@@ -283,11 +284,13 @@ around the one that all panes are about. Behind them: what the agent does now;
         self.draw(frozenset((EVERYTHING,)))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Decisions only where they can be made."""
+        """Decisions only where they can be made; only a correct attempt can be accepted."""
         if action in ("accept", "reject", "undo"):
             attempt = self.attempt if self.cockpit.can_decide else None
             if attempt is None or attempt.evaluation is None:
                 return False
+            if action == "accept":
+                return attempt.verdict is Verdict.CORRECT
             return attempt.decision is not None if action == "undo" else True
         if action in ("other", "columns"):
             return self.shows_diff and (not self.tabbed or self._pane == "code")

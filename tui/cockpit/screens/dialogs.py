@@ -23,27 +23,21 @@ class ReasonDialog(ModalScreen[str | None]):
     CSS_PATH = "dialogs.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel", id="reason.cancel")]
 
-    def __init__(self, attempt: str, *, accepted: bool, verdict: str, known: str = "") -> None:
+    def __init__(self, attempt: str, *, accepted: bool, known: str = "") -> None:
         super().__init__()
         self._attempt = attempt
         self._accepted = accepted
-        self._verdict = verdict
         self._known = known
         """What else is known of how right it is."""
 
     def compose(self) -> ComposeResult:
         """A question and a line to answer it on."""
         word = "Accept" if self._accepted else "Reject"
-        told = (
-            ""
-            if self._verdict == "correct" or not self._accepted
-            else f" although the judge says: {self._verdict}"
-        )
         hint = (
             "The reason is kept with the decision." if self._accepted else "The reason goes to the reflector."
         )
         with Vertical(id="dialog"):
-            yield Static(f"{word} {self._attempt}{told}", id="question", markup=False)
+            yield Static(f"{word} {self._attempt}", id="question", markup=False)
             if self._known:
                 yield Static(self._known, id="known", markup=False)
             yield Input(placeholder="why (may stay empty)", max_length=2000, id="why")

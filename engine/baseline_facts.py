@@ -1,0 +1,62 @@
+"""The timing baseline as prompts show it: its source, its times by case, and the device's practical roofs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness import Evaluation
+
+from .figures import launch_words, roof_words
+from .markdown import number
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineFacts:
+    """The timing baseline of a task."""
+
+    name: str = ""
+    """`triton`, `eager`, or the name of a file: as beside every speedup."""
+    source: str = ""
+    """Empty if prompts do not show it."""
+    times: Mapping[str, str] = field(default_factory=dict)
+    """Time by case, with its share of the practical roof; empty if it was not timed."""
+    roofs: str = ""
+    """The device's practical roofs in one sentence; empty if unknown."""
+    launches: Sequence[str] = ()
+    """Time by launch, one line per case with several launches."""
+
+    @property
+    def timed(self) -> bool:
+        """True if a time is known."""
+        return bool(self.times)
+
+
+def baseline_facts(name: str, source: str, evaluation: Evaluation | None) -> BaselineFacts:
+    """Returns the facts of a baseline that was judged like a candidate; without an evaluation only its source."""
+    latencies = () if evaluation is None else evaluation.latency
+    return BaselineFacts(
+        name=name,
+        source=source,
+        times={
+            latency.case: f"{number(latency.candidate_ms * 1e3)}{f' ({roof})' if (roof := roof_words(latency)) else ''}"
+            for latency in latencies
+        },
+        roofs="" if evaluation is None else practical_roofs(evaluation),
+        launches=[
+            f"{latency.case}: {launch_words(latency.launches)}" for latency in latencies if latency.launches
+        ],
+    )
+
+
+def practical_roofs(evaluation: Evaluation) -> str:
+    """Returns the measured copy and matrix product of the device in one sentence; empty if neither is known."""
+    used = [latency.efficiency for latency in evaluation.latency if latency.efficiency is not None]
+    copies = [case.bytes_per_s / case.io_measured for case in used if case.io_measured]
+    products = [case.flops_per_s / case.mfu_measured for case in used if case.mfu_measured]
+    parts = [
+        f"a copy moves {max(copies) / 1e12:.2f} TB/s" if copies else "",
+        f"a matrix product reaches {max(products) / 1e12:.0f} TFLOP/s" if products else "",
+    ]
+    known = [part for part in parts if part]
+    return f"Measured on this device: {' and '.join(known)}." if known else ""

@@ -1,0 +1,220 @@
+"""Commands that steer a session: each is checked against the session's state and becomes one durable event.
+
+`event_of` serves the engine's socket; `record_at_rest` serves a session that no engine runs.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from engine.control import Request
+from engine.errors import CommandRefused
+from engine.methods import open_method
+from engine.orders import MOST_CHARACTERS, orders_until
+from harness import Verdict
+from sessions.events import (
+    UNASKED,
+    AttemptBanned,
+    AttemptPinned,
+    Continued,
+    EndReason,
+    Event,
+    HintGiven,
+    InstanceForked,
+    MethodOptions,
+    Paused,
+    Role,
+    SessionExtended,
+    StopAsked,
+)
+from sessions.home import Home
+from sessions.names import instance_key, split_instance
+from sessions.reconcile import take_up
+from sessions.recorder import find_attempt
+from sessions.state import SessionState
+
+OPENING = ("extend", "fork", "edit")
+"""Commands that open a finished session again."""
+MOST_ITERATIONS = 1000
+"""Most iterations of one extension."""
+
+
+def event_of(request: Request, state: SessionState) -> Event:
+    """Returns the event of a command; `CommandRefused` or `SessionsError` if the command is impossible now."""
+    if state.finished and request.command not in OPENING:
+        raise CommandRefused(
+            "the session is finished, so no further attempt can follow; open it again with: wavedeck extend or fork"
+        )
+    match request.command:
+        case "hint":
+            return _hint(request, state)
+        case "stop" if not request.instance:
+            raise CommandRefused("the session is not running, so there is nothing to stop")
+        case "stop":
+            _require_going_on(state, request.instance)
+            if request.instance in state.stops:
+                raise CommandRefused(f"{request.instance} is already being stopped")
+            return StopAsked(instance=request.instance, by=request.by)
+        case "pause":
+            if request.instance:
+                _require_going_on(state, request.instance)
+            if state.is_on_hold(request.instance):
+                raise CommandRefused(f"{request.instance or 'the session'} is already paused")
+            return Paused(instance=request.instance, by=request.by)
+        case "go":
+            return _go(request, state)
+        case "pin" | "ban":
+            return _order(request, state)
+        case "extend":
+            return _extend(request, state)
+        case "fork":
+            return _fork(request, state)
+        case "edit":
+            if not request.source.strip():
+                raise CommandRefused("the edit is empty; give the file of a kernel")
+            return _added(request, state)
+        case _:
+            raise CommandRefused(f"unknown command {request.command!r}")
+
+
+def record_at_rest(home: Home, session: str, request: Request) -> Event:
+    """Record a command in a session that no engine runs; a resumed engine follows it.
+
+    Raises `SessionBusy` while an engine has the session, else errors as `event_of`.
+    """
+    with take_up(home, session) as recorder:
+        try:
+            return recorder.record(event_of(request, recorder.state))
+        finally:
+            if recorder.state.finished:
+                recorder.finish_now()
+            else:
+                recorder.flush_now()
+
+
+def instances_of(state: SessionState) -> list[str]:
+    """Returns the keys of the session's instances, also of those that have not begun."""
+    started = state.started
+    if started is None:
+        return []
+    planned = [
+        instance_key(task, number) for number in range(1, started.instances + 1) for task in started.tasks
+    ]
+    return planned + list(state.forks)
+
+
+def _order(request: Request, state: SessionState) -> AttemptPinned | AttemptBanned:
+    attempt, instance = find_attempt(state, request.attempt)
+    _require_going_on(state, instance.key)
+    started = state.started
+    if started is not None and Role.OPTIMIZER not in open_method(started.method).roles:
+        raise CommandRefused(f"{started.method} optimizes no attempt, so there is no base to choose")
+    orders = orders_until(state, instance.key, state.last_seq)
+    if request.command == "ban":
+        if request.attempt in orders.banned:
+            raise CommandRefused(f"{request.attempt} is already banned")
+        return AttemptBanned(attempt=request.attempt, by=request.by)
+    if attempt.verdict is not Verdict.CORRECT:
+        raise CommandRefused(
+            f"{request.attempt} is not correct, so it cannot be optimized; pin a correct attempt"
+        )
+    if request.attempt == orders.pinned:
+        raise CommandRefused(f"{request.attempt} is already pinned")
+    return AttemptPinned(attempt=request.attempt, by=request.by)
+
+
+def _go(request: Request, state: SessionState) -> Continued:
+    if request.instance:
+        _require_going_on(state, request.instance)
+        if "" in state.on_hold:
+            raise CommandRefused("the whole session is paused; let all of it go on: wavedeck go SESSION")
+    if not (request.instance in state.on_hold if request.instance else state.on_hold):
+        raise CommandRefused(f"{request.instance or 'the session'} is not paused")
+    return Continued(instance=request.instance, by=request.by)
+
+
+def _extend(request: Request, state: SessionState) -> SessionExtended:
+    method = open_method(state.started.method) if state.started is not None else None
+    if method is None or not method.asks_model or method.iterations is not None:
+        name = method.name if method is not None else "its method"
+        raise CommandRefused(f"a session of {name} takes no further iterations; start another run")
+    if not 0 < request.iterations <= MOST_ITERATIONS:
+        raise CommandRefused(
+            f"--iterations must be from 1 to {MOST_ITERATIONS}, not {request.iterations}; give a number in that range"
+        )
+    if not any(_takes_iterations(state, instance) for instance in instances_of(state)):
+        raise CommandRefused(
+            "no instance can use more iterations: each is solved, stopped, or out of replies or budget"
+        )
+    return SessionExtended(iterations=request.iterations, by=request.by)
+
+
+def _fork(request: Request, state: SessionState) -> InstanceForked:
+    started = state.started
+    if started is not None and not open_method(started.method).asks_model:
+        raise CommandRefused(f"{started.method} asks no model; run it on a kernel with --start instead")
+    if started is not None and started.options.profile != MethodOptions().profile:
+        raise CommandRefused(
+            f"the prompt profile {started.options.profile} has no prompt to improve a kernel; fork a session of another"
+        )
+    _check_hint(request.text)
+    return _added(request, state)
+
+
+def _added(request: Request, state: SessionState) -> InstanceForked:
+    base, instance = find_attempt(state, request.attempt)
+    if not base.source:
+        raise CommandRefused(f"{request.attempt} has no kernel; choose an attempt that has one")
+    taken = [split_instance(key) for key in instances_of(state)]
+    return InstanceForked(
+        task=instance.task,
+        instance=1 + max(name.number for name in taken if name.task == instance.task),
+        base=request.attempt,
+        source=request.source,
+        hint=request.text,
+        by=request.by,
+    )
+
+
+def _takes_iterations(state: SessionState, instance: str) -> bool:
+    known = state.instances.get(instance)
+    return known is None or known.finished is None or known.curable or known.finished == EndReason.ITERATIONS
+
+
+def _hint(request: Request, state: SessionState) -> HintGiven:
+    _require_going_on(state, request.instance)
+    if not request.text.strip():
+        raise CommandRefused("the hint is empty; write what the next attempt should consider")
+    _check_hint(request.text)
+    if not _asks_again(state, request.instance):
+        raise CommandRefused(
+            f"{request.instance} asks for no further attempt, so no prompt can quote the hint; extend or fork first"
+        )
+    return HintGiven(instance=request.instance, text=request.text, by=request.by)
+
+
+def _asks_again(state: SessionState, instance: str) -> bool:
+    """True if the instance has iterations left for a prompt that is not sent yet."""
+    fork, known = state.forks.get(instance), state.instances.get(instance)
+    if fork is not None and fork.source:
+        return False
+    attempts = known.attempts if known is not None else []
+    return sum(attempt.origin not in UNASKED for attempt in attempts) < sum(state.phases(instance))
+
+
+def _check_hint(text: str) -> None:
+    if len(text) > MOST_CHARACTERS:
+        raise CommandRefused(f"the hint is longer than {MOST_CHARACTERS} characters; shorten it")
+
+
+def _require_going_on(state: SessionState, instance: str) -> None:
+    """Raise `CommandRefused` if there is no such instance or it has ended."""
+    keys = instances_of(state)
+    if instance not in keys:
+        nearest = difflib.get_close_matches(instance, keys, n=3) or keys[:3]
+        raise CommandRefused(f"no instance {instance!r} in this session; nearest: {', '.join(nearest)}")
+    known = state.instances.get(instance)
+    if known is not None and known.finished is not None and not known.curable:
+        raise CommandRefused(f"{instance} has ended, so no further attempt can follow")
+    if known is not None and known.word == "exam":
+        raise CommandRefused(f"{instance} is in its exam and ends by itself")

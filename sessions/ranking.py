@@ -1,0 +1,183 @@
+"""The rank that says which of two attempts is better: by measured speedup, else by what is known without timing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from harness import Evaluation, Verdict
+from harness.wire.evaluation import Estimate, KernelResources
+from harness.wire.ratios import TIE
+
+UNKNOWN = -math.inf
+LAUNCH_BOUND_US = 1.0
+"""Cases whose least time is shorter only measure their launch, so no estimate compares kernels there."""
+ESTIMATE_TIE = 0.05
+"""Estimates that differ by less are equal: few programs are sampled, and caches decide the rest."""
+ENOUGH_WAVES = 4.0
+"""Occupancy beyond this is not better: memory-bound kernels need about four waves per SIMD, others fewer."""
+FILL_STEPS = 4
+"""Shares of a filled device are compared in steps of a quarter."""
+
+
+class Rank(NamedTuple):
+    """Sort key of the evaluations of one task, most important field first; greater is better."""
+
+    standing: int
+    """3 correct and timed, 2 correct, 1 failed, 0 not counted."""
+    stages_passed: int
+    """Stages that a failed candidate passed; 0 for correct candidates."""
+    speedup: float
+    """`ranked_speedup`, in steps of 1 %; `-inf` if nothing was measured."""
+    estimate: float
+    """Minus `estimated_slowdown` in steps of 5 %; without an estimate, minus requested over minimal bytes.
+
+    This field and those below are of the first target.
+    """
+    load_bits: float
+    """Width of the widest global loads in powers of two, averaged over cases by time."""
+    spills: float
+    """Minus the spilled registers of all kernels, plus spilled bytes on targets that count bytes."""
+    occupancy: float
+    """The lowest of its kernels, at most `ENOUGH_WAVES`."""
+    fill: float
+    """Workgroups per compute unit in the emptiest long case, at most 1, in quarters."""
+    brevity: int
+    """Minus the lines of code; 0 if the candidate was timed, or failed."""
+
+
+def rank(evaluation: Evaluation, source: str = "") -> Rank:
+    """Returns the rank of an evaluation: correct before failed, measured speed before estimates.
+
+    Without timings the order is a guess about speed, and every display labels it as a guess. Of candidates that tie in
+    all figures, the one with fewer lines of code ranks higher.
+    """
+    if evaluation.verdict is not Verdict.CORRECT:
+        passed = sum(stage.ok is True for stage in evaluation.stages)
+        standing = 1 if evaluation.verdict.counted else 0
+        return Rank(standing, passed, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0)
+    speedup = ranked_speedup(evaluation)
+    slowdown = estimated_slowdown(evaluation) or requested_over_minimal(evaluation)
+    occupancy = lowest_occupancy(evaluation)
+    return Rank(
+        3 if speedup is not None else 2,
+        0,
+        UNKNOWN if speedup is None else in_steps(speedup, TIE),
+        UNKNOWN if slowdown is None else -in_steps(slowdown, ESTIMATE_TIE),
+        load_bits(evaluation),
+        _spill_rank(evaluation),
+        UNKNOWN if occupancy is None else min(ENOUGH_WAVES, occupancy),
+        _fill_rank(evaluation),
+        0 if speedup is not None else -code_lines(source),
+    )
+
+
+def in_steps(ratio: float, step: float) -> float:
+    """Returns the logarithm of a ratio in whole steps, so that ratios which differ by less are equal."""
+    return float(round(math.log(ratio) / math.log1p(step)))
+
+
+def ranked_speedup(evaluation: Evaluation) -> float | None:
+    """Returns the geometric mean of the speedups over all open cases, so that attempts compare over the same cases.
+
+    A case without a ratio counts as 1.00: nothing is known of it. Without cases it is the evaluation's `speedup`.
+    """
+    ratios = [latency.speedup for latency in evaluation.latency if latency.speedup is not None]
+    if not ratios:
+        return evaluation.speedup
+    cases = len(evaluation.latency) + len(evaluation.not_timed)
+    return math.exp(math.fsum(math.log(ratio) for ratio in ratios) / cases)
+
+
+def estimated_slowdown(evaluation: Evaluation) -> float | None:
+    """Returns the estimated time over the least time, both summed over the cases that take longer than their launch.
+
+    Reads that a die's cache can answer cost nothing (`Estimate.shared_us`), where that is known.
+    """
+    estimates = long_estimates(evaluation)
+    least = math.fsum(estimate.low_us for estimate in estimates)
+    if least <= 0:
+        return None
+    times = (estimate.high_us if estimate.shared_us is None else estimate.shared_us for estimate in estimates)
+    return max(1.0, math.fsum(times) / least)
+
+
+def long_estimates(evaluation: Evaluation) -> list[Estimate]:
+    """Returns the first target's estimates of cases that take longer than their launch; all if none does."""
+    own = next((estimate.target for estimate in evaluation.estimate), "")
+    estimates = [estimate for estimate in evaluation.estimate if estimate.target == own]
+    return [estimate for estimate in estimates if estimate.low_us >= LAUNCH_BOUND_US] or estimates
+
+
+def requested_over_minimal(evaluation: Evaluation) -> float | None:
+    """Returns requested over minimal bytes of all cases: sampled at `gpu` sizes, else counted at `cpu` sizes."""
+    cases = evaluation.sampled or evaluation.traffic
+    minimal = sum(case.minimal_bytes for case in cases)
+    requested = sum(case.requested_read_bytes + case.requested_write_bytes for case in cases)
+    return requested / minimal if minimal > 0 else None
+
+
+def load_bits(evaluation: Evaluation) -> float:
+    """Returns the width of each kernel's widest global loads as a power of two, averaged over cases by least time.
+
+    The average is rounded. Narrower loads beside wide ones are edges, which take little time.
+    """
+    weights = {estimate.case: estimate.low_us for estimate in long_estimates(evaluation)}
+    total = weighted = 0.0
+    for kernel in own_kernels(evaluation):
+        weight = weights.get(kernel.case, 0.0)
+        if kernel.load_widths and weight:
+            total += weight
+            weighted += weight * math.log2(max(map(int, kernel.load_widths)))
+    return float(round(weighted / total)) if total else UNKNOWN
+
+
+def own_kernels(evaluation: Evaluation) -> Iterator[KernelResources]:
+    """Yield the compiled kernels of the first target."""
+    own = next(iter(evaluation.resources.values()), ())
+    return (kernel for kernel in own if not kernel.failure)
+
+
+def code_lines(source: str) -> int:
+    """Returns the number of lines that are neither blank nor a comment."""
+    return sum(1 for line in source.splitlines() if line.strip() and not line.strip().startswith("#"))
+
+
+def _spill_rank(evaluation: Evaluation) -> float:
+    counts = [min(map(_spills, configs)) for configs in _launched(evaluation)]
+    return float(-sum(counts)) if counts else UNKNOWN
+
+
+def lowest_occupancy(evaluation: Evaluation) -> float | None:
+    """Returns the lowest occupancy of all launches of the first target; of an autotuned kernel its best config counts."""
+    best = [
+        max(kernel.occupancy for kernel in configs if kernel.occupancy is not None)
+        for configs in _launched(evaluation)
+        if any(kernel.occupancy is not None for kernel in configs)
+    ]
+    return min(best, default=None)
+
+
+def _fill_rank(evaluation: Evaluation) -> float:
+    long = {estimate.case for estimate in long_estimates(evaluation)}
+    shares = [
+        min(1.0, fit.workgroups / fit.compute_units)
+        for kernel in own_kernels(evaluation)
+        for fit in kernel.fits
+        if fit.case in long
+    ]
+    return math.floor(min(shares) * FILL_STEPS) / FILL_STEPS if shares else UNKNOWN
+
+
+def _launched(evaluation: Evaluation) -> list[Sequence[KernelResources]]:
+    """Configs that run, by launch; for an autotuned kernel the best config counts, because a device would choose it."""
+    launches: dict[tuple[str, str, str], list[KernelResources]] = {}
+    for kernel in own_kernels(evaluation):
+        alone = "" if kernel.autotune_index is not None else kernel.binary_sha256
+        launches.setdefault((kernel.kernel, kernel.case, alone), []).append(kernel)
+    return list(launches.values())
+
+
+def _spills(kernel: KernelResources) -> int:
+    return sum(count or 0 for count in (kernel.vgpr_spills, kernel.sgpr_spills, kernel.spill_bytes))

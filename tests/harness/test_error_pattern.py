@@ -1,0 +1,81 @@
+"""The pattern of wrong elements in words: place, neighbours, early rounding."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harness.worker.oracle.compare import compare
+from suites import Tolerance
+
+pytestmark = pytest.mark.judge
+
+
+def pattern_of(
+    got: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype = torch.float32
+) -> tuple[str, ...]:
+    compared = compare(
+        got.to(dtype),
+        expected.double(),
+        case="c",
+        output="out",
+        dtype=dtype,
+        tolerance=Tolerance(rtol=1e-5, atol=1e-6),
+        quantization=None,
+    )
+    assert compared.mismatch is not None
+    return compared.mismatch.pattern
+
+
+def table(rows: int = 8, columns: int = 24) -> torch.Tensor:
+    return torch.arange(1.0, rows * columns + 1).reshape(rows, columns)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "words"),
+    [
+        (slice(None), slice(16, None), "wrong elements: the last 8 of 24 columns (16..23), in every row"),
+        (slice(None), slice(0, 1), "wrong elements: the first column (0 of 0..23), in every row"),
+        (slice(None), slice(5, 6), "wrong elements: only column (5 of 0..23), in every row"),
+        (
+            slice(None),
+            slice(0, None, 4),
+            "wrong elements: every 4th column of 24, from 0 to 20, in every row",
+        ),
+        (slice(6, None), slice(None), "wrong elements: the last 2 of 8 rows (6..7), from end to end"),
+        (slice(7, None), slice(20, None), "the last 4 of 24 columns (20..23), in the last row (7 of 0..7)"),
+        (slice(None), slice(None), "every element is wrong"),
+    ],
+)
+def test_place_of_the_wrong_elements_is_in_rows_and_columns(rows: slice, columns: slice, words: str) -> None:
+    got = table()
+    got[rows, columns] = -1000.0
+    assert words in pattern_of(got, table())[0]
+
+
+def test_wrong_element_is_shown_with_its_neighbours() -> None:
+    got = table()
+    got[3, 16:] = 0.0
+    assert pattern_of(got, table())[1] == "at [3, 14..18] expected 87 88 89 90 91, got 87 88 0 0 0"
+    vector = torch.ones(100)
+    vector[96:] = 7.0
+    assert pattern_of(vector, torch.ones(100)) == (
+        "wrong elements: the last 4 of 100 elements (96..99)",
+        "at [94..98] expected 1 1 1 1 1, got 1 1 7 7 7",
+    )
+
+
+@pytest.mark.parametrize(
+    ("narrow", "name"), [(torch.bfloat16, "bfloat16"), (torch.float16, "float16 or TF32")]
+)
+def test_early_rounding_is_not_called_a_place(narrow: torch.dtype, name: str) -> None:
+    torch.manual_seed(0)
+    expected = torch.randn(16, 200)
+    [rounding, _] = pattern_of(expected.to(narrow).float(), expected)
+    assert f"about the size of one rounding to {name}: an intermediate value is rounded too early" in rounding
+
+
+def test_wrong_scale_is_not_called_rounding() -> None:
+    torch.manual_seed(0)
+    expected = torch.randn(16, 200)
+    assert pattern_of(expected * 1.1, expected)[0] == "every element is wrong"

@@ -1,0 +1,148 @@
+"""Commands that steer a session or one of its instances: `stop`, `pause`, `hint`, `pin`, `fork` and others."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engine.launch import resume
+from engine.plan import read_kernel
+from sessions import fold
+from sessions.catalog import find_session, journal_of
+from sessions.home import home_from
+from tui.commands.options import session_argument
+from tui.deciding import login_name
+from tui.diagnostics import say
+from tui.steering import plan_at_rest, steer
+
+INSTANCE = click.argument("instance", default="")
+
+
+@click.command(name="stop")
+@session_argument
+@INSTANCE
+def stop_command(session: str, instance: str) -> None:
+    """Stop SESSION, which `wavedeck resume` continues; or only INSTANCE (such as softmax#2), for good.
+
+    Work in progress is cancelled. The winner of a stopped instance is still examined.
+    """
+    if not instance:
+        name = give(session, "stop", reason=f"stopped by {login_name()}")
+        say(f"{name} stops; go on with: wavedeck resume {name}")
+        return
+    name = give(session, "stop", instance=instance)
+    say(f"{instance} of {name} stops")
+
+
+@click.command(name="pause")
+@session_argument
+@INSTANCE
+def pause_command(session: str, instance: str) -> None:
+    """Pause SESSION, or only INSTANCE (such as softmax#2): what runs ends, but no call and no attempt starts."""
+    name = give(session, "pause", instance=instance)
+    say(f"{instance or name} is paused; let it go on with: wavedeck go {name} {instance}".rstrip())
+
+
+@click.command(name="go")
+@session_argument
+@INSTANCE
+def go_command(session: str, instance: str) -> None:
+    """End the pause of INSTANCE (such as softmax#2), or all pauses of SESSION."""
+    name = give(session, "go", instance=instance)
+    say(f"{instance or name} goes on")
+
+
+@click.command(name="hint")
+@session_argument
+@click.argument("instance")
+@click.argument("text")
+def hint_command(session: str, instance: str, text: str) -> None:
+    """Give INSTANCE (such as softmax#2) of SESSION a hint: TEXT is quoted in the prompts of its next attempt."""
+    name = give(session, "hint", instance=instance, text=text)
+    say(f"{instance} of {name}: the next attempt gets the hint")
+
+
+@click.command(name="extend")
+@session_argument
+@click.option("--iterations", type=int, required=True, metavar="N", help="Further attempts of each instance.")
+def extend_command(session: str, *, iterations: int) -> None:
+    """Give the instances of SESSION more iterations. A session that is stopped or finished goes on at once."""
+    name = begin(session, "extend", iterations=iterations)
+    say(
+        f"{name} goes on with {iterations} more attempts in each instance; watch it with: wavedeck attach {name}"
+    )
+
+
+@click.command(name="pin")
+@session_argument
+@click.argument("attempt")
+def pin_command(session: str, attempt: str) -> None:
+    """Choose ATTEMPT (such as softmax#2/7) of SESSION as the kernel that its instance optimizes, until the next pin."""
+    name = give(session, "pin", attempt=attempt)
+    say(f"{attempt} of {name} is the base of the next optimizations")
+
+
+@click.command(name="ban")
+@session_argument
+@click.argument("attempt")
+def ban_command(session: str, attempt: str) -> None:
+    """Exclude ATTEMPT (such as softmax#2/7) of SESSION: its instance builds on it no more. A later pin lifts the ban."""
+    name = give(session, "ban", attempt=attempt)
+    say(f"{attempt} of {name} is no base any more")
+
+
+@click.command(name="fork")
+@session_argument
+@click.argument("attempt")
+@click.option("--hint", default="", metavar="TEXT", help="A hint for the first attempt after it.")
+def fork_command(session: str, attempt: str, *, hint: str) -> None:
+    """Add an instance to SESSION that starts from ATTEMPT (such as softmax#2/7).
+
+    A session that is stopped or finished goes on at once.
+    """
+    say_added(begin(session, "fork", attempt=attempt, text=hint))
+
+
+@click.command(name="edit")
+@session_argument
+@click.argument("attempt")
+@click.argument("file", type=click.Path(path_type=Path))
+def edit_command(session: str, attempt: str, file: Path) -> None:
+    """Judge FILE, your edit of ATTEMPT (such as softmax#2/7) of SESSION, as an instance of one attempt.
+
+    A session that is stopped or finished goes on at once.
+    """
+    say_added(begin(session, "edit", attempt=attempt, source=read_kernel(file, "the file")))
+
+
+def say_added(name: str) -> None:
+    """Print the instance that was added last, and how to watch it."""
+    state = fold(journal_of(home_from(os.environ), name).events)
+    key = list(state.forks)[-1]
+    say(f"{key} starts from {state.forks[key].base}; watch it with: wavedeck attach {name}")
+
+
+def begin(session: str, command: str, **arguments: Any) -> str:
+    """Give a command that brings new work, start an engine if none runs, and return the session's full name."""
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    running = home.live(name).running
+    if not running:
+        # Before the event is recorded: a session that cannot be resumed must not be opened again.
+        plan_at_rest(home, name)
+    give(name, command, **arguments)
+    if not running:
+        resume(home, name)
+    return name
+
+
+def give(session: str, command: str, **arguments: Any) -> str:
+    """Give a command in this person's name and return the session's full name."""
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    asyncio.run(steer(home, name, command, by=login_name(), **arguments))
+    return name

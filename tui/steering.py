@@ -1,0 +1,31 @@
+"""Commands that steer a session: sent to its engine, or recorded in a session at rest."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from engine.commands import record_at_rest
+from engine.control import Request, send
+from engine.job import plan_of, read_plan
+from engine.plan import SessionPlan
+from sessions import fold
+from sessions.catalog import journal_of
+from sessions.home import Home
+
+from .diagnostics import Complaint
+
+
+async def steer(home: Home, session: str, command: str, **arguments: Any) -> None:
+    """Give a command. Its event is on disk when this returns; a refusal is a one-line error."""
+    if not home.live(session).running:
+        await asyncio.to_thread(record_at_rest, home, session, Request(command=command, **arguments))
+        return
+    answer = await send(home, session, command, **arguments)
+    if not answer.ok:
+        raise Complaint(answer.error or f"the engine of {session} refused to {command} and gave no reason")
+
+
+def plan_at_rest(home: Home, session: str) -> SessionPlan:
+    """Returns the plan with which an engine would go on; `UsageProblem` if none can."""
+    return read_plan(home.live(session)) or plan_of(fold(journal_of(home, session).events).started)
