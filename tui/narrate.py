@@ -101,6 +101,8 @@ class Narrator:
                 word, hint = "edit" if event.source else "fork", f", hint: {event.hint}" if event.hint else ""
                 key = instance_key(event.task, event.instance)
                 return key, f"{word} of {event.base} by {event.by}{hint}"
+            case ev.IterationsMoved():
+                return event.to, f"gets {counted(event.iterations, 'iteration')} of {event.source}"
             case ev.SessionExtended():
                 return (
                     "session",
