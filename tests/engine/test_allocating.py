@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from engine.models import Reply, Request, ScriptedClient
-from sessions import Home, fold
-from sessions.events import Event, InstanceFinished, IterationsMoved, Role, StopRules
+from sessions import Home, fold, resume
+from sessions.events import EngineStarted, Event, InstanceFinished, IterationsMoved, Role, StopRules
 from sessions.state import SessionState
-from tests.support.engines import answer_of, plan, play
+from tests.support.engines import ScriptedJudge, answer_of, plan, play, run, shared
 
 TASKS = ("starter/vector_add", "starter/softmax")
 
@@ -67,3 +69,21 @@ async def test_iterations_stay_where_they_are_by_default(home: Home) -> None:
     events = await play(home, model(vector_add="wrong", softmax="correct 1.0"), session_plan=session_plan)
     state = fold(events)
     assert (made(state, TASKS[0]), made(state, TASKS[1])) == (16, 16)
+
+
+async def test_resumed_session_makes_the_same_number_of_attempts(home: Home, tmp_path: Path) -> None:
+    session_plan = plan(tasks=TASKS, instances=2, iterations=6, allocate="best")
+    verdicts = {"vector_add": "wrong", "softmax": "correct 1.0"}
+    events = await play(home, model(**verdicts), session_plan=session_plan)
+    [first, *_] = [number for number, event in enumerate(events) if isinstance(event, IterationsMoved)]
+    for lines in (first, first + 1, first + 9):
+        live = Home(tmp_path / str(lines)).live(session_plan.session)
+        live.folder.mkdir(parents=True)
+        whole = home.live(session_plan.session).journal.read_bytes().splitlines(keepends=True)
+        live.journal.write_bytes(b"".join(whole[:lines]))
+        with resume(Home(tmp_path / str(lines)), session_plan.session) as recorder:
+            recorder.record(EngineStarted(host="here", pid=2, resumed=True))
+            await run(shared(recorder, session_plan, model(**verdicts), ScriptedJudge()))
+            attempts = len(recorder.state.attempts())
+            # A crash between the end of an instance and the move of its iterations loses them.
+            assert attempts == 24 if lines > first else 10 <= attempts <= 24
