@@ -12,6 +12,7 @@ from engine.errors import CommandRefused
 from engine.methods import open_method
 from engine.orders import MOST_CHARACTERS, orders_until
 from harness import Verdict
+from harness.node.discovery import CPU
 from sessions.events import (
     UNASKED,
     AttemptBanned,
@@ -21,6 +22,7 @@ from sessions.events import (
     Event,
     HintGiven,
     InstanceForked,
+    MeasureAsked,
     MethodOptions,
     Paused,
     Role,
@@ -33,8 +35,10 @@ from sessions.reconcile import take_up
 from sessions.recorder import find_attempt
 from sessions.state import SessionState
 
-OPENING = ("extend", "fork", "edit")
+OPENING = ("extend", "fork", "edit", "measure")
 """Commands that open a finished session again."""
+ALL_GPUS = ("all",)
+"""Devices of a `measure` on every GPU; no device: the GPU that judged the attempt."""
 MOST_ITERATIONS = 1000
 """Most iterations of one extension."""
 
@@ -65,6 +69,8 @@ def event_of(request: Request, state: SessionState) -> Event:
             return _go(request, state)
         case "pin" | "ban":
             return _order(request, state)
+        case "measure":
+            return _measure(request, state)
         case "extend":
             return _extend(request, state)
         case "fork":
@@ -174,6 +180,24 @@ def _added(request: Request, state: SessionState) -> InstanceForked:
         hint=request.text,
         by=request.by,
     )
+
+
+def _measure(request: Request, state: SessionState) -> MeasureAsked:
+    attempt, _ = find_attempt(state, request.attempt)
+    if attempt.verdict is not Verdict.CORRECT or attempt.evaluation is None:
+        raise CommandRefused(
+            f"{request.attempt} is not correct, so its time means nothing; measure a correct attempt"
+        )
+    gpus = [name for name in (state.started.devices if state.started else ()) if name != CPU.name]
+    if not gpus:
+        raise CommandRefused("the session has no GPU, and nothing is timed on cpu; run it with --devices")
+    wanted = {ALL_GPUS: tuple(gpus), (): (attempt.evaluation.device,)}.get(request.devices, request.devices)
+    unknown = [name for name in wanted if name not in gpus]
+    if unknown:
+        raise CommandRefused(f"the session has no GPU {unknown[0]}; it has {', '.join(gpus)}")
+    if any(asked.attempt == request.attempt for asked in state.measures):
+        raise CommandRefused(f"{request.attempt} is already being measured; wait for its result")
+    return MeasureAsked(attempt=request.attempt, devices=wanted, by=request.by)
 
 
 def _takes_iterations(state: SessionState, instance: str) -> bool:

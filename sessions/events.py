@@ -385,7 +385,7 @@ class WinnerExamined(Event, frozen=True, kw_only=True, tag="winner_examined"):
 
 
 class WinnerMeasured(Event, frozen=True, kw_only=True, tag="winner_measured"):
-    """The winner of an instance was judged and timed on one more GPU, with `spread`. Durable.
+    """An attempt was judged and timed again on one GPU: a winner with `spread`, or after `MeasureAsked`. Durable.
 
     Never part of a prompt.
     """
@@ -481,6 +481,15 @@ class InstanceForked(Event, frozen=True, kw_only=True, tag="instance_forked"):
     """A person's edit of that kernel: it is judged, and no model is asked. Empty: the method goes on from the kernel."""
     hint: str = ""
     """A hint for the attempt after the first."""
+    by: str = ""
+
+
+class MeasureAsked(Event, frozen=True, kw_only=True, tag="measure_asked"):
+    """A person asked to time a correct attempt again; a finished session is open again. Durable."""
+
+    attempt: str
+    devices: tuple[str, ...]
+    """GPUs of the session; each gives a `WinnerMeasured`."""
     by: str = ""
 
 
@@ -587,6 +596,7 @@ AnyEvent = (
     | Continued
     | SessionExtended
     | InstanceForked
+    | MeasureAsked
     | DeviceSampled
     | DeviceAwaited
     | DeviceQuarantined
@@ -618,6 +628,7 @@ DURABLE: tuple[type[Event], ...] = (
     Continued,
     SessionExtended,
     InstanceForked,
+    MeasureAsked,
     EngineStopped,
     SessionFinished,
 )
