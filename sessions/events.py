@@ -493,6 +493,20 @@ class MeasureAsked(Event, frozen=True, kw_only=True, tag="measure_asked"):
     by: str = ""
 
 
+class DeviceLent(Event, frozen=True, kw_only=True, tag="device_lent"):
+    """A person lent a GPU to others: no candidate starts on it until `DeviceReturned`. Durable."""
+
+    device: str
+    by: str = ""
+
+
+class DeviceReturned(Event, frozen=True, kw_only=True, tag="device_returned"):
+    """A person took a lent GPU back. Durable."""
+
+    device: str
+    by: str = ""
+
+
 class DeviceSampled(Event, frozen=True, kw_only=True, tag="device_sampled"):
     """A device's state; a value that cannot be read is `None`, never 0."""
 
@@ -597,6 +611,8 @@ AnyEvent = (
     | SessionExtended
     | InstanceForked
     | MeasureAsked
+    | DeviceLent
+    | DeviceReturned
     | DeviceSampled
     | DeviceAwaited
     | DeviceQuarantined
@@ -629,6 +645,8 @@ DURABLE: tuple[type[Event], ...] = (
     SessionExtended,
     InstanceForked,
     MeasureAsked,
+    DeviceLent,
+    DeviceReturned,
     EngineStopped,
     SessionFinished,
 )

@@ -158,6 +158,12 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
                 before.quarantined,
             )
             return frozenset((device_key(event.device),))
+        case ev.DeviceLent():
+            state.lent.add(event.device)
+            return frozenset((device_key(event.device),))
+        case ev.DeviceReturned():
+            state.lent.discard(event.device)
+            return frozenset((device_key(event.device),))
         case ev.DeviceAwaited():
             _device(state, event.device).waits_for = event.holders
             return frozenset((device_key(event.device),))

@@ -310,6 +310,8 @@ class SessionState:
     """Instances that a person added, by key."""
     measures: list[MeasureAsked] = field(default_factory=list)
     """Measurements that a person asked for and that are not complete."""
+    lent: set[str] = field(default_factory=set)
+    """GPUs that a person lent to others."""
     paused: str = ""
     """Why no GPU of the node judges at the moment."""
     input_tokens: int = 0

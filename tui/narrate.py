@@ -99,6 +99,10 @@ class Narrator:
                     event.attempt,
                     f"to be timed again on GPU {', '.join(event.devices)}, asked by {event.by}",
                 )
+            case ev.DeviceLent():
+                return f"device {event.device}", f"lent by {event.by}: no candidate starts on it"
+            case ev.DeviceReturned():
+                return f"device {event.device}", f"taken back by {event.by}"
             case ev.SessionExtended():
                 return (
                     "session",

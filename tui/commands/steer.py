@@ -139,6 +139,19 @@ def measure_command(session: str, attempt: str, *, gpu: str | None, all_gpus: bo
     say(f"{attempt} of {name} is timed again; watch it with: wavedeck attach {name}")
 
 
+@click.command(name="gpu")
+@session_argument
+@click.argument("gpu")
+@click.argument("action", type=click.Choice(["drain", "return"]))
+def gpu_command(session: str, gpu: str, action: str) -> None:
+    """Lend GPU of SESSION to others (drain), or take it back (return).
+
+    What runs on a lent GPU finishes, and nothing more starts on it.
+    """
+    name = give(session, action, devices=(gpu,))
+    say(f"GPU {gpu} of {name} is {'lent: what runs on it finishes' if action == 'drain' else 'used again'}")
+
+
 def say_added(name: str) -> None:
     """Print the instance that was added last, and how to watch it."""
     state = fold(journal_of(home_from(os.environ), name).events)
