@@ -430,7 +430,7 @@ class BaselineMeasured(Event, frozen=True, kw_only=True, tag="baseline_measured"
 
 
 class WinnerMeasured(Event, frozen=True, kw_only=True, tag="winner_measured"):
-    """The winner of an instance was judged and timed on one more GPU, with `spread`. Durable.
+    """An attempt was judged and timed again on one GPU: a winner with `spread`, or after `MeasureAsked`. Durable.
 
     Never part of a prompt.
     """
@@ -530,6 +530,29 @@ class InstanceForked(Event, frozen=True, kw_only=True, tag="instance_forked"):
     """A person's edit of that kernel: it is judged, and no model is asked. Empty: the method goes on from the kernel."""
     hint: str = ""
     """A hint for the attempt after the first."""
+    by: str = ""
+
+
+class MeasureAsked(Event, frozen=True, kw_only=True, tag="measure_asked"):
+    """A person asked to time a correct attempt again; a finished session is open again. Durable."""
+
+    attempt: str
+    devices: tuple[str, ...]
+    """GPUs of the session; each gives a `WinnerMeasured`."""
+    by: str = ""
+
+
+class DeviceLent(Event, frozen=True, kw_only=True, tag="device_lent"):
+    """A person lent a GPU to others: no candidate starts on it until `DeviceReturned`. Durable."""
+
+    device: str
+    by: str = ""
+
+
+class DeviceReturned(Event, frozen=True, kw_only=True, tag="device_returned"):
+    """A person took a lent GPU back. Durable."""
+
+    device: str
     by: str = ""
 
 
@@ -637,6 +660,9 @@ AnyEvent = (
     | Continued
     | SessionExtended
     | InstanceForked
+    | MeasureAsked
+    | DeviceLent
+    | DeviceReturned
     | DeviceSampled
     | DeviceAwaited
     | DeviceQuarantined
@@ -669,6 +695,9 @@ DURABLE: tuple[type[Event], ...] = (
     Continued,
     SessionExtended,
     InstanceForked,
+    MeasureAsked,
+    DeviceLent,
+    DeviceReturned,
     EngineStopped,
     SessionFinished,
 )

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
+import msgspec
+
 from . import events as ev
 from .codec import Skipped
 from .names import instance_key, split_attempt, split_call, split_instance
@@ -110,10 +112,12 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             state.baselines[event.task] = event.evaluation
             state.baselines_device_s += event.device_s
         case ev.WinnerMeasured():
-            attempt, instance = _attempt(state, event.attempt)
-            attempt.spread.append(event)
-            attempt.device_s += event.device_s
-            return frozenset((instance.key,))
+            return _apply_measurement(state, event)
+        case ev.MeasureAsked():
+            _, instance = _attempt(state, event.attempt)
+            state.measures.append(event)
+            _reopen(state)
+            return frozenset((SESSION, instance.key))
         case ev.StageStarted() | ev.StageFinished() | ev.AttemptJudged():
             return _apply_judging(state, event) | _clear_wait(state, event)
         case ev.AttemptCommitted():
@@ -173,6 +177,12 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
                 before.quarantined,
             )
             return frozenset((device_key(event.device),))
+        case ev.DeviceLent():
+            state.lent.add(event.device)
+            return frozenset((device_key(event.device),))
+        case ev.DeviceReturned():
+            state.lent.discard(event.device)
+            return frozenset((device_key(event.device),))
         case ev.DeviceAwaited():
             _device(state, event.device).waits_for = event.holders
             return frozenset((device_key(event.device),))
@@ -199,6 +209,19 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case _:
             assert_never(event)
     return frozenset((SESSION,))
+
+
+def _apply_measurement(state: SessionState, event: ev.WinnerMeasured) -> frozenset[str]:
+    attempt, instance = _attempt(state, event.attempt)
+    attempt.spread = [*(each for each in attempt.spread if each.device != event.device), event]
+    remaining = [
+        msgspec.structs.replace(asked, devices=tuple(each for each in asked.devices if each != event.device))
+        if asked.attempt == event.attempt
+        else asked
+        for asked in state.measures
+    ]
+    state.measures = [asked for asked in remaining if asked.devices]
+    return frozenset((instance.key,))
 
 
 def _extend(state: SessionState, event: ev.SessionExtended) -> frozenset[str]:
