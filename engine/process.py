@@ -250,8 +250,7 @@ class Engine:
         if failure is None:
             shown = ", ".join(curable[:4]) + (", ..." if len(curable) > 4 else "")
             lost = "1 instance lost its" if len(curable) == 1 else f"{len(curable)} instances lost their"
-            why = " ".join(recorder.state.instances[curable[0]].message.split())
-            return f"{lost} model or judge: {shown}: {why}", MACHINERY_FAILED
+            return f"{lost} model or judge: {shown}", MACHINERY_FAILED
         errors = list(flatten_errors(failure))
         bugs = [error for error in errors if not isinstance(error, (StopAsked, *KNOWN))]
         if bugs:

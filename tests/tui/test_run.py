@@ -57,12 +57,14 @@ def test_run_without_a_terminal_prints_progress_and_summary(
     assert any(
         subject == "vector_add#1/2" and words.startswith("confirmed correct on") for subject, words in rows
     )
-    assert "ends: all iterations spent, best vector_add#1/2 (confirmed)" in [words for _, words in rows]
+    ended = "ends: all iterations spent, best vector_add#1/2 (confirmed); spent "
+    assert any(words.startswith(ended) for _, words in rows)
     assert re.fullmatch(r"vector_add +correct +confirmed +\d+ % +vector_add#1/2 +1 +2", lines[-5]), (
         "the summary"
     )
     assert lines[-3].startswith(f"session   {info.name}, finished after ")
-    assert lines[-2] == "attempts  2 judged; 300 tokens in, 150 out (as recorded); nothing was spent"
+    spent = r"attempts  2 judged; 300 tokens in, 150 out \(as recorded\); nothing was spent; .* s on devices"
+    assert re.fullmatch(spent, lines[-2])
     assert lines[-1] == f"replay    wavedeck replay {info.name}"
 
 
@@ -152,6 +154,9 @@ def test_run_with_a_refused_key_fails_and_names_resume(shell: Shell, home: Home)
     assert done.out.splitlines()[-1] == f"resume    wavedeck resume {session.name}"
     assert done.out.count("bad_key: 401") == 0, "a failure is printed once"
     assert "no reply (bad_key): 401: fault 401; check the key" in done.out
+    assert (
+        "vector_add#1: bad_key: 401: fault 401; check the key" in shell("sessions", "show", session.name).out
+    )
 
 
 @pytest.mark.judge

@@ -15,7 +15,7 @@ from sessions.home import home_from
 from sessions.names import short_task
 from tui.certainty import exam_sentence, exam_word, told_confirmed
 from tui.commands.options import json_option, session_argument
-from tui.diagnostics import Complaint, say
+from tui.diagnostics import Complaint, one_line, say
 from tui.method_words import method_words, option_words
 from tui.model_usage import model_usage, usage_table
 from tui.narrate import counted
@@ -180,6 +180,11 @@ def show_command(session: str, *, as_json: bool) -> None:
             ],
         )
     )
+    messages = [(key, instance.message) for key, instance in state.instances.items() if instance.message]
+    if messages:
+        emit("")
+    for key, message in messages:
+        emit(f"{key}: {one_line(message)}")
     examined = [
         (attempt, instance)
         for instance in state.instances.values()
