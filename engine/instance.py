@@ -140,10 +140,13 @@ class InstanceContext:
         return self._name
 
     def _check_start(self) -> None:
-        """Raise `StopRuleMet` or `BudgetSpent` if no other attempt may begin."""
+        """Raise `StopRuleMet` or `BudgetSpent` if no other attempt may begin.
+
+        Stop rules end with the first extension: a person asked for more attempts.
+        """
         instance = self._recorder.state.instances.get(self.key)
         stop = stop_of(self._shared.plan.stop, instance.attempts if instance else (), lanes=self._step)
-        if stop is not None:
+        if stop is not None and not self._recorder.state.extensions:
             raise StopRuleMet(stop.reason, stop.why)
         instances = self._recorder.state.instances.values()
         self._shared.budget.check_attempt(sum(len(instance.attempts) for instance in instances))
