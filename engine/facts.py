@@ -161,7 +161,8 @@ def failure_line(candidate: FailedCandidate) -> str:
         )
     error = error_facts(candidate)
     stage = f" in {error.failed_stage}" if error.failed_stage else ""
-    return f"{candidate.attempt}: {error.verdict}{stage}: {shorten(one_line(error.message.partition("\n")[0]), LINE_CHARACTERS)}"
+    first = candidate.evaluation.error.first_line if candidate.evaluation.error else ""
+    return f"{candidate.attempt}: {error.verdict}{stage}: {shorten(first, LINE_CHARACTERS)}"
 
 
 def repeats(failures: Sequence[FailedCandidate]) -> int:

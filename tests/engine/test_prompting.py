@@ -346,7 +346,9 @@ def test_earlier_failures_of_a_line_take_one_line_each() -> None:
     first, second, third = (
         failing(
             f"softmax#1/{number}",
-            error=ErrorReport(kind="mismatch", message=f"wrong at index [{number}, 7]: expected 1\nevery row is wrong"),
+            error=ErrorReport(
+                kind="mismatch", message=f"wrong at index [{number}, 7]: expected 1\nevery row is wrong"
+            ),
         )
         for number in (1, 2, 3)
     )
