@@ -261,7 +261,7 @@ class InstanceContext:
         first = self._recorded(1)
         recorded = first.source if first is not None else None
         source = recorded or read_start(Path(self.options.start))
-        return Start(source, Origin.HUMAN, f"A person's kernel: {self.options.start}.")
+        return Start(source, Origin.HUMAN, "A person's kernel.")
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         """See `Context`. `HarnessError` when the judge cannot compile."""
