@@ -140,10 +140,13 @@ class InstanceContext:
         return self._name
 
     def _check_start(self) -> None:
-        """Raise `StopRuleMet` or `BudgetSpent` if no other attempt may begin."""
+        """Raise `StopRuleMet` or `BudgetSpent` if no other attempt may begin.
+
+        Stop rules end with the first extension: a person asked for more attempts.
+        """
         instance = self._recorder.state.instances.get(self.key)
         stop = stop_of(self._shared.plan.stop, instance.attempts if instance else (), lanes=self._step)
-        if stop is not None:
+        if stop is not None and not self._recorder.state.extensions:
             raise StopRuleMet(stop.reason, stop.why)
         instances = self._recorder.state.instances.values()
         self._shared.budget.check_attempt(sum(len(instance.attempts) for instance in instances))
@@ -258,7 +261,7 @@ class InstanceContext:
         first = self._recorded(1)
         recorded = first.source if first is not None else None
         source = recorded or read_start(Path(self.options.start))
-        return Start(source, Origin.HUMAN, f"A person's kernel: {self.options.start}.")
+        return Start(source, Origin.HUMAN, "A person's kernel.")
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         """See `Context`. `HarnessError` when the judge cannot compile."""

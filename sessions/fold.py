@@ -28,6 +28,17 @@ WORD_OF_ROLE = {
 }
 
 
+EXTENDED = frozenset(
+    {
+        ev.EndReason.ITERATIONS,
+        ev.EndReason.SPEEDUP_REACHED,
+        ev.EndReason.AT_ROOF,
+        ev.EndReason.NO_GAIN,
+    }
+)
+"""Reasons after which more iterations open an instance again."""
+
+
 def device_key(device: str) -> str:
     """Returns the dirty key of a device."""
     return f"device:{device}"
@@ -213,9 +224,10 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
 
 def _apply_measurement(state: SessionState, event: ev.WinnerMeasured) -> frozenset[str]:
     attempt, instance = _attempt(state, event.attempt)
-    attempt.spread = [*(each for each in attempt.spread if each.device != event.device), event]
+    attempt.spread = [*(measured for measured in attempt.spread if measured.device != event.device), event]
+    attempt.device_s += event.device_s
     remaining = [
-        msgspec.structs.replace(asked, devices=tuple(each for each in asked.devices if each != event.device))
+        msgspec.structs.replace(asked, devices=tuple(name for name in asked.devices if name != event.device))
         if asked.attempt == event.attempt
         else asked
         for asked in state.measures
@@ -225,11 +237,11 @@ def _apply_measurement(state: SessionState, event: ev.WinnerMeasured) -> frozens
 
 
 def _extend(state: SessionState, event: ev.SessionExtended) -> frozenset[str]:
-    """Open the instances that used all their iterations, and a finished session."""
+    """Open the instances that used all their iterations or met a stop rule, and a finished session."""
     state.extensions.append(event)
     _reopen(state)
     for instance in state.instances.values():
-        if instance.finished == ev.EndReason.ITERATIONS:
+        if instance.finished in EXTENDED:
             instance.finished, instance.message, instance.word = None, "", "wait"
     return frozenset((SESSION, *state.instances))
 
