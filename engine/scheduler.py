@@ -114,7 +114,7 @@ def _goes_on(ending: Ending, context: InstanceContext) -> bool:
 
 
 async def _measure(shared: Shared, tasks: Sequence[Task], asked: MeasureAsked) -> None:
-    """Time an attempt again on the GPUs that a person named; a failed GPU gives a notice."""
+    """Time an attempt again on the GPUs that a person named; a failed GPU or a spent budget gives a notice."""
     attempt, instance = find_attempt(shared.recorder.state, asked.attempt)
     task = next(task for task in tasks if task.id == instance.task)
     devices = [device for device in shared.judge.devices if device.name in asked.devices]
@@ -123,7 +123,7 @@ async def _measure(shared: Shared, tasks: Sequence[Task], asked: MeasureAsked) -
             await measure_on(shared, task, attempt, device)
         except NoDeviceLeft:
             raise
-        except (HarnessError, SuiteError) as error:
+        except (BudgetSpent, HarnessError, SuiteError) as error:
             words = f"{asked.attempt} was not measured on GPU {device.name}: {error}"
             shared.recorder.record(Notice(level="error", message=words))
 

@@ -11,7 +11,7 @@ import pytest
 
 from engine.commands import ALL_GPUS, event_of
 from engine.control import Request
-from engine.errors import CommandRefused, UsageProblem
+from engine.errors import BudgetSpent, CommandRefused, UsageProblem
 from engine.job import plan_of, session_started
 from engine.judging import OnStage, PoolJudge
 from engine.plan import RunPlan, SessionPlan, resolve
@@ -252,3 +252,21 @@ async def test_impossible_measurement_is_refused(
     events = await play(Home(tmp_path), scripted_model(verdict), session_plan=session_plan)
     with pytest.raises(CommandRefused, match=words):
         event_of(Request(command="measure", attempt="vector_add#1/1", devices=devices), fold(events))
+
+
+@pytest.mark.parametrize("error", [HarnessError("GPU 0 is full"), BudgetSpent("no device time is left")])
+async def test_measurement_that_fails_gives_a_notice_and_ends_no_session(
+    tmp_path: Path, error: Exception
+) -> None:
+    class Failing(GpuJudge):
+        async def measure(self, *_: object, **__: object) -> Evaluation:
+            raise error
+
+    session_plan = plan(iterations=1, devices=("0",))
+    home = Home(tmp_path)
+    await play(home, scripted_model("correct 1.2"), session_plan=session_plan, judge=GpuJudge())
+    with take_up(home, session_plan.session) as recorder:
+        request = Request(command="measure", attempt="vector_add#1/1", devices=("0",))
+        recorder.record(event_of(request, recorder.state))
+        assert await run(shared(recorder, session_plan, scripted_model("correct"), Failing())) == ()
+        assert ("error", f"vector_add#1/1 was not measured on GPU 0: {error}") in recorder.state.notices
