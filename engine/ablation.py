@@ -113,6 +113,7 @@ def settle(
         method=METHOD,
         review="auto",
         stop_rules=False,
+        allocate="even",
         options=msgspec.structs.replace(request.options, without=()),
     )
     recording = _recording(plan, home)

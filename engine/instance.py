@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from engine.allocating import HOPELESS, best_receiver, is_hopeless
 from engine.baseline_facts import BaselineFacts
 from engine.baseline_timing import known_baseline
 from engine.budget import Reservation
@@ -43,10 +44,12 @@ from sessions.events import (
     CallRetried,
     CallStarted,
     CandidateProposed,
+    EndReason,
     Message,
     Notice,
     Origin,
     Role,
+    SessionExtended,
     SweepRung,
     SweepStarted,
     SweptVariant,
@@ -55,7 +58,7 @@ from sessions.events import (
 )
 from sessions.names import attempt_name, call_name, instance_key
 from sessions.ranking import rank
-from sessions.state import AttemptState, CallState
+from sessions.state import AttemptState, CallState, InstanceState
 from suites import Task
 
 TEMPERATURE = 1.0
@@ -146,10 +149,25 @@ class InstanceContext:
         """
         instance = self._recorder.state.instances.get(self.key)
         stop = stop_of(self._shared.plan.stop, instance.attempts if instance else (), lanes=self._step)
-        if stop is not None and not self._recorder.state.extensions:
+        if stop is not None and not self._is_extended_by_a_person:
             raise StopRuleMet(stop.reason, stop.why)
+        self._check_hope(instance)
         instances = self._recorder.state.instances.values()
         self._shared.budget.check_attempt(sum(len(instance.attempts) for instance in instances))
+
+    def _check_hope(self, instance: InstanceState | None) -> None:
+        """Raise `StopRuleMet` if the session gives the iterations of this hopeless task to another task."""
+        state = self._recorder.state
+        if self._shared.plan.allocate != "best" or instance is None or not is_hopeless(state, self.task.id):
+            return
+        if best_receiver(state, instance) is not None:
+            raise StopRuleMet(
+                EndReason.HOPELESS, f"{HOPELESS} attempts of {self.task.short_id}, none correct"
+            )
+
+    @property
+    def _is_extended_by_a_person(self) -> bool:
+        return any(isinstance(more, SessionExtended) for more in self._recorder.state.extensions)
 
     async def _until_released(self) -> None:
         """Wait while a person pauses the instance or the session."""

@@ -31,6 +31,7 @@ INSTANCES = 4
 ITERATIONS = 10
 SUITE = "starter"
 REVIEWS = ("auto", "manual")
+ALLOCATIONS = ("even", "best")
 
 MOST = (1 << 63) - 1
 """The largest integer of a plan: events cannot hold a larger one."""
@@ -68,6 +69,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     stop_at_speedup: float | None = None
     stop_without_gain: int | None = None
     """0: never. By default `engine.stopping.WITHOUT_GAIN`; a recording plays to its end."""
+    allocate: str = "even"
+    """`even`, or `best` (`engine.allocating`)."""
     against: str = TASK
     """Timing baseline on a GPU: one of `harness.stages.timing.baselines.KINDS`, or the path of a kernel file."""
     spread: bool = False
@@ -107,6 +110,7 @@ class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
     series: str = ""
     options: MethodOptions = MethodOptions()
     stop: StopRules = StopRules()
+    allocate: str = "even"
     against: str = ""
     against_source: str = ""
     spread: bool = False
@@ -172,6 +176,7 @@ def resolve(
         series=plan.series,
         options=_options(plan.options, method, tasks),
         stop=_stop_rules(plan, recorded=recording is not None),
+        allocate=_allocate(plan, method, tasks, recorded=recording is not None),
         against=against,
         against_source=against_source,
         spread=plan.spread,
@@ -349,6 +354,19 @@ def _stop_rules(plan: RunPlan, *, recorded: bool) -> StopRules:
         without_gain=_at_least("--stop-without-gain", without_gain, 0),
         at_roof=not recorded,
     )
+
+
+def _allocate(plan: RunPlan, method: Method, tasks: Sequence[Task], *, recorded: bool) -> str:
+    if plan.allocate not in ALLOCATIONS:
+        raise UsageProblem(f"--allocate must be one of {', '.join(ALLOCATIONS)}, not {plan.allocate!r}")
+    if plan.allocate == "best":
+        if recorded or not method.asks_model or method.iterations is not None:
+            raise UsageProblem(
+                "--allocate best needs a model and a method with several iterations; a recording has fixed chains"
+            )
+        if len(tasks) == 1:
+            raise UsageProblem("--allocate best moves iterations between tasks; name two tasks or more")
+    return plan.allocate
 
 
 def _providers(paces: Mapping[str, Pace]) -> dict[str, Pace]:

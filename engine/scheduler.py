@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
+from engine.allocating import move_iterations
 from engine.changes import run_until
 from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, StopRuleMet, UsageProblem
 from engine.examining import examine
@@ -95,6 +96,7 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
             message=ending.message,
         )
     )
+    await move_iterations(shared, key)
 
 
 async def _complete(shared: Shared, method: Method, task: Task, context: InstanceContext) -> Ending:

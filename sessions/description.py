@@ -36,6 +36,7 @@ class SessionDescription(msgspec.Struct, frozen=True, kw_only=True):
     series: str = ""
     options: MethodOptions = MethodOptions()
     stop: StopRules = StopRules()
+    allocate: str = "even"
     against: str = ""
     against_source: str = ""
     spread: bool = False

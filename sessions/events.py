@@ -64,6 +64,8 @@ class EndReason(StrEnum):
     """A person's edit was judged; no model is asked."""
     STOPPED = "stopped"
     """A person stopped it."""
+    HOPELESS = "hopeless"
+    """No attempt of the task is correct, and the session gave its iterations to other tasks."""
     RECORDING_EXHAUSTED = "recording_exhausted"
     BUDGET = "budget"
     MODEL_FAILED = "model_failed"
@@ -169,6 +171,8 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
     """Name of the ablation that the session belongs to, for example `ablation-20261121-090000-3f2a`; empty if none."""
     options: MethodOptions = MethodOptions()
     stop: StopRules = StopRules()
+    allocate: str = "even"
+    """`even`, or `best`: iterations move between tasks (`engine.allocating`)."""
     against: str = ""
     """Name of the timing baseline: `eager`, `compile`, or a kernel's file; empty: the task's own baseline."""
     against_source: str = ""
@@ -519,6 +523,16 @@ class SessionExtended(Event, frozen=True, kw_only=True, tag="session_extended"):
     by: str = ""
 
 
+class IterationsMoved(Event, frozen=True, kw_only=True, tag="iterations_moved"):
+    """With `--allocate best`, the unused iterations of an ended instance went to another one. Durable."""
+
+    source: str
+    """The instance that ended."""
+    to: str
+    """The instance that got them; it goes on if it had used all of its own."""
+    iterations: int
+
+
 class InstanceForked(Event, frozen=True, kw_only=True, tag="instance_forked"):
     """A person added an instance that starts from an attempt; a finished session is open again. Durable."""
 
@@ -659,6 +673,7 @@ AnyEvent = (
     | Paused
     | Continued
     | SessionExtended
+    | IterationsMoved
     | InstanceForked
     | MeasureAsked
     | DeviceLent
@@ -694,6 +709,7 @@ DURABLE: tuple[type[Event], ...] = (
     Paused,
     Continued,
     SessionExtended,
+    IterationsMoved,
     InstanceForked,
     MeasureAsked,
     DeviceLent,

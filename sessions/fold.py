@@ -166,6 +166,11 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             return frozenset((SESSION, key))
         case ev.SessionExtended():
             return _extend(state, event)
+        case ev.IterationsMoved():
+            state.extensions.append(event)
+            receiver = _instance(state, event.to)
+            _go_on(receiver)
+            return frozenset((receiver.key,))
         case ev.Paused():
             state.on_hold.add(event.instance)
             return _held_keys(state, event.instance)
@@ -241,9 +246,14 @@ def _extend(state: SessionState, event: ev.SessionExtended) -> frozenset[str]:
     state.extensions.append(event)
     _reopen(state)
     for instance in state.instances.values():
-        if instance.finished in EXTENDED:
-            instance.finished, instance.message, instance.word = None, "", "wait"
+        _go_on(instance)
     return frozenset((SESSION, *state.instances))
+
+
+def _go_on(instance: InstanceState) -> None:
+    """Open an instance that used all its iterations or met a stop rule, because it got more iterations."""
+    if instance.finished in EXTENDED:
+        instance.finished, instance.message, instance.word = None, "", "wait"
 
 
 def _reopen(state: SessionState) -> None:

@@ -16,6 +16,7 @@ from .events import (
     EndReason,
     HintGiven,
     InstanceForked,
+    IterationsMoved,
     MeasureAsked,
     Message,
     Origin,
@@ -317,7 +318,7 @@ class SessionState:
     """Instances that a person paused; an empty key is the whole session."""
     stops: dict[str, str] = field(default_factory=dict)
     """Instances that a person stopped, with the person's name."""
-    extensions: list[SessionExtended] = field(default_factory=list)
+    extensions: list[SessionExtended | IterationsMoved] = field(default_factory=list)
     forks: dict[str, InstanceForked] = field(default_factory=dict)
     """Instances that a person added, by key."""
     measures: list[MeasureAsked] = field(default_factory=list)
@@ -358,10 +359,15 @@ class SessionState:
         raise KeyError(attempt)
 
     def phases(self, instance: str) -> tuple[int, ...]:
-        """Returns the iterations of an instance: first those of the plan, then those of each later extension."""
+        """Returns the iterations of an instance: first those of the plan, then those of each later gift."""
         planned = self.started.iterations if self.started is not None else 0
         began = self.forks[instance].seq if instance in self.forks else 0
-        return planned, *(each.iterations for each in self.extensions if each.seq > began)
+        gifts = (
+            gift
+            for gift in self.extensions
+            if gift.seq > began and (isinstance(gift, SessionExtended) or gift.to == instance)
+        )
+        return planned, *(gift.iterations for gift in gifts)
 
     def is_on_hold(self, instance: str) -> bool:
         """True if a person paused this instance or the session."""

@@ -110,6 +110,8 @@ class Narrator:
                 return f"device {event.device}", f"lent by {event.by}: no candidate starts on it"
             case ev.DeviceReturned():
                 return f"device {event.device}", f"taken back by {event.by}"
+            case ev.IterationsMoved():
+                return event.to, f"gets {counted(event.iterations, 'iteration')} of {event.source}"
             case ev.SessionExtended():
                 return (
                     "session",

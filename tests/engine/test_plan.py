@@ -85,6 +85,12 @@ def test_plan_may_use_less_than_the_recording_has(tmp_path: Path) -> None:
         ({"seed": 1 << 63}, r"--seed must be less than 2\^63"),
         ({"budget_usd": float("inf")}, "--budget-usd must be more than 0 and finite"),
         ({"budget_tokens": 0}, "--budget-tokens must be at least 1"),
+        ({"allocate": "worst"}, "--allocate must be one of even, best"),
+        (
+            {"allocate": "best", "tasks": ("softmax",)},
+            "--allocate best moves iterations between tasks; name two tasks",
+        ),
+        ({"allocate": "best", "method": "direct"}, "--allocate best needs a model and a method with several"),
         ({"budget_attempts": 0}, "--budget-attempts must be at least 1"),
         ({"budget_device_s": 0.0}, "--budget-device-s must be more than 0"),
         ({"providers": {"antropic": Pace()}}, r"\[providers.antropic\] names no provider"),

@@ -95,6 +95,11 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
     metavar="N",
     help="On GPUs: end an instance after N correct attempts in a row without a gain; 0: never. [2]",
 )
+@click.option(
+    "--allocate",
+    metavar="HOW",
+    help="even, or best: move iterations from solved and hopeless tasks to others. [even]",
+)
 @click.option("--seed", type=int, metavar="N", help="Seed of the judge's inputs. [random]")
 @click.option("--detach", is_flag=True, help="Start the session and return at once.")
 @click.option("--headless", is_flag=True, help="Print progress as lines, also in a terminal.")
@@ -159,6 +164,7 @@ def plan(settings: Settings, tasks: tuple[str, ...], model: str) -> RunPlan:
         budget_wall_s=settings.budget_wall_s,
         stop_at_speedup=settings.stop_at_speedup,
         stop_without_gain=settings.stop_without_gain,
+        allocate=settings.allocate,
         seed=settings.seed,
         prices=settings.prices,
         limits=settings.limits,
