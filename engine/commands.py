@@ -6,21 +6,26 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 
 from engine.control import Request
 from engine.errors import CommandRefused
 from engine.methods import open_method
 from engine.orders import MOST_CHARACTERS, orders_until
 from harness import Verdict
+from harness.node.discovery import CPU
 from sessions.events import (
     UNASKED,
     AttemptBanned,
     AttemptPinned,
     Continued,
+    DeviceLent,
+    DeviceReturned,
     EndReason,
     Event,
     HintGiven,
     InstanceForked,
+    MeasureAsked,
     MethodOptions,
     Paused,
     Role,
@@ -33,8 +38,10 @@ from sessions.reconcile import take_up
 from sessions.recorder import find_attempt
 from sessions.state import SessionState
 
-OPENING = ("extend", "fork", "edit")
+OPENING = ("extend", "fork", "edit", "measure")
 """Commands that open a finished session again."""
+ALL_GPUS = ("all",)
+"""Devices of a `measure` on every GPU; no device: the GPU that judged the attempt."""
 MOST_ITERATIONS = 1000
 """Most iterations of one extension."""
 
@@ -65,6 +72,15 @@ def event_of(request: Request, state: SessionState) -> Event:
             return _go(request, state)
         case "pin" | "ban":
             return _order(request, state)
+        case "drain":
+            return _drain(request, state)
+        case "return":
+            name = _gpu(request, state)
+            if name not in state.lent:
+                raise CommandRefused(f"GPU {name} is not lent")
+            return DeviceReturned(device=name, by=request.by)
+        case "measure":
+            return _measure(request, state)
         case "extend":
             return _extend(request, state)
         case "fork":
@@ -174,6 +190,61 @@ def _added(request: Request, state: SessionState) -> InstanceForked:
         hint=request.text,
         by=request.by,
     )
+
+
+def _measure(request: Request, state: SessionState) -> MeasureAsked:
+    attempt, _ = find_attempt(state, request.attempt)
+    if attempt.verdict is not Verdict.CORRECT or attempt.evaluation is None:
+        raise CommandRefused(
+            f"{request.attempt} is not correct, so its time means nothing; measure a correct attempt"
+        )
+    gpus = _gpus(state)
+    wanted = {ALL_GPUS: tuple(gpus), (): (attempt.evaluation.device,)}.get(request.devices, request.devices)
+    _require_gpus(wanted, gpus)
+    lent = [name for name in wanted if name in state.lent]
+    if lent:
+        raise CommandRefused(
+            f"GPU {lent[0]} is lent; take it back first: wavedeck gpu SESSION {lent[0]} return"
+        )
+    if any(asked.attempt == request.attempt for asked in state.measures):
+        raise CommandRefused(f"{request.attempt} is already being measured; wait for its result")
+    return MeasureAsked(attempt=request.attempt, devices=wanted, by=request.by)
+
+
+def _drain(request: Request, state: SessionState) -> DeviceLent:
+    name = _gpu(request, state)
+    if name in state.lent:
+        raise CommandRefused(f"GPU {name} is already lent")
+    in_service = [gpu for gpu in _gpus(state) if gpu not in state.lent and not _is_quarantined(state, gpu)]
+    if in_service in ([], [name]):
+        raise CommandRefused(f"GPU {name} is the last one in service; stop the session instead")
+    return DeviceLent(device=name, by=request.by)
+
+
+def _is_quarantined(state: SessionState, gpu: str) -> bool:
+    return gpu in state.devices and bool(state.devices[gpu].quarantined)
+
+
+def _gpu(request: Request, state: SessionState) -> str:
+    """Returns the GPU that a command names."""
+    _require_gpus(request.devices, _gpus(state))
+    if len(request.devices) != 1:
+        raise CommandRefused("name one GPU, as the session names it")
+    return request.devices[0]
+
+
+def _gpus(state: SessionState) -> list[str]:
+    """Returns the names of the session's GPUs; `CommandRefused` if it has none."""
+    gpus = [name for name in (state.started.devices if state.started else ()) if name != CPU.name]
+    if not gpus:
+        raise CommandRefused("the session has no GPU, only cpu; run it with --devices")
+    return gpus
+
+
+def _require_gpus(names: Sequence[str], gpus: Sequence[str]) -> None:
+    unknown = [name for name in names if name not in gpus]
+    if unknown:
+        raise CommandRefused(f"the session has no GPU {unknown[0]}; it has {', '.join(gpus)}")
 
 
 def _takes_iterations(state: SessionState, instance: str) -> bool:

@@ -28,7 +28,7 @@ PATH_BYTES = 107
 """Longest address of a unix socket on Linux."""
 ANSWER_S = 60.0
 """Long, because a decision waits for the disk and for git."""
-STEERING = ("hint", "pin", "ban", "pause", "go", "extend", "fork", "edit")
+STEERING = ("hint", "pin", "ban", "pause", "go", "extend", "fork", "edit", "measure", "drain", "return")
 """Commands that become events which later attempts follow (`engine.commands`)."""
 COMMANDS = ("ping", "accept", "reject", "undo", "stop", *STEERING)
 
@@ -42,6 +42,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     instance: str = ""
     text: str = ""
     source: str = ""
+    devices: tuple[str, ...] = ()
     iterations: int = 0
     why: str = ""
     by: str = ""

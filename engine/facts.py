@@ -161,7 +161,8 @@ def failure_line(candidate: FailedCandidate) -> str:
         )
     error = error_facts(candidate)
     stage = f" in {error.failed_stage}" if error.failed_stage else ""
-    return f"{candidate.attempt}: {error.verdict}{stage}: {shorten(one_line(error.message), LINE_CHARACTERS)}"
+    first = candidate.evaluation.error.first_line if candidate.evaluation.error else ""
+    return f"{candidate.attempt}: {error.verdict}{stage}: {shorten(first, LINE_CHARACTERS)}"
 
 
 def repeats(failures: Sequence[FailedCandidate]) -> int:
@@ -197,30 +198,17 @@ def stage_words(evaluation: Evaluation) -> str:
 
 
 def mismatch_words(evaluation: Evaluation) -> tuple[str, ...]:
-    """Returns hints from the pattern of a wrong output; empty if no output was wrong."""
+    """Returns hints from NaN and Inf in a wrong output; the judge's message already says where it is wrong."""
     mismatch = evaluation.error.mismatch if evaluation.error else None
     if mismatch is None:
         return ()
     words = []
-    if mismatch.shape == mismatch.expected_shape and mismatch.dtype == mismatch.expected_dtype:
-        if mismatch.wrong_share >= 0.9:
-            words.append(
-                "Nearly every element is wrong: look at the formula, the scaling or the indexing, not at the edges."
-            )
-        elif mismatch.wrong_share <= 0.05:
-            words.append(
-                "Only a few elements are wrong: look at the edges (masks, last block) and at extreme values."
-            )
     if mismatch.nan_got > mismatch.nan_expected:
         words.append(
             "NaN came out where none is expected: 0/0, inf - inf, a masked lane that took part, or memory never written."
         )
     if mismatch.inf_got > mismatch.inf_expected:
         words.append("Inf came out where none is expected: an exponential or a float16 value overflowed.")
-    if mismatch.max_rel is not None and mismatch.max_rel < 0.05 and mismatch.wrong_share > 0.05:
-        words.append(
-            "Values are close and not close enough: an intermediate result is rounded too early or too coarsely."
-        )
     return tuple(words)
 
 

@@ -49,6 +49,7 @@ from sessions.events import (
     Notice,
     Origin,
     Role,
+    SessionExtended,
     SweepRung,
     SweepStarted,
     SweptVariant,
@@ -142,10 +143,13 @@ class InstanceContext:
         return self._name
 
     def _check_start(self) -> None:
-        """Raise `StopRuleMet` or `BudgetSpent` if no other attempt may begin."""
+        """Raise `StopRuleMet` or `BudgetSpent` if no other attempt may begin.
+
+        Stop rules end with the first extension: a person asked for more attempts.
+        """
         instance = self._recorder.state.instances.get(self.key)
         stop = stop_of(self._shared.plan.stop, instance.attempts if instance else (), lanes=self._step)
-        if stop is not None:
+        if stop is not None and not self._is_extended_by_a_person:
             raise StopRuleMet(stop.reason, stop.why)
         self._check_hope(instance)
         instances = self._recorder.state.instances.values()
@@ -160,6 +164,10 @@ class InstanceContext:
             raise StopRuleMet(
                 EndReason.HOPELESS, f"{HOPELESS} attempts of {self.task.short_id}, none correct"
             )
+
+    @property
+    def _is_extended_by_a_person(self) -> bool:
+        return any(isinstance(more, SessionExtended) for more in self._recorder.state.extensions)
 
     async def _until_released(self) -> None:
         """Wait while a person pauses the instance or the session."""
@@ -271,7 +279,7 @@ class InstanceContext:
         first = self._recorded(1)
         recorded = first.source if first is not None else None
         source = recorded or read_start(Path(self.options.start))
-        return Start(source, Origin.HUMAN, f"A person's kernel: {self.options.start}.")
+        return Start(source, Origin.HUMAN, "A person's kernel.")
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         """See `Context`. `HarnessError` when the judge cannot compile."""

@@ -57,6 +57,7 @@ from sessions.home import EngineInfo, Home, LiveFiles, boot_id, pid_namespace, w
 from sessions.journal import read_journal
 from sessions.reconcile import resume
 from sessions.recorder import Recorder, check_decision
+from sessions.state import SessionState
 from suites import SuiteError
 
 log = logging.getLogger(__name__)
@@ -236,7 +237,11 @@ class Engine:
                 changes=changes,
                 busy=self._busy,
             )
-            return await run_instances(shared, job.method, job.tasks)
+            lending = asyncio.create_task(keep_lent(pool, recorder.state, changes), name="lending")
+            try:
+                return await run_instances(shared, job.method, job.tasks)
+            finally:
+                lending.cancel()
 
     def _why_stopped(
         self, recorder: Recorder, failure: ExceptionGroup[Exception] | None, curable: Sequence[str]
@@ -337,6 +342,16 @@ class Engine:
         if request.command == "stop":
             self._ask_to_stop(request.reason or "asked to stop")
         return recorder.state.last_seq
+
+
+async def keep_lent(pool: DevicePool, state: SessionState, changes: Changes) -> None:
+    """Lend the GPUs of the pool that a person lent, until cancelled."""
+    lent: set[str] = set()
+    while True:
+        if state.lent != lent:
+            lent = set(state.lent)
+            pool.lend(lent)
+        await changes.next()
 
 
 def device_names(recorder: Recorder) -> tuple[str, ...]:

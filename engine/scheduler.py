@@ -14,11 +14,12 @@ from engine.instance import InstanceContext
 from engine.methods import Context, Method
 from engine.methods.starting import run_edit
 from engine.shared import Shared
-from engine.spreading import spread
+from engine.spreading import measure_on, spread
 from harness import HarnessError, Verdict
 from harness.wire.errors import NoDeviceLeft
-from sessions.events import EndReason, InstanceFinished, InstanceStarted
+from sessions.events import EndReason, InstanceFinished, InstanceStarted, MeasureAsked, Notice
 from sessions.names import instance_key
+from sessions.recorder import find_attempt
 from suites import SuiteError, Task
 
 
@@ -37,6 +38,7 @@ async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -
     has all finished work.
     """
     jobs: dict[str, asyncio.Task[None]] = {}
+    measures: dict[int, asyncio.Task[None]] = {}
     async with asyncio.TaskGroup() as group:
         while True:
             for key, (task, number) in _instances(shared, tasks).items():
@@ -45,7 +47,13 @@ async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -
                         _supervise(shared, method, task, number), name=f"instance/{key}"
                     )
                     jobs[key].add_done_callback(lambda _: shared.changes.announce())
-            if all(job.done() for job in jobs.values()):
+            for asked in shared.recorder.state.measures:
+                if asked.seq not in measures:
+                    measures[asked.seq] = group.create_task(
+                        _measure(shared, tasks, asked), name=f"measure/{asked.attempt}"
+                    )
+                    measures[asked.seq].add_done_callback(lambda _: shared.changes.announce())
+            if all(job.done() for job in (*jobs.values(), *measures.values())):
                 break
             await shared.changes.next()
         shared.changes.closed = True
@@ -105,6 +113,21 @@ async def _complete(shared: Shared, method: Method, task: Task, context: Instanc
 def _goes_on(ending: Ending, context: InstanceContext) -> bool:
     """True if a person gave more iterations while the instance used its last ones."""
     return ending.reason is EndReason.ITERATIONS and context.is_extended
+
+
+async def _measure(shared: Shared, tasks: Sequence[Task], asked: MeasureAsked) -> None:
+    """Time an attempt again on the GPUs that a person named; a failed GPU or a spent budget gives a notice."""
+    attempt, instance = find_attempt(shared.recorder.state, asked.attempt)
+    task = next(task for task in tasks if task.id == instance.task)
+    devices = [device for device in shared.judge.devices if device.name in asked.devices]
+    for device in devices:
+        try:
+            await measure_on(shared, task, attempt, device)
+        except NoDeviceLeft:
+            raise
+        except (BudgetSpent, HarnessError, SuiteError) as error:
+            words = f"{asked.attempt} was not measured on GPU {device.name}: {error}"
+            shared.recorder.record(Notice(level="error", message=words))
 
 
 async def _run(

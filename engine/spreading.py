@@ -1,4 +1,4 @@
-"""`--spread`: at the end of an instance, its winner is judged and timed on every GPU of the session.
+"""Measures an attempt on chosen GPUs: the winner on every GPU with `--spread`, or an attempt that a person names.
 
 Each GPU times the winner against the timing baseline on the same chip, so that chips are compared and not assumed to
 be equal. The results are for people.
@@ -37,12 +37,12 @@ async def spread(shared: Shared, task: Task, key: str) -> None:
     try:
         async with asyncio.TaskGroup() as group:
             for device in remaining:
-                group.create_task(_measure(shared, task, winner, device), name=f"spread/{device.name}")
+                group.create_task(measure_on(shared, task, winner, device), name=f"spread/{device.name}")
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
 
 
-async def _measure(shared: Shared, task: Task, winner: AttemptState, device: Device) -> None:
+async def measure_on(shared: Shared, task: Task, winner: AttemptState, device: Device) -> None:
     """Measure and record; if the judge fails, it is asked once more."""
     at_work = shared.busy.setdefault(device.name, [])
 

@@ -434,7 +434,7 @@ class BaselineMeasured(Event, frozen=True, kw_only=True, tag="baseline_measured"
 
 
 class WinnerMeasured(Event, frozen=True, kw_only=True, tag="winner_measured"):
-    """The winner of an instance was judged and timed on one more GPU, with `spread`. Durable.
+    """An attempt was judged and timed again on one GPU: a winner with `spread`, or after `MeasureAsked`. Durable.
 
     Never part of a prompt.
     """
@@ -547,6 +547,29 @@ class InstanceForked(Event, frozen=True, kw_only=True, tag="instance_forked"):
     by: str = ""
 
 
+class MeasureAsked(Event, frozen=True, kw_only=True, tag="measure_asked"):
+    """A person asked to time a correct attempt again; a finished session is open again. Durable."""
+
+    attempt: str
+    devices: tuple[str, ...]
+    """GPUs of the session; each gives a `WinnerMeasured`."""
+    by: str = ""
+
+
+class DeviceLent(Event, frozen=True, kw_only=True, tag="device_lent"):
+    """A person lent a GPU to others: no candidate starts on it until `DeviceReturned`. Durable."""
+
+    device: str
+    by: str = ""
+
+
+class DeviceReturned(Event, frozen=True, kw_only=True, tag="device_returned"):
+    """A person took a lent GPU back. Durable."""
+
+    device: str
+    by: str = ""
+
+
 class DeviceSampled(Event, frozen=True, kw_only=True, tag="device_sampled"):
     """A device's state; a value that cannot be read is `None`, never 0."""
 
@@ -652,6 +675,9 @@ AnyEvent = (
     | SessionExtended
     | IterationsMoved
     | InstanceForked
+    | MeasureAsked
+    | DeviceLent
+    | DeviceReturned
     | DeviceSampled
     | DeviceAwaited
     | DeviceQuarantined
@@ -685,6 +711,9 @@ DURABLE: tuple[type[Event], ...] = (
     SessionExtended,
     IterationsMoved,
     InstanceForked,
+    MeasureAsked,
+    DeviceLent,
+    DeviceReturned,
     EngineStopped,
     SessionFinished,
 )

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
+import msgspec
+
 from . import events as ev
 from .codec import Skipped
 from .names import instance_key, split_attempt, split_call, split_instance
@@ -24,6 +26,17 @@ WORD_OF_ROLE = {
     ev.Role.OPTIMIZER: "optimize",
     ev.Role.REFLECTOR: "reflect",
 }
+
+
+EXTENDED = frozenset(
+    {
+        ev.EndReason.ITERATIONS,
+        ev.EndReason.SPEEDUP_REACHED,
+        ev.EndReason.AT_ROOF,
+        ev.EndReason.NO_GAIN,
+    }
+)
+"""Reasons after which more iterations open an instance again."""
 
 
 def device_key(device: str) -> str:
@@ -110,10 +123,12 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             state.baselines[event.task] = event.evaluation
             state.baselines_device_s += event.device_s
         case ev.WinnerMeasured():
-            attempt, instance = _attempt(state, event.attempt)
-            attempt.spread.append(event)
-            attempt.device_s += event.device_s
-            return frozenset((instance.key,))
+            return _apply_measurement(state, event)
+        case ev.MeasureAsked():
+            _, instance = _attempt(state, event.attempt)
+            state.measures.append(event)
+            _reopen(state)
+            return frozenset((SESSION, instance.key))
         case ev.StageStarted() | ev.StageFinished() | ev.AttemptJudged():
             return _apply_judging(state, event) | _clear_wait(state, event)
         case ev.AttemptCommitted():
@@ -178,6 +193,12 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
                 before.quarantined,
             )
             return frozenset((device_key(event.device),))
+        case ev.DeviceLent():
+            state.lent.add(event.device)
+            return frozenset((device_key(event.device),))
+        case ev.DeviceReturned():
+            state.lent.discard(event.device)
+            return frozenset((device_key(event.device),))
         case ev.DeviceAwaited():
             _device(state, event.device).waits_for = event.holders
             return frozenset((device_key(event.device),))
@@ -206,8 +227,22 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
     return frozenset((SESSION,))
 
 
+def _apply_measurement(state: SessionState, event: ev.WinnerMeasured) -> frozenset[str]:
+    attempt, instance = _attempt(state, event.attempt)
+    attempt.spread = [*(measured for measured in attempt.spread if measured.device != event.device), event]
+    attempt.device_s += event.device_s
+    remaining = [
+        msgspec.structs.replace(asked, devices=tuple(name for name in asked.devices if name != event.device))
+        if asked.attempt == event.attempt
+        else asked
+        for asked in state.measures
+    ]
+    state.measures = [asked for asked in remaining if asked.devices]
+    return frozenset((instance.key,))
+
+
 def _extend(state: SessionState, event: ev.SessionExtended) -> frozenset[str]:
-    """Open the instances that used all their iterations, and a finished session."""
+    """Open the instances that used all their iterations or met a stop rule, and a finished session."""
     state.extensions.append(event)
     _reopen(state)
     for instance in state.instances.values():
@@ -216,8 +251,8 @@ def _extend(state: SessionState, event: ev.SessionExtended) -> frozenset[str]:
 
 
 def _go_on(instance: InstanceState) -> None:
-    """Open an instance that used all its iterations, because it got more."""
-    if instance.finished == ev.EndReason.ITERATIONS:
+    """Open an instance that used all its iterations or met a stop rule, because it got more iterations."""
+    if instance.finished in EXTENDED:
         instance.finished, instance.message, instance.word = None, "", "wait"
 
 

@@ -17,6 +17,7 @@ from .events import (
     HintGiven,
     InstanceForked,
     IterationsMoved,
+    MeasureAsked,
     Message,
     Origin,
     Role,
@@ -164,7 +165,7 @@ class AttemptState:
     exam: Evaluation | None = None
     """Evaluation on the exam cases at the instance's end; only for people."""
     spread: list[WinnerMeasured] = field(default_factory=list)
-    """Evaluation on each GPU of the session at the instance's end; only for people."""
+    """The latest measurement on each GPU, of `--spread` or because a person asked; only for people."""
     decision: Decision | None = None
     waiting: bool = False
     """True while it waits for a person."""
@@ -320,6 +321,10 @@ class SessionState:
     extensions: list[SessionExtended | IterationsMoved] = field(default_factory=list)
     forks: dict[str, InstanceForked] = field(default_factory=dict)
     """Instances that a person added, by key."""
+    measures: list[MeasureAsked] = field(default_factory=list)
+    """Measurements that a person asked for and that are not complete."""
+    lent: set[str] = field(default_factory=set)
+    """GPUs that a person lent to others."""
     paused: str = ""
     """Why no GPU of the node judges at the moment."""
     input_tokens: int = 0

@@ -41,6 +41,8 @@ COMMANDS = {
     "ban": Listed("steer", "Exclude an attempt from the bases of its instance."),
     "fork": Listed("steer", "Add an instance that starts from an attempt."),
     "edit": Listed("steer", "Judge your edit of an attempt."),
+    "measure": Listed("steer", "Time an attempt again, on one GPU or on all."),
+    "gpu": Listed("steer", "Lend a GPU of a running session, or take it back."),
     "extend": Listed("steer", "Give a session more iterations, also after its end."),
     "eval": Listed("evaluate", "Judge one kernel file."),
     "suites": Listed("suites", "List, show, add and check suites of tasks."),

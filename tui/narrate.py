@@ -101,6 +101,15 @@ class Narrator:
                 word, hint = "edit" if event.source else "fork", f", hint: {event.hint}" if event.hint else ""
                 key = instance_key(event.task, event.instance)
                 return key, f"{word} of {event.base} by {event.by}{hint}"
+            case ev.MeasureAsked():
+                return (
+                    event.attempt,
+                    f"to be timed again on GPU {', '.join(event.devices)}, asked by {event.by}",
+                )
+            case ev.DeviceLent():
+                return f"device {event.device}", f"lent by {event.by}: no candidate starts on it"
+            case ev.DeviceReturned():
+                return f"device {event.device}", f"taken back by {event.by}"
             case ev.IterationsMoved():
                 return event.to, f"gets {counted(event.iterations, 'iteration')} of {event.source}"
             case ev.SessionExtended():

@@ -6,7 +6,7 @@ import asyncio
 import importlib.util
 import os
 import platform
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 
@@ -85,6 +85,9 @@ class DevicePool:
         self._freed = asyncio.Event()
         """Set when a slot is given back or a device is lost; `_slot_on` clears it."""
         self._all: list[Slot] = []
+        self._lent: frozenset[str] = frozenset()
+        self._parked: list[Slot] = []
+        """Slots of GPUs that are lent."""
         self.compiles = asyncio.Semaphore(max(self.slots, own_cores()))
         self._servers = (self.interpreting, self.compiling)
         self.spares = Spares(self.compiling)
@@ -141,7 +144,7 @@ class DevicePool:
 
         Prefers a device other than `avoid`. With `on`, waits for that device only, ahead of other callers. On a GPU, so many
         `timers` start in the background.
-        Raises `WorkerDied` if `on` is in quarantine, `NoDeviceLeft` if every device is.
+        Raises `WorkerDied` if `on` is in quarantine or lent, `NoDeviceLeft` if every device is.
         """
         if not self._all:
             raise HarnessError("the pool is not open; use it as `async with DevicePool() as pool`")
@@ -161,6 +164,28 @@ class DevicePool:
         finally:
             slot.timers_ahead = 0
             self._freed.set()
+            self._give_back(slot)
+
+    def lend(self, names: Collection[str]) -> None:
+        """Start nothing more on these GPUs, and judge on all others again. What runs on them finishes."""
+        self._lent = frozenset(names)
+        slots = [self._free.get_nowait() for _ in range(self._free.qsize())]
+        parked, self._parked = self._parked, []
+        for slot in (*reversed(slots), *parked):
+            if slot is None:
+                self._free.put_nowait(None)
+            else:
+                self._give_back(slot)
+        for device in self.devices:
+            if device.name in self._lent:
+                self.spares.drop(device)
+        self._freed.set()
+
+    def _give_back(self, slot: Slot) -> None:
+        if slot.device.name in self._lent:
+            slot.discard()
+            self._parked.append(slot)
+        else:
             self._free.put_nowait(slot)
 
     async def judge_on(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
@@ -239,6 +264,7 @@ class DevicePool:
             device.kind != "cpu"
             and self.compiling.alive
             and device.name not in self.health.lost
+            and device.name not in self._lent
             and (before is None or before.done())
         ):
             self._filling[device.name] = asyncio.create_task(
@@ -271,7 +297,7 @@ class DevicePool:
             return
         try:
             for slot in reversed(self._all):  # the slot that is taken first
-                if slot.device == device:
+                if slot.device == device and device.name not in self._lent:
                     async with lease(device, session=self._session):
                         await slot.channel()
                     await asyncio.wait([self._filling[device.name]])
@@ -305,6 +331,8 @@ class DevicePool:
             await self.health.ready.wait()
             if device in self.health.lost:
                 raise WorkerDied(f"GPU {device} is in quarantine: {self.health.lost[device]}")
+            if device in self._lent:
+                raise WorkerDied(f"GPU {device} is lent; take it back first")
             free = [self._free.get_nowait() for _ in range(self._free.qsize())]
             chosen = next((slot for slot in free if slot is not None and slot.device.name == device), None)
             for slot in reversed(free):

@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.errors import UsageProblem
+from engine.commands import ALL_GPUS, event_of
+from engine.control import Request
+from engine.errors import BudgetSpent, CommandRefused, UsageProblem
 from engine.job import plan_of, session_started
 from engine.judging import OnStage, PoolJudge
 from engine.plan import RunPlan, SessionPlan, resolve
@@ -20,6 +22,7 @@ from sessions import Home, fold, resume
 from sessions.attempt_commits import attempt_message, exam_files
 from sessions.events import EngineStarted, SessionFinished, WinnerMeasured
 from sessions.journal import read_journal
+from sessions.reconcile import take_up
 from suites import Task, baseline_source, load_task
 from tests.support.engines import ScriptedJudge, plan, play, run, scripted_model, shared
 from tests.support.evaluations import correct, failed
@@ -81,7 +84,7 @@ async def test_winner_is_measured_on_every_gpu_after_its_exam(tmp_path: Path) ->
     files = exam_files(state)
     assert {"spread/starter/vector_add/1/1/0.json", "spread/starter/vector_add/1/1/2.json"} <= files.keys()
     pane = "\n".join(map(plain, details.told("speed", winner, None, None, 160).lines))
-    assert "measured on every GPU, at the end of the instance" in pane
+    assert "timed again on these GPUs, in new processes" in pane
     assert re.search(r"^ *1 .*small.* 1\.40x ", pane, re.MULTILINE), "one row per GPU"
     assert "eager" in pane
     assert "GPU 2: infra error: GPU 2 is in quarantine: it hangs" in pane
@@ -212,3 +215,58 @@ async def test_commit_names_the_baseline_of_its_speedup(tmp_path: Path) -> None:
     )
     attempt.evaluation = correct()
     assert "Against" not in attempt_message(attempt)
+
+
+async def test_attempt_is_measured_again_on_request_after_the_end(tmp_path: Path) -> None:
+    session_plan = plan(iterations=1, devices=("0", "1", "2"))
+    home = Home(tmp_path)
+    await play(home, scripted_model("correct 1.2"), session_plan=session_plan, judge=GpuJudge())
+    judge = GpuJudge()
+    for devices in (("1",), ALL_GPUS):
+        request = Request(command="measure", attempt="vector_add#1/1", devices=devices)
+        with take_up(home, session_plan.session) as recorder:
+            recorder.record(event_of(request, recorder.state))
+            with pytest.raises(CommandRefused, match="already being measured"):
+                event_of(request, recorder.state)
+            recorder.record(EngineStarted(host="here", pid=2, resumed=True))
+            await run(shared(recorder, session_plan, scripted_model("correct"), judge))
+            recorder.record(SessionFinished())
+            state = recorder.state
+    assert [device for _, device in judge.measured] == ["1", "0", "1", "2", "2"]
+    assert sorted(each.device for each in state.attempt("vector_add#1/1").spread) == ["0", "1", "2"]
+    assert not state.measures
+
+
+@pytest.mark.parametrize(
+    ("names", "verdict", "devices", "words"),
+    [
+        (("0",), "wrong", (), "is not correct"),
+        (("cpu",), "correct", (), "has no GPU"),
+        (("0",), "correct", ("7",), "no GPU 7; it has 0"),
+    ],
+)
+async def test_impossible_measurement_is_refused(
+    tmp_path: Path, names: tuple[str, ...], verdict: str, devices: tuple[str, ...], words: str
+) -> None:
+    session_plan = plan(iterations=1, devices=names)
+    events = await play(Home(tmp_path), scripted_model(verdict), session_plan=session_plan)
+    with pytest.raises(CommandRefused, match=words):
+        event_of(Request(command="measure", attempt="vector_add#1/1", devices=devices), fold(events))
+
+
+@pytest.mark.parametrize("error", [HarnessError("GPU 0 is full"), BudgetSpent("no device time is left")])
+async def test_measurement_that_fails_gives_a_notice_and_ends_no_session(
+    tmp_path: Path, error: Exception
+) -> None:
+    class Failing(GpuJudge):
+        async def measure(self, *_: object, **__: object) -> Evaluation:
+            raise error
+
+    session_plan = plan(iterations=1, devices=("0",))
+    home = Home(tmp_path)
+    await play(home, scripted_model("correct 1.2"), session_plan=session_plan, judge=GpuJudge())
+    with take_up(home, session_plan.session) as recorder:
+        request = Request(command="measure", attempt="vector_add#1/1", devices=("0",))
+        recorder.record(event_of(request, recorder.state))
+        assert await run(shared(recorder, session_plan, scripted_model("correct"), Failing())) == ()
+        assert ("error", f"vector_add#1/1 was not measured on GPU 0: {error}") in recorder.state.notices

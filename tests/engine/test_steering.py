@@ -17,7 +17,7 @@ from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.plan import SessionPlan
 from engine.reviewing import Decisions
 from harness import Verdict
-from sessions import Home, Recorder, fold, resume
+from sessions import Home, Recorder, apply, fold, resume
 from sessions.events import (
     AttemptStarted,
     CallStarted,
@@ -517,3 +517,24 @@ async def test_session_cut_after_any_line_repeats_its_prompts(tmp_path: Path, me
         assert not any("differs" in message for _, message in notices), (
             f"after {count} of {len(events)} lines"
         )
+
+
+async def test_gpu_is_lent_and_taken_back_but_never_the_last_one(tmp_path: Path) -> None:
+    events = await Table(tmp_path, plan(devices=("0", "1"))).play(kill_at="1/1/generator")
+    state = fold(events)
+
+    def give(command: str, gpu: str) -> None:
+        apply(state, event_of(Command(command=command, devices=(gpu,)), state))  # type: ignore[arg-type]
+
+    give("drain", "1")
+    assert state.lent == {"1"}
+    for command, gpu, words in [
+        ("drain", "1", "already lent"),
+        ("drain", "0", "the last one in service"),
+        ("drain", "7", "has no GPU 7; it has 0, 1"),
+        ("return", "0", "is not lent"),
+    ]:
+        with pytest.raises(CommandRefused, match=words):
+            give(command, gpu)
+    give("return", "1")
+    assert not state.lent

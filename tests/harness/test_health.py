@@ -329,3 +329,23 @@ async def test_waiter_for_quarantined_gpu_is_refused() -> None:
                     await waiting
         async with pool.slot(on="0") as slot:
             assert slot.device.name == "0"
+
+
+async def test_nothing_starts_on_a_lent_gpu_until_it_is_returned() -> None:
+    async with opened(FakeProbe(), "0", "1", slots=4) as pool:
+        async with pool.slot(on="1"):
+            pool.lend({"1"})
+            assert {(await judge(pool, Verdict.CORRECT))[0] for _ in range(4)} == {"0"}
+        assert {(await judge(pool, Verdict.CORRECT))[0] for _ in range(4)} == {"0"}
+        with pytest.raises(WorkerDied, match="GPU 1 is lent"):
+            async with pool.slot(on="1"):
+                pytest.fail("a slot on a lent GPU")
+        async with pool.slot() as first, pool.slot() as second:
+            assert {first.device.name, second.device.name} == {"0"}
+            waiting = asyncio.create_task(judge(pool, Verdict.CORRECT))
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            pool.lend(())
+            assert (await waiting)[0] == "1"
+        async with pool.slot() as first, pool.slot(first.device.name) as second:
+            assert {first.device.name, second.device.name} == {"0", "1"}, "no slot was lost"

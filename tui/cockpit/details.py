@@ -123,7 +123,7 @@ def _on_each(attempt: AttemptState, width: int) -> list[Line]:
     if not attempt.spread:
         return []
     told = sorted(attempt.spread, key=lambda one: one.device)
-    lines = [EMPTY, line("measured on every GPU, at the end of the instance", "head")]
+    lines = [EMPTY, line("timed again on these GPUs, in new processes", "head")]
     latency = tuple(each for one in told for each in one.evaluation.latency)
     if latency:
         lines += table(latencies.time_columns(latency), latencies.time_rows(latency), width)

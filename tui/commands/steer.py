@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from engine.commands import ALL_GPUS
 from engine.launch import resume
 from engine.plan import read_kernel
 from sessions import fold
@@ -16,7 +17,7 @@ from sessions.catalog import find_session, journal_of
 from sessions.home import home_from
 from tui.commands.options import session_argument
 from tui.deciding import login_name
-from tui.diagnostics import say
+from tui.diagnostics import Complaint, say
 from tui.steering import plan_at_rest, steer
 
 INSTANCE = click.argument("instance", default="")
@@ -117,6 +118,38 @@ def edit_command(session: str, attempt: str, file: Path) -> None:
     A session that is stopped or finished goes on at once.
     """
     say_added(begin(session, "edit", attempt=attempt, source=read_kernel(file, "the file")))
+
+
+@click.command(name="measure")
+@session_argument
+@click.argument("attempt")
+@click.option(
+    "--gpu", metavar="N", help="The GPU, as the session names it. [the GPU that judged the attempt]"
+)
+@click.option("--all-gpus", is_flag=True, help="Every GPU of the session.")
+def measure_command(session: str, attempt: str, *, gpu: str | None, all_gpus: bool) -> None:
+    """Time ATTEMPT (such as softmax#2/7) of SESSION again in new processes, beside the timing baseline.
+
+    A session that is stopped or finished goes on at once. No prompt contains the result.
+    """
+    if gpu is not None and all_gpus:
+        raise Complaint("--gpu and --all-gpus exclude each other; give one of them")
+    devices = ALL_GPUS if all_gpus else (gpu,) if gpu is not None else ()
+    name = begin(session, "measure", attempt=attempt, devices=devices)
+    say(f"{attempt} of {name} is timed again; watch it with: wavedeck attach {name}")
+
+
+@click.command(name="gpu")
+@session_argument
+@click.argument("gpu")
+@click.argument("action", type=click.Choice(["drain", "return"]))
+def gpu_command(session: str, gpu: str, action: str) -> None:
+    """Lend GPU of SESSION to others (drain), or take it back (return).
+
+    What runs on a lent GPU finishes, and nothing more starts on it.
+    """
+    name = give(session, action, devices=(gpu,))
+    say(f"GPU {gpu} of {name} is {'lent: what runs on it finishes' if action == 'drain' else 'used again'}")
 
 
 def say_added(name: str) -> None:
