@@ -43,6 +43,8 @@ class GpuRunner(Runner):
         self._last_inputs: torch.Tensor | None = None
         self._arguments: dict[str, Any] = {}
         self._streams: dict[int, torch.cuda.Stream] = {}
+        self._observation = GpuObservation()
+        """Of the current call."""
 
     def prepare(self, load: Load) -> None:
         start(self._device)
@@ -79,10 +81,9 @@ class GpuRunner(Runner):
 
     @contextmanager
     def observe(self, inputs: Mapping[str, torch.Tensor]) -> Iterator[Observation]:
-        observation = GpuObservation(home=torch.cuda.current_stream().cuda_stream)
-        with running(observation):
-            yield observation
-            observation.look_behind()
+        self._observation = GpuObservation(home=torch.cuda.current_stream().cuda_stream)
+        with running(self._observation):
+            yield self._observation
 
     def settle(self, outputs: Sequence[torch.Tensor]) -> str:
         # A caller waits only for the stream of its call; work on other streams must have joined that stream by then.
@@ -91,6 +92,8 @@ class GpuRunner(Runner):
         torch.cuda.current_stream().synchronize()
         busy = sum(not stream.query() for stream in self._streams.values())
         torch.cuda.synchronize()
+        # Not after a call that raised: a fault has lost the context, and it is the candidate's.
+        self._observation.look_behind()
         if busy:
             return f"work on {busy} other stream{'s' if busy > 1 else ''} still ran"
         late = any(
