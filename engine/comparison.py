@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness import Evaluation
 from sessions.ranking import ESTIMATE_TIE
+from suites.python_source import parse_python
 
 from .figures import estimated_rows, timed_rows
 
@@ -68,3 +70,23 @@ def code_difference(source: str, best: str) -> str:
     ]
     text = "\n".join(lines)
     return text if lines and len(text) < WORTH_A_DIFF * len(source) else ""
+
+
+def changed_functions(source: str, best: str) -> str:
+    """Returns the top-level functions of `source` that `best` does not have in exactly this form.
+
+    The whole source if Python cannot parse it, or if no function differs.
+    """
+    try:
+        tree = parse_python(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return source
+    lines = source.splitlines()
+    functions = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            text = "\n".join(lines[first - 1 : node.end_lineno])
+            if text not in best:
+                functions.append(text)
+    return "\n\n\n".join(functions) if functions else source

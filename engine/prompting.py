@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from engine.baseline_facts import BaselineFacts
 from engine.candidate import Unusable
-from engine.comparison import better_elsewhere, code_difference
+from engine.comparison import better_elsewhere, changed_functions, code_difference
 from engine.facts import (
     ErrorFacts,
     FailedCandidate,
@@ -363,14 +363,14 @@ class OtherKernel:
     """True if it differs from the best in no figure; then the shorter module is the best."""
     difference: str
     """Its code as a diff against the best; empty if the code is too different."""
-    source: str
-    """Its whole code; empty if the prompt does not need it."""
+    functions: str
+    """Its functions that differ from the best; empty if the prompt does not need them."""
 
 
 def other_kernels(
     others: Sequence[JudgedCandidate], best: JudgedCandidate, needed: Collection[str]
 ) -> list[OtherKernel]:
-    """Returns the other kernels of a history: as diffs, or in full if they are `needed` and too different."""
+    """Returns the other kernels of a history: as diffs, or their own functions if they are `needed` and too different."""
     kernels = []
     for other in others:
         difference = code_difference(other.source, best.source)
@@ -381,7 +381,9 @@ def other_kernels(
                 strategy=other.strategy,
                 tie=best.evaluation.speedup is None and rank(other.evaluation) == rank(best.evaluation),
                 difference=difference,
-                source=other.source if other.attempt in needed and not difference else "",
+                functions=""
+                if difference or other.attempt not in needed
+                else changed_functions(other.source, best.source),
             )
         )
     return kernels

@@ -14,7 +14,10 @@ _NO_REFUSAL = (Verdict.CORRECT, Verdict.INFRA_ERROR, Verdict.CANCELLED)
 
 
 def add_interpreter_findings(on_gpu: Evaluation, interpreted: Evaluation | None) -> Evaluation:
-    """The GPU's evaluation with the interpreter's results; `interpreted` is `None` if the interpreter did not end in time."""
+    """The GPU's evaluation with the interpreter's results; `interpreted` is `None` if the interpreter did not end in time.
+
+    The interpreter's notes are left out: they tell what its small sizes did not run, and the GPU ran the full sizes.
+    """
     if interpreted is None:
         fact = Fact("interpreter", "not finished when the GPU was: nothing was replayed", Basis.EVIDENCE)
         return msgspec.structs.replace(on_gpu, facts=(*on_gpu.facts, fact))
@@ -33,7 +36,6 @@ def add_interpreter_findings(on_gpu: Evaluation, interpreted: Evaluation | None)
         estimate=interpreted.estimate,
         sampled=interpreted.sampled,
         not_sampled=interpreted.not_sampled,
-        notes=tuple(dict.fromkeys((*on_gpu.notes, *interpreted.notes))),
         facts=(*facts, *on_gpu.facts),
         findings=(*on_gpu.findings, *findings),
     )

@@ -299,7 +299,8 @@ def test_optimizer_prompt_shows_measured_latency_with_interval() -> None:
 
 
 def test_optimizer_prompt_names_the_cases_in_which_another_attempt_is_faster() -> None:
-    best, other = passing("softmax#1/3", speedup=1.5), passing("softmax#1/2", speedup=1.25)
+    best = passing("softmax#1/3", speedup=1.5)
+    other = passing("softmax#1/2", speedup=1.25, source=best.source.replace("return x", "return x + 0"))
     (row,) = other.evaluation.latency
     ragged = msgspec.structs.replace(row, case="fp32-ragged", speedup=2.0)
     slower = msgspec.structs.replace(ragged, speedup=1.4)
@@ -308,7 +309,10 @@ def test_optimizer_prompt_names_the_cases_in_which_another_attempt_is_faster() -
     prompt = text(optimize_prompt(SETTING, history=[other, best]))
     assert re.search(r"\| fp32-ragged \| .* \| 2x in softmax#1/2 \|", prompt)
     assert "Compose: in fp32-ragged another attempt is faster." in prompt
-    assert other.source in prompt, "its code is too different for a diff, and it is needed"
+    assert "def softmax(x):\n    return x + 0" in prompt, (
+        "its code is too different for a diff, and it is needed"
+    )
+    assert prompt.count("import triton") == 1, "what both have stands once"
     assert "Compose" not in text(optimize_prompt(SETTING, history=[passing(speedup=1.1), best]))
 
 
