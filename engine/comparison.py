@@ -11,7 +11,7 @@ from harness import Evaluation
 from sessions.ranking import ESTIMATE_TIE
 from suites.python_source import parse_python
 
-from .figures import estimated_rows, timed_rows
+from .figures import estimated_rows, timed_rows, times
 
 CLEARLY = 1.02
 """A timed case counts as better elsewhere only beyond this ratio: two timings from scratch differ by up to 1 %."""
@@ -55,7 +55,7 @@ def better_elsewhere(best: Evaluation, others: Sequence[tuple[str, Evaluation]])
                 better[case] = (speed, attempt)
     timed = bool(best.latency)
     return {
-        case: Better(attempt, f"{speed:.3g}x in {attempt}" if timed else f"in {attempt}")
+        case: Better(attempt, f"{times(speed)} in {attempt}" if timed else f"in {attempt}")
         for case, (speed, attempt) in better.items()
     }
 

@@ -61,11 +61,17 @@ def speedup_words(latency: Latency) -> str:
     """Returns the speedup of a case: `1.29x (1.27 to 1.31)`, `>= 37x`, or `too short`."""
     if latency.speedup is None:
         return latency.outcome.value
-    ratio = f"{latency.bound.sign}{latency.speedup:.3g}x"
+    ratio = f"{latency.bound.sign}{times(latency.speedup)}"
     if latency.ci is None or latency.bound is not Bound.NONE:
         return ratio
     unresolved = ", not resolved" if latency.outcome is Outcome.NOT_RESOLVED else ""
-    return f"{ratio} ({latency.ci[0]:.3g} to {latency.ci[1]:.3g}{unresolved})"
+    low, high = (f"{bound:.3f}" if bound < 10 else f"{bound:.1f}" for bound in latency.ci)
+    return f"{ratio} ({low} to {high}{unresolved})"
+
+
+def times(ratio: float) -> str:
+    """Returns a ratio as text: `1.00x`, `37.4x`, `132x`."""
+    return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.1f}x" if ratio < 100 else f"{ratio:.0f}x"
 
 
 def roof_words(latency: Latency) -> str:

@@ -119,7 +119,7 @@ def test_timed_row_tells_roof_clock_and_time_by_launch() -> None:
         launches=(LaunchTime("partial", 0.0032), LaunchTime("combine", 0.0011)),
     )
     prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=(known,))]))
-    assert "| fp32 | 160 | 1.25x (1.24 to 1.26) | 62% of a copy |" in prompt
+    assert "| fp32 | 160 | 1.25x (1.240 to 1.260) | 62% of a copy |" in prompt
     assert "Timed at 1755 MHz and 412 W. By launch:" in prompt
     assert "- fp32: this kernel partial 3.2 us, combine 1.1 us" in prompt
     bound = msgspec.structs.replace(row, bound=Bound.AT_LEAST)

@@ -292,7 +292,7 @@ def test_equal_figures_are_called_a_tie() -> None:
 def test_optimizer_prompt_shows_measured_latency_with_interval() -> None:
     setting = Setting(SETTING.task, SETTING.targets, device="MI300X")
     messages = optimize_prompt(setting, history=[passing(speedup=1.25)])
-    assert "| fp32 | 160 | 1.25x (1.24 to 1.26) | - |" in text(messages)
+    assert "| fp32 | 160 | 1.25x (1.240 to 1.260) | - |" in text(messages)
     assert "1.250x the baseline by geometric mean, 1.250x by mean" in text(messages)
     assert "No latency can be measured" not in text(messages)
     assert "has no GPU" not in messages[0].content
@@ -307,7 +307,7 @@ def test_optimizer_prompt_names_the_cases_in_which_another_attempt_is_faster() -
     other.evaluation = msgspec.structs.replace(other.evaluation, latency=(row, ragged))
     best.evaluation = msgspec.structs.replace(best.evaluation, latency=(*best.evaluation.latency, slower))
     prompt = text(optimize_prompt(SETTING, history=[other, best]))
-    assert re.search(r"\| fp32-ragged \| .* \| 2x in softmax#1/2 \|", prompt)
+    assert re.search(r"\| fp32-ragged \| .* \| 2.00x in softmax#1/2 \|", prompt)
     assert "Compose: in fp32-ragged another attempt is faster." in prompt
     assert "def softmax(x):\n    return x + 0" in prompt, (
         "its code is too different for a diff, and it is needed"

@@ -13,7 +13,7 @@ from .timed_process import TimedProcess
 
 GRAPH_BELOW_MS = 0.2
 """Calls are timed in graphs if a call of the baseline or of the candidate takes less: events add too much to it."""
-NO_MEMORY = "inputs and outputs of several calls do not fit in the device's memory"
+NO_MEMORY = "four calls need more memory than a graph may have (4 GiB, or a fortieth of the device)"
 
 
 def are_short(processes: Sequence[TimedProcess]) -> bool:
