@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.commands import record_at_rest
 from engine.control import Request, send
+from engine.errors import CommandRefused
 from engine.job import plan_of, read_plan
 from engine.plan import SessionPlan
 from sessions import fold
@@ -19,7 +20,10 @@ from .diagnostics import Complaint
 async def steer(home: Home, session: str, command: str, **arguments: Any) -> None:
     """Give a command. Its event is on disk when this returns; a refusal is a one-line error."""
     if not home.live(session).running:
-        await asyncio.to_thread(record_at_rest, home, session, Request(command=command, **arguments))
+        try:
+            await asyncio.to_thread(record_at_rest, home, session, Request(command=command, **arguments))
+        except CommandRefused as refusal:
+            raise Complaint(str(refusal)) from refusal
         return
     answer = await send(home, session, command, **arguments)
     if not answer.ok:
