@@ -37,7 +37,7 @@ KILLS = 20 if SOAK else 2
 
 def answer(seen: Seen) -> Answer:
     """Replies in order: a wrong kernel, a reflection, then the correct kernel each time."""
-    if "Reflect on the failure" in seen.prompt:
+    if "Explain the failure" in seen.prompt:
         return says("It subtracts.")
     learned = "It subtracts." in seen.prompt or "# repaired" in seen.prompt
     return says(right("repaired") if learned else wrong())
