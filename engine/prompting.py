@@ -10,7 +10,7 @@ These functions get no oracle, no seed and no exam case, so none can reach a pro
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from engine.baseline_facts import BaselineFacts
 from engine.candidate import Unusable
-from engine.comparison import better_elsewhere, changed_functions, code_difference
 from engine.facts import (
     ErrorFacts,
     FailedCandidate,
@@ -34,22 +33,19 @@ from engine.facts import (
     shorten,
 )
 from engine.figures import achieved
+from engine.history_facts import optimizer_facts
 from engine.knowledge import FOLDER as KNOWLEDGE
 from engine.knowledge import pages_for
 from engine.markdown import fenced, number, quoted, sizes, tidy
-from engine.measurements import measurements
 from engine.person_words import add_words
 from engine.profiles import CHAT, task_module
 from harness import Target, TimeLimits, Verdict, hardware
 from harness.hardware.product import Product
 from harness.stages.static.inspection import SLOW_IN_INTERPRETER
 from sessions.events import Message
-from sessions.ranking import rank
 from suites import Task, task_cost
 
 PROMPTS = Path(__file__).resolve().parent / "prompts"
-ROUNDS_BEFORE_CHANGE = 2
-"""Correct candidates in a row without gain after which the prompt asks for another strategy."""
 QUOTED_CHARACTERS = 4000
 """Longest quote of an unusable reply in the corrective request."""
 
@@ -160,7 +156,7 @@ def optimize_prompt(
     `last` is the latest correct candidate; the prompt says if it is not the best. If `without_gain` reaches
     `ROUNDS_BEFORE_CHANGE`, the prompt asks for another strategy. Raises `ValueError` for an empty history.
     """
-    facts = optimizer_facts(setting, history, last, without_gain)
+    facts = optimizer_facts(history, last, without_gain, short=setting.short)
     return prompt(setting, "optimize.j2", **facts, unusable=unusable)
 
 
@@ -180,7 +176,7 @@ def descend_prompt(
     first, correct or not, with their reflections. If `without_gain` reaches `ROUNDS_BEFORE_CHANGE` rounds, the prompt
     asks for another strategy. Raises `ValueError` for an empty history.
     """
-    facts = optimizer_facts(setting, history, parent, without_gain)
+    facts = optimizer_facts(history, parent, without_gain, short=setting.short)
     tried = [
         (attempt, None if attempt.evaluation.verdict is Verdict.CORRECT else error_of(attempt))
         for attempt in (lineage[-1:] if setting.short else lineage)
@@ -236,7 +232,7 @@ def escape_prompt(
     asks for a different start. `given_up` has the last candidate of each dropped line; it may be empty if no reply
     had code.
     """
-    facts = optimizer_facts(setting, history, None, 0) if history else {"best": None}
+    facts = optimizer_facts(history, None, 0, short=setting.short) if history else {"best": None}
     return prompt(
         setting,
         "escape.j2",
@@ -350,69 +346,6 @@ def knowledge_for(setting: Setting) -> list[str]:
         else:
             texts.append(template.render(shared))
     return [text.strip() for text in texts]
-
-
-@dataclass(frozen=True, slots=True)
-class OtherKernel:
-    """A correct kernel that is not the best one."""
-
-    attempt: str
-    summary: str
-    strategy: str
-    tie: bool
-    """True if it differs from the best in no figure; then the shorter module is the best."""
-    difference: str
-    """Its code as a diff against the best; empty if the code is too different."""
-    functions: str
-    """Its functions that differ from the best; empty if the prompt does not need them."""
-
-
-def other_kernels(
-    others: Sequence[JudgedCandidate], best: JudgedCandidate, needed: Collection[str]
-) -> list[OtherKernel]:
-    """Returns the other kernels of a history: as diffs, or their own functions if they are `needed` and too different."""
-    kernels = []
-    for other in others:
-        difference = code_difference(other.source, best.source)
-        kernels.append(
-            OtherKernel(
-                attempt=other.attempt,
-                summary=achieved(other.evaluation),
-                strategy=other.strategy,
-                tie=best.evaluation.speedup is None and rank(other.evaluation) == rank(best.evaluation),
-                difference=difference,
-                functions=""
-                if difference or other.attempt not in needed
-                else changed_functions(other.source, best.source),
-            )
-        )
-    return kernels
-
-
-def optimizer_facts(
-    setting: Setting, history: Sequence[JudgedCandidate], last: JudgedCandidate | None, without_gain: int
-) -> dict[str, object]:
-    """Returns the facts that the optimizing prompts share."""
-    if not history:
-        raise ValueError("there is no correct candidate to optimize")
-    *others, best = history
-    better = better_elsewhere(
-        best.evaluation, [(candidate.attempt, candidate.evaluation) for candidate in others]
-    )
-    latest = last.attempt if last else ""
-    shown = [candidate for candidate in others if not setting.short or candidate.attempt == latest]
-    needed = {candidate.attempt for candidate in better.values()} | {latest}
-    return {
-        "best": best,
-        "known": measurements(best.evaluation),
-        "better": better,
-        "others": other_kernels(shown, best, needed),
-        "left_out": len(others) - len(shown),
-        "timed": best.evaluation.speedup is not None,
-        "lost_ground": lost_ground(best, last) if last and last.attempt != best.attempt else "",
-        "change_strategy": without_gain >= ROUNDS_BEFORE_CHANGE,
-        "without_gain": without_gain,
-    }
 
 
 def flops_per_byte(task: Task) -> float:

@@ -1,0 +1,72 @@
+"""Rank of untimed attempts: estimates that matter, then figures of the binaries, then the shorter module."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from harness import Estimate, Evaluation, Verdict
+from harness.wire.evaluation import GridFit
+from sessions.ranking import Rank, estimated_slowdown, rank
+from tests.support.story import evaluation
+
+CORRECT = evaluation(Verdict.CORRECT)
+
+
+def bound(case: str, low_us: float, high_us: float, shared_us: float | None = None) -> Estimate:
+    return Estimate(
+        "gfx942", case, {"n": 8}, low_us, high_us, "memory", "memory", "peaks", shared_us=shared_us
+    )
+
+
+def estimated(*estimates: Estimate) -> Evaluation:
+    return msgspec.structs.replace(CORRECT, estimate=estimates)
+
+
+def with_kernel(base: Evaluation, **fields: object) -> Evaluation:
+    kernel = msgspec.structs.replace(CORRECT.resources["gfx942"][0], case="long", **fields)
+    return msgspec.structs.replace(base, resources={"gfx942": (kernel,)})
+
+
+LONG = estimated(bound("long", 100.0, 110.0))
+
+
+def test_long_cases_decide_and_launch_bound_cases_do_not() -> None:
+    assert estimated_slowdown(
+        estimated(bound("long", 100.0, 110.0), bound("tiny", 0.1, 9.0))
+    ) == pytest.approx(1.1)
+    two = estimated(bound("long", 90.0, 90.0), bound("short", 10.0, 30.0))
+    assert estimated_slowdown(two) == pytest.approx(1.2), "time counts, not the number of cases"
+    assert estimated_slowdown(estimated(bound("tiny", 0.1, 0.2))) == pytest.approx(2.0), (
+        "nothing else is known"
+    )
+
+
+def test_reads_that_the_cache_answers_cost_nothing() -> None:
+    assert estimated_slowdown(estimated(bound("long", 100.0, 400.0, shared_us=120.0))) == pytest.approx(1.2)
+
+
+def test_estimates_within_five_percent_tie_and_wide_loads_decide() -> None:
+    slightly_worse = estimated(bound("long", 100.0, 111.0))
+    narrow, wide = {"16": 8}, {"128": 4, "16": 9}
+    assert rank(with_kernel(slightly_worse, load_widths=wide)) > rank(with_kernel(LONG, load_widths=narrow))
+    much_worse = estimated(bound("long", 100.0, 130.0))
+    assert rank(with_kernel(much_worse, load_widths=wide)) < rank(with_kernel(LONG, load_widths=narrow))
+
+
+def test_occupancy_beyond_four_waves_and_small_differences_of_the_grid_are_no_gain() -> None:
+    def fit(workgroups: int) -> GridFit:
+        return GridFit("long", (workgroups, 1, 1), workgroups, 304, 2, 1, 0.0, 0.0, 0, 8, 40, 38)
+
+    assert rank(with_kernel(LONG, occupancy=8.0)) == rank(with_kernel(LONG, occupancy=4.0))
+    assert rank(with_kernel(LONG, occupancy=4.0)) > rank(with_kernel(LONG, occupancy=2.0))
+    assert rank(with_kernel(LONG, fits=(fit(64),))) < rank(with_kernel(LONG, fits=(fit(304),)))
+    assert rank(with_kernel(LONG, fits=(fit(300),))) == rank(with_kernel(LONG, fits=(fit(290),)))
+
+
+def test_shorter_module_wins_a_tie_only_without_timing() -> None:
+    short, long = "a = 1\n", "a = 1\n# a comment\n\nb = 2\n"
+    assert rank(LONG, short) > rank(LONG, long)
+    timed = evaluation(Verdict.CORRECT, speedup=1.5)
+    assert rank(timed, short) == rank(timed, long)
+    assert isinstance(rank(timed, short), Rank)
