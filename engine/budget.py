@@ -84,6 +84,11 @@ class Budget:
     """Calls that wait for a reservation, oldest first."""
     _uses: dict[DeviceUse, asyncio.Timeout] = field(default_factory=dict)
 
+    def raise_usd(self, limit: float) -> None:
+        """Set a higher limit in USD, and let calls start that fit now."""
+        self.usd = limit
+        self._serve()
+
     def restore(self, state: SessionState) -> None:
         """Count what the session spent before it was resumed, and start the wall time."""
         for attempt in state.attempts():
@@ -95,6 +100,8 @@ class Budget:
         for model, messages in state.lost_tries:
             self._count(self._longest(model, messages, LONGEST_REPLY), Usage(), None)
         self._spent_device_s = state.device_s
+        if self.usd is not None:
+            self.usd += state.added_usd
         if self.wall_s is not None:
             self._ends_at = time.monotonic() + self.wall_s - state.worked_s
 

@@ -21,7 +21,6 @@ from sessions.events import (
     Continued,
     DeviceLent,
     DeviceReturned,
-    EndReason,
     Event,
     HintGiven,
     InstanceForked,
@@ -36,7 +35,7 @@ from sessions.home import Home
 from sessions.names import instance_key, split_instance
 from sessions.reconcile import take_up
 from sessions.recorder import find_attempt
-from sessions.state import SessionState
+from sessions.state import EXTENDABLE, SessionState
 
 OPENING = ("extend", "fork", "edit", "measure")
 """Commands that open a finished session again."""
@@ -154,15 +153,21 @@ def _extend(request: Request, state: SessionState) -> SessionExtended:
     if method is None or not method.asks_model or method.iterations is not None:
         name = method.name if method is not None else "its method"
         raise CommandRefused(f"a session of {name} takes no further iterations; start another run")
-    if not 0 < request.iterations <= MOST_ITERATIONS:
+    if not 0 <= request.iterations <= MOST_ITERATIONS or request.budget_usd < 0:
         raise CommandRefused(
-            f"--iterations must be from 1 to {MOST_ITERATIONS}, not {request.iterations}; give a number in that range"
+            f"--iterations must be from 1 to {MOST_ITERATIONS}, and --budget-usd above 0; give numbers in that range"
         )
-    if not any(_takes_iterations(state, instance) for instance in instances_of(state)):
+    if not request.iterations and not request.budget_usd:
+        raise CommandRefused("nothing to extend by; give --iterations, --budget-usd or both")
+    if request.budget_usd and (state.started is None or state.started.budget_usd is None):
+        raise CommandRefused(
+            "the session has no budget in USD, so none can be added; give --iterations alone"
+        )
+    if request.iterations and not any(_takes_iterations(state, instance) for instance in instances_of(state)):
         raise CommandRefused(
             "no instance can use more iterations: each is solved, stopped, or out of replies or budget"
         )
-    return SessionExtended(iterations=request.iterations, by=request.by)
+    return SessionExtended(iterations=request.iterations, budget_usd=request.budget_usd, by=request.by)
 
 
 def _fork(request: Request, state: SessionState) -> InstanceForked:
@@ -249,7 +254,7 @@ def _require_gpus(names: Sequence[str], gpus: Sequence[str]) -> None:
 
 def _takes_iterations(state: SessionState, instance: str) -> bool:
     known = state.instances.get(instance)
-    return known is None or known.finished is None or known.curable or known.finished == EndReason.ITERATIONS
+    return known is None or known.finished is None or known.curable or known.finished in EXTENDABLE
 
 
 def _hint(request: Request, state: SessionState) -> HintGiven:

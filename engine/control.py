@@ -44,6 +44,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     devices: tuple[str, ...] = ()
     iterations: int = 0
+    budget_usd: float = 0.0
     why: str = ""
     by: str = ""
     forced: bool = False

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import psutil
 
-from engine.budget import budget_of
+from engine.budget import Budget, budget_of
 from engine.changes import Changes
 from engine.commands import event_of
 from engine.control import STEERING, ControlServer, Request
@@ -237,11 +237,17 @@ class Engine:
                 changes=changes,
                 busy=self._busy,
             )
-            lending = asyncio.create_task(keep_lent(pool, recorder.state, changes), name="lending")
+            followers = (
+                asyncio.create_task(keep_lent(pool, recorder.state, changes), name="lending"),
+                asyncio.create_task(
+                    keep_budget(budget, plan.budget_usd, recorder.state, changes), name="budget"
+                ),
+            )
             try:
                 return await run_instances(shared, job.method, job.tasks)
             finally:
-                lending.cancel()
+                for follower in followers:
+                    follower.cancel()
 
     def _why_stopped(
         self, recorder: Recorder, failure: ExceptionGroup[Exception] | None, curable: Sequence[str]
@@ -351,6 +357,16 @@ async def keep_lent(pool: DevicePool, state: SessionState, changes: Changes) -> 
         if state.lent != lent:
             lent = set(state.lent)
             pool.lend(lent)
+        await changes.next()
+
+
+async def keep_budget(
+    budget: Budget, planned_usd: float | None, state: SessionState, changes: Changes
+) -> None:
+    """Raise the budget in USD by what a person adds, until cancelled."""
+    while planned_usd is not None:
+        if budget.usd != planned_usd + state.added_usd:
+            budget.raise_usd(planned_usd + state.added_usd)
         await changes.next()
 
 

@@ -513,13 +513,16 @@ class Continued(Event, frozen=True, kw_only=True, tag="continued"):
 
 
 class SessionExtended(Event, frozen=True, kw_only=True, tag="session_extended"):
-    """A person gave the instances more iterations; a finished session is open again. Durable.
+    """A person gave a session more iterations or a larger budget; a finished session is open again. Durable.
 
-    Instances that used all their iterations go on.
+    With iterations, the instances go on that used all of their own or met a stop rule. With a budget, those go on that
+    the budget ended.
     """
 
     iterations: int
     """Further iterations of each instance."""
+    budget_usd: float = 0.0
+    """Added to the budget in USD."""
     by: str = ""
 
 

@@ -15,7 +15,16 @@ import msgspec
 from . import events as ev
 from .codec import Skipped
 from .names import instance_key, split_attempt, split_call, split_instance
-from .state import AttemptState, CallState, Decision, DeviceState, InstanceState, SessionState, Words
+from .state import (
+    EXTENDABLE,
+    AttemptState,
+    CallState,
+    Decision,
+    DeviceState,
+    InstanceState,
+    SessionState,
+    Words,
+)
 from .winners import best_of
 
 SESSION = "session"
@@ -26,17 +35,6 @@ WORD_OF_ROLE = {
     ev.Role.OPTIMIZER: "optimize",
     ev.Role.REFLECTOR: "reflect",
 }
-
-
-EXTENDED = frozenset(
-    {
-        ev.EndReason.ITERATIONS,
-        ev.EndReason.SPEEDUP_REACHED,
-        ev.EndReason.AT_ROOF,
-        ev.EndReason.NO_GAIN,
-    }
-)
-"""Reasons after which more iterations open an instance again."""
 
 
 def device_key(device: str) -> str:
@@ -242,17 +240,21 @@ def _apply_measurement(state: SessionState, event: ev.WinnerMeasured) -> frozens
 
 
 def _extend(state: SessionState, event: ev.SessionExtended) -> frozenset[str]:
-    """Open the instances that used all their iterations or met a stop rule, and a finished session."""
+    """Open the instances that have work again, and a finished session."""
     state.extensions.append(event)
+    state.added_usd += event.budget_usd
     _reopen(state)
     for instance in state.instances.values():
-        _go_on(instance)
+        if event.iterations:
+            _go_on(instance)
+        if event.budget_usd and instance.finished == ev.EndReason.BUDGET:
+            instance.finished, instance.message, instance.word = None, "", "wait"
     return frozenset((SESSION, *state.instances))
 
 
 def _go_on(instance: InstanceState) -> None:
     """Open an instance that used all its iterations or met a stop rule, because it got more iterations."""
-    if instance.finished in EXTENDED:
+    if instance.finished in EXTENDABLE:
         instance.finished, instance.message, instance.word = None, "", "wait"
 
 

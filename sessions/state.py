@@ -30,6 +30,10 @@ from .events import (
 from .metrics import TimedTwice, timed_twice
 from .names import split_attempt
 
+EXTENDABLE = frozenset(
+    {EndReason.ITERATIONS, EndReason.SPEEDUP_REACHED, EndReason.AT_ROOF, EndReason.NO_GAIN}
+)
+"""Reasons after which more iterations open an instance again."""
 CURABLE = frozenset({EndReason.MODEL_FAILED, EndReason.INFRA_ERROR})
 """Reasons after which a resume continues an instance: a new key, a model or judge that works again."""
 Command = DecisionMade | DecisionUndone | HintGiven | AttemptPinned | AttemptBanned | InstanceForked
@@ -319,6 +323,8 @@ class SessionState:
     stops: dict[str, str] = field(default_factory=dict)
     """Instances that a person stopped, with the person's name."""
     extensions: list[SessionExtended | IterationsMoved] = field(default_factory=list)
+    added_usd: float = 0.0
+    """What a person added to the budget in USD."""
     forks: dict[str, InstanceForked] = field(default_factory=dict)
     """Instances that a person added, by key."""
     measures: list[MeasureAsked] = field(default_factory=list)

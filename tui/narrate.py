@@ -113,10 +113,11 @@ class Narrator:
             case ev.IterationsMoved():
                 return event.to, f"gets {counted(event.iterations, 'iteration')} of {event.source}"
             case ev.SessionExtended():
-                return (
-                    "session",
-                    f"extended by {event.by}: {counted(event.iterations, 'further attempt')} each",
-                )
+                gains = [
+                    f"{counted(event.iterations, 'further attempt')} each" if event.iterations else "",
+                    f"{money(event.budget_usd)} more" if event.budget_usd else "",
+                ]
+                return "session", f"extended by {event.by}: {', '.join(filter(None, gains))}"
             case ev.Paused():
                 return event.instance or "session", f"paused by {event.by}: no call and no attempt starts"
             case ev.Continued():

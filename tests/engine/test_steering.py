@@ -15,6 +15,7 @@ from engine.errors import CommandRefused
 from engine.job import session_started
 from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.plan import SessionPlan
+from engine.prices import Price
 from engine.reviewing import Decisions
 from harness import Verdict
 from sessions import Home, Recorder, apply, fold, resume
@@ -379,7 +380,8 @@ async def test_instance_that_ended_goes_on_in_a_running_session(tmp_path: Path) 
     [
         ("direct", "wrong", 1, "takes no further iterations"),
         ("reflexion", "correct", 1, "no instance can use more iterations"),
-        ("geak", "wrong", 0, "--iterations must be from 1"),
+        ("geak", "wrong", 0, "nothing to extend by"),
+        ("geak", "wrong", -1, "--iterations must be from 1"),
     ],
 )
 async def test_extension_that_no_instance_can_use_is_refused(
@@ -388,6 +390,27 @@ async def test_extension_that_no_instance_can_use_is_refused(
     events = await Table(tmp_path, plan(method=method, iterations=1), verdict).play()
     with pytest.raises(CommandRefused, match=words):
         event_of(Command(command="extend", iterations=iterations), fold(events))
+
+
+async def test_larger_budget_lets_an_instance_go_on(tmp_path: Path) -> None:
+    """A call of the scripted model reserves about 0.33 USD at this price and costs 0.0001."""
+    session_plan = plan(
+        iterations=3, budget_usd=0.01, prices={"scripted:test": Price(input=1.0, output=10.0)}
+    )
+    table = Table(tmp_path, session_plan, "correct 1.0")
+    events = await table.play()
+    assert fold(events).instances["vector_add#1"].finished == "budget"
+    extend = Command(command="extend", budget_usd=5.0)
+    with take_up(table.home, session_plan.session) as recorder:
+        recorder.record(event_of(extend, recorder.state))
+        assert not recorder.state.finished
+    state = fold(await table.play())
+    assert (state.instances["vector_add#1"].finished, len(list(state.attempts()))) == ("iterations", 3)
+    with pytest.raises(CommandRefused, match="nothing to extend by"):
+        event_of(Command(command="extend"), state)
+    unlimited = fold(await Table(tmp_path / "other", plan(iterations=1), "correct 1.0").play())
+    with pytest.raises(CommandRefused, match="no budget in USD"):
+        event_of(extend, unlimited)
 
 
 async def test_start_of_a_person_is_kept_when_its_file_is_gone(tmp_path: Path) -> None:

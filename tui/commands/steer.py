@@ -69,13 +69,18 @@ def hint_command(session: str, instance: str, text: str) -> None:
 
 @click.command(name="extend")
 @session_argument
-@click.option("--iterations", type=int, required=True, metavar="N", help="Further attempts of each instance.")
-def extend_command(session: str, *, iterations: int) -> None:
-    """Give the instances of SESSION more iterations. A session that is stopped or finished goes on at once."""
-    name = begin(session, "extend", iterations=iterations)
-    say(
-        f"{name} goes on with {iterations} more attempts in each instance; watch it with: wavedeck attach {name}"
-    )
+@click.option("--iterations", type=int, default=0, metavar="N", help="Further attempts of each instance.")
+@click.option(
+    "--budget-usd", type=float, default=0.0, metavar="X", help="Added to the budget of the session."
+)
+def extend_command(session: str, *, iterations: int, budget_usd: float) -> None:
+    """Give SESSION more iterations or a larger budget. A session that is stopped or finished goes on at once."""
+    name = begin(session, "extend", iterations=iterations, budget_usd=budget_usd)
+    gains = [
+        f"{iterations} more attempts in each instance" if iterations else "",
+        f"${budget_usd:.2f} more" if budget_usd else "",
+    ]
+    say(f"{name} goes on with {' and '.join(filter(None, gains))}; watch it with: wavedeck attach {name}")
 
 
 @click.command(name="pin")
