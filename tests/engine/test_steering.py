@@ -32,6 +32,7 @@ from sessions.events import (
     Paused,
     SessionFinished,
     StopAsked,
+    StopRules,
     WaitingForPerson,
 )
 from sessions.journal import read_journal
@@ -411,6 +412,16 @@ async def test_larger_budget_lets_an_instance_go_on(tmp_path: Path) -> None:
     unlimited = fold(await Table(tmp_path / "other", plan(iterations=1), "correct 1.0").play())
     with pytest.raises(CommandRefused, match="no budget in USD"):
         event_of(extend, unlimited)
+
+
+async def test_extension_goes_past_a_stop_rule(tmp_path: Path) -> None:
+    session_plan = plan(iterations=5, stop=StopRules(without_gain=2))
+    table = Table(tmp_path, session_plan, "correct 2.0", "correct 1.0")
+    assert fold(await table.play()).instances["vector_add#1"].finished == "no_gain"
+    with take_up(table.home, session_plan.session) as recorder:
+        recorder.record(event_of(Command(command="extend", iterations=1), recorder.state))
+    instance = fold(await table.play()).instances["vector_add#1"]
+    assert (instance.finished, len(instance.attempts)) == ("iterations", 6)
 
 
 async def test_start_of_a_person_is_kept_when_its_file_is_gone(tmp_path: Path) -> None:
