@@ -61,7 +61,7 @@ def better_elsewhere(best: Evaluation, others: Sequence[tuple[str, Evaluation]])
 
 
 def code_difference(source: str, best: str) -> str:
-    """Returns what `source` has in place of `best` as a unified diff without header.
+    """Returns the lines of `best` that `source` replaces as a unified diff without header.
 
     Empty if the diff would be nearly as long as the source.
     """

@@ -49,11 +49,14 @@ def speedup_mean(evaluations: Iterable[Evaluation]) -> float | None:
 
 
 def speedup_geomean(evaluations: Iterable[Evaluation]) -> float | None:
-    """Returns the geometric mean of the measured speedups of correct candidates.
+    """Returns the geometric mean over correct candidates of their geometric means over cases (`ranked_speedup`).
 
     Source: Fleming and Wallace, CACM 29(3), 1986.
     """
-    speedups = _speedups(evaluations)
+    ranked = [
+        ranked_speedup(evaluation) for evaluation in evaluations if evaluation.verdict is Verdict.CORRECT
+    ]
+    speedups = [speedup for speedup in ranked if speedup is not None]
     return _geomean(speedups) if speedups else None
 
 
