@@ -55,17 +55,25 @@ def best_receiver(state: SessionState, giver: InstanceState) -> str | None:
     return min(receivers, key=worth).key if receivers else None
 
 
-async def move_iterations(shared: Shared, key: str) -> None:
-    """Give the unused iterations of an instance that ended to the best receiver, if the session allocates."""
+def move_iterations(shared: Shared, key: str, reason: EndReason) -> None:
+    """Give the unused iterations of an instance that ends to the best receiver, if the session allocates.
+
+    Call it before the end is recorded: an engine that dies between the two repeats the end, but not the gift.
+    """
     state = shared.recorder.state
     giver = state.instances[key]
     made = sum(attempt.origin is not Origin.TUNE for attempt in giver.attempts)
-    left = sum(state.phases(key)) - made
-    if shared.plan.allocate != "best" or giver.finished not in GIVING or left <= 0:
+    given = sum(
+        gift.iterations
+        for gift in state.extensions
+        if isinstance(gift, IterationsMoved) and gift.source == key
+    )
+    left = sum(state.phases(key)) - made - given
+    if shared.plan.allocate != "best" or reason not in GIVING or left <= 0:
         return
     receiver = best_receiver(state, giver)
     if receiver is not None:
-        await shared.recorder.record_durable(IterationsMoved(source=key, to=receiver, iterations=left))
+        shared.recorder.record(IterationsMoved(source=key, to=receiver, iterations=left))
         shared.changes.announce()
 
 

@@ -187,6 +187,8 @@ class ControlServer:
         self._handle = handle
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
+        self._idle: set[asyncio.Task[None]] = set()
+        """Connections that wait for a command."""
         self._closing = False
         self.path: Path | None = None
         """Address of the socket while the server listens."""
@@ -214,8 +216,9 @@ class ControlServer:
         return True
 
     async def _close(self) -> None:
+        """Close all connections; a command that was begun is executed to its end and answered."""
         self._closing = True
-        for connection in list(self._connections):
+        for connection in list(self._idle):
             connection.cancel()
         if self._connections:
             await asyncio.wait(self._connections)
@@ -235,7 +238,9 @@ class ControlServer:
         assert connection is not None
         self._connections.add(connection)
         try:
-            await self._serve(reader, writer)
+            while line := await self._next_line(connection, reader):
+                writer.write(msgspec.json.encode(await self._answer(line)) + b"\n")
+                await writer.drain()
         except (ConnectionError, ValueError):
             return  # the client left, or sent a line that is too long
         except asyncio.CancelledError:
@@ -244,11 +249,15 @@ class ControlServer:
             self._connections.discard(connection)
             writer.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while line := await reader.readline():
-            answer = await self._answer(line)
-            writer.write(msgspec.json.encode(answer) + b"\n")
-            await writer.drain()
+    async def _next_line(self, connection: asyncio.Task[None], reader: asyncio.StreamReader) -> bytes:
+        """Returns the next line of a connection; empty if the client left or the server closes."""
+        if self._closing:
+            return b""
+        self._idle.add(connection)
+        try:
+            return await reader.readline()
+        finally:
+            self._idle.discard(connection)
 
     async def _answer(self, line: bytes) -> Answer:
         try:

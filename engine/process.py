@@ -335,7 +335,7 @@ class Engine:
             event = await recorder.record_durable(decision)
             # Durable now, so the instance acts on it, even if git fails below.
             decisions.made(decision)
-            await recorder.sync_accepted(request.attempt)
+            await recorder.sync_accepted()
             return event.seq
         if request.command == "undo":
             return (await recorder.decide(DecisionUndone(attempt=request.attempt, by=request.by))).seq

@@ -18,6 +18,7 @@ from engine.spreading import measure_on, spread
 from harness import HarnessError, Verdict
 from harness.wire.errors import NoDeviceLeft
 from sessions.events import EndReason, InstanceFinished, InstanceStarted, MeasureAsked, Notice
+from sessions.fold import EXTENDED
 from sessions.names import instance_key
 from sessions.recorder import find_attempt
 from suites import SuiteError, Task
@@ -87,6 +88,7 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
         ending = await _complete(shared, method, task, context)
         if not _goes_on(ending, context):
             break
+    move_iterations(shared, key, ending.reason)
     await shared.recorder.record_durable(
         InstanceFinished(
             task=task.id,
@@ -96,7 +98,6 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
             message=ending.message,
         )
     )
-    await move_iterations(shared, key)
 
 
 async def _complete(shared: Shared, method: Method, task: Task, context: InstanceContext) -> Ending:
@@ -111,8 +112,8 @@ async def _complete(shared: Shared, method: Method, task: Task, context: Instanc
 
 
 def _goes_on(ending: Ending, context: InstanceContext) -> bool:
-    """True if a person gave more iterations while the instance used its last ones."""
-    return ending.reason is EndReason.ITERATIONS and context.is_extended
+    """True if the instance got more iterations while it used its last ones or met a stop rule."""
+    return ending.reason in EXTENDED and context.is_extended
 
 
 async def _measure(shared: Shared, tasks: Sequence[Task], asked: MeasureAsked) -> None:

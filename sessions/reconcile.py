@@ -7,11 +7,10 @@ aside.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import ExitStack
 
 from .errors import NoSuchSession, NothingToResume, SessionBusy
-from .events import DecisionMade, DecisionUndone, Event, Notice
+from .events import Notice
 from .files import FileLock, write_whole
 from .home import Home, LiveFiles
 from .journal import Clock, Opened, open_journal
@@ -63,7 +62,7 @@ def take_up(home: Home, session: str, *, clock: Clock | None = None) -> Recorder
         )
         if recorder.state.started is None:
             raise NoSuchSession(session)
-        _align_git(recorder, opened.journal.events)
+        _align_git(recorder)
         if opened.torn is not None:
             words = f"the journal's last line was incomplete; it is kept in {opened.torn.name}"
             recorder.record(Notice(level="warning", message=words))
@@ -104,7 +103,7 @@ def _open(live: LiveFiles, segments: Segments, clock: Clock) -> Opened:
     return open_journal(live.journal, clock=clock)._replace(torn=opened.torn)
 
 
-def _align_git(recorder: Recorder, events: Iterable[Event]) -> None:
+def _align_git(recorder: Recorder) -> None:
     repository = recorder.store.repository
     with repository.writing():
         repository.clear_stale_locks()
@@ -112,9 +111,7 @@ def _align_git(recorder: Recorder, events: Iterable[Event]) -> None:
         _unmark_lost_commits(recorder.store, recorder.session, instance)
     for attempt in recorder.uncommitted():
         recorder.commit_attempt_now(attempt)
-    decided = {event.attempt for event in events if isinstance(event, DecisionMade | DecisionUndone)}
-    for attempt in sorted(decided):
-        recorder.sync_accepted_now(attempt)
+    recorder.sync_accepted_now()
 
 
 def _unmark_lost_commits(store: Store, session: str, instance: InstanceState) -> None:

@@ -74,6 +74,9 @@ class Recorder:
         self._reasoning = Reasoning()
         self._segments = segments or Segments(store, live)
         self._git = asyncio.Lock()
+        self._deciding = asyncio.Lock()
+        self._unsynced: dict[str, DecisionMade | DecisionUndone] = {}
+        """Latest decision about each attempt that `accepted` may lack, in the order of the decisions."""
         self._working = threading.Lock()
         self._syncing = threading.Lock()
         self._synced_seq = 0
@@ -148,6 +151,9 @@ class Recorder:
     def _take(self, event: Event) -> None:
         apply(self.state, cast("AnyEvent", event))
         self._reasoning.see(event)
+        if isinstance(event, DecisionMade | DecisionUndone):
+            self._unsynced.pop(event.attempt, None)
+            self._unsynced[event.attempt] = event
 
     async def _run(self, work: Callable[[], R]) -> R:
         return await asyncio.to_thread(self._run_now, work)
@@ -238,28 +244,41 @@ class Recorder:
         """
         check_decision(self.state, decision)
         written = await self.record_durable(decision)
-        await self.sync_accepted(decision.attempt)
+        await self.sync_accepted()
         return written
 
-    async def sync_accepted(self, attempt: str) -> None:
-        """Make the branch `accepted` agree with the current decision about an attempt."""
-        if self._find(attempt)[0].commit is None:
-            await self.commit_attempt(attempt)
-        async with self._git:
-            await self._run(self._accepted_work(attempt))
+    async def sync_accepted(self) -> None:
+        """Bring all decisions to the branch `accepted`, in their order: the kernel that was accepted last counts."""
+        async with self._deciding:
+            while self._unsynced:
+                decision = next(iter(self._unsynced.values()))
+                if self._find(decision.attempt)[0].commit is None:
+                    await self.commit_attempt(decision.attempt)
+                async with self._git:
+                    # A newer decision about the attempt waits for its turn.
+                    if self._unsynced[decision.attempt] is decision:
+                        await self._run(self._accepted_work(decision.attempt))
+                        self._note_synced(decision)
 
     def decide_now(self, decision: DecisionMade | DecisionUndone) -> Event:
         """`decide` for a caller without an event loop."""
         check_decision(self.state, decision)
         written = self.record(decision)
-        self.sync_accepted_now(decision.attempt)
+        self.sync_accepted_now()
         return written
 
-    def sync_accepted_now(self, attempt: str) -> None:
+    def sync_accepted_now(self) -> None:
         """`sync_accepted` for a caller without an event loop."""
-        if self._find(attempt)[0].commit is None:
-            self.commit_attempt_now(attempt)
-        self._run_now(self._accepted_work(attempt))
+        while self._unsynced:
+            decision = next(iter(self._unsynced.values()))
+            if self._find(decision.attempt)[0].commit is None:
+                self.commit_attempt_now(decision.attempt)
+            self._run_now(self._accepted_work(decision.attempt))
+            self._note_synced(decision)
+
+    def _note_synced(self, decision: DecisionMade | DecisionUndone) -> None:
+        if self._unsynced.get(decision.attempt) is decision:
+            del self._unsynced[decision.attempt]
 
     def _accepted_work(self, attempt: str) -> Callable[[], None]:
         state, instance = self._find(attempt)

@@ -241,9 +241,11 @@ class Store:
     def accepted(self) -> dict[str, AcceptedKernel]:
         """Returns the accepted kernels by full task name."""
         head = self._head("accepted")
-        tree = self.repository.read_tree(head) if head else {}
+        return self._accepted_at(head) if head else {}
+
+    def _accepted_at(self, commit: str) -> dict[str, AcceptedKernel]:
         kernels = {}
-        for path, sha in tree.items():
+        for path, sha in self.repository.read_tree(commit).items():
             task, _, name = path.rpartition("/")
             if name == "decision.json":
                 kernels[task] = ACCEPTED_KERNEL.decode(self.repository.read_file(sha))
@@ -254,7 +256,11 @@ class Store:
         with self.repository.writing():
             head = self._head("accepted")
             last = self._last_commit(head, decision) if head else None
-            if last and last.message.startswith("accept ") and last.wall == int(decision.wall):
+            if (
+                last
+                and last.message.startswith("accept ")
+                and self._accepted_at(last.sha)[task].wall == decision.wall
+            ):
                 return
             tree = self.repository.read_tree(head) if head else {}
             tree |= {

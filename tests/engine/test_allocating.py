@@ -87,3 +87,21 @@ async def test_resumed_session_makes_the_same_number_of_attempts(home: Home, tmp
             attempts = len(recorder.state.attempts())
             # A crash between the end of an instance and the move of its iterations loses them.
             assert attempts == 24 if lines > first else 10 <= attempts <= 24
+
+
+async def test_gift_is_made_once_if_the_engine_dies_at_the_end_of_an_instance(tmp_path: Path) -> None:
+    session_plan = plan(tasks=TASKS, instances=1, iterations=4, allocate="best", stop=StopRules(speedup=2.0))
+    client = model(vector_add="correct 2.5", softmax="correct 1.0")
+    events = await play(Home(tmp_path / "whole"), client, session_plan=session_plan)
+    [gift] = [event.seq for event in events if isinstance(event, IterationsMoved)]
+    for last in range(gift - 1, gift + 2):
+        cut = Home(tmp_path / f"cut-{last}")
+        live = cut.live(session_plan.session)
+        live.folder.mkdir(parents=True)
+        whole = Home(tmp_path / "whole").live(session_plan.session).journal.read_bytes()
+        live.journal.write_bytes(b"".join(whole.splitlines(keepends=True)[:last]))
+        with resume(cut, session_plan.session) as recorder:
+            recorder.record(EngineStarted(host="here", pid=2, resumed=True))
+            await run(shared(recorder, session_plan, client, ScriptedJudge()))
+            state = recorder.state
+        assert (made(state, TASKS[0]), made(state, TASKS[1])) == (1, 7), f"after {last} lines"

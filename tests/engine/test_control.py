@@ -108,6 +108,25 @@ async def test_too_long_line_closes_the_connection(tmp_path: Path) -> None:
         writer.close()
 
 
+async def test_begun_command_is_completed_and_answered_when_the_server_closes(tmp_path: Path) -> None:
+    begun, done = asyncio.Event(), asyncio.Event()
+
+    async def handle(_: Request) -> int:
+        begun.set()
+        await done.wait()
+        return 17
+
+    server = ControlServer(token=TOKEN, environ=os.environ, handle=handle)
+    async with asyncio.timeout(10), server:
+        reader, writer = await asyncio.open_unix_connection(server.path)
+        writer.write(2 * (msgspec.json.encode({"token": TOKEN, "command": "accept"}) + b"\n"))
+        await begun.wait()
+        asyncio.get_running_loop().call_later(0.05, done.set)
+    assert msgspec.json.decode(await reader.readline()) == {"ok": True, "seq": 17}
+    assert await reader.read() == b"", "a command that was not begun is dropped"
+    writer.close()
+
+
 async def test_open_connection_does_not_keep_the_server_open(tmp_path: Path) -> None:
     async with asyncio.timeout(10):
         async with running(tmp_path, []) as server:

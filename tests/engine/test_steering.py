@@ -17,7 +17,7 @@ from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.plan import SessionPlan
 from engine.prices import Price
 from engine.reviewing import Decisions
-from harness import Verdict
+from harness import Evaluation, Verdict
 from sessions import Home, Recorder, apply, fold, resume
 from sessions.events import (
     AttemptStarted,
@@ -374,6 +374,20 @@ async def test_instance_that_ended_goes_on_in_a_running_session(tmp_path: Path) 
     assert fold(events).instances["vector_add#1"].best == "vector_add#1/2"
     ended = [event.reason for event in events if isinstance(event, InstanceFinished)]
     assert ended == ["iterations"] * 3
+
+
+async def test_extension_during_the_exam_opens_an_instance_that_met_a_stop_rule(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(iterations=4, stop=StopRules(speedup=1.2)), "correct 1.5")
+    pass_exam = table.judge.exam
+
+    def extend(source: str) -> Evaluation:
+        table.judge.exam = pass_exam
+        table.command("extend", iterations=1)
+        return pass_exam(source)
+
+    table.judge.exam = extend
+    events = await table.play()
+    assert attempts_of(events) == {"vector_add#1": 5}
 
 
 @pytest.mark.parametrize(

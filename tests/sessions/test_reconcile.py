@@ -148,6 +148,14 @@ async def test_resume_writes_missing_decisions_to_git(crashed: Home) -> None:
         assert recorder.store.accepted() == {}
 
 
+async def test_resume_writes_missing_decisions_in_their_order(crashed: Home) -> None:
+    with resume(crashed, SESSION) as recorder:
+        recorder.record(ev.DecisionMade(attempt="softmax#1/3", accepted=True, by="ada"))
+        recorder.record(ev.DecisionMade(attempt="softmax#1/2", accepted=True, by="ada"))
+    with resume(crashed, SESSION) as recorder:
+        assert recorder.store.accepted()["starter/softmax"].attempt == "softmax#1/2"
+
+
 async def test_torn_last_line_gives_a_notice_and_is_kept(crashed: Home) -> None:
     with crashed.live(SESSION).journal.open("ab") as file:
         file.write(b'{"type":"attempt_jud')

@@ -148,6 +148,21 @@ async def test_decision_updates_the_branch_of_accepted_kernels(home: Home) -> No
         assert recorder.store.accepted() == {}
 
 
+async def test_branch_has_the_kernel_that_was_accepted_last(home: Home) -> None:
+    """Also if all decisions are made in one second, and if the first attempt has no commit yet."""
+    with begin(home) as recorder:
+        for event in story.instance(1):
+            recorder.record(event)
+        await recorder.commit_attempt("softmax#1/3")
+        accept_2, accept_3 = (ev.DecisionMade(attempt=f"softmax#1/{n}", accepted=True) for n in (2, 3))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(recorder.decide(accept_2))
+            group.create_task(recorder.decide(accept_3))
+        assert recorder.store.accepted()["starter/softmax"].attempt == "softmax#1/3"
+        await recorder.decide(accept_2)
+        assert recorder.store.accepted()["starter/softmax"].attempt == "softmax#1/2"
+
+
 async def test_impossible_decision_is_refused(home: Home) -> None:
     with begin(home) as recorder:
         events = list(story.attempt("softmax#1/1", Verdict.CORRECT))
