@@ -15,13 +15,11 @@ from textual.filter import LineFilter, NoColor
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
-from harness import Verdict
+from sessions.errors import SessionsError
 from sessions.home import Home
-from sessions.names import split_attempt
-from sessions.state import AttemptState
-from tui.certainty import exam_sentence, margin_words
 from tui.cockpit import attempts, terminal, themes
-from tui.cockpit.decider import Decider, DecisionFailed, SessionDecider
+from tui.cockpit.commanding import Commander
+from tui.cockpit.decider import Decider, SessionDecider
 from tui.cockpit.doors import Doors, doors_of
 from tui.cockpit.feed import Feed
 from tui.cockpit.governor import Governor
@@ -31,7 +29,7 @@ from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.replays import Replay
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.base import SessionScreen
-from tui.cockpit.screens.dialogs import ReasonDialog, TextDialog, help_lines
+from tui.cockpit.screens.dialogs import TextDialog, help_lines
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
 from tui.cockpit.sources import Source
@@ -42,6 +40,8 @@ from tui.diagnostics import Complaint, write_crash
 Mode = Literal["live", "replay", "home"]
 FRAME_S = 0.05
 """How often it is asked whether a frame is due; the governor says when."""
+LOOK_S = 1.0
+"""How often the store is asked whether a session at rest has new events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,15 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         self.feed: Feed | None = None
         self._home = home
         self._first = (session, mode)
-        self._readonly = readonly
+        self.readonly = readonly
         self._speed = speed
-        self._decider = decider or SessionDecider(home)
+        self.commander = Commander(self, decider or SessionDecider(home))
         self._keys = dict(keymap or {})
         self._mouse = mouse
         self._doors = doors or doors_of(home)
         self._governor = Governor(FleetScreen.PERIOD_S)
         self._undrawn: set[str] = set()
+        self._looking = False
         self.register_theme(themes.DARK)
         self.register_theme(themes.LIGHT)
 
@@ -126,6 +127,7 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         elif session is not None:
             self._load(session, playing=True)
         self.set_interval(FRAME_S, self._tick)
+        self.set_interval(LOOK_S, self.look_again)
 
     # Sessions
 
@@ -151,6 +153,23 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         source.start()
         self.feed.drain(self._doors.clock())
         self.push_screen(FleetScreen())
+
+    def look_again(self) -> None:
+        """Take events that another process wrote: a running session's by its tail, else what the store has."""
+        feed = self.feed
+        if feed is not None and feed.replay is not None and feed.replay.at_end and not self._looking:
+            self._looking = True
+            self._extend(feed.replay)
+
+    @work(thread=True, group="look", exit_on_error=False, name="reading the session again")
+    def _extend(self, replay: Replay) -> None:
+        try:
+            if self._doors.mark(replay.session) != replay.story.mark:
+                self.call_from_thread(replay.extend, self._doors.load_story(replay.session))
+        except (OSError, SessionsError):
+            return  # asked again in a second; who decides hears of it
+        finally:
+            self._looking = False
 
     def leave_session(self) -> None:
         """Back to the list of sessions."""
@@ -202,59 +221,12 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         """What the header says of the cockpit itself."""
         said = []
         if self.feed is not None and self.feed.replay is not None:
-            said.append("replay")
-        elif self._readonly:
+            said.append("replay, open for decisions" if self.commander.can_act else "replay")
+        elif self.readonly:
             said.append("read only")
         if not self._mouse:
             said.append("mouse off")
         return [Span(", ".join(said), "warn")] if said else []
-
-    # Decisions
-
-    @property
-    def can_decide(self) -> bool:
-        """A replay and a read-only view write nothing."""
-        return not self._readonly and self.feed is not None and self.feed.replay is None
-
-    def ask_and_decide(self, attempt: AttemptState, *, accepted: bool) -> None:
-        """Ask for a reason, then decide."""
-
-        def answered(why: str | None) -> None:
-            if why is not None:
-                self._send_decision(attempt.attempt, accepted=accepted, why=why)
-
-        dialog = ReasonDialog(attempt.attempt, accepted=accepted, known=self._known_of(attempt))
-        self.push_screen(dialog, answered)
-
-    def _known_of(self, attempt: AttemptState) -> str:
-        """Margins and exam of a correct attempt, a line each."""
-        if attempt.evaluation is None or attempt.verdict is not Verdict.CORRECT or self.feed is None:
-            return ""
-        instance = self.feed.state.instances.get(split_attempt(attempt.attempt).instance)
-        told = (margin_words(attempt.evaluation), exam_sentence(attempt, instance))
-        return clean("\n".join(each for each in told if each))
-
-    def undo_decision(self, attempt: str) -> None:
-        """Take a decision back."""
-        self._send_decision(attempt, accepted=None)
-
-    @work(group="decide", exit_on_error=False, name="sending the decision")
-    async def _send_decision(self, attempt: str, *, accepted: bool | None, why: str = "") -> None:
-        feed = self.feed
-        if feed is None:
-            return
-        try:
-            if accepted is None:
-                await self._decider.undo(feed.session, attempt)
-            else:
-                await self._decider.decide(feed.session, attempt, accepted=accepted, why=why)
-        except DecisionFailed as error:
-            self.notify(
-                clean(str(error)), title=f"{attempt}: not decided", severity="error", timeout=15, markup=False
-            )
-            return
-        if feed.live is not None:
-            feed.live.look_again()
 
     # Keys that work everywhere
 
@@ -332,8 +304,6 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         error = event.worker.error
         if event.state is not WorkerState.ERROR or error is None:
             return
-        from sessions.errors import SessionsError
-
         cause = error.__cause__ or error
         if isinstance(cause, SessionsError):
             self.notify(

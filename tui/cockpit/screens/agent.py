@@ -286,7 +286,7 @@ around the one that all panes are about. Behind them: what the agent does now;
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Decisions only where they can be made; only a correct attempt can be accepted."""
         if action in ("accept", "reject", "undo"):
-            attempt = self.attempt if self.cockpit.can_decide else None
+            attempt = self.attempt if self.cockpit.commander.can_act else None
             if attempt is None or attempt.evaluation is None:
                 return False
             if action == "accept":
@@ -379,12 +379,12 @@ around the one that all panes are about. Behind them: what the agent does now;
 
     def _decide(self, *, accepted: bool) -> None:
         if self.attempt is not None:
-            self.cockpit.ask_and_decide(self.attempt, accepted=accepted)
+            self.cockpit.commander.ask_and_decide(self.attempt, accepted=accepted)
 
     def action_undo(self) -> None:
         """Take the decision back."""
         if self.attempt is not None:
-            self.cockpit.undo_decision(self.attempt.attempt)
+            self.cockpit.commander.undo_decision(self.attempt.attempt)
 
 
 def _side(attempt: AttemptState) -> Side | None:

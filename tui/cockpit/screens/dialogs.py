@@ -23,8 +23,9 @@ class ReasonDialog(ModalScreen[str | None]):
     CSS_PATH = "dialogs.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel", id="reason.cancel")]
 
-    def __init__(self, attempt: str, *, accepted: bool, known: str = "") -> None:
+    def __init__(self, attempt: str, *, accepted: bool, known: str = "", to_reflector: bool = False) -> None:
         super().__init__()
+        self._to_reflector = to_reflector
         self._attempt = attempt
         self._accepted = accepted
         self._known = known
@@ -33,9 +34,9 @@ class ReasonDialog(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """A question and a line to answer it on."""
         word = "Accept" if self._accepted else "Reject"
-        hint = (
-            "The reason is kept with the decision." if self._accepted else "The reason goes to the reflector."
-        )
+        hint = "The reason is kept with the decision."
+        if self._to_reflector and not self._accepted:
+            hint = "The reason goes to the reflector."
         with Vertical(id="dialog"):
             yield Static(f"{word} {self._attempt}", id="question", markup=False)
             if self._known:
