@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.dialogs import TextDialog, help_lines
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.signals import ending_by_signal
 from tui.cockpit.sources import Source
 from tui.cockpit.widgets.key_bar import active_hints
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
@@ -198,6 +200,9 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
     # Frames
 
     def _tick(self) -> None:
+        if terminal.is_gone(self._driver):
+            signal.raise_signal(signal.SIGHUP)
+            return
         now = self._doors.clock()
         if self._governor.due(now):
             self.frame()
@@ -367,7 +372,8 @@ def run_cockpit(
             f"unknown theme {chosen!r}; themes are {', '.join(sorted(app.available_themes))}"
         ) from error
     check_keymap(keymap or {}, Cockpit)
-    return app.run(mouse=mouse) or ExitNote()
+    with ending_by_signal(app.exit):
+        return app.run(mouse=mouse) or ExitNote()
 
 
 __all__ = ["Cockpit", "ExitNote", "run_cockpit"]
