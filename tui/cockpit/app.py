@@ -38,6 +38,7 @@ from tui.cockpit.sources import Source
 from tui.cockpit.widgets.key_bar import active_hints
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import Complaint, write_crash
+from tui.plain import colours
 
 Mode = Literal["live", "replay", "home"]
 FRAME_S = 0.05
@@ -364,7 +365,8 @@ def run_cockpit(
         keymap=keymap,
         mouse=mouse,
     )
-    chosen = theme or ("ansi-dark" if app.no_color else themes.DARK.name)
+    few = app.no_color or colours(os.environ) == 16
+    chosen = theme or ("ansi-dark" if few else themes.DARK.name)
     try:
         app.theme = chosen
     except InvalidThemeError as error:

@@ -134,7 +134,7 @@ def verdict_lines(
             if base.evaluation.error is not None:
                 lines += [line(each) for each in wrap(clean(base.evaluation.error.message), width)]
         return Told(lines + _strategy(attempt, width), links)
-    head = wording.standing(evaluation, target, attempt.timed_twice)
+    head = wording.standing(evaluation, target, attempt.timed_twice, attempt.exam)
     name = (
         Span(f"  {wording.words(evaluation.verdict)}", head.style)
         if evaluation.verdict is Verdict.CORRECT

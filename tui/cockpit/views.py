@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
-from sessions.metrics import TimedTwice
 from sessions.names import short_task
 from sessions.ranking import Rank, lowest_occupancy, rank, requested_over_minimal
 from sessions.state import (
@@ -87,6 +86,20 @@ def live_calls(instance: InstanceState) -> list[CallState]:
     return [call for call in last if call.live]
 
 
+def model_trouble(state: SessionState) -> str:
+    """Why a model gives no words at the moment, and how many calls that holds up; empty if none."""
+    held = [
+        call
+        for instance in state.instances.values()
+        for call in live_calls(instance)
+        if call.retries and not call.text_words and not call.reasoning_words
+    ]
+    if not held:
+        return ""
+    reason = held[-1].last_retry.partition(":")[0].replace("_", " ")
+    return f"MODEL {reason}, {len(held)} {'waits' if len(held) == 1 else 'wait'}"
+
+
 def ordered_instances(state: SessionState) -> list[InstanceState]:
     """Instances by the session's order of tasks, then by number: a row never changes its place."""
     tasks = {task: place for place, task in enumerate(state.started.tasks)} if state.started else {}
@@ -107,7 +120,7 @@ def doing(instance: InstanceState) -> Cell:
         return Cell(f"{len(same)} {instance.word}{others}", "warn" if instance.word == "person" else "busy")
     if calls:
         if calls[0].retries and not written:
-            return Cell(f"{instance.word} try {calls[0].retries + 1}", "warn")
+            return Cell(f"no model, try {calls[0].retries + 1}", "warn")
         return Cell(f"{instance.word}{streamed}", "busy")
     if instance.finished:
         said = ENDINGS.get(instance.finished, instance.finished.replace("_", " "))
@@ -140,7 +153,7 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
             Cell(f"{number}/{planned}"),
             Cell("-", "dim")
             if best is None or best.evaluation is None
-            else _standing(state, best.evaluation, best.timed_twice),
+            else _standing(state, best, best.evaluation),
             exam_cell(best, instance),
             Cell("-", "dim") if last is None else _verdict(last),
             Cell(wording.tokens(read, written), "dim"),
@@ -150,10 +163,10 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
     )
 
 
-def _standing(state: SessionState, evaluation: Evaluation, twice: TimedTwice | None) -> Cell:
+def _standing(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -> Cell:
     if evaluation.verdict is not Verdict.CORRECT:
         return Cell("none correct yet", "dim")
-    return Cell(*wording.standing(evaluation, target(state), twice))
+    return Cell(*wording.standing(evaluation, target(state), attempt.timed_twice, attempt.exam))
 
 
 def exam_cell(attempt: AttemptState | None, instance: InstanceState) -> Cell:
@@ -173,8 +186,13 @@ def _verdict(attempt: AttemptState) -> Cell:
     return Cell(f"{text} {mark}".rstrip(), wording.verdict_style(attempt.verdict))
 
 
-def device_row(device: DeviceState) -> Row:
+def device_row(device: DeviceState, *, lent: bool = False) -> Row:
     """One device in one line; what it does not tell is said to be not visible."""
+    if device.quarantined:
+        # Its last sample is from before it was lost.
+        device = DeviceState(
+            device.device, device.description, (), *(None,) * 6, quarantined=device.quarantined
+        )
     unseen = Cell(wording.UNKNOWN, "dim")
     memory = unseen
     if device.memory_used_bytes is not None and device.memory_total_bytes is not None:
@@ -185,7 +203,9 @@ def device_row(device: DeviceState) -> Row:
     busy = ", ".join(device.busy_with)
     doing = Cell(busy or "idle", "busy" if busy else "dim")
     if device.quarantined:
-        doing = Cell(f"quarantined: {device.quarantined}", "bad")
+        doing = Cell(f"lost: {device.quarantined}", "bad")
+    elif lent:
+        doing = Cell(f"lent, finishes {busy}" if busy else "lent to others", "dim")
     elif device.waits_for:
         doing = Cell(f"waits: {'; '.join(device.waits_for)}", "busy")
     known = device.utilisation is not None
@@ -263,7 +283,7 @@ class Leaders:
             (
                 Cell(str(number), "dim"),
                 Cell(attempt.attempt),
-                _standing(state, attempt.evaluation, attempt.timed_twice),
+                _standing(state, attempt, attempt.evaluation),
                 exam_cell(attempt, instance),
                 Cell(
                     said or ("? waits" if attempt.waiting else "-"),
@@ -349,6 +369,7 @@ def header(state: SessionState, *, name: str, word: Span, extra: Sequence[Span],
         (0, (Span(name, "key"),)),
         (1, (word,)),
         (2, tuple(extra)),
+        (1, line(model_trouble(state), "bad")),
         (5, line(f"{method_words(started.method, started.options)} {started.model}") if started else ()),
         (4, line(wording.clock(state.worked_s)) if started else ()),
         (3, line(f"{len(correct)}/{len(started.tasks)} tasks correct{confirmed}") if started else ()),

@@ -155,7 +155,12 @@ class FleetScreen(SessionScreen):
             self.agents.set_rows(rows)
             self.leaders.set_rows(self.feed.leaders.rows(state))
         if everything or any(key.startswith("device:") for key in dirty):
-            self.devices.set_rows([views.device_row(each) for each in state.devices.values()])
+            # What a device did last says nothing once no engine samples it.
+            self.devices.empty = "No engine runs." if self.feed.is_over else "No device was sampled yet."
+            devices = () if self.feed.is_over else state.devices.values()
+            self.devices.set_rows(
+                [views.device_row(each, lent=each.device in state.lent) for each in devices]
+            )
         self.notices.set_rows(views.notice_rows(state))
         self._place()
         if everything or self.agents.cursor_key in dirty:
