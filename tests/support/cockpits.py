@@ -65,6 +65,9 @@ class RecordingDecider:
     async def undo(self, session: str, attempt: str) -> None:
         self._note(session, attempt, None)
 
+    async def command(self, session: str, command: str, **arguments: object) -> None:
+        self._note(session, command, arguments)
+
     def _note(self, *decision: object) -> None:
         if self.refusal:
             raise DecisionFailed(self.refusal)

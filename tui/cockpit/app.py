@@ -67,6 +67,7 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "explain", "help", id="app.help", key_display="?"),
         Binding("ctrl+p", "command_palette", "go to", id="app.palette", priority=True),
+        Binding("colon", "command_palette", "commands", id="app.commands", show=False),
         Binding("y", "copy", "copy", id="app.copy"),
         Binding("m", "mouse", "mouse", id="app.mouse"),
         Binding("q", "quit", "quit", id="app.quit"),

@@ -1,4 +1,7 @@
-"""What a person decides and commands: asked for on screen, then sent to whoever holds the session."""
+"""What a person decides and commands: asked for on screen, then sent to whoever holds the session.
+
+Loads git and the engine's commands at the first order, not before.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from sessions.state import AttemptState, Decision, InstanceState
 from tui.certainty import exam_sentence, margin_words
 from tui.cockpit.decider import Decider, DecisionFailed
 from tui.cockpit.lines import clean
-from tui.cockpit.screens.dialogs import ReasonDialog
+from tui.cockpit.screens.dialogs import ConfirmDialog, LineDialog, ReasonDialog
 
 if TYPE_CHECKING:
     from tui.cockpit.app import Cockpit
@@ -54,6 +57,122 @@ class Commander:
     def undo_decision(self, attempt: str) -> None:
         """Take a decision back."""
         self._send(attempt, accepted=None)
+
+    def toggle_pause(self, instance: str = "") -> None:
+        """Pause an instance or the session, or let it go on."""
+        feed = self._app.feed
+        if feed is None:
+            return
+        held = feed.state.is_on_hold(instance) if instance else bool(feed.state.on_hold)
+        name = instance or "the session"
+        if held:
+            self.give("go", f"{name} goes on", instance=instance)
+        else:
+            self.give("pause", f"{name} pauses: what runs ends, nothing more starts", instance=instance)
+
+    def ask_hint(self, instance: str) -> None:
+        """Ask for a hint, which the next attempt's prompt quotes."""
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self.give("hint", f"{instance}: the next attempt gets the hint", instance=instance, text=text)
+
+        hint = "The prompts of the next attempt quote it.  enter: send, escape: cancel"
+        self._app.push_screen(LineDialog(f"Hint for {instance}", hint=hint), answered)
+
+    def ask_stop(self, instance: str = "") -> None:
+        """Ask once, then stop an instance for good, or the session until somebody resumes it."""
+        from tui.deciding import login_name
+
+        def answered(answer: bool | None) -> None:  # noqa: FBT001 -- as the screen gives it
+            if answer and instance:
+                self.give("stop", f"{instance} stops", instance=instance)
+            elif answer:
+                self.give("stop", "the session stops", reason=f"stopped by {login_name()}")
+
+        told = (
+            "Its work in progress is cancelled, for good. Its best attempt is still examined."
+            if instance
+            else "Work in progress is cancelled. `wavedeck resume` goes on from there."
+        )
+        name = instance or "the session"
+        self._app.push_screen(ConfirmDialog(f"Stop {name}?", consequence=told), answered)
+
+    def ask_extend(self) -> None:
+        """Ask for a number of further attempts in each instance."""
+
+        def answered(text: str | None) -> None:
+            if text is None:
+                return
+            if not text.isdecimal():
+                self._refuse("not extended", f"{text!r} is no number; give the number of further attempts")
+                return
+            self.give("extend", f"{text} further attempts in each instance", iterations=int(text))
+
+        hint = "A stopped or finished session goes on at once.  enter: extend, escape: cancel"
+        self._app.push_screen(LineDialog("Further attempts of each instance", hint=hint), answered)
+
+    def ask_fork(self, attempt: str) -> None:
+        """Ask for a hint, then add an instance that starts from an attempt."""
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self.give("fork", f"a new instance starts from {attempt}", attempt=attempt, text=text)
+
+        hint = "A new instance starts from its kernel.  enter: fork, escape: cancel"
+        dialog = LineDialog(
+            f"Fork {attempt}", hint=hint, placeholder="a hint for its first attempt (may stay empty)"
+        )
+        self._app.push_screen(dialog, answered)
+
+    def pin(self, attempt: str) -> None:
+        """Make an attempt the base of its instance's optimizations."""
+        self.give("pin", f"{attempt} is the base of the next optimizations", attempt=attempt)
+
+    def ban(self, attempt: str) -> None:
+        """Let an instance build on an attempt no more."""
+        self.give("ban", f"{attempt} is no base any more", attempt=attempt)
+
+    def measure(self, attempt: str) -> None:
+        """Time an attempt again on every GPU of the session."""
+        from engine.commands import ALL_GPUS
+
+        self.give("measure", f"{attempt} is timed again on every GPU", attempt=attempt, devices=ALL_GPUS)
+
+    def lend(self, device: str) -> None:
+        """Lend a GPU to others."""
+        self.give("drain", f"GPU {device} is lent: what runs on it finishes", devices=(device,))
+
+    def take_back(self, device: str) -> None:
+        """Take a lent GPU back."""
+        self.give("return", f"GPU {device} is used again", devices=(device,))
+
+    def give(self, command: str, done: str, **arguments: object) -> None:
+        """Send a command; `done` says what follows from it."""
+        self._app.run_worker(
+            self._command(command, done, arguments),
+            name=f"sending {command}",
+            group="decide",
+            exit_on_error=False,
+        )
+
+    async def _command(self, command: str, done: str, arguments: dict[str, object]) -> None:
+        from engine.commands import OPENING
+
+        feed = self._app.feed
+        if feed is None:
+            return
+        try:
+            await self._decider.command(feed.session, command, **arguments)
+        except DecisionFailed as error:
+            self._refuse(f"{command}: refused", str(error))
+            return
+        self._app.notify(clean(done), markup=False)
+        if feed.replay is not None and command in OPENING:
+            self._app.leave_session()
+            self._app.open_session(feed.session)
+        else:
+            self._look_again()
 
     def _instance(self, attempt: str) -> InstanceState | None:
         feed = self._app.feed

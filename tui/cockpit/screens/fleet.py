@@ -10,11 +10,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, Vertical
 from textual.widget import Widget
 
+from sessions.state import AttemptState, InstanceState
 from tui.cockpit import views
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.grid import Row
 from tui.cockpit.lines import line
-from tui.cockpit.screens.base import SessionScreen
+from tui.cockpit.screens.acting import STEERING, ActingScreen
 from tui.cockpit.widgets.glance import Glance
 from tui.cockpit.widgets.table import LineTable
 
@@ -92,7 +93,7 @@ class NoticeTable(LineTable):
     HELP = "Notices of the engine, newest first."
 
 
-class FleetScreen(SessionScreen):
+class FleetScreen(ActingScreen):
     """The session's first screen."""
 
     CSS_PATH = "fleet.tcss"
@@ -104,6 +105,7 @@ class FleetScreen(SessionScreen):
         ("words", "words"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
+        *STEERING,
         Binding("escape", "leave", "sessions", id="fleet.back"),
     ]
 
@@ -125,6 +127,18 @@ class FleetScreen(SessionScreen):
         self.right = Vertical(self.devices, self.notices, id="right")
         self.side = Container(self.leaders, self.right, id="side")
         self.below = Horizontal(self.glance, self.side, id="below")
+
+    @property
+    def steered_instance(self) -> InstanceState | None:
+        """The instance under the cursor."""
+        key = self.agents.cursor_key
+        return self.feed.state.instances.get(key) if key is not None else None
+
+    @property
+    def steered_attempt(self) -> AttemptState | None:
+        """The attempt under the cursor of the best, where the keys are there."""
+        key = self.leaders.cursor_key if self.focused is self.leaders else None
+        return next((each for each in self.feed.state.attempts() if each.attempt == key), None)
 
     def middle(self) -> Iterable[Widget]:
         """Agents over the words of one of them, best, devices and notices."""
@@ -222,8 +236,9 @@ class FleetScreen(SessionScreen):
 
     @on(LineTable.Moved, "#agents")
     def look_at_agent(self) -> None:
-        """The words of the row that the cursor is on now."""
+        """The words of the row that the cursor is on now, and the keys that it has."""
         self._look()
+        self.refresh_bindings()
 
     @on(LineTable.Opened, "#agents")
     def open_agent(self, message: LineTable.Opened) -> None:
