@@ -23,7 +23,7 @@ from sessions.events import (
     WinnerExamined,
 )
 from sessions.fold import fold
-from sessions.state import Confirmation
+from sessions.state import AttemptState, Confirmation
 from tests.support.cockpits import NARROW, WIDE, RecordingDecider, ScriptedSource, live, until
 from tests.support.journals import (
     FAST_SOURCE,
@@ -426,6 +426,12 @@ def test_speed_pane_says_why_a_speedup_is_missing() -> None:
     )
     lost = msgspec.structs.replace(whole, latency=(), speedup=None, stages=stages)
     assert "Not measured: GPU 0 was lost" in lines_of("speed", lost)
+
+
+def test_lineage_names_the_instance_of_a_fork() -> None:
+    fork = AttemptState("softmax#3/1", 1, Origin.FORK, "softmax#1/3")
+    repair = AttemptState("softmax#3/2", 2, Origin.REPAIR, "softmax#3/1")
+    assert [attempts.lineage(each) for each in (fork, repair)] == ["fork of softmax#1/3", "repair of 1"]
 
 
 def test_words_pane_names_the_cause_of_a_failed_call() -> None:

@@ -14,6 +14,7 @@ from sessions.events import (
     CallFinished,
     CallRetried,
     CallStarted,
+    Continued,
     DeviceQuarantined,
     DeviceSampled,
     EndReason,
@@ -21,27 +22,34 @@ from sessions.events import (
     EngineStopped,
     InstanceFinished,
     InstanceStarted,
+    MeasureAsked,
     Notice,
     Origin,
+    Paused,
     ReplyPiece,
     Role,
+    StopAsked,
     WaitingForPerson,
     WinnerExamined,
+    WinnerMeasured,
 )
 from sessions.fold import apply, fold
 from sessions.state import Decision
 from tests.support.cockpits import NARROW, WIDE, live, until
 from tests.support.journals import (
+    RIGHT_SOURCE,
     SESSION,
     EventLog,
     at_once,
     call_error,
+    correct,
     examined,
     finished,
     latencies,
     running,
 )
 from tui.cockpit import views, wording
+from tui.cockpit.device_rows import device_row
 from tui.cockpit.grid import Row
 from tui.cockpit.lines import Span, cells, plain
 from tui.cockpit.screens.agent import AgentScreen
@@ -111,15 +119,43 @@ def test_rows_are_in_the_order_of_tasks_and_instances() -> None:
 def test_unknown_device_figures_are_not_zero() -> None:
     log = EventLog()
     log.device("cpu")
-    shown = [cell.text for cell in views.device_row(fold(log.events).devices["cpu"]).cells]
+    shown = [cell.text for cell in device_row(fold(log.events).devices["cpu"]).cells]
     assert shown == ["cpu", "Triton's interpreter", "idle", "not visible", "-", "-", "-", "-"]
+
+
+def test_row_shows_what_a_person_ordered() -> None:
+    log = EventLog()
+    log.open(devices=("0",))
+    log.add(InstanceStarted(task="starter/softmax", instance=1))
+    log.attempt("softmax#1/1", RIGHT_SOURCE, correct())
+    log.add(Paused(by="ada"))
+    assert row("softmax#1", log.events)["doing"] == "paused"
+    log.add(MeasureAsked(attempt="softmax#1/1", devices=("0",), by="ada"))
+    assert row("softmax#1", log.events)["doing"] == "timed again"
+    log.add(WinnerMeasured(attempt="softmax#1/1", device="0", evaluation=correct()))
+    assert row("softmax#1", log.events)["doing"] == "paused"
+    log.add(Continued(by="ada"))
+    log.add(StopAsked(instance="softmax#1", by="ada"))
+    assert row("softmax#1", log.events)["doing"] == "stopping"
+    log.add(InstanceFinished(task="starter/softmax", instance=1, reason="stopped", best="softmax#1/1"))
+    assert row("softmax#1", log.events)["doing"] == "stopped"
+
+
+def test_lent_device_says_so() -> None:
+    log = EventLog()
+    log.device("0", "softmax#1/4", share=0.9)
+    device = fold(log.events).devices["0"]
+    assert "lent, finishes softmax#1/4" in [cell.text for cell in device_row(device, lent=True).cells]
+    log.device("0", share=0.0)
+    device = fold(log.events).devices["0"]
+    assert "lent to others" in [cell.text for cell in device_row(device, lent=True).cells]
 
 
 def test_lost_device_has_a_cause_and_no_figures() -> None:
     log = EventLog()
     log.device("0", "softmax#1/4", share=0.9)
     log.add(DeviceQuarantined(device="0", why="the probe hung"))
-    shown = [cell.text for cell in views.device_row(fold(log.events).devices["0"]).cells]
+    shown = [cell.text for cell in device_row(fold(log.events).devices["0"]).cells]
     assert shown == ["0", "MI300X gfx942", "lost: the probe hung", "not visible", "-", "-", "-", "-"]
 
 

@@ -149,6 +149,21 @@ def test_too_long_clipboard_text_goes_to_a_file() -> None:
     file.unlink()
 
 
+def test_editor_gets_the_terminal_and_gives_it_back(home: Home) -> None:
+    write_live(home, finished())
+    with terminal(code(home), size=(80, 24), environ={"EDITOR": "echo EDITED"}) as screen:
+        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        screen.press("\r")
+        screen.until(lambda seen: b"words of" in seen, "the agent")
+        screen.press("E")
+        screen.until(lambda seen: b"nothing was changed" in seen, "the cockpit after the editor")
+        shown, _, after = screen.received.partition(b"EDITED")
+        assert b"\x1b[?1049l" in shown
+        assert b"\x1b[?1049h" in after
+        screen.press("q")
+        assert screen.ends() == 0
+
+
 def modes(screen: Terminal) -> list[object]:
     return termios.tcgetattr(screen.descriptor)
 

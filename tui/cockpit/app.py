@@ -63,7 +63,7 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
     COMPONENT_CLASSES = COMPONENTS
     TITLE = "Wavedeck"
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS = App.COMMANDS | {SessionCommands}
+    COMMANDS: ClassVar = {SessionCommands}  # has Textual's own, too
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "explain", "help", id="app.help", key_display="?"),
         Binding("ctrl+p", "command_palette", "go to", id="app.palette", priority=True),

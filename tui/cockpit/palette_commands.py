@@ -1,14 +1,15 @@
-"""What `ctrl+p` and `:` reach beside Textual's own commands: orders to the engine, agents, attempts."""
+"""What `ctrl+p` and `:` lead to: orders to the engine, agents, attempts, and Textual's own commands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from harness.node.discovery import CPU
+from sessions.state import SessionState
 from tui.cockpit import views, wording
 from tui.cockpit.lines import clean
 from tui.cockpit.screens.acting import ActingScreen
@@ -22,7 +23,7 @@ class Command(NamedTuple):
 
     name: str
     told: str
-    run: Callable[[], None]
+    run: Callable[[], Any]
     first: bool
     """Listed before anything is typed."""
 
@@ -32,18 +33,12 @@ class SessionCommands(Provider):
 
     def _commands(self) -> Iterator[Command]:
         app = cast("Cockpit", self.app)
-        if app.feed is None:
-            return
-        if app.commander.can_act:
-            yield from _orders(app)
-        for instance in views.ordered_instances(app.feed.state):
-            key = instance.key
-            yield Command(f"agent {key}", views.doing(instance).text, partial(app.open_agent, key), True)
-            for attempt in instance.attempts:
-                said = wording.words(attempt.verdict) if attempt.verdict is not None else "no verdict yet"
-                yield Command(
-                    f"attempt {attempt.attempt}", said, partial(app.open_agent, key, attempt.number), False
-                )
+        if app.feed is not None:
+            if app.commander.can_act:
+                yield from _orders(app)
+            yield from _jumps(app, app.feed.state)
+        for command in app.get_system_commands(self.screen):
+            yield Command(command.title, command.help, command.callback, command.discover)
 
     async def discover(self) -> Hits:
         """What is listed before anything is typed."""
@@ -58,6 +53,20 @@ class SessionCommands(Provider):
             score = matcher.match(command.name)
             if score > 0:
                 yield Hit(score, matcher.highlight(command.name), command.run, help=clean(command.told))
+
+
+def _jumps(app: Cockpit, state: SessionState) -> Iterator[Command]:
+    """Each instance and each attempt."""
+    for instance in views.ordered_instances(state):
+        key = instance.key
+        yield Command(
+            f"agent {key}", views.doing_now(state, instance).text, partial(app.open_agent, key), True
+        )
+        for attempt in instance.attempts:
+            said = wording.words(attempt.verdict) if attempt.verdict is not None else "no verdict yet"
+            yield Command(
+                f"attempt {attempt.attempt}", said, partial(app.open_agent, key, attempt.number), False
+            )
 
 
 def _orders(app: Cockpit) -> Iterator[Command]:
@@ -84,7 +93,7 @@ def _orders(app: Cockpit) -> Iterator[Command]:
     word = "go" if state.on_hold else "pause"
     yield Command(f"{word} session", "all its instances", give.toggle_pause, True)
     yield Command("extend session", "further attempts in each instance", give.ask_extend, True)
-    yield Command("stop session", "wavedeck resume goes on", give.ask_stop, True)
+    yield Command("stop session", "until wavedeck resume", give.ask_stop, True)
     for device in state.started.devices if state.started is not None else ():
         if device == CPU.name:
             continue

@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
-from sessions.names import short_task
+from sessions.names import short_task, split_attempt
 from sessions.ranking import Rank, lowest_occupancy, rank, requested_over_minimal
 from sessions.state import (
     AttemptState,
     CallState,
     Confirmation,
-    DeviceState,
     InstanceState,
     SessionState,
 )
@@ -33,16 +32,6 @@ AGENT_COLUMNS = (
     Column("tokens", 18, 18, drop=5, if_known=True),
     Column("cost", 7, 8, right=True, drop=6, if_known=True),
     Column("commit", 8, 8, drop=7, if_known=True),
-)
-DEVICE_COLUMNS = (
-    Column("device", 6, 8),
-    Column("what it is", 8, 40, drop=4),
-    Column("busy with", 11, 26),
-    Column("use", 4, 11, right=True, if_known=True),
-    Column("memory", 12, 17, right=True, drop=1, if_known=True),
-    Column("temp", 5, 5, right=True, drop=3, if_known=True),
-    Column("power", 6, 6, right=True, drop=2, if_known=True),
-    Column("clock", 8, 8, right=True, drop=5, if_known=True),
 )
 LEADER_COLUMNS = (
     Column("", 1, 2, right=True),
@@ -129,6 +118,18 @@ def doing(instance: InstanceState) -> Cell:
     return Cell("waits for you" if instance.word == "person" else instance.word, style)
 
 
+def doing_now(state: SessionState, instance: InstanceState) -> Cell:
+    """The instance's word; what a person ordered, where that is what it waits for."""
+    asked = {split_attempt(each.attempt).instance for each in state.measures}
+    if not instance.finished and instance.key in state.stops:
+        return Cell("stopping", "warn")
+    if instance.word in ("wait", "done") and instance.key in asked:
+        return Cell("timed again", "busy")
+    if is_idle_on_hold(state, instance):
+        return Cell("paused", "warn")
+    return doing(instance)
+
+
 def is_idle_on_hold(state: SessionState, instance: InstanceState) -> bool:
     """True if a person paused the instance and what ran has finished."""
     return not instance.finished and instance.word == "wait" and state.is_on_hold(instance.key)
@@ -149,7 +150,7 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
         instance.key,
         (
             Cell(instance.key),
-            Cell("paused", "warn") if is_idle_on_hold(state, instance) else doing(instance),
+            doing_now(state, instance),
             Cell(f"{number}/{planned}"),
             Cell("-", "dim")
             if best is None or best.evaluation is None
@@ -184,46 +185,6 @@ def _verdict(attempt: AttemptState) -> Cell:
     mark = wording.decision_mark(attempt)
     text = f"{wording.letter(attempt.verdict)} {wording.words(attempt.verdict)}"
     return Cell(f"{text} {mark}".rstrip(), wording.verdict_style(attempt.verdict))
-
-
-def device_row(device: DeviceState, *, lent: bool = False) -> Row:
-    """One device in one line; what it does not tell is said to be not visible."""
-    if device.quarantined:
-        # Its last sample is from before it was lost.
-        device = DeviceState(
-            device.device, device.description, (), *(None,) * 6, quarantined=device.quarantined
-        )
-    unseen = Cell(wording.UNKNOWN, "dim")
-    memory = unseen
-    if device.memory_used_bytes is not None and device.memory_total_bytes is not None:
-        used, total = device.memory_used_bytes / 2**30, device.memory_total_bytes / 2**30
-        memory = Cell(f"{used:.1f}/{total:.0f} GiB")
-    elif device.memory_total_bytes is not None:
-        memory = Cell(f"?/{device.memory_total_bytes / 2**30:.0f} GiB", "dim")
-    busy = ", ".join(device.busy_with)
-    doing = Cell(busy or "idle", "busy" if busy else "dim")
-    if device.quarantined:
-        doing = Cell(f"lost: {device.quarantined}", "bad")
-    elif lent:
-        doing = Cell(f"lent, finishes {busy}" if busy else "lent to others", "dim")
-    elif device.waits_for:
-        doing = Cell(f"waits: {'; '.join(device.waits_for)}", "busy")
-    known = device.utilisation is not None
-    return Row(
-        device.device,
-        (
-            Cell(device.device),
-            Cell(device.description, "dim"),
-            doing,
-            Cell(f"{device.utilisation:.0%}")
-            if known and device.utilisation is not None
-            else Cell(wording.NOT_VISIBLE, "dim"),
-            memory,
-            unseen if device.temperature_c is None else Cell(f"{device.temperature_c:.0f} C"),
-            unseen if device.power_w is None else Cell(f"{device.power_w:.0f} W"),
-            unseen if device.clock_mhz is None else Cell(f"{device.clock_mhz:.0f} MHz"),
-        ),
-    )
 
 
 class Leaders:

@@ -165,7 +165,7 @@ around the one that all panes are about. Behind them: what the agent does now;
         head = Span(f" {self.key} ", "key")
         if instance is None or attempt is None:
             return head, Span(" not started", "dim")
-        doing = views.doing(instance)
+        doing = views.doing_now(self.feed.state, instance)
         tail = (Span(f"  {doing.text}", doing.style),)
         room = self.size.width - cells((head, *tail))
         chosen = attempt.number

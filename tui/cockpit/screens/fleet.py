@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from sessions.state import AttemptState, InstanceState
 from tui.cockpit import views
+from tui.cockpit.device_rows import DEVICE_COLUMNS, device_row
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.grid import Row
 from tui.cockpit.lines import line
@@ -35,7 +36,9 @@ latest words stand below.
 
 doing   what it does now; `generate 1.2k`: 1,200 characters of a reply so far;
         `wait`: for its turn at the model or the judge; `3 generate +1`: three
-        attempts are asked for at once, one more does something else
+        attempts are asked for at once, one more does something else;
+        `no model, try 2`: the model gave no words, the top line says why;
+        `paused`, `stopping`, `timed again`: a person asked for it
 best    its best attempt
         C 1.42x [1.38-1.45]  measured; the widest 95 % interval of its cases;
                              against the task's own baseline, where the line
@@ -61,7 +64,9 @@ class DeviceTable(LineTable):
     """One row a device."""
 
     HELP = """\
-One row a device that judges candidates.
+One row a device that judges candidates, while an engine runs.
+`lost`: it failed its probe, other devices have its work; `lent to others`: a
+person lent it, and nothing more starts on it.
 `not visible` and `-` stand for what this machine does not tell, never for zero;
 what no device tells has no column.
 """
@@ -83,7 +88,8 @@ margin   left to the tolerance, by the worst element of all cases
 req/min  bytes requested over the fewest possible, counted by the interpreter
 spills   registers spilled, all kernels together
 waves    the lowest occupancy of its kernels
-made by  fresh, repair, optimize, tune, or a person's own (human)
+made by  fresh, repair, optimize, tune, a person's own (human), or the
+         unchanged kernel that a fork starts from (fork)
 """
 
 
@@ -115,7 +121,7 @@ class FleetScreen(ActingScreen):
         self._rows: dict[str, Row] = {}
         self.agents = AgentTable(views.AGENT_COLUMNS, empty="No agent has started yet.", id="agents")
         self.leaders = LeaderTable(views.LEADER_COLUMNS, empty="No attempt yet.", id="leaders")
-        self.devices = DeviceTable(views.DEVICE_COLUMNS, empty="No device was sampled yet.", id="devices")
+        self.devices = DeviceTable(DEVICE_COLUMNS, empty="No device was sampled yet.", id="devices")
         self.notices = NoticeTable(views.NOTICE_COLUMNS, empty="Nothing to report.", id="notices")
         self._panes: dict[str, LineTable] = {
             "agents": self.agents,
@@ -172,9 +178,7 @@ class FleetScreen(ActingScreen):
             # What a device did last says nothing once no engine samples it.
             self.devices.empty = "No engine runs." if self.feed.is_over else "No device was sampled yet."
             devices = () if self.feed.is_over else state.devices.values()
-            self.devices.set_rows(
-                [views.device_row(each, lent=each.device in state.lent) for each in devices]
-            )
+            self.devices.set_rows([device_row(each, lent=each.device in state.lent) for each in devices])
         self.notices.set_rows(views.notice_rows(state))
         self._place()
         if everything or self.agents.cursor_key in dirty:
