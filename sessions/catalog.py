@@ -30,11 +30,11 @@ from .events import (
 )
 from .files import FileLock
 from .fold import apply
-from .home import Home, LiveFiles
+from .home import JOURNAL, Home, LiveFiles
 from .journal import Journal, read_journal
 from .recorder import LOCK_WAIT_S, put_away
 from .state import SessionState
-from .store import JOURNAL, Store
+from .store import Store
 
 
 class Standing(StrEnum):

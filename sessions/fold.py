@@ -353,7 +353,8 @@ def _apply_call(
             _count(state, event)
             return dirty | {SESSION}
         case ev.CallFailed():
-            call.failed = f"{event.reason}: {event.message}"
+            cause = f", {event.cause}" if event.cause else ""
+            call.failed = f"{event.reason}{cause}: {event.message}"
             if event.billed:
                 state.lost_tries.append((call.model, call.messages))
             _set_word(instance, attempt, "wait")

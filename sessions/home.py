@@ -16,6 +16,8 @@ from .files import is_locked, write_whole
 
 PROTOCOL = 1
 """Version of the commands on the socket."""
+JOURNAL = "_journal"
+"""Last part of the branch with a session's journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,18 @@ class Home:
     def suites(self) -> Path:
         """The registry of suites that people added."""
         return self.root / "suites.toml"
+
+    def stored_mark(self, session: str) -> tuple[int, ...]:
+        """Returns numbers that change when the store gets events of the session; reads no git."""
+        numbers = []
+        for path in (self.store / "refs" / "heads" / session / JOURNAL, self.store / "packed-refs"):
+            try:
+                status = path.stat()
+            except OSError:
+                numbers += [0, 0]
+            else:
+                numbers += [status.st_ino, status.st_mtime_ns]
+        return tuple(numbers)
 
     def live(self, session: str) -> LiveFiles:
         """Returns the live files of a session, whether they exist or not."""

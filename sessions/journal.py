@@ -261,6 +261,16 @@ class JournalTail:
         self.skipped += journal.skipped
         return [event for event in journal.events if event.seq > self._after]
 
+    @property
+    def is_replaced(self) -> bool:
+        """True if the path has another file than the open one: the session was in the store and is open again."""
+        if self._descriptor is None:
+            return False
+        try:
+            return not os.path.samestat(self.path.stat(), os.fstat(self._descriptor))
+        except OSError:
+            return False
+
     def close(self) -> None:
         """Close the file."""
         if self._descriptor is not None:

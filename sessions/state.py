@@ -55,6 +55,9 @@ class Words:
         """Append a piece."""
         self._pieces.append(piece)
 
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
     def __str__(self) -> str:
         if len(self._pieces) > 1:
             self._pieces = ["".join(self._pieces)]
@@ -101,7 +104,7 @@ class CallState:
     text_words: Words = field(default_factory=Words)
     finished: bool = False
     failed: str = ""
-    """`reason: message` of a `CallFailed`."""
+    """`reason: message` of a `CallFailed`, or `reason, cause: message`."""
     retries: int = 0
     last_retry: str = ""
     stop_reason: str = ""

@@ -18,7 +18,7 @@ from .attempt_commits import trailers_of, with_trailers
 from .description import DESCRIPTION, SUMMARY, SessionDescription, SessionSummary
 from .errors import NoSuchAttempt, NoSuchSession, StoreBroken
 from .events import SCHEMA, AnyEvent
-from .home import Home
+from .home import JOURNAL, Home
 from .journal import Journal, parse
 from .names import split_attempt, split_instance
 from .repository import Commit, Repository
@@ -28,7 +28,6 @@ T = TypeVar("T")
 HEADS = "refs/heads/"
 REMOTES = "refs/remotes/origin/"
 ACCEPTED = "refs/heads/accepted"
-JOURNAL = "_journal"
 
 
 class AcceptedKernel(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,6 +47,13 @@ def interactive(environ: Mapping[str, str]) -> bool:
     )
 
 
+def colours(environ: Mapping[str, str]) -> int:
+    """Return the number of colours of the terminal: 16 million, 256, or 16 with most other values of TERM."""
+    if environ.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
+        return 1 << 24
+    return 256 if environ.get("TERM", "").endswith(("256color", "kitty")) else 16
+
+
 def is_terminal() -> bool:
     """True if standard output is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()

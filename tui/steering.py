@@ -9,6 +9,7 @@ from engine.commands import record_at_rest
 from engine.control import Request, send
 from engine.errors import CommandRefused
 from engine.job import plan_of, read_plan
+from engine.launch import resume
 from engine.plan import SessionPlan
 from sessions import fold
 from sessions.catalog import journal_of
@@ -28,6 +29,17 @@ async def steer(home: Home, session: str, command: str, **arguments: Any) -> Non
     answer = await send(home, session, command, **arguments)
     if not answer.ok:
         raise Complaint(answer.error or f"the engine of {session} refused to {command} and gave no reason")
+
+
+async def begin(home: Home, session: str, command: str, **arguments: Any) -> None:
+    """Give a command that brings new work, and start an engine if none runs."""
+    running = home.live(session).running
+    if not running:
+        # Before the event is recorded: a session that cannot be resumed must not be opened again.
+        await asyncio.to_thread(plan_at_rest, home, session)
+    await steer(home, session, command, **arguments)
+    if not running:
+        await asyncio.to_thread(resume, home, session)
 
 
 def plan_at_rest(home: Home, session: str) -> SessionPlan:

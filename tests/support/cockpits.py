@@ -65,6 +65,9 @@ class RecordingDecider:
     async def undo(self, session: str, attempt: str) -> None:
         self._note(session, attempt, None)
 
+    async def command(self, session: str, command: str, **arguments: object) -> None:
+        self._note(session, command, arguments)
+
     def _note(self, *decision: object) -> None:
         if self.refusal:
             raise DecisionFailed(self.refusal)
@@ -88,7 +91,7 @@ def live(
         readonly=readonly,
         decider=decider or RecordingDecider(),
         keymap=keymap,
-        doors=Doors(list, _no_story, lambda _: True, lambda _: source),
+        doors=Doors(list, _no_story, lambda _: True, lambda _: source, _no_mark),
     )
     app.theme = "wavedeck"
     return app, source
@@ -97,17 +100,19 @@ def live(
 def replayed(
     events: Sequence[AnyEvent], *, clock: Callable[[], float] | None = None, speed: float = 1.0
 ) -> Cockpit:
-    """Return a cockpit that replays a whole session; without a clock no time passes."""
+    """Return a cockpit that replays a whole session as `wavedeck replay` does; without a clock no time passes."""
     app = Cockpit(
         HOME,
         session=SESSION,
         mode="replay",
+        readonly=True,
         speed=speed,
         doors=Doors(
             list,
             lambda name: read_story(name, events),
             lambda _: False,
             _no_live,
+            _no_mark,
             clock or Clock(),
         ),
     )
@@ -117,13 +122,17 @@ def replayed(
 
 def at_home(sessions: Callable[[], Sequence[SessionInfo]], *, home: Home = HOME) -> Cockpit:
     """Return a cockpit on its list of sessions."""
-    app = Cockpit(home, doors=Doors(sessions, _no_story, lambda _: False, _no_live))
+    app = Cockpit(home, doors=Doors(sessions, _no_story, lambda _: False, _no_live, _no_mark))
     app.theme = "wavedeck"
     return app
 
 
 def _no_story(session: str) -> None:
     raise AssertionError("nothing is replayed here")
+
+
+def _no_mark(session: str) -> tuple[int, ...]:
+    return ()
 
 
 def _no_live(session: str) -> None:

@@ -24,7 +24,7 @@ class Terminal:
     """Test's side of a program's terminal."""
 
     def __init__(self, descriptor: int, process: subprocess.Popen[bytes]) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self.process = process
         self.received = b""
 
@@ -48,18 +48,23 @@ class Terminal:
 
     def _read_once(self, seconds: float) -> bool:
         """Read once; returns `False` if the program closed its side."""
-        ready, _, _ = select.select([self._descriptor], [], [], seconds)
+        ready, _, _ = select.select([self.descriptor], [], [], seconds)
         if not ready:
             return True
         try:
-            data = os.read(self._descriptor, 1 << 16)
+            data = os.read(self.descriptor, 1 << 16)
         except OSError:
             return False
         self.received += data
         return bool(data)
 
     def press(self, keys: str) -> None:
-        os.write(self._descriptor, keys.encode())
+        os.write(self.descriptor, keys.encode())
+
+    def hang_up(self) -> None:
+        """Close the test's side, as a lost connection does."""
+        os.close(self.descriptor)
+        self.descriptor = -1
 
     def ends(self) -> int:
         """Read until the program ends and return its exit status."""
@@ -84,10 +89,12 @@ def terminal(
         [sys.executable, "-c", code], stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True
     )
     os.close(slave)
+    screen = Terminal(master, process)
     try:
-        yield Terminal(master, process)
+        yield screen
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        os.close(master)
+        if screen.descriptor >= 0:
+            os.close(screen.descriptor)

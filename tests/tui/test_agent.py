@@ -13,6 +13,7 @@ from harness import Finding, Stage, Verdict
 from sessions.events import (
     AnyEvent,
     AttemptStarted,
+    CallFailed,
     CallRetried,
     DecisionMade,
     Origin,
@@ -22,7 +23,7 @@ from sessions.events import (
     WinnerExamined,
 )
 from sessions.fold import fold
-from sessions.state import Confirmation
+from sessions.state import AttemptState, Confirmation
 from tests.support.cockpits import NARROW, WIDE, RecordingDecider, ScriptedSource, live, until
 from tests.support.journals import (
     FAST_SOURCE,
@@ -407,7 +408,37 @@ def test_picture_of_a_winner_timed_again(
 
 
 def test_speed_pane_says_that_nothing_was_measured() -> None:
-    assert "Not measured: device cpu gives no latency." in lines_of("speed", correct())
+    assert "Not measured: no latency on device cpu" in lines_of("speed", correct())
+
+
+def test_speed_pane_says_why_a_speedup_is_missing() -> None:
+    whole = correct(speed=latencies())
+    note = "timing was not whole: 2 of 3 cases: ragged: no memory for its inputs"
+    part = msgspec.structs.replace(whole, speedup=None, not_timed=("ragged",), notes=(note,))
+    shown = lines_of("speed", part, 200)
+    assert "without a latency: ragged" in shown
+    assert note in shown
+    stages = tuple(
+        msgspec.structs.replace(stage, detail="not timed: GPU 0 was lost")
+        if stage.name == "performance"
+        else stage
+        for stage in whole.stages
+    )
+    lost = msgspec.structs.replace(whole, latency=(), speedup=None, stages=stages)
+    assert "Not measured: GPU 0 was lost" in lines_of("speed", lost)
+
+
+def test_lineage_names_the_instance_of_a_fork() -> None:
+    fork = AttemptState("softmax#3/1", 1, Origin.FORK, "softmax#1/3")
+    repair = AttemptState("softmax#3/2", 2, Origin.REPAIR, "softmax#3/1")
+    assert [attempts.lineage(each) for each in (fork, repair)] == ["fork of softmax#1/3", "repair of 1"]
+
+
+def test_words_pane_names_the_cause_of_a_failed_call() -> None:
+    call = "softmax#2/2/reflector/1"
+    failed = CallFailed(call=call, reason="gave_up", message="5 tries failed", cause="connection", seq=999)
+    (*_, passage) = attempts.passages(fold([*running(), failed]).attempt("softmax#2/2"))
+    assert passage.text == "no reply: gave_up, connection: 5 tries failed"
 
 
 def test_target_with_a_compile_error_is_named_with_its_message() -> None:

@@ -137,6 +137,27 @@ def test_unknown_theme_error_lists_the_themes(tmp_path: Path) -> None:
         run_cockpit(home=tmp_path, session=None, mode="home", theme="nope")
 
 
+@pytest.mark.parametrize(
+    ("environ", "theme"),
+    [
+        ({"TERM": "xterm"}, "ansi-dark"),
+        ({"TERM": "tmux-256color"}, "wavedeck"),
+        ({"TERM": "xterm", "COLORTERM": "truecolor"}, "wavedeck"),
+    ],
+)
+def test_terminal_with_16_colours_gets_its_own_palette(
+    environ: dict[str, str], theme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen: list[str] = []
+    monkeypatch.setattr(Cockpit, "run", lambda self, **_: chosen.append(self.theme))
+    monkeypatch.delenv("COLORTERM", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    run_cockpit(home=tmp_path, session=None, mode="home")
+    assert chosen == [theme]
+
+
 async def test_key_m_switches_the_mouse_and_shows_it() -> None:
     app, _ = live(running())
     async with app.run_test(size=WIDE) as pilot:

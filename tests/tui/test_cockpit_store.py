@@ -6,10 +6,13 @@ import asyncio
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from harness import Verdict
 from sessions import Home
 from sessions.catalog import journal_of
+from sessions.decisions import decide as decide_at_rest
+from sessions.decisions import undo as undo_at_rest
 from sessions.events import DecisionMade
 from sessions.files import FileLock
 from sessions.fold import fold
@@ -18,6 +21,7 @@ from tests.support.cockpits import NARROW, WIDE, until
 from tui.cockpit.app import Cockpit, ExitNote
 from tui.cockpit.decider import SessionDecider
 from tui.cockpit.screens.agent import AgentScreen
+from tui.cockpit.screens.dialogs import ReasonDialog
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import SessionTable
 
@@ -74,6 +78,48 @@ async def test_session_that_ends_in_the_cockpit_is_shown_to_its_end(home: Home) 
         await until(pilot, lambda: "2C+" not in screen.strip.text, "the undoing")
     state = fold(journal_of(home, stored.FIRST).events)
     assert state.attempt("softmax#1/2").decision is None
+
+
+async def test_decisions_of_other_shells_are_seen_after_the_end_and_not_overwritten(home: Home) -> None:
+    recorder = stored.begin(home)
+    app = Cockpit(home, session=stored.FIRST, mode="live")
+    async with app.run_test(size=WIDE) as pilot:
+        stored.attempt(recorder, 1, Verdict.CORRECT)
+        stored.finish(recorder)
+        await until(pilot, lambda: app.feed is not None and app.feed.state.finished, "the end")
+        screen = await opened_agent(pilot)
+        await pilot.press("a")
+        assert isinstance(app.screen, ReasonDialog)
+        await asyncio.to_thread(
+            decide_at_rest, home, stored.FIRST, "softmax#1/1", accepted=False, why="not readable", by="kim"
+        )
+        await until(pilot, lambda: "1C!" in screen.strip.text, "the decision of another shell")
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(app._notifications), "the refusal")
+        assert "kim rejected it meanwhile (not readable)" in [note.message for note in app._notifications][-1]
+    events = journal_of(home, stored.FIRST).events
+    assert [event.accepted for event in events if isinstance(event, DecisionMade)] == [False]
+
+
+async def test_finished_session_is_decided_at_the_end_of_its_replay(home: Home) -> None:
+    session = stored.finished(home)
+    app = Cockpit(home)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: bool(app.screen.query_one(SessionTable).rows), "the list")
+        await pilot.press("enter")
+        screen = await opened_agent(pilot)
+        assert "open for decisions" in screen.header_bar.text
+        await pilot.press("r")
+        assert isinstance(app.screen, ReasonDialog)
+        hint = str(app.screen.query_one("#hint", Static).render())
+        assert "kept with the decision" in hint
+        assert "reflector" not in hint, "no further prompt follows"
+        await pilot.press(*"slow", "enter")
+        await until(pilot, lambda: "2C!" in screen.strip.text, "the decision")
+        await asyncio.to_thread(undo_at_rest, home, session, "softmax#1/2", by="kim")
+        await until(pilot, lambda: "2C!" not in screen.strip.text, "the undoing in another shell")
+        await pilot.press("0")
+        assert not screen.check_action("reject", ()), "the past is not decided"
 
 
 async def test_parallel_decisions_are_recorded_in_order(home: Home) -> None:

@@ -7,28 +7,49 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from harness import Verdict
+from harness import Latency, Verdict
 from sessions.events import (
     AttemptJudged,
     AttemptStarted,
     CallFinished,
     CallRetried,
     CallStarted,
+    Continued,
+    DeviceQuarantined,
+    DeviceSampled,
     EndReason,
+    EngineStarted,
+    EngineStopped,
     InstanceFinished,
     InstanceStarted,
+    MeasureAsked,
     Notice,
     Origin,
+    Paused,
     ReplyPiece,
     Role,
+    StopAsked,
     WaitingForPerson,
     WinnerExamined,
+    WinnerMeasured,
 )
 from sessions.fold import apply, fold
 from sessions.state import Decision
 from tests.support.cockpits import NARROW, WIDE, live, until
-from tests.support.journals import SESSION, EventLog, at_once, call_error, examined, finished, running
-from tui.cockpit import views
+from tests.support.journals import (
+    RIGHT_SOURCE,
+    SESSION,
+    EventLog,
+    at_once,
+    call_error,
+    correct,
+    examined,
+    finished,
+    latencies,
+    running,
+)
+from tui.cockpit import views, wording
+from tui.cockpit.device_rows import device_row
 from tui.cockpit.grid import Row
 from tui.cockpit.lines import Span, cells, plain
 from tui.cockpit.screens.agent import AgentScreen
@@ -83,7 +104,7 @@ def test_row_shows_a_retry() -> None:
     log.add(CallStarted(call=call, attempt="softmax#1/1", role=Role.GENERATOR, model="m", messages=()))
     log.add(ReplyPiece(call=call, kind="text", text="half"))
     log.add(CallRetried(call=call, reason="cut", message="the stream ended", wait_s=1.0, retry=1))
-    assert row("softmax#1", log.events)["doing"] == "generate try 2"
+    assert row("softmax#1", log.events)["doing"] == "no model, try 2"
 
 
 def test_rows_are_in_the_order_of_tasks_and_instances() -> None:
@@ -98,8 +119,98 @@ def test_rows_are_in_the_order_of_tasks_and_instances() -> None:
 def test_unknown_device_figures_are_not_zero() -> None:
     log = EventLog()
     log.device("cpu")
-    shown = [cell.text for cell in views.device_row(fold(log.events).devices["cpu"]).cells]
+    shown = [cell.text for cell in device_row(fold(log.events).devices["cpu"]).cells]
     assert shown == ["cpu", "Triton's interpreter", "idle", "not visible", "-", "-", "-", "-"]
+
+
+def test_row_shows_what_a_person_ordered() -> None:
+    log = EventLog()
+    log.open(devices=("0",))
+    log.add(InstanceStarted(task="starter/softmax", instance=1))
+    log.attempt("softmax#1/1", RIGHT_SOURCE, correct())
+    log.add(Paused(by="ada"))
+    assert row("softmax#1", log.events)["doing"] == "paused"
+    log.add(MeasureAsked(attempt="softmax#1/1", devices=("0",), by="ada"))
+    assert row("softmax#1", log.events)["doing"] == "timed again"
+    log.add(WinnerMeasured(attempt="softmax#1/1", device="0", evaluation=correct()))
+    assert row("softmax#1", log.events)["doing"] == "paused"
+    log.add(Continued(by="ada"))
+    log.add(StopAsked(instance="softmax#1", by="ada"))
+    assert row("softmax#1", log.events)["doing"] == "stopping"
+    log.add(InstanceFinished(task="starter/softmax", instance=1, reason="stopped", best="softmax#1/1"))
+    assert row("softmax#1", log.events)["doing"] == "stopped"
+
+
+def test_lent_device_says_so() -> None:
+    log = EventLog()
+    log.device("0", "softmax#1/4", share=0.9)
+    device = fold(log.events).devices["0"]
+    assert "lent, finishes softmax#1/4" in [cell.text for cell in device_row(device, lent=True).cells]
+    log.device("0", share=0.0)
+    device = fold(log.events).devices["0"]
+    assert "lent to others" in [cell.text for cell in device_row(device, lent=True).cells]
+
+
+def test_lost_device_has_a_cause_and_no_figures() -> None:
+    log = EventLog()
+    log.device("0", "softmax#1/4", share=0.9)
+    log.add(DeviceQuarantined(device="0", why="the probe hung"))
+    shown = [cell.text for cell in device_row(fold(log.events).devices["0"]).cells]
+    assert shown == ["0", "MI300X gfx942", "lost: the probe hung", "not visible", "-", "-", "-", "-"]
+
+
+async def test_devices_leave_the_screen_with_their_engine() -> None:
+    log = EventLog()
+    log.open(devices=("0", "1"))
+    log.device("0", "softmax#1/1", share=0.9)
+    log.device("1", share=0.0)
+    app, source = live(log.events)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        screen = app.screen
+        assert isinstance(screen, FleetScreen)
+        assert [row.key for row in screen.devices.rows] == ["0", "1"]
+        source.pending = [EngineStopped(reason="stopped by ada", seq=900)]
+        await until(pilot, lambda: not screen.devices.rows, "no device")
+        assert screen.devices.empty == "No engine runs."
+        source.pending = [
+            EngineStarted(host="node17", pid=1, resumed=True, seq=901),
+            DeviceSampled(device="0", description="MI300X", seq=902),
+        ]
+        await until(pilot, lambda: [row.key for row in screen.devices.rows] == ["0"], "the other engine's")
+
+
+def test_only_a_certain_speedup_is_green() -> None:
+    fast, unclear = latencies()
+    state = fold(finished())
+    attempt = state.attempt("vector_add#1/1")
+    assert attempt.evaluation is not None
+
+    def style(latency: tuple[Latency, ...], *, speedup: float | None = 1.2) -> str:
+        evaluation = msgspec.structs.replace(attempt.evaluation, latency=latency, speedup=speedup)
+        return wording.standing(evaluation, None).style
+
+    assert style((fast,)) == "good"
+    assert style((fast, unclear)) == "", "the interval of one case contains 1"
+    assert style((), speedup=None) == "", "an estimate"
+
+
+def test_header_names_the_cause_while_the_model_gives_no_words() -> None:
+    log = EventLog()
+    log.open()
+    for number in (1, 2):
+        name = f"softmax#{number}/1"
+        call = f"{name}/generator/1"
+        log.add(InstanceStarted(task="starter/softmax", instance=number))
+        log.add(AttemptStarted(attempt=name, origin=Origin.FRESH))
+        log.add(CallStarted(call=call, attempt=name, role=Role.GENERATOR, model="m", messages=()))
+        log.add(CallRetried(call=call, reason="rate_limited", message="429", wait_s=20.0, retry=1))
+    line = views.header(fold(log.events), name=SESSION, word=Span("running"), extra=[], width=100)
+    assert "MODEL rate limited, 2 wait" in plain(line)
+    log.add(ReplyPiece(call="softmax#1/1/generator/1", kind="text", text="def"))
+    log.add(ReplyPiece(call="softmax#2/1/generator/1", kind="reasoning", text="so"))
+    line = views.header(fold(log.events), name=SESSION, word=Span("running"), extra=[], width=100)
+    assert "MODEL" not in plain(line)
 
 
 def test_leaders_are_ranked_by_task_and_rank() -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets._toast import Toast
 
 from sessions.fold import fold
 from tests.support.cockpits import NARROW, WIDE, Clock, replayed, until
@@ -66,6 +67,18 @@ async def test_replay_plays_at_its_speed_and_pauses() -> None:
         assert replay.speed == 5.0
         await pilot.press("plus", "plus")
         assert replay.speed == 20.0
+
+
+async def test_toast_leaves_the_time_line_free() -> None:
+    app = replayed(EVENTS)
+    async with app.run_test(size=NARROW, notifications=True) as pilot:
+        await loaded(pilot)
+        assert isinstance(app.screen, FleetScreen)
+        timeline = app.screen.timeline.region
+        app.notify("three lines of words, " * 8)
+        await until(pilot, lambda: len(app.screen.query(Toast)) == 2, "both toasts")
+        await until(pilot, lambda: all(each.region for each in app.screen.query(Toast)), "their places")
+        assert not any(each.region.overlaps(timeline) for each in app.screen.query(Toast))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sessions import Home
-from sessions.events import AnyEvent, DecisionMade
+from sessions.events import AnyEvent, DecisionMade, SessionExtended
 from sessions.files import FileLock
 from sessions.fold import fold
 from tests.support.journals import SESSION, append, finished, running, write_live
@@ -144,3 +144,15 @@ def test_decision_is_found_after_the_session_lock_is_released(home: Home) -> Non
         assert feed.state.attempt("softmax#1/3").decision is None
         lock.release()
         drain_until(feed, lambda: feed.state.attempt("softmax#1/3").decision is not None)
+
+
+def test_session_that_is_opened_again_elsewhere_goes_on(home: Home) -> None:
+    events: list[AnyEvent] = finished()
+    journal = write_live(home, events)
+    with watching(home) as feed:
+        drain_until(feed, lambda: feed.state.finished)
+        journal.unlink()
+        asked = SessionExtended(iterations=3, by="ada", seq=len(events) + 1, wall=events[-1].wall + 1)
+        write_live(home, [*events, asked])
+        drain_until(feed, lambda: not feed.state.finished)
+        assert feed.state == fold([*events, asked])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
+import signal
+import termios
 import time
 from pathlib import Path
 
@@ -11,8 +13,8 @@ import pytest
 
 from sessions import Home
 from sessions.events import AttemptStarted, CallStarted, InstanceStarted, Origin, ReplyPiece, Role
-from tests.support.journals import SESSION, EventLog, append, finished, write_live
-from tests.tui.terminals import terminal
+from tests.support.journals import SESSION, EventLog, append, finished, running, write_live
+from tests.tui.terminals import Terminal, terminal
 from tui.cockpit.terminal import CLIPBOARD_BYTES, copy
 
 RUN = """
@@ -145,3 +147,67 @@ def test_too_long_clipboard_text_goes_to_a_file() -> None:
     file = Path(message.rpartition(" ")[2])
     assert file.read_text() == text
     file.unlink()
+
+
+def test_editor_gets_the_terminal_and_gives_it_back(home: Home) -> None:
+    write_live(home, finished())
+    with terminal(code(home), size=(80, 24), environ={"EDITOR": "echo EDITED"}) as screen:
+        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        screen.press("\r")
+        screen.until(lambda seen: b"words of" in seen, "the agent")
+        screen.press("E")
+        screen.until(lambda seen: b"nothing was changed" in seen, "the cockpit after the editor")
+        shown, _, after = screen.received.partition(b"EDITED")
+        assert b"\x1b[?1049l" in shown
+        assert b"\x1b[?1049h" in after
+        screen.press("q")
+        assert screen.ends() == 0
+
+
+def modes(screen: Terminal) -> list[object]:
+    return termios.tcgetattr(screen.descriptor)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signal_restores_the_terminal_and_ends_within_a_second(home: Home, number: signal.Signals) -> None:
+    write_live(home, finished())
+    with terminal(code(home), size=(80, 24)) as screen:
+        before = modes(screen)
+        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        assert modes(screen) != before
+        sent = time.monotonic()
+        screen.process.send_signal(number)
+        assert screen.ends() == -number, "ends by the signal"
+        assert time.monotonic() - sent < 1.5
+        after = screen.received.rpartition(b"\x1b[?1049h")[2]
+        for restored in (b"\x1b[?1049l", b"\x1b[?25h", b"\x1b[?1000l", b"\x1b[?2004l"):
+            assert restored in after
+        assert modes(screen) == before
+        assert b"Traceback" not in after
+
+
+@pytest.mark.parametrize("ignored", ["", "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"])
+def test_vanished_terminal_ends_the_cockpit(home: Home, ignored: str) -> None:
+    write_live(home, finished())
+    with terminal(ignored + code(home), size=(80, 24)) as screen:
+        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        screen.hang_up()
+        screen.process.wait(timeout=1.5)
+
+
+def test_signal_ends_the_cockpit_though_the_terminal_takes_nothing(home: Home) -> None:
+    journal = write_live(home, running())
+    with terminal(code(home), size=(200, 60)) as screen:
+        screen.until(lambda seen: b"softmax#2" in seen, "the fleet")
+        screen.press("\r")
+        events = running()
+        fresh = EventLog(wall=events[-1].wall, events=list(events))
+        for number in range(400):
+            text = f"\n{number} " + "many words " * 15
+            fresh.add(ReplyPiece(call="softmax#2/2/reflector/1", kind="text", text=text))
+            if number % 10 == 0:
+                append(journal, fresh.events[len(events) :])
+                events = list(fresh.events)
+                time.sleep(0.02)
+        screen.process.send_signal(signal.SIGTERM)
+        screen.process.wait(timeout=1.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +16,11 @@ from textual.filter import LineFilter, NoColor
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
-from harness import Verdict
+from sessions.errors import SessionsError
 from sessions.home import Home
-from sessions.names import split_attempt
-from sessions.state import AttemptState
-from tui.certainty import exam_sentence, margin_words
 from tui.cockpit import attempts, terminal, themes
-from tui.cockpit.decider import Decider, DecisionFailed, SessionDecider
+from tui.cockpit.commanding import Commander
+from tui.cockpit.decider import Decider, SessionDecider
 from tui.cockpit.doors import Doors, doors_of
 from tui.cockpit.feed import Feed
 from tui.cockpit.governor import Governor
@@ -31,17 +30,21 @@ from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.replays import Replay
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.base import SessionScreen
-from tui.cockpit.screens.dialogs import ReasonDialog, TextDialog, help_lines
+from tui.cockpit.screens.dialogs import TextDialog, help_lines
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.signals import ending_by_signal
 from tui.cockpit.sources import Source
 from tui.cockpit.widgets.key_bar import active_hints
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import Complaint, write_crash
+from tui.plain import colours
 
 Mode = Literal["live", "replay", "home"]
 FRAME_S = 0.05
 """How often it is asked whether a frame is due; the governor says when."""
+LOOK_S = 1.0
+"""How often the store is asked whether a session at rest has new events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +63,11 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
     COMPONENT_CLASSES = COMPONENTS
     TITLE = "Wavedeck"
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS = App.COMMANDS | {SessionCommands}
+    COMMANDS: ClassVar = {SessionCommands}  # has Textual's own, too
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "explain", "help", id="app.help", key_display="?"),
         Binding("ctrl+p", "command_palette", "go to", id="app.palette", priority=True),
+        Binding("colon", "command_palette", "commands", id="app.commands", show=False),
         Binding("y", "copy", "copy", id="app.copy"),
         Binding("m", "mouse", "mouse", id="app.mouse"),
         Binding("q", "quit", "quit", id="app.quit"),
@@ -89,14 +93,15 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         self.feed: Feed | None = None
         self._home = home
         self._first = (session, mode)
-        self._readonly = readonly
+        self.readonly = readonly
         self._speed = speed
-        self._decider = decider or SessionDecider(home)
+        self.commander = Commander(self, decider or SessionDecider(home))
         self._keys = dict(keymap or {})
         self._mouse = mouse
         self._doors = doors or doors_of(home)
         self._governor = Governor(FleetScreen.PERIOD_S)
         self._undrawn: set[str] = set()
+        self._looking = False
         self.register_theme(themes.DARK)
         self.register_theme(themes.LIGHT)
 
@@ -126,6 +131,7 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         elif session is not None:
             self._load(session, playing=True)
         self.set_interval(FRAME_S, self._tick)
+        self.set_interval(LOOK_S, self.look_again)
 
     # Sessions
 
@@ -151,6 +157,23 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         source.start()
         self.feed.drain(self._doors.clock())
         self.push_screen(FleetScreen())
+
+    def look_again(self) -> None:
+        """Take events that another process wrote: a running session's by its tail, else what the store has."""
+        feed = self.feed
+        if feed is not None and feed.replay is not None and feed.replay.at_end and not self._looking:
+            self._looking = True
+            self._extend(feed.replay)
+
+    @work(thread=True, group="look", exit_on_error=False, name="reading the session again")
+    def _extend(self, replay: Replay) -> None:
+        try:
+            if self._doors.mark(replay.session) != replay.story.mark:
+                self.call_from_thread(replay.extend, self._doors.load_story(replay.session))
+        except (OSError, SessionsError):
+            return  # asked again in a second; who decides hears of it
+        finally:
+            self._looking = False
 
     def leave_session(self) -> None:
         """Back to the list of sessions."""
@@ -179,6 +202,9 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
     # Frames
 
     def _tick(self) -> None:
+        if terminal.is_gone(self._driver):
+            signal.raise_signal(signal.SIGHUP)
+            return
         now = self._doors.clock()
         if self._governor.due(now):
             self.frame()
@@ -202,59 +228,12 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         """What the header says of the cockpit itself."""
         said = []
         if self.feed is not None and self.feed.replay is not None:
-            said.append("replay")
-        elif self._readonly:
+            said.append("replay, open for decisions" if self.commander.can_act else "replay")
+        elif self.readonly:
             said.append("read only")
         if not self._mouse:
             said.append("mouse off")
         return [Span(", ".join(said), "warn")] if said else []
-
-    # Decisions
-
-    @property
-    def can_decide(self) -> bool:
-        """A replay and a read-only view write nothing."""
-        return not self._readonly and self.feed is not None and self.feed.replay is None
-
-    def ask_and_decide(self, attempt: AttemptState, *, accepted: bool) -> None:
-        """Ask for a reason, then decide."""
-
-        def answered(why: str | None) -> None:
-            if why is not None:
-                self._send_decision(attempt.attempt, accepted=accepted, why=why)
-
-        dialog = ReasonDialog(attempt.attempt, accepted=accepted, known=self._known_of(attempt))
-        self.push_screen(dialog, answered)
-
-    def _known_of(self, attempt: AttemptState) -> str:
-        """Margins and exam of a correct attempt, a line each."""
-        if attempt.evaluation is None or attempt.verdict is not Verdict.CORRECT or self.feed is None:
-            return ""
-        instance = self.feed.state.instances.get(split_attempt(attempt.attempt).instance)
-        told = (margin_words(attempt.evaluation), exam_sentence(attempt, instance))
-        return clean("\n".join(each for each in told if each))
-
-    def undo_decision(self, attempt: str) -> None:
-        """Take a decision back."""
-        self._send_decision(attempt, accepted=None)
-
-    @work(group="decide", exit_on_error=False, name="sending the decision")
-    async def _send_decision(self, attempt: str, *, accepted: bool | None, why: str = "") -> None:
-        feed = self.feed
-        if feed is None:
-            return
-        try:
-            if accepted is None:
-                await self._decider.undo(feed.session, attempt)
-            else:
-                await self._decider.decide(feed.session, attempt, accepted=accepted, why=why)
-        except DecisionFailed as error:
-            self.notify(
-                clean(str(error)), title=f"{attempt}: not decided", severity="error", timeout=15, markup=False
-            )
-            return
-        if feed.live is not None:
-            feed.live.look_again()
 
     # Keys that work everywhere
 
@@ -332,8 +311,6 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         error = event.worker.error
         if event.state is not WorkerState.ERROR or error is None:
             return
-        from sessions.errors import SessionsError
-
         cause = error.__cause__ or error
         if isinstance(cause, SessionsError):
             self.notify(
@@ -389,7 +366,8 @@ def run_cockpit(
         keymap=keymap,
         mouse=mouse,
     )
-    chosen = theme or ("ansi-dark" if app.no_color else themes.DARK.name)
+    few = app.no_color or colours(os.environ) == 16
+    chosen = theme or ("ansi-dark" if few else themes.DARK.name)
     try:
         app.theme = chosen
     except InvalidThemeError as error:
@@ -397,7 +375,8 @@ def run_cockpit(
             f"unknown theme {chosen!r}; themes are {', '.join(sorted(app.available_themes))}"
         ) from error
     check_keymap(keymap or {}, Cockpit)
-    return app.run(mouse=mouse) or ExitNote()
+    with ending_by_signal(app.exit):
+        return app.run(mouse=mouse) or ExitNote()
 
 
 __all__ = ["Cockpit", "ExitNote", "run_cockpit"]

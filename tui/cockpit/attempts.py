@@ -134,7 +134,7 @@ def verdict_lines(
             if base.evaluation.error is not None:
                 lines += [line(each) for each in wrap(clean(base.evaluation.error.message), width)]
         return Told(lines + _strategy(attempt, width), links)
-    head = wording.standing(evaluation, target, attempt.timed_twice)
+    head = wording.standing(evaluation, target, attempt.timed_twice, attempt.exam)
     name = (
         Span(f"  {wording.words(evaluation.verdict)}", head.style)
         if evaluation.verdict is Verdict.CORRECT
@@ -326,9 +326,12 @@ def prompt_lines(attempt: AttemptState, width: int) -> list[Line]:
 
 
 def lineage(attempt: AttemptState) -> str:
-    """How the attempt came to be: `repair of 3`, `fresh`."""
-    base = f" of {attempt.base.rpartition('/')[2]}" if attempt.base else ""
-    return f"{attempt.origin.value}{base}"
+    """How the attempt came to be: `repair of 3`, `fresh`; `fork of softmax#1/3`, where the base is another instance's."""
+    if not attempt.base:
+        return attempt.origin.value
+    instance, _, number = attempt.base.rpartition("/")
+    base = number if attempt.attempt.startswith(f"{instance}/") else attempt.base
+    return f"{attempt.origin.value} of {base}"
 
 
 def find_base(instance: InstanceState, attempt: AttemptState) -> AttemptState | None:

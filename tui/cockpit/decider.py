@@ -1,4 +1,4 @@
-"""How a person's decision leaves the cockpit."""
+"""How a person's decisions and commands leave the cockpit."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tui.diagnostics import Complaint
 
 
 class DecisionFailed(Exception):
-    """A decision was not taken; the message is one line that says why and what to do."""
+    """A decision or command was not taken; the message is one line that says why and what to do."""
 
 
 class Decider(Protocol):
-    """Carries decisions to whoever holds the session.
+    """Carries decisions and commands to whoever holds the session.
 
     Each method returns when the decision is durable and raises `DecisionFailed` when it is not. What changed is seen through the
     session's events alone.
@@ -28,6 +28,10 @@ class Decider(Protocol):
 
     async def undo(self, session: str, attempt: str) -> None:
         """Take the standing decision about an attempt back."""
+        ...
+
+    async def command(self, session: str, command: str, **arguments: object) -> None:
+        """Steer the session: a command of `engine.commands` with its arguments."""
         ...
 
 
@@ -59,5 +63,18 @@ class SessionDecider:
         try:
             async with self._turn:
                 await undo(self._home, session, attempt, by=login_name())
+        except (EngineError, SessionsError, Complaint) as error:
+            raise DecisionFailed(str(error)) from error
+
+    async def command(self, session: str, command: str, **arguments: object) -> None:
+        """Steer the session; new work starts an engine if none runs."""
+        from engine.commands import OPENING
+        from tui.deciding import login_name
+        from tui.steering import begin, steer
+
+        give = begin if command in OPENING else steer
+        try:
+            async with self._turn:
+                await give(self._home, session, command, by=login_name(), **arguments)
         except (EngineError, SessionsError, Complaint) as error:
             raise DecisionFailed(str(error)) from error

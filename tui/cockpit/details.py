@@ -135,19 +135,28 @@ def _on_each(attempt: AttemptState, width: int) -> list[Line]:
     return lines
 
 
+def _unmeasured(evaluation: Evaluation) -> str:
+    """Why there is no latency: the judge's own words, if timing was tried."""
+    failed = next((stage.name for stage in evaluation.stages if stage.ok is False), None)
+    timing = next((stage for stage in evaluation.stages if stage.name == "performance"), None)
+    if failed is not None and failed != "performance":
+        return f"the judge stopped at stage {failed}."
+    if timing is not None and timing.detail:
+        return timing.detail.removeprefix("not timed: ")
+    return f"device {evaluation.device} gives no latency."
+
+
 def speed(evaluation: Evaluation, width: int) -> list[Line]:
     """Latencies where they were measured; else what is known without a measurement, labelled so."""
     lines: list[Line] = []
     if evaluation.latency:
         lines += _measured(evaluation, width)
     else:
-        failed = next((stage.name for stage in evaluation.stages if stage.ok is False), None)
-        why = (
-            f"device {evaluation.device} gives no latency"
-            if failed is None
-            else f"the judge stopped at stage {failed}"
-        )
-        lines.append(line(f"Not measured: {why}.", "warn"))
+        lines += [
+            line(each, "warn") for each in wrap(f"Not measured: {clean(_unmeasured(evaluation))}", width)
+        ]
+    notes = [each for note in evaluation.notes for each in wrap(clean(note), width)]
+    lines += [line(each, "warn") for each in notes]
     if evaluation.traffic:
         lines += [EMPTY, line("bytes counted by the interpreter, at cpu sizes", "head")]
         lines += table(measures.TRAFFIC_COLUMNS, measures.traffic_rows(evaluation), width)

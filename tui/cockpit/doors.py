@@ -27,6 +27,8 @@ class Doors:
     is_live: Callable[[str], bool]
     """Whether it has live files: it runs, or it ended without being put away."""
     open_live: Callable[[str], Source]
+    mark: Callable[[str], tuple[int, ...]]
+    """Changes when the store gets events of a session; cheap."""
     clock: Callable[[], float] = time.monotonic
 
 
@@ -46,10 +48,11 @@ def doors_of(home: Home) -> Doors:
     def load_story(session: str) -> Story:
         from sessions.catalog import journal_of
 
+        mark = home.stored_mark(session)
         journal = journal_of(home, session)
-        return read_story(session, [*journal.events, *journal.skipped])
+        return read_story(session, [*journal.events, *journal.skipped], mark=mark)
 
     def is_live(session: str) -> bool:
         return home.live(session).folder.is_dir()
 
-    return Doors(list_sessions, load_story, is_live, partial(LiveTail, home, stored=stored))
+    return Doors(list_sessions, load_story, is_live, partial(LiveTail, home, stored=stored), home.stored_mark)

@@ -55,6 +55,11 @@ class Feed:
         live = self.live
         return live is not None and not live.health.running and not live.behind and not self.state.finished
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no engine works on the session: it is finished, stopped or abandoned."""
+        return self.state.finished or self.state.stopped is not None or self.abandoned
+
     def word(self) -> Span:
         """What the session does. A stop is an event; a crash is not."""
         if self.abandoned and self.state.stopped is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from textual.dom import DOMNode
 
 from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.dialogs import ReasonDialog, TextDialog
+from tui.cockpit.screens.dialogs import ConfirmDialog, ReasonDialog, TextDialog
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
 from tui.cockpit.widgets.key_bar import declared
@@ -22,6 +22,7 @@ OWNERS: tuple[type[DOMNode], ...] = (
     FleetScreen,
     AgentScreen,
     ReasonDialog,
+    ConfirmDialog,
     TextDialog,
     LineView,
     LineTable,

@@ -1,15 +1,18 @@
-"""What `ctrl+p` reaches beside Textual's own commands: agents, attempts, panes."""
+"""What `ctrl+p` and `:` lead to: orders to the engine, agents, attempts, and Textual's own commands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
+from harness.node.discovery import CPU
+from sessions.state import SessionState
 from tui.cockpit import views, wording
 from tui.cockpit.lines import clean
+from tui.cockpit.screens.acting import ActingScreen
 
 if TYPE_CHECKING:
     from tui.cockpit.app import Cockpit
@@ -20,7 +23,7 @@ class Command(NamedTuple):
 
     name: str
     told: str
-    run: Callable[[], None]
+    run: Callable[[], Any]
     first: bool
     """Listed before anything is typed."""
 
@@ -30,16 +33,12 @@ class SessionCommands(Provider):
 
     def _commands(self) -> Iterator[Command]:
         app = cast("Cockpit", self.app)
-        if app.feed is None:
-            return
-        for instance in views.ordered_instances(app.feed.state):
-            key = instance.key
-            yield Command(f"agent {key}", views.doing(instance).text, partial(app.open_agent, key), True)
-            for attempt in instance.attempts:
-                said = wording.words(attempt.verdict) if attempt.verdict is not None else "no verdict yet"
-                yield Command(
-                    f"attempt {attempt.attempt}", said, partial(app.open_agent, key, attempt.number), False
-                )
+        if app.feed is not None:
+            if app.commander.can_act:
+                yield from _orders(app)
+            yield from _jumps(app, app.feed.state)
+        for command in app.get_system_commands(self.screen):
+            yield Command(command.title, command.help, command.callback, command.discover)
 
     async def discover(self) -> Hits:
         """What is listed before anything is typed."""
@@ -54,3 +53,51 @@ class SessionCommands(Provider):
             score = matcher.match(command.name)
             if score > 0:
                 yield Hit(score, matcher.highlight(command.name), command.run, help=clean(command.told))
+
+
+def _jumps(app: Cockpit, state: SessionState) -> Iterator[Command]:
+    """Each instance and each attempt."""
+    for instance in views.ordered_instances(state):
+        key = instance.key
+        yield Command(
+            f"agent {key}", views.doing_now(state, instance).text, partial(app.open_agent, key), True
+        )
+        for attempt in instance.attempts:
+            said = wording.words(attempt.verdict) if attempt.verdict is not None else "no verdict yet"
+            yield Command(
+                f"attempt {attempt.attempt}", said, partial(app.open_agent, key, attempt.number), False
+            )
+
+
+def _orders(app: Cockpit) -> Iterator[Command]:
+    """Commands about the instance and attempt under the cursor, the session, and its GPUs."""
+    assert app.feed is not None
+    state, give = app.feed.state, app.commander
+    screen = next((each for each in reversed(app.screen_stack) if isinstance(each, ActingScreen)), None)
+    instance = screen.steered_instance if screen is not None else None
+    attempt = screen.steered_attempt if screen is not None else None
+    if instance is not None:
+        key = instance.key
+        word = "go" if state.is_on_hold(key) else "pause"
+        yield Command(
+            f"{word} {key}", "calls and attempts of this instance", partial(give.toggle_pause, key), True
+        )
+        yield Command(f"hint {key}", "its next prompts quote it", partial(give.ask_hint, key), True)
+        yield Command(f"stop {key}", "for good", partial(give.ask_stop, key), True)
+    if attempt is not None:
+        name = attempt.attempt
+        yield Command(f"pin {name}", "the base of the next optimizations", partial(give.pin, name), True)
+        yield Command(f"ban {name}", "no base any more", partial(give.ban, name), True)
+        yield Command(f"fork {name}", "a new instance starts from it", partial(give.ask_fork, name), True)
+        yield Command(f"measure {name}", "time it again on every GPU", partial(give.measure, name), True)
+    word = "go" if state.on_hold else "pause"
+    yield Command(f"{word} session", "all its instances", give.toggle_pause, True)
+    yield Command("extend session", "further attempts in each instance", give.ask_extend, True)
+    yield Command("stop session", "until wavedeck resume", give.ask_stop, True)
+    for device in state.started.devices if state.started is not None else ():
+        if device == CPU.name:
+            continue
+        if device in state.lent:
+            yield Command(f"return GPU {device}", "take it back", partial(give.take_back, device), True)
+        else:
+            yield Command(f"lend GPU {device}", "to others", partial(give.lend, device), True)

@@ -50,6 +50,8 @@ class Story:
     marks: Marks
     spoken: dict[str, int] = field(default_factory=dict)
     """By call: place of the event that holds the whole reply, so that its pieces need not be folded after it."""
+    mark: tuple[int, ...] = ()
+    """The store's mark of the session before its events were read."""
     landmarks: tuple[tuple[str, int], ...] = ()
     """A sign for the time line, and how many events have happened right after it; what matters more comes later."""
 
@@ -69,7 +71,7 @@ class Story:
         return state
 
 
-def read_story(session: str, events: Iterable[AnyEvent | Skipped]) -> Story:
+def read_story(session: str, events: Iterable[AnyEvent | Skipped], *, mark: tuple[int, ...] = ()) -> Story:
     """Fold once to find the places worth jumping to; takes some seconds for a million events."""
     known = tuple(events)
     state = SessionState()
@@ -110,7 +112,7 @@ def read_story(session: str, events: Iterable[AnyEvent | Skipped]) -> Story:
                 pass
         apply(state, event)
     marks = Marks(tuple(attempts), tuple(verdicts), tuple(bests), tuple(decisions))
-    return Story(session, known, tuple(offsets), marks, spoken, tuple(_landmarks(known, marks)))
+    return Story(session, known, tuple(offsets), marks, spoken, mark, tuple(_landmarks(known, marks)))
 
 
 def _landmarks(events: Sequence[AnyEvent | Skipped], marks: Marks) -> Iterator[tuple[str, int]]:
@@ -150,6 +152,13 @@ class Replay:
     def at_end(self) -> bool:
         """Whether everything has happened."""
         return self.position >= len(self.story.events)
+
+    def extend(self, story: Story) -> None:
+        """Play on in a newer story of the same session; at the end, stay at the end."""
+        at_end = self.at_end
+        self.story = story
+        if at_end:
+            self.seek(len(story.events))
 
     def start(self) -> None:
         """Nothing to do: all is read."""

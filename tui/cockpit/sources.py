@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from sessions.codec import Skipped
-from sessions.errors import SessionsError
+from sessions.errors import NoSuchSession, SessionsError
 from sessions.events import AnyEvent
 from sessions.home import Home
 from sessions.journal import JournalTail
@@ -82,6 +83,8 @@ class LiveTail:
         self._stop = threading.Event()
         self._look_in_store = threading.Event()
         self._last_seq = 0
+        self._mark: tuple[int, ...] | None = None
+        """The store's mark of the session when it was last read."""
         self._thread: threading.Thread | None = None
         self.health = Health(running=home.live(session).running)
 
@@ -125,22 +128,37 @@ class LiveTail:
         live = self._home.live(self._session)
         turns = max(1, round(ALIVE_EVERY_S / self._poll_s))
         turn = 0
-        with JournalTail(live.journal) as tail:
+        with ExitStack() as stack:
+            tail = stack.enter_context(JournalTail(live.journal))
             while not self._stop.wait(self._poll_s if turn else 0.0):
                 # Asked before reading: an engine that is gone by now has written all that it ever will.
-                running = live.running if turn % turns == 0 else self.health.running
+                due = turn % turns == 0
+                running = live.running if due else self.health.running
                 error = ""
                 try:
+                    if due and tail.is_replaced:
+                        tail = stack.enter_context(JournalTail(live.journal))
+                        self._put(tail.read_new(), [])
+                        tail.skipped.clear()  # of the events before; they are counted
                     self._put(tail.read_new(), tail.skipped)
                 except OSError as problem:
                     error = f"cannot read the journal: {problem.strerror or problem}"
                 if not running:
+                    if due and not live.journal.exists():
+                        self._look_for_changes()
                     error = error or self._read_store()
                 self.health = Health(running, error)
                 turn += 1
 
+    def _look_for_changes(self) -> None:
+        """A person may decide in another shell after the session went to the store."""
+        mark = self._home.stored_mark(self._session)
+        if mark != self._mark:
+            self._mark = mark
+            self._look_in_store.set()
+
     def _read_store(self) -> str:
-        """Takes what the store has, where somebody asked for that.
+        """Takes what the store has, if that was asked for.
 
         Else why it could not be read, in one line, and it stays asked for.
         """
@@ -149,6 +167,8 @@ class LiveTail:
         self._look_in_store.clear()
         try:
             self._put(self._stored(self._home, self._session), [])
+        except NoSuchSession:
+            return ""
         except (OSError, SessionsError) as problem:
             self._look_in_store.set()
             why = problem.strerror if isinstance(problem, OSError) else None

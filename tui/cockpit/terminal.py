@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import os
+import select
 import tempfile
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
@@ -15,8 +17,41 @@ CLIPBOARD_BYTES = 74_000
 """What terminals and multiplexers take in one OSC 52 sequence, by the smallest common limit that programs use."""
 
 
+class LastingOutput:
+    """Output that a terminal may leave: then writing does nothing.
+
+    An error would end the thread that writes, and the app would wait for that thread forever.
+    """
+
+    def __init__(self, output: TextIO) -> None:
+        self._output = output
+
+    def write(self, text: str) -> None:
+        """Write text."""
+        with suppress(OSError):
+            self._output.write(text)
+
+    def flush(self) -> None:
+        """Send what was written."""
+        with suppress(OSError):
+            self._output.flush()
+
+    def fileno(self) -> int:
+        """File descriptor of the output."""
+        return self._output.fileno()
+
+
 class TidyDriver(LinuxDriver):
     """Textual's driver for a real terminal, which leaves nothing of the cockpit behind."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._file: Any = LastingOutput(self._file)
+
+    def run_input_thread(self) -> None:
+        """Read keys until the terminal is gone; `is_gone` tells the app."""
+        with suppress(OSError):
+            super().run_input_thread()
 
     def stop_application_mode(self) -> None:
         """Give the screen back empty.
@@ -32,6 +67,15 @@ def queued_writes(driver: Driver | None) -> int:
     """Writes that wait for the terminal to take them; 0 where that cannot be seen."""
     writer: Any = getattr(driver, "_writer_thread", None)
     return int(writer._queue.qsize()) if writer is not None else 0
+
+
+def is_gone(driver: Driver | None) -> bool:
+    """Whether the terminal hung up: nobody can press a key or read any more."""
+    if not isinstance(driver, TidyDriver) or not driver.input_tty:
+        return False
+    poll = select.poll()
+    poll.register(driver.fileno, 0)
+    return any(happened & (select.POLLHUP | select.POLLERR) for _, happened in poll.poll(0))
 
 
 def set_mouse(driver: Driver | None, *, on: bool) -> None:

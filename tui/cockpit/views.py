@@ -6,14 +6,12 @@ import math
 from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
-from sessions.metrics import TimedTwice
-from sessions.names import short_task
+from sessions.names import short_task, split_attempt
 from sessions.ranking import Rank, lowest_occupancy, rank, requested_over_minimal
 from sessions.state import (
     AttemptState,
     CallState,
     Confirmation,
-    DeviceState,
     InstanceState,
     SessionState,
 )
@@ -34,16 +32,6 @@ AGENT_COLUMNS = (
     Column("tokens", 18, 18, drop=5, if_known=True),
     Column("cost", 7, 8, right=True, drop=6, if_known=True),
     Column("commit", 8, 8, drop=7, if_known=True),
-)
-DEVICE_COLUMNS = (
-    Column("device", 6, 8),
-    Column("what it is", 8, 40, drop=4),
-    Column("busy with", 11, 26),
-    Column("use", 4, 11, right=True, if_known=True),
-    Column("memory", 12, 17, right=True, drop=1, if_known=True),
-    Column("temp", 5, 5, right=True, drop=3, if_known=True),
-    Column("power", 6, 6, right=True, drop=2, if_known=True),
-    Column("clock", 8, 8, right=True, drop=5, if_known=True),
 )
 LEADER_COLUMNS = (
     Column("", 1, 2, right=True),
@@ -87,6 +75,20 @@ def live_calls(instance: InstanceState) -> list[CallState]:
     return [call for call in last if call.live]
 
 
+def model_trouble(state: SessionState) -> str:
+    """Why a model gives no words at the moment, and how many calls that holds up; empty if none."""
+    held = [
+        call
+        for instance in state.instances.values()
+        for call in live_calls(instance)
+        if call.retries and not call.text_words and not call.reasoning_words
+    ]
+    if not held:
+        return ""
+    reason = held[-1].last_retry.partition(":")[0].replace("_", " ")
+    return f"MODEL {reason}, {len(held)} {'waits' if len(held) == 1 else 'wait'}"
+
+
 def ordered_instances(state: SessionState) -> list[InstanceState]:
     """Instances by the session's order of tasks, then by number: a row never changes its place."""
     tasks = {task: place for place, task in enumerate(state.started.tasks)} if state.started else {}
@@ -107,13 +109,25 @@ def doing(instance: InstanceState) -> Cell:
         return Cell(f"{len(same)} {instance.word}{others}", "warn" if instance.word == "person" else "busy")
     if calls:
         if calls[0].retries and not written:
-            return Cell(f"{instance.word} try {calls[0].retries + 1}", "warn")
+            return Cell(f"no model, try {calls[0].retries + 1}", "warn")
         return Cell(f"{instance.word}{streamed}", "busy")
     if instance.finished:
         said = ENDINGS.get(instance.finished, instance.finished.replace("_", " "))
         return Cell(said, "bad" if instance.word == "failed" else "dim")
     style = {"person": "warn", "done": "dim", "wait": "dim", "failed": "bad"}.get(instance.word, "busy")
     return Cell("waits for you" if instance.word == "person" else instance.word, style)
+
+
+def doing_now(state: SessionState, instance: InstanceState) -> Cell:
+    """The instance's word; what a person ordered, where that is what it waits for."""
+    asked = {split_attempt(each.attempt).instance for each in state.measures}
+    if not instance.finished and instance.key in state.stops:
+        return Cell("stopping", "warn")
+    if instance.word in ("wait", "done") and instance.key in asked:
+        return Cell("timed again", "busy")
+    if is_idle_on_hold(state, instance):
+        return Cell("paused", "warn")
+    return doing(instance)
 
 
 def is_idle_on_hold(state: SessionState, instance: InstanceState) -> bool:
@@ -136,11 +150,11 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
         instance.key,
         (
             Cell(instance.key),
-            Cell("paused", "warn") if is_idle_on_hold(state, instance) else doing(instance),
+            doing_now(state, instance),
             Cell(f"{number}/{planned}"),
             Cell("-", "dim")
             if best is None or best.evaluation is None
-            else _standing(state, best.evaluation, best.timed_twice),
+            else _standing(state, best, best.evaluation),
             exam_cell(best, instance),
             Cell("-", "dim") if last is None else _verdict(last),
             Cell(wording.tokens(read, written), "dim"),
@@ -150,10 +164,10 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
     )
 
 
-def _standing(state: SessionState, evaluation: Evaluation, twice: TimedTwice | None) -> Cell:
+def _standing(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -> Cell:
     if evaluation.verdict is not Verdict.CORRECT:
         return Cell("none correct yet", "dim")
-    return Cell(*wording.standing(evaluation, target(state), twice))
+    return Cell(*wording.standing(evaluation, target(state), attempt.timed_twice, attempt.exam))
 
 
 def exam_cell(attempt: AttemptState | None, instance: InstanceState) -> Cell:
@@ -171,39 +185,6 @@ def _verdict(attempt: AttemptState) -> Cell:
     mark = wording.decision_mark(attempt)
     text = f"{wording.letter(attempt.verdict)} {wording.words(attempt.verdict)}"
     return Cell(f"{text} {mark}".rstrip(), wording.verdict_style(attempt.verdict))
-
-
-def device_row(device: DeviceState) -> Row:
-    """One device in one line; what it does not tell is said to be not visible."""
-    unseen = Cell(wording.UNKNOWN, "dim")
-    memory = unseen
-    if device.memory_used_bytes is not None and device.memory_total_bytes is not None:
-        used, total = device.memory_used_bytes / 2**30, device.memory_total_bytes / 2**30
-        memory = Cell(f"{used:.1f}/{total:.0f} GiB")
-    elif device.memory_total_bytes is not None:
-        memory = Cell(f"?/{device.memory_total_bytes / 2**30:.0f} GiB", "dim")
-    busy = ", ".join(device.busy_with)
-    doing = Cell(busy or "idle", "busy" if busy else "dim")
-    if device.quarantined:
-        doing = Cell(f"quarantined: {device.quarantined}", "bad")
-    elif device.waits_for:
-        doing = Cell(f"waits: {'; '.join(device.waits_for)}", "busy")
-    known = device.utilisation is not None
-    return Row(
-        device.device,
-        (
-            Cell(device.device),
-            Cell(device.description, "dim"),
-            doing,
-            Cell(f"{device.utilisation:.0%}")
-            if known and device.utilisation is not None
-            else Cell(wording.NOT_VISIBLE, "dim"),
-            memory,
-            unseen if device.temperature_c is None else Cell(f"{device.temperature_c:.0f} C"),
-            unseen if device.power_w is None else Cell(f"{device.power_w:.0f} W"),
-            unseen if device.clock_mhz is None else Cell(f"{device.clock_mhz:.0f} MHz"),
-        ),
-    )
 
 
 class Leaders:
@@ -263,7 +244,7 @@ class Leaders:
             (
                 Cell(str(number), "dim"),
                 Cell(attempt.attempt),
-                _standing(state, attempt.evaluation, attempt.timed_twice),
+                _standing(state, attempt, attempt.evaluation),
                 exam_cell(attempt, instance),
                 Cell(
                     said or ("? waits" if attempt.waiting else "-"),
@@ -349,6 +330,7 @@ def header(state: SessionState, *, name: str, word: Span, extra: Sequence[Span],
         (0, (Span(name, "key"),)),
         (1, (word,)),
         (2, tuple(extra)),
+        (1, line(model_trouble(state), "bad")),
         (5, line(f"{method_words(started.method, started.options)} {started.model}") if started else ()),
         (4, line(wording.clock(state.worked_s)) if started else ()),
         (3, line(f"{len(correct)}/{len(started.tasks)} tasks correct{confirmed}") if started else ()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
-from harness import Evaluation, Verdict
+from harness import Evaluation, Outcome, Verdict
 from sessions.metrics import TimedTwice
 from sessions.state import AttemptState, Confirmation, SessionState
 from tui.certainty import counted_cases
@@ -155,10 +155,22 @@ def roof(factor: float) -> str:
     return f"est {'' if said == '1.00' else '1-'}{said}x roof"
 
 
-def standing(evaluation: Evaluation, target: str | None, twice: TimedTwice | None = None) -> Span:
+def is_faster(evaluation: Evaluation) -> bool:
+    """True if every case with a ratio is faster than the baseline, with an interval above 1."""
+    compared = [each for each in evaluation.latency if each.speedup is not None]
+    return bool(compared) and all(each.outcome is Outcome.FASTER for each in compared)
+
+
+def standing(
+    evaluation: Evaluation,
+    target: str | None,
+    twice: TimedTwice | None = None,
+    exam: Evaluation | None = None,
+) -> Span:
     """A verdict with what is known of speed: a measured speedup, or an estimate that says it is one.
 
-    One that was timed again stands first, with what was found beside it, or over how many cases both can be compared.
+    One that was timed again stands first, with what was found beside it, or over how many cases both can be compared. `exam` is
+    the evaluation that timed it again. Only a speedup that is certainly one is green.
     """
     mark = letter(evaluation.verdict)
     if evaluation.verdict is not Verdict.CORRECT:
@@ -166,14 +178,16 @@ def standing(evaluation: Evaluation, target: str | None, twice: TimedTwice | Non
     if twice is not None:
         found = "" if twice.found is None else f" (found {times(twice.found)})"
         beside = found if twice.cases is None else f" on {counted_cases(twice.cases)}"
-        return Span(f"{mark} {times(twice.confirmed)}{beside}", "good")
+        style = "good" if is_faster(exam if exam is not None else evaluation) else ""
+        return Span(f"{mark} {times(twice.confirmed)}{beside}", style)
     if evaluation.speedup is not None:
         known = interval(evaluation)
         covered = f" over {evaluation.in_part}" if evaluation.in_part else ""
         speedup = f"{evaluation.speedup_bound.sign}{times(evaluation.speedup)}"
-        return Span(f"{mark} {speedup}{f' [{known}]' if known else ''}{covered}", "good")
+        style = "good" if is_faster(evaluation) else ""
+        return Span(f"{mark} {speedup}{f' [{known}]' if known else ''}{covered}", style)
     factor = roof_factor(evaluation, target)
-    return Span(f"{mark} {roof(factor)}" if factor is not None else mark, "good")
+    return Span(f"{mark} {roof(factor)}" if factor is not None else mark)
 
 
 def decision_mark(attempt: AttemptState) -> str:
@@ -186,7 +200,7 @@ def decision_mark(attempt: AttemptState) -> str:
 def session_word(state: SessionState) -> Span:
     """What the session does, as the events tell it."""
     if state.finished:
-        return Span("finished", "good")
+        return Span("finished", "dim")
     if state.stopped is not None:
         return Span(f"stopped ({state.stopped})", "warn")
     if state.started is None:

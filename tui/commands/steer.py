@@ -10,15 +10,14 @@ from typing import Any
 import click
 
 from engine.commands import ALL_GPUS
-from engine.launch import resume
 from engine.plan import read_kernel
 from sessions import fold
 from sessions.catalog import find_session, journal_of
 from sessions.home import home_from
+from tui import steering
 from tui.commands.options import session_argument
 from tui.deciding import login_name
 from tui.diagnostics import Complaint, say
-from tui.steering import plan_at_rest, steer
 
 INSTANCE = click.argument("instance", default="")
 
@@ -168,13 +167,7 @@ def begin(session: str, command: str, **arguments: Any) -> str:
     """Give a command that brings new work, start an engine if none runs, and return the session's full name."""
     home = home_from(os.environ)
     name = find_session(home, session)
-    running = home.live(name).running
-    if not running:
-        # Before the event is recorded: a session that cannot be resumed must not be opened again.
-        plan_at_rest(home, name)
-    give(name, command, **arguments)
-    if not running:
-        resume(home, name)
+    asyncio.run(steering.begin(home, name, command, by=login_name(), **arguments))
     return name
 
 
@@ -182,5 +175,5 @@ def give(session: str, command: str, **arguments: Any) -> str:
     """Give a command in this person's name and return the session's full name."""
     home = home_from(os.environ)
     name = find_session(home, session)
-    asyncio.run(steer(home, name, command, by=login_name(), **arguments))
+    asyncio.run(steering.steer(home, name, command, by=login_name(), **arguments))
     return name

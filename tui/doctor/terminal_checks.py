@@ -7,6 +7,8 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 
+from tui.plain import colours
+
 from .doctor_findings import Finding, State
 
 SMALLEST = (80, 24)
@@ -59,9 +61,9 @@ def _screen(kind: str, environ: Mapping[str, str]) -> Iterator[Finding]:
     )
     if environ.get("NO_COLOR"):
         yield Finding("colours", State.NOTE, "NO_COLOR is set", "the cockpit draws without colours")
-    elif environ.get("COLORTERM") in ("truecolor", "24bit"):
+    elif (number := colours(environ)) > 256:
         yield Finding("colours", State.OK, "16 million")
-    elif "256color" in kind:
+    elif number == 256:
         yield Finding("colours", State.OK, "256", "COLORTERM=truecolor gives more, where the terminal can")
     else:
         yield Finding("colours", State.NOTE, "16", "TERM=xterm-256color or tmux-256color gives more")

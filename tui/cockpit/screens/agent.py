@@ -16,7 +16,7 @@ from sessions.state import AttemptState, InstanceState
 from tui.cockpit import attempts, details, views
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.lines import Line, Span, cells
-from tui.cockpit.screens.base import SessionScreen
+from tui.cockpit.screens.acting import STEERING, ActingScreen
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.code import CodePane, Side
 from tui.cockpit.widgets.line_view import LineView
@@ -59,7 +59,7 @@ the whole trace, prompt or table.
         self.post_message(self.Resized())
 
 
-class AgentScreen(SessionScreen):
+class AgentScreen(ActingScreen):
     """The instance `key`; follows its newest attempt until the person walks to another."""
 
     CSS_PATH = "agent.tcss"
@@ -93,6 +93,7 @@ around the one that all panes are about. Behind them: what the agent does now;
         ),
         Binding("right_curly_bracket", "other(1)", "compare with later", id="agent.other_next", show=False),
         Binding("s", "columns", "columns", id="agent.columns"),
+        *STEERING,
         Binding("z", "zoom", "zoom", id="agent.zoom"),
         Binding("escape", "back", "fleet", id="agent.back"),
     ]
@@ -106,7 +107,6 @@ around the one that all panes are about. Behind them: what the agent does now;
         """The other side of the diff; `None` is the base, else the attempt before."""
         self.shows_diff = False
         self.zoomed = False
-        """One pane alone, though there is room for more."""
         self._pane = "words"
         self._detail = "verdict"
         self._frame = -1
@@ -128,6 +128,8 @@ around the one that all panes are about. Behind them: what the agent does now;
     def attempt(self) -> AttemptState | None:
         """The attempt looked at."""
         return attempts.find(self.feed.state, self.key, self.number)
+
+    steered_instance, steered_attempt = instance, attempt
 
     @property
     def tabbed(self) -> bool:
@@ -163,7 +165,7 @@ around the one that all panes are about. Behind them: what the agent does now;
         head = Span(f" {self.key} ", "key")
         if instance is None or attempt is None:
             return head, Span(" not started", "dim")
-        doing = views.doing(instance)
+        doing = views.doing_now(self.feed.state, instance)
         tail = (Span(f"  {doing.text}", doing.style),)
         room = self.size.width - cells((head, *tail))
         chosen = attempt.number
@@ -286,7 +288,7 @@ around the one that all panes are about. Behind them: what the agent does now;
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Decisions only where they can be made; only a correct attempt can be accepted."""
         if action in ("accept", "reject", "undo"):
-            attempt = self.attempt if self.cockpit.can_decide else None
+            attempt = self.attempt if self.cockpit.commander.can_act else None
             if attempt is None or attempt.evaluation is None:
                 return False
             if action == "accept":
@@ -379,12 +381,12 @@ around the one that all panes are about. Behind them: what the agent does now;
 
     def _decide(self, *, accepted: bool) -> None:
         if self.attempt is not None:
-            self.cockpit.ask_and_decide(self.attempt, accepted=accepted)
+            self.cockpit.commander.ask_and_decide(self.attempt, accepted=accepted)
 
     def action_undo(self) -> None:
         """Take the decision back."""
         if self.attempt is not None:
-            self.cockpit.undo_decision(self.attempt.attempt)
+            self.cockpit.commander.undo_decision(self.attempt.attempt)
 
 
 def _side(attempt: AttemptState) -> Side | None:

@@ -76,6 +76,7 @@ class SessionScreen(Screen[None]):
         self.banner = Bar(id="banner")
         self.timeline = Bar(id="timeline")
         self.tab_bar = Bar(id="tabs")
+        self._over = False
 
     @property
     def cockpit(self) -> Cockpit:
@@ -133,6 +134,9 @@ class SessionScreen(Screen[None]):
         self._show_banner()
         if feed.replay is not None:
             self.timeline.show(timeline_line(feed.replay, width))
+        if feed.is_over != self._over:
+            self._over = feed.is_over
+            dirty |= {EVERYTHING}
         if dirty:
             self.draw(dirty)
 

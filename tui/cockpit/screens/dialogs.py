@@ -14,42 +14,81 @@ from textual.widgets import Input, Static
 from tui.cockpit.lines import Line, Span, line, wrap
 from tui.cockpit.widgets.line_view import LineView
 
+MOST_CHARACTERS = 2000
+"""Most characters of an answer: of a reason, and of a hint (`engine.orders`)."""
 CLOSE: list[BindingType] = [Binding("escape,q,question_mark,enter", "close", "close", id="dialog.close")]
 
 
-class ReasonDialog(ModalScreen[str | None]):
-    """Asks why; gives the reason, or `None` when the person thought better of it."""
+class LineDialog(ModalScreen[str | None]):
+    """Asks for one line of text; gives it, or `None` if the person thought better of it."""
 
     CSS_PATH = "dialogs.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel", id="reason.cancel")]
 
-    def __init__(self, attempt: str, *, accepted: bool, known: str = "") -> None:
+    def __init__(self, question: str, *, hint: str, placeholder: str = "", known: str = "") -> None:
         super().__init__()
-        self._attempt = attempt
-        self._accepted = accepted
+        self._question = question
+        self._hint = hint
+        self._placeholder = placeholder
         self._known = known
-        """What else is known of how right it is."""
 
     def compose(self) -> ComposeResult:
         """A question and a line to answer it on."""
-        word = "Accept" if self._accepted else "Reject"
-        hint = (
-            "The reason is kept with the decision." if self._accepted else "The reason goes to the reflector."
-        )
         with Vertical(id="dialog"):
-            yield Static(f"{word} {self._attempt}", id="question", markup=False)
+            yield Static(self._question, id="question", markup=False)
             if self._known:
                 yield Static(self._known, id="known", markup=False)
-            yield Input(placeholder="why (may stay empty)", max_length=2000, id="why")
-            yield Static(f"{hint}  enter: {word.lower()}, escape: cancel", id="hint", markup=False)
+            yield Input(placeholder=self._placeholder, max_length=MOST_CHARACTERS, id="why")
+            yield Static(self._hint, id="hint", markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter decides."""
+        """Enter answers."""
         self.dismiss(event.value.strip())
 
     def action_cancel(self) -> None:
-        """Nothing is decided."""
+        """Nothing happens."""
         self.dismiss(None)
+
+
+class ReasonDialog(LineDialog):
+    """Asks why a person accepts or rejects an attempt."""
+
+    def __init__(self, attempt: str, *, accepted: bool, known: str = "", to_reflector: bool = False) -> None:
+        word = "Accept" if accepted else "Reject"
+        kept = "The reason is kept with the decision."
+        if to_reflector and not accepted:
+            kept = "The reason goes to the reflector."
+        super().__init__(
+            f"{word} {attempt}",
+            hint=f"{kept}  enter: {word.lower()}, escape: cancel",
+            placeholder="why (may stay empty)",
+            known=known,
+        )
+
+
+class ConfirmDialog(ModalScreen[bool]):
+    """Asks once before something that cannot be taken back."""
+
+    CSS_PATH = "dialogs.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,y", "answer(True)", "yes", id="confirm.yes"),
+        Binding("escape,n,q", "answer(False)", "no", id="confirm.no"),
+    ]
+
+    def __init__(self, question: str, *, consequence: str) -> None:
+        super().__init__()
+        self._question = question
+        self._consequence = consequence
+
+    def compose(self) -> ComposeResult:
+        """The question, and what follows a yes."""
+        with Vertical(id="dialog"):
+            yield Static(self._question, id="question", markup=False)
+            yield Static(f"{self._consequence}  enter: yes, escape: no", id="hint", markup=False)
+
+    def action_answer(self, answer: bool) -> None:  # noqa: FBT001 -- an action's argument
+        """Yes or no."""
+        self.dismiss(answer)
 
 
 class TextDialog(ModalScreen[None]):

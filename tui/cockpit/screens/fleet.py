@@ -10,11 +10,13 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, Vertical
 from textual.widget import Widget
 
+from sessions.state import AttemptState, InstanceState
 from tui.cockpit import views
+from tui.cockpit.device_rows import DEVICE_COLUMNS, device_row
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.grid import Row
 from tui.cockpit.lines import line
-from tui.cockpit.screens.base import SessionScreen
+from tui.cockpit.screens.acting import STEERING, ActingScreen
 from tui.cockpit.widgets.glance import Glance
 from tui.cockpit.widgets.table import LineTable
 
@@ -34,7 +36,9 @@ latest words stand below.
 
 doing   what it does now; `generate 1.2k`: 1,200 characters of a reply so far;
         `wait`: for its turn at the model or the judge; `3 generate +1`: three
-        attempts are asked for at once, one more does something else
+        attempts are asked for at once, one more does something else;
+        `no model, try 2`: the model gave no words, the top line says why;
+        `paused`, `stopping`, `timed again`: a person asked for it
 best    its best attempt
         C 1.42x [1.38-1.45]  measured; the widest 95 % interval of its cases;
                              against the task's own baseline, where the line
@@ -60,7 +64,9 @@ class DeviceTable(LineTable):
     """One row a device."""
 
     HELP = """\
-One row a device that judges candidates.
+One row a device that judges candidates, while an engine runs.
+`lost`: it failed its probe, other devices have its work; `lent to others`: a
+person lent it, and nothing more starts on it.
 `not visible` and `-` stand for what this machine does not tell, never for zero;
 what no device tells has no column.
 """
@@ -82,7 +88,8 @@ margin   left to the tolerance, by the worst element of all cases
 req/min  bytes requested over the fewest possible, counted by the interpreter
 spills   registers spilled, all kernels together
 waves    the lowest occupancy of its kernels
-made by  fresh, repair, optimize, tune, or a person's own (human)
+made by  fresh, repair, optimize, tune, a person's own (human), or the
+         unchanged kernel that a fork starts from (fork)
 """
 
 
@@ -92,7 +99,7 @@ class NoticeTable(LineTable):
     HELP = "Notices of the engine, newest first."
 
 
-class FleetScreen(SessionScreen):
+class FleetScreen(ActingScreen):
     """The session's first screen."""
 
     CSS_PATH = "fleet.tcss"
@@ -104,6 +111,7 @@ class FleetScreen(SessionScreen):
         ("words", "words"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
+        *STEERING,
         Binding("escape", "leave", "sessions", id="fleet.back"),
     ]
 
@@ -113,7 +121,7 @@ class FleetScreen(SessionScreen):
         self._rows: dict[str, Row] = {}
         self.agents = AgentTable(views.AGENT_COLUMNS, empty="No agent has started yet.", id="agents")
         self.leaders = LeaderTable(views.LEADER_COLUMNS, empty="No attempt yet.", id="leaders")
-        self.devices = DeviceTable(views.DEVICE_COLUMNS, empty="No device was sampled yet.", id="devices")
+        self.devices = DeviceTable(DEVICE_COLUMNS, empty="No device was sampled yet.", id="devices")
         self.notices = NoticeTable(views.NOTICE_COLUMNS, empty="Nothing to report.", id="notices")
         self._panes: dict[str, LineTable] = {
             "agents": self.agents,
@@ -125,6 +133,18 @@ class FleetScreen(SessionScreen):
         self.right = Vertical(self.devices, self.notices, id="right")
         self.side = Container(self.leaders, self.right, id="side")
         self.below = Horizontal(self.glance, self.side, id="below")
+
+    @property
+    def steered_instance(self) -> InstanceState | None:
+        """The instance under the cursor."""
+        key = self.agents.cursor_key
+        return self.feed.state.instances.get(key) if key is not None else None
+
+    @property
+    def steered_attempt(self) -> AttemptState | None:
+        """The attempt under the cursor of the best, where the keys are there."""
+        key = self.leaders.cursor_key if self.focused is self.leaders else None
+        return next((each for each in self.feed.state.attempts() if each.attempt == key), None)
 
     def middle(self) -> Iterable[Widget]:
         """Agents over the words of one of them, best, devices and notices."""
@@ -155,7 +175,10 @@ class FleetScreen(SessionScreen):
             self.agents.set_rows(rows)
             self.leaders.set_rows(self.feed.leaders.rows(state))
         if everything or any(key.startswith("device:") for key in dirty):
-            self.devices.set_rows([views.device_row(each) for each in state.devices.values()])
+            # What a device did last says nothing once no engine samples it.
+            self.devices.empty = "No engine runs." if self.feed.is_over else "No device was sampled yet."
+            devices = () if self.feed.is_over else state.devices.values()
+            self.devices.set_rows([device_row(each, lent=each.device in state.lent) for each in devices])
         self.notices.set_rows(views.notice_rows(state))
         self._place()
         if everything or self.agents.cursor_key in dirty:
@@ -217,8 +240,9 @@ class FleetScreen(SessionScreen):
 
     @on(LineTable.Moved, "#agents")
     def look_at_agent(self) -> None:
-        """The words of the row that the cursor is on now."""
+        """The words of the row that the cursor is on now, and the keys that it has."""
         self._look()
+        self.refresh_bindings()
 
     @on(LineTable.Opened, "#agents")
     def open_agent(self, message: LineTable.Opened) -> None:

@@ -49,7 +49,7 @@ No session yet. Start one in a shell:
       agents on one task, with a model of your own choice"""
 READING = "\nReading the sessions ..."
 UNREADABLE = "\nThe sessions could not be read. f5 tries again."
-STYLES = {"running": "busy", "finished": "good", "stopped": "warn", "crashed": "bad"}
+STYLES = {"running": "busy", "finished": "dim", "stopped": "warn", "crashed": "bad"}
 
 
 def session_row(info: SessionInfo) -> Row:
@@ -66,7 +66,7 @@ def session_row(info: SessionInfo) -> Row:
             Cell(f"{len(info.solved)}/{len(info.tasks)}" if info.tasks else "-"),
             Cell(told_confirmed(info), "good" if info.confirmed else "dim"),
             Cell(str(info.attempts)),
-            Cell(best, "good" if fastest else "dim"),
+            Cell(best, "" if fastest else "dim"),
             Cell(info.model or "-", "dim"),
             Cell(option_words(info.options) or "-", "dim"),
             Cell(wording.tokens(info.input_tokens, info.output_tokens), "dim"),
