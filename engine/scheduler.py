@@ -18,9 +18,9 @@ from engine.spreading import measure_on, spread
 from harness import HarnessError, Verdict
 from harness.wire.errors import NoDeviceLeft
 from sessions.events import EndReason, InstanceFinished, InstanceStarted, MeasureAsked, Notice
-from sessions.fold import EXTENDED
 from sessions.names import instance_key
 from sessions.recorder import find_attempt
+from sessions.state import EXTENDABLE
 from suites import SuiteError, Task
 
 
@@ -113,7 +113,7 @@ async def _complete(shared: Shared, method: Method, task: Task, context: Instanc
 
 def _goes_on(ending: Ending, context: InstanceContext) -> bool:
     """True if the instance got more iterations while it used its last ones or met a stop rule."""
-    return ending.reason in EXTENDED and context.is_extended
+    return ending.reason in EXTENDABLE and context.is_extended
 
 
 async def _measure(shared: Shared, tasks: Sequence[Task], asked: MeasureAsked) -> None:
