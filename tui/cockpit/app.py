@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -15,11 +15,9 @@ from textual.filter import LineFilter, NoColor
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
-from harness import Verdict
 from sessions.home import Home
 from sessions.names import split_attempt
 from sessions.state import AttemptState
-from tui.certainty import exam_sentence, margin_words
 from tui.cockpit import attempts, terminal, themes
 from tui.cockpit.decider import Decider, DecisionFailed, SessionDecider
 from tui.cockpit.doors import Doors, doors_of
@@ -216,23 +214,19 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         """A replay and a read-only view write nothing."""
         return not self._readonly and self.feed is not None and self.feed.replay is None
 
-    def ask_and_decide(self, attempt: AttemptState, *, accepted: bool) -> None:
-        """Ask for a reason, then decide."""
+    def ask_and_decide(self, attempt: AttemptState, *, accepted: bool, decided: Callable[[], None]) -> None:
+        """Ask for a reason, then decide; calls `decided` unless the person cancels."""
 
         def answered(why: str | None) -> None:
             if why is not None:
+                decided()
                 self._send_decision(attempt.attempt, accepted=accepted, why=why)
 
-        dialog = ReasonDialog(attempt.attempt, accepted=accepted, known=self._known_of(attempt))
-        self.push_screen(dialog, answered)
-
-    def _known_of(self, attempt: AttemptState) -> str:
-        """Margins and exam of a correct attempt, a line each."""
-        if attempt.evaluation is None or attempt.verdict is not Verdict.CORRECT or self.feed is None:
-            return ""
-        instance = self.feed.state.instances.get(split_attempt(attempt.attempt).instance)
-        told = (margin_words(attempt.evaluation), exam_sentence(attempt, instance))
-        return clean("\n".join(each for each in told if each))
+        instance = (
+            self.feed.state.instances.get(split_attempt(attempt.attempt).instance) if self.feed else None
+        )
+        known = attempts.certainty_words(attempt, instance)
+        self.push_screen(ReasonDialog(attempt.attempt, accepted=accepted, known=known), answered)
 
     def undo_decision(self, attempt: str) -> None:
         """Take a decision back."""
