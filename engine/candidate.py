@@ -44,6 +44,10 @@ class Block(NamedTuple):
     language: str
     source: str
     closed: bool
+    start: int
+    """Number of the line with the opening fence, from 0."""
+    end: int
+    """Number of the line after the block."""
 
 
 def read_reply(text: str, entry_points: Sequence[str], *, stop_reason: str = "end") -> Candidate | Unusable:
@@ -71,7 +75,7 @@ def read_reply(text: str, entry_points: Sequence[str], *, stop_reason: str = "en
         whole = text_to_end if parse_module(text_to_end) else module_within(text_to_end, entry_points)
         if whole is None:
             return truncated()
-        named[-1] = Block(named[-1].language, whole, closed=True)
+        named[-1] = named[-1]._replace(source=whole, closed=True)
     if stop_reason == "truncated" and (not named or not named[-1].closed):
         return truncated()
     written = [block.source for block in named if block.source.strip()]
@@ -129,12 +133,14 @@ def fenced_blocks(text: str) -> Iterator[Block]:
     """
     fence, language, depth = "", "", 0
     lines: list[str] = []
-    for line in LINE_END.split(text):
+    start = 0
+    text_lines = LINE_END.split(text)
+    for number, line in enumerate(text_lines):
         mark = FENCE.match(line)
         if not fence:
             if mark:
                 depth, fence, language = len(mark[1]), mark[2], mark[3].lower()
-                lines = []
+                start, lines = number, []
         elif (
             mark
             and line.strip() == mark[2]
@@ -142,14 +148,14 @@ def fenced_blocks(text: str) -> Iterator[Block]:
             and len(mark[2]) >= len(fence)
             and len(mark[1]) <= depth + _FURTHER
         ):
-            yield Block(language, _join_lines(lines), closed=True)
+            yield Block(language, _join_lines(lines), True, start, number + 1)
             fence = ""
         else:
             lines.append(line[min(depth, len(line) - len(line.lstrip(" \t"))) :])
     if fence:
         if lines and not lines[-1]:
             lines.pop()  # the text ended with a line end
-        yield Block(language, _join_lines(lines), closed=False)
+        yield Block(language, _join_lines(lines), False, start, len(text_lines))
 
 
 def _join_lines(lines: list[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import textwrap
 from collections.abc import Iterator
 
@@ -18,6 +17,7 @@ from .judgement import headline, mismatch
 from .method_words import method_words
 from .plain import UNKNOWN, count, duration, indented, money
 from .spent import spent_words
+from .text_diff import compare_lines, diff_text
 from .timed_against import measured_words, timing_words
 
 LABEL_WIDTH = 20
@@ -262,7 +262,5 @@ def _change(attempt: AttemptState, base: AttemptState | None) -> list[str]:
     source = (attempt.source or "").splitlines()
     if base is None or not base.source:
         return source
-    change = difflib.unified_diff(
-        base.source.splitlines(), source, base.attempt, attempt.attempt, lineterm=""
-    )
-    return list(change) or ["(the same source)"]
+    before = base.source.splitlines()
+    return diff_text(compare_lines(before, source), before, source) or ["(the same source)"]

@@ -12,10 +12,14 @@ from textual.pilot import Pilot
 from harness import Finding, Stage, Verdict
 from sessions.events import (
     AnyEvent,
+    AttemptJudged,
     AttemptStarted,
     CallFailed,
+    CallFinished,
     CallRetried,
+    CandidateProposed,
     DecisionMade,
+    InstanceStarted,
     Origin,
     ReplyPiece,
     StageFinished,
@@ -23,10 +27,12 @@ from sessions.events import (
     WinnerExamined,
 )
 from sessions.fold import fold
-from sessions.state import AttemptState, Confirmation
-from tests.support.cockpits import NARROW, WIDE, RecordingDecider, ScriptedSource, live, until
+from sessions.state import AttemptState, Confirmation, Words
+from tests.support.cockpits import NARROW, WIDE, RecordingDecider, ScriptedSource, live, replayed, until
 from tests.support.journals import (
     FAST_SOURCE,
+    RIGHT_SOURCE,
+    EventLog,
     at_once,
     call_error,
     correct,
@@ -39,13 +45,25 @@ from tests.support.journals import (
 )
 from tui.cockpit import attempts, details, views
 from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.diffing import compare
 from tui.cockpit.lines import plain
+from tui.cockpit.passages import passages
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.dialogs import ReasonDialog
 from tui.cockpit.screens.fleet import FleetScreen
 
 BOTH = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
 CALL = "vector_add#1/1/generator/1"
+PADDING = '''\
+def padded(x: torch.Tensor) -> torch.Tensor:
+    """Pads rows to a multiple of 16 elements."""
+    missing = -x.shape[1] % 16
+    return torch.nn.functional.pad(x, (0, missing)) if missing else x'''
+CHECK = """\
+def square(x: torch.Tensor) -> None:
+    assert x.dim() == 2
+    assert x.is_contiguous()
+"""
 
 
 @asynccontextmanager
@@ -157,8 +175,33 @@ def test_picture_of_a_diff_with_tables(
     assert app.feed.state.attempt("softmax#1/3").verdict == "correct"
 
 
+def rearranged() -> list[AnyEvent]:
+    """Return the events of two attempts: the second moves a function, changes lines far apart and passes a mask."""
+    parts = [*RIGHT_SOURCE.split("\n\n\n"), PADDING, CHECK]
+    before = "\n\n\n".join(parts)
+    after = "\n\n\n".join([parts[0], PADDING, *parts[1:3], CHECK.replace("square", "double")])
+    after = after.replace("mask=cols < n_cols", "mask=None if EVEN else cols < n_cols")
+    log = EventLog()
+    log.open()
+    log.add(InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)
+    log.attempt("softmax#1/1", before, correct(waste=2.1))
+    log.attempt("softmax#1/2", after, correct(waste=1.2), origin=Origin.OPTIMIZE, base="softmax#1/1")
+    return log.events
+
+
+@BOTH
+def test_picture_of_a_diff(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+    app, _ = live(rearranged())
+    assert snap_compare(app, terminal_size=size, run_before=going_to("softmax#1", "2", "d"))
+    assert app.feed is not None
+    first, second = (attempt.source for attempt in app.feed.state.instances["softmax#1"].attempts)
+    difference = compare(first or "", second or "")
+    assert difference is not None
+    assert (difference.summary, len(difference.hunks)) == ("+3 -3, 6 moved", 2)
+
+
 def test_picture_of_a_diff_in_two_columns(snap_compare: Callable[..., bool]) -> None:
-    app, _ = live(running())
+    app, _ = live(rearranged())
     assert snap_compare(app, terminal_size=WIDE, run_before=going_to("softmax#1", "2", "d", "z"))
 
 
@@ -213,7 +256,7 @@ async def test_text_streamed_in_pieces_gives_the_same_lines() -> None:
         pieces = screen.words.text
         screen.words._wrapped.clear()
         assert screen.attempt is not None
-        screen.words.tell(attempts.passages(screen.attempt))
+        screen.words.tell(passages(screen.attempt))
         assert screen.words.text == pieces
 
 
@@ -236,14 +279,14 @@ async def test_brackets_select_attempts_and_the_last_follows_the_newest() -> Non
         assert screen.attempt.number == 4
 
 
-async def test_diff_is_against_the_base_and_braces_select_another_attempt() -> None:
+async def test_diff_is_against_the_base_or_a_selected_attempt() -> None:
     async with opened("softmax#1") as (pilot, screen, _):
         await pilot.press("d")
         assert "diff softmax#1/2 -> /3" in str(screen.code.border_title)
-        assert screen.code.summary == "+3 -2"
-        await pilot.press("left_curly_bracket")
+        assert "+3 -2" in screen.code.summary
+        await pilot.press("less_than_sign")
         assert "diff softmax#1/1 -> /3" in str(screen.code.border_title)
-        await pilot.press("right_curly_bracket")
+        await pilot.press("greater_than_sign")
         assert "diff softmax#1/2 -> /3" in str(screen.code.border_title)
         assert not screen.code.two_columns
         await pilot.press("s")
@@ -251,6 +294,61 @@ async def test_diff_is_against_the_base_and_braces_select_another_attempt() -> N
         assert " │ " in screen.code.text
         await pilot.press("d")
         assert screen.code.copy_text == FAST_SOURCE
+
+
+async def test_braces_go_through_the_hunks() -> None:
+    async with opened("softmax#1", size=(80, 14)) as (pilot, screen, _):
+        await pilot.press("d")
+        assert "hunk 1 of 2" in str(screen.code.border_title)
+        assert "24▌+" not in visible(screen)
+        await pilot.press("right_curly_bracket", "right_curly_bracket")
+        await pilot.pause()
+        assert "hunk 2 of 2" in str(screen.code.border_title)
+        assert "24▌+" in visible(screen)
+        await pilot.press("left_curly_bracket")
+        assert "hunk 1 of 2" in str(screen.code.border_title)
+
+
+def visible(screen: AgentScreen) -> str:
+    return "\n".join(screen.code.render_line(y).text for y in range(screen.code.size.height))
+
+
+async def test_lines_that_go_on_end_in_an_ellipsis_left_of_the_scrollbar() -> None:
+    async with opened("softmax#1", size=NARROW) as (pilot, screen, _):
+        await pilot.press("2")
+        await pilot.pause()
+        room = screen.code.scrollable_content_region.width
+        long = next(y for y, row in enumerate(screen.code.lines) if len(plain(row)) > room)
+        assert screen.code.render_line(long).text[:room].endswith("…")
+        await pilot.press(*["l"] * 20)
+        await pilot.pause()
+        assert (
+            screen.code.render_line(long).text[:room].rstrip().endswith(plain(screen.code.lines[long])[-9:])
+        )
+
+
+async def test_code_streams_in_its_pane_and_a_line_stands_in_its_place() -> None:
+    async with opened("vector_add#1", size=WIDE) as (pilot, screen, source):
+        text = " the sum.\n\n```python\n" + FAST_SOURCE * 2 + "def last_line("
+        source.pending = [ReplyPiece(call=CALL, kind="text", text=text, seq=900)]
+        await until(pilot, lambda: "code: 51 lines so far, on the right" in screen.words.text, "the mark")
+        assert "so that they vanish in the sum." in screen.words.text
+        assert "import torch" not in screen.words.text
+        assert "51 lines so far" in str(screen.code.border_title)
+        await until(pilot, lambda: "def last_line(" in visible(screen), "the end of the code")
+        proposed = CandidateProposed(attempt="vector_add#1/1", source=FAST_SOURCE, seq=902)
+        finished_call = CallFinished(
+            call=CALL, text=f"First.\n```python\n{FAST_SOURCE}```\nLast.", stop_reason="end", seq=901
+        )
+        source.pending = [finished_call, proposed]
+        await until(pilot, lambda: screen.code.copy_text == FAST_SOURCE, "the candidate")
+        assert "First.\n\ncode: 25 lines, on the right\n\nLast." in screen.words.text
+
+
+def test_short_quotations_of_the_code_stay_in_the_reply() -> None:
+    attempt = fold(running()).attempt("softmax#1/3")
+    attempt.calls[-1].text_words = Words("Set\n```python\n    return y\n```\nas before.")
+    assert "    return y" in "\n".join(passage.text for passage in passages(attempt))
 
 
 async def test_key_e_visits_the_lines_that_the_error_names() -> None:
@@ -263,7 +361,34 @@ async def test_key_e_visits_the_lines_that_the_error_names() -> None:
         assert "14 >" in screen.code.text
         assert "> exception at kernel.py line 14" in screen.detail.text
         await pilot.press("e")
-        assert '>   File "kernel.py", line 23' in screen.detail.text
+        assert '> File "kernel.py", line 23' in screen.detail.text
+        assert "23 >" in screen.code.text
+        assert "14 >" not in screen.code.text
+
+
+async def test_key_e_in_a_replay_survives_a_step_back_to_before_the_verdict() -> None:
+    app = replayed(running())
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        await pilot.press("dollar_sign")
+        app.open_agent("softmax#2")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")
+        await pilot.press("left_square_bracket", "e")
+        screen = app.screen
+        assert isinstance(screen, AgentScreen)
+        await until(pilot, lambda: "14 >" in screen.code.text, "the marked line")
+        assert screen.feed.replay is not None
+        events = screen.feed.replay.story.events
+        verdict = next(
+            place
+            for place, event in enumerate(events)
+            if isinstance(event, AttemptJudged) and event.attempt == "softmax#2/1"
+        )
+        screen.feed.replay.seek(verdict)
+        app.frame()
+        assert screen.attempt is not None
+        assert screen.attempt.evaluation is None
+        assert "14 >" not in screen.code.text
 
 
 async def test_digits_select_the_judge_pane() -> None:
@@ -312,6 +437,21 @@ async def test_accept_asks_for_a_reason_and_shows_only_recorded_decisions() -> N
             DecisionMade(attempt="softmax#1/3", accepted=True, why="fine q", by="ada", seq=900, wall=1.0)
         ]
         await until(pilot, lambda: "3C+" in screen.strip.text, "the fold")
+
+
+async def test_view_stays_with_a_decided_attempt() -> None:
+    async with opened("softmax#1", decider=RecordingDecider()) as (pilot, screen, source):
+        await pilot.press("a", "enter")
+        source.pending = [
+            DecisionMade(attempt="softmax#1/3", accepted=True, why="", by="ada", seq=900, wall=1.0),
+            AttemptStarted(
+                attempt="softmax#1/4", origin=Origin.OPTIMIZE, base="softmax#1/3", seq=901, wall=1.0
+            ),
+        ]
+        await until(pilot, lambda: "4." in screen.strip.text, "attempt 4")
+        assert shown_number(screen) == 3
+        await pilot.press("right_square_bracket")
+        assert (screen.number, shown_number(screen)) == (None, 4)
 
 
 async def test_reject_cancel_and_undo_send_the_right_decisions() -> None:
@@ -619,5 +759,5 @@ async def test_candidate_text_cannot_control_the_terminal() -> None:
     hostile = "\x1b[2J\x1b[31mnothing to see\x07"
     async with opened("vector_add#1") as (pilot, screen, source):
         source.pending = [ReplyPiece(call=CALL, kind="text", text=hostile, seq=900)]
-        await until(pilot, lambda: "nothing to see" in screen.words.text, "the words")
+        await until(pilot, lambda: "to see" in screen.words.text, "the words")
         assert "\x1b" not in screen.words.text

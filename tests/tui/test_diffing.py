@@ -1,4 +1,4 @@
-"""Diffs: complete and exact, because the new source follows from the old source and the diff."""
+"""Drawn diffs: signs and numbers of both sides, folded lines, moved blocks, widths."""
 
 from __future__ import annotations
 
@@ -7,67 +7,57 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE
-from tui.cockpit.diffing import LONGEST_LINES, Change, Gap, compare, side_by_side, unified
+from tui.cockpit.diffing import CURRENT, LONGEST_LINES, compare, side_by_side, unified
 from tui.cockpit.highlighting import highlighted
 from tui.cockpit.lines import cells, clean, plain
-
-SOURCES = st.lists(
-    st.sampled_from(["x = 1", "y = x + 1", "return y", "", "    z = tl.load(p)"]), max_size=30
-).map("\n".join)
+from tui.text_diff import Diff
 
 
-def lines_of(source: str) -> list[str]:
-    return [plain(line) for line in highlighted(source)]
-
-
-@given(SOURCES, SOURCES)
-def test_new_source_follows_from_the_old_source_and_the_diff(old: str, new: str) -> None:
-    comparison = compare(old, new)
-    assert comparison is not None
-    before, after = lines_of(old), lines_of(new)
-    rebuilt: list[str] = []
-    old_line = 0
-    for row in comparison.rows:
-        if isinstance(row, Gap):
-            rebuilt += before[old_line : old_line + row.lines]
-            old_line += row.lines
-            continue
-        if row.new is not None:
-            rebuilt.append(after[row.new])
-        if row.old is not None:
-            assert row.old == old_line
-            old_line += 1
-    if comparison.rows:
-        assert rebuilt == after
-        assert old_line == len(before)
-    else:
-        assert before == after
-    assert comparison.added - comparison.removed == len(after) - len(before)
-
-
-@given(SOURCES, SOURCES)
-def test_marks_are_within_their_lines(old: str, new: str) -> None:
-    comparison = compare(old, new)
-    assert comparison is not None
-    for row in comparison.rows:
-        if isinstance(row, Change) and row.new is not None:
-            assert all(0 <= a < b <= len(lines_of(new)[row.new]) for a, b in row.new_marks)
+def compared(old: str, new: str) -> Diff:
+    diff = compare(old, new)
+    assert diff is not None
+    return diff
 
 
 def test_unified_diff_marks_sides_with_signs() -> None:
-    comparison = compare(RIGHT_SOURCE, FAST_SOURCE)
-    assert comparison is not None
-    text = [plain(line) for line in unified(RIGHT_SOURCE, FAST_SOURCE, comparison)]
-    assert sum(" + " in line[:9] for line in text) == comparison.added == 3
-    assert sum(" - " in line[:9] for line in text) == comparison.removed == 2
-    assert any("same lines" in line for line in text)
+    diff = compared(RIGHT_SOURCE, FAST_SOURCE)
+    text = [plain(line) for line in unified(RIGHT_SOURCE, FAST_SOURCE, diff, 100, current=0).lines]
+    assert diff.summary == "+3 -2"
+    assert sum("+ " in line[5:8] for line in text) == 3
+    assert sum("- " in line[5:8] for line in text) == 2
+    assert text[0] == "...     4 same lines"
+
+
+def test_current_hunk_has_a_bar_and_its_line_is_known() -> None:
+    diff = compared(RIGHT_SOURCE, FAST_SOURCE)
+    drawn = unified(RIGHT_SOURCE, FAST_SOURCE, diff, 100, current=1)
+    assert len(drawn.hunks) == 2
+    marked = [place for place, line in enumerate(drawn.lines) if CURRENT in plain(line)]
+    assert marked == [drawn.hunks[1], drawn.hunks[1] + 1]
+
+
+def test_moved_line_has_both_its_numbers() -> None:
+    block = "def helper(x):\n    y = x + 1\n    return y / 2\n"
+    old, new = block + RIGHT_SOURCE, RIGHT_SOURCE + block
+    text = [plain(line) for line in unified(old, new, compared(old, new), 100, current=0).lines]
+    assert text[0] == "...     3 lines moved to line 25"
+    assert " 1 25 > def helper(x):" in text
+
+
+@pytest.mark.parametrize("width", [40, 79])
+def test_unified_diff_is_folded_at_its_width(width: int) -> None:
+    diff = compared(RIGHT_SOURCE, FAST_SOURCE)
+    text = [plain(line) for line in unified(RIGHT_SOURCE, FAST_SOURCE, diff, width, current=0).lines]
+    assert max(len(line) for line in text) <= width
+    assert "num_warps=8)" in "".join(line[8:] for line in text)
 
 
 @pytest.mark.parametrize("width", [40, 81, 160])
 def test_side_by_side_diff_fits_its_width(width: int) -> None:
-    comparison = compare(RIGHT_SOURCE, FAST_SOURCE)
-    assert comparison is not None
-    assert all(cells(line) <= width for line in side_by_side(RIGHT_SOURCE, FAST_SOURCE, comparison, width))
+    old, new = RIGHT_SOURCE, FAST_SOURCE.replace("eight waves", "\u516b\u500b\u306e\u6ce2" * 10)
+    drawn = side_by_side(old, new, compared(old, new), width, current=0)
+    assert all(cells(line) <= width for line in drawn.lines)
+    assert any("…" in plain(line) for line in drawn.lines), "a cut line says so"
 
 
 def test_too_long_sources_are_not_compared() -> None:

@@ -1,4 +1,4 @@
-"""One attempt, picked out of the state for its panes: words, verdict, resources, speed, stages, prompt."""
+"""One attempt, picked out of the state for its panes: verdict, resources, speed, stages, prompt."""
 
 from __future__ import annotations
 
@@ -7,80 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from harness import STAGES, Evaluation, Mismatch, Stage, Verdict
-from sessions.state import AttemptState, CallState, InstanceState, SessionState
+from sessions.state import AttemptState, InstanceState, SessionState
 from tui.certainty import BASES, exam_sentence, facts_of, left, margin_words, measured, worst_first
 from tui.cockpit import wording
 from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap
 
 FRAME = re.compile(r'^\s*File "(?:[^"]*/)?kernel\.py", line (\d+)')
-
-
-class Passage(NamedTuple):
-    """A stretch of what a model said, or a line about it."""
-
-    key: str
-    """Stays the same while the passage grows."""
-    text: str
-    style: str
-    whole: bool = False
-    """Will not grow any more."""
-
-
-def passages(attempt: AttemptState) -> list[Passage]:
-    """All that was said in an attempt's calls, in order."""
-    found: list[Passage] = []
-    for call in attempt.calls:
-        found.append(Passage(f"{call.call} head", _call_head(call), "rule", True))
-        if call.retries:
-            found.append(
-                Passage(
-                    f"{call.call} retry {call.retries}",
-                    f"try {call.retries + 1}, after {call.last_retry}",
-                    "warn",
-                    True,
-                )
-            )
-        done = not call.live
-        if call.reasoning:
-            found.append(
-                Passage(
-                    f"{call.call} reasoning {call.retries}",
-                    call.reasoning,
-                    "reasoning",
-                    done or bool(call.text),
-                )
-            )
-        if call.text:
-            found.append(Passage(f"{call.call} text {call.retries}", call.text, "", done))
-        if call.failed:
-            found.append(Passage(f"{call.call} failed", f"no reply: {call.failed}", "bad", True))
-        elif call.finished and call.stop_reason not in ("", "end"):
-            found.append(
-                Passage(f"{call.call} stop", f"the reply ended early: {call.stop_reason}", "warn", True)
-            )
-    if not attempt.calls:
-        found.append(Passage("none", "Nothing was asked yet.", "dim", True))
-    return found
-
-
-def _call_head(call: CallState) -> str:
-    number = call.call.rpartition("/")[2]
-    parts = [f"{call.role.value} {number}", call.model]
-    if call.seconds is not None:
-        parts.append(wording.seconds(call.seconds))
-    usage = call.usage
-    if usage.input_tokens or usage.output_tokens:
-        cached = f" ({wording.count(usage.cached_tokens)} cached)" if usage.cached_tokens else ""
-        parts.append(
-            f"{wording.count(usage.input_tokens or 0)}{cached} in {wording.count(usage.output_tokens or 0)} out"
-        )
-    if call.cost_usd is not None:
-        parts.append(wording.cost(call.cost_usd))
-    if call.own_temperature:
-        parts.append("its own temperature")
-    if call.live:
-        parts.append("writing")
-    return " · ".join(part for part in parts if part)
 
 
 def strip_cells(instance: InstanceState, selected: int | None) -> list[Span]:
@@ -187,6 +119,14 @@ def verdict_lines(
         if told:
             lines += [EMPTY, line(title, "head"), *(line(f"  {each}", "dim") for each in told)]
     return Told(lines + _strategy(attempt, width), links)
+
+
+def certainty_words(attempt: AttemptState, instance: InstanceState | None) -> str:
+    """Margins and exam of a correct attempt, a line each."""
+    if attempt.evaluation is None or attempt.verdict is not Verdict.CORRECT:
+        return ""
+    told = (margin_words(attempt.evaluation), exam_sentence(attempt, instance))
+    return clean("\n".join(each for each in told if each))
 
 
 def margin_lines(evaluation: Evaluation, width: int) -> list[Line]:
@@ -337,6 +277,17 @@ def lineage(attempt: AttemptState) -> str:
 def find_base(instance: InstanceState, attempt: AttemptState) -> AttemptState | None:
     """The attempt of the same instance that this one was made from."""
     return next((each for each in instance.attempts if each.attempt == attempt.base), None)
+
+
+def find_other(instance: InstanceState, attempt: AttemptState, chosen: int | None) -> AttemptState | None:
+    """What the attempt is compared with: the chosen attempt, else its base, else the attempt before."""
+    if chosen is not None and chosen != attempt.number:
+        return next((each for each in instance.attempts if each.number == chosen), None)
+    base = find_base(instance, attempt)
+    if base is not None:
+        return base
+    earlier = [each for each in instance.attempts if each.number < attempt.number]
+    return earlier[-1] if earlier else None
 
 
 def find(state: SessionState, key: str, number: int | None) -> AttemptState | None:

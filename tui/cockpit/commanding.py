@@ -5,12 +5,12 @@ Loads git and the engine's commands at the first order, not before.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from harness import Verdict
 from sessions.names import split_attempt
 from sessions.state import AttemptState, Decision, InstanceState
-from tui.certainty import exam_sentence, margin_words
+from tui.cockpit import attempts
 from tui.cockpit.decider import Decider, DecisionFailed
 from tui.cockpit.lines import clean
 from tui.cockpit.screens.dialogs import ConfirmDialog, LineDialog, ReasonDialog
@@ -34,8 +34,8 @@ class Commander:
         feed = self._app.feed
         return not self._app.readonly and feed is not None and (feed.replay is None or feed.replay.at_end)
 
-    def ask_and_decide(self, attempt: AttemptState, *, accepted: bool) -> None:
-        """Ask for a reason, then decide, unless another person decided meanwhile."""
+    def ask_and_decide(self, attempt: AttemptState, *, accepted: bool, decided: Callable[[], None]) -> None:
+        """Ask for a reason, then decide, unless another person decided first; calls `decided` before it decides."""
         seen = attempt.decision
 
         def answered(why: str | None) -> None:
@@ -45,12 +45,16 @@ class Commander:
             if now != seen:
                 self._refuse(f"{attempt.attempt}: not decided", _meanwhile(now))
                 return
+            decided()
             self._send(attempt.attempt, accepted=accepted, why=why)
 
         instance = self._instance(attempt.attempt)
         goes_on = instance is not None and instance.finished is None
         dialog = ReasonDialog(
-            attempt.attempt, accepted=accepted, known=_known_of(attempt, instance), to_reflector=goes_on
+            attempt.attempt,
+            accepted=accepted,
+            known=attempts.certainty_words(attempt, instance),
+            to_reflector=goes_on,
         )
         self._app.push_screen(dialog, answered)
 
@@ -222,11 +226,3 @@ def _meanwhile(decision: Decision | None) -> str:
     why = f" ({decision.why})" if decision.why else ""
     who = decision.by or "another person"
     return f"{who} {said} it meanwhile{why}; undo that first, or leave it"
-
-
-def _known_of(attempt: AttemptState, instance: InstanceState | None) -> str:
-    """Margins and exam of a correct attempt, a line each."""
-    if attempt.evaluation is None or attempt.verdict is not Verdict.CORRECT:
-        return ""
-    told = (margin_words(attempt.evaluation), exam_sentence(attempt, instance))
-    return clean("\n".join(each for each in told if each))

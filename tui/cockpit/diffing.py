@@ -1,109 +1,48 @@
-"""The difference between two sources, unified or side by side, as styled lines."""
+"""Draws the difference between two sources as styled lines, unified or side by side."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from typing import NamedTuple
 
 from tui.cockpit.highlighting import highlighted
-from tui.cockpit.lines import Line, Span, cells, cut
+from tui.cockpit.lines import ELLIPSIS, Line, Span, beginning, cells, plain, wrap_line
+from tui.line_matching import Marks
+from tui.text_diff import Diff, Kind, Row, compare_lines, diff_text, moved_words, skipped_words, stretches
 
 LONGEST_LINES = 4000
-"""Longer sources are not compared on screen: the work grows with the product of their lengths."""
-CONTEXT = 4
-CLOSE = 0.5
-"""Lines at least this much alike count as one line changed, and the change within it is marked."""
+"""Longer sources are not compared on screen."""
+CURRENT = "▌"
+"""Stands before the signs of the current hunk."""
 
 
-class Change(NamedTuple):
-    """One row of a diff: a line of the old source, of the new one, or of both where they agree."""
+class Drawn(NamedTuple):
+    """A drawn diff."""
 
-    old: int | None
-    """0-based line number."""
-    new: int | None
-    old_marks: tuple[tuple[int, int], ...] = ()
-    """What changed within a line, as ranges of characters."""
-    new_marks: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def same(self) -> bool:
-        """Whether both sides agree."""
-        return self.old is not None and self.new is not None and not (self.old_marks or self.new_marks)
-
-
-class Gap(NamedTuple):
-    """Lines left out because both sides agree there."""
-
-    lines: int
-
-
-class Comparison(NamedTuple):
-    """All of a diff."""
-
-    rows: tuple[Change | Gap, ...]
-    added: int
-    removed: int
+    lines: list[Line]
+    hunks: list[int]
+    """Index of the line with the first change of each hunk."""
 
 
 @lru_cache(maxsize=32)
-def compare(old: str, new: str) -> Comparison | None:
-    """The difference from `old` to `new`; `None` when one of them is too long to compare on screen."""
+def compare(old: str, new: str) -> Diff | None:
+    """Returns the difference from `old` to `new`; `None` if one of them is too long."""
     before, after = _texts(old), _texts(new)
-    if max(len(before), len(after)) > LONGEST_LINES:
-        return None
-    rows: list[Change | Gap] = []
-    added = removed = 0
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    for group in matcher.get_grouped_opcodes(CONTEXT):
-        shown = next((row for row in reversed(rows) if isinstance(row, Change)), None)
-        last = -1 if shown is None or shown.old is None else shown.old
-        first_old = group[0][1]
-        left_out = first_old - (last + 1) if rows else first_old
-        if left_out > 0:
-            rows.append(Gap(left_out))
-        for tag, a, b, c, d in group:
-            if tag == "equal":
-                rows += [Change(i, j) for i, j in zip(range(a, b), range(c, d), strict=True)]
-                continue
-            added += d - c
-            removed += b - a
-            rows += _replaced(before, after, range(a, b), range(c, d))
-    if rows:
-        last = max((row.old for row in rows if isinstance(row, Change) and row.old is not None), default=-1)
-        if len(before) - 1 - last > 0:
-            rows.append(Gap(len(before) - 1 - last))
-    return Comparison(tuple(rows), added, removed)
+    return None if max(len(before), len(after)) > LONGEST_LINES else compare_lines(before, after)
+
+
+def copied(old: str, new: str, diff: Diff) -> str:
+    """Returns the diff as text for the clipboard."""
+    return "\n".join(diff_text(diff, _texts(old), _texts(new)))
 
 
 def _texts(source: str) -> list[str]:
-    return ["".join(span.text for span in row) for row in highlighted(source)]
+    return [plain(row) for row in highlighted(source)]
 
 
-def _replaced(before: list[str], after: list[str], old: range, new: range) -> Iterator[Change]:
-    for i, j in zip_longest(old, new):
-        if i is None or j is None:
-            yield Change(i, j)
-            continue
-        marks = _marks(before[i], after[j])
-        yield Change(i, j, *marks) if marks else Change(i, None)
-        if not marks:
-            yield Change(None, j)
-
-
-def _marks(old: str, new: str) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]] | None:
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    if matcher.quick_ratio() < CLOSE or matcher.ratio() < CLOSE:
-        return None
-    edits = [code for code in matcher.get_opcodes() if code[0] != "equal"]
-    return tuple((a, b) for _, a, b, _, _ in edits if b > a), tuple(
-        (c, d) for _, _, _, c, d in edits if d > c
-    )
-
-
-def marked(row: Line, marks: Sequence[tuple[int, int]], *, under: str, strong: str) -> Line:
+def marked(row: Line, marks: Marks, *, under: str, strong: str) -> Line:
     """The line with one style laid under all of it and a stronger one under the marked ranges."""
     edges = sorted({edge for mark in marks for edge in mark})
     spans: list[Span] = []
@@ -125,73 +64,112 @@ def number(value: int | None, width: int) -> str:
     return " " * width if value is None else str(value + 1).rjust(width)
 
 
-def unified(old: str, new: str, comparison: Comparison) -> list[Line]:
-    """One column: `-` and `+` lines with the numbers of both sides."""
-    before, after = highlighted(old), highlighted(new)
-    width = len(str(max(len(before), len(after))))
-    lines: list[Line] = []
-    held: list[Line] = []
-    for row in comparison.rows:
-        if isinstance(row, Gap):
-            lines += [*held, _gap(row)]
-            held = []
-            continue
-        if row.same and row.old is not None:
-            gutter = Span(f"{number(row.old, width)} {number(row.new, width)}   ", "dim")
-            lines += [*held, (gutter, *before[row.old])]
-            held = []
-            continue
-        if row.old is not None:
-            if held and row.new is None:
-                lines += held
-                held = []
-            gutter = Span(f"{number(row.old, width)} {number(None, width)} - ", "del bad")
-            lines.append((gutter, *marked(before[row.old], row.old_marks, under="del", strong="del-strong")))
-        if row.new is not None:
-            gutter = Span(f"{number(None, width)} {number(row.new, width)} + ", "add good")
-            held.append((gutter, *marked(after[row.new], row.new_marks, under="add", strong="add-strong")))
-    return lines + held
+def unified(old: str, new: str, diff: Diff, width: int, *, current: int) -> Drawn:
+    """One column: the numbers of both sides, a sign, the line, folded at `width` cells.
 
-
-def side_by_side(old: str, new: str, comparison: Comparison, width: int) -> list[Line]:
-    """Two columns in `width` cells: the old side left, the new one right; long lines are cut."""
+    A changed line stands above its successor.
+    """
     before, after = highlighted(old), highlighted(new)
     digits = len(str(max(len(before), len(after))))
-    half = (width - 3) // 2
+    indent = 2 * digits + 4
+
+    def folded(row: Row, sign: str, style: str, text: Line) -> list[Line]:
+        numbers = f"{number(row.old, digits)} {number(row.new, digits)}"
+        first, *rest = wrap_line(text, width - indent)
+        blank = " " * len(numbers) + sign[0] + " " * (len(sign) - 1)
+        return [(Span(numbers + sign, style), *first), *((Span(blank, style), *part) for part in rest)]
+
+    def drawn(row: Row, bar: str) -> list[Line]:
+        if row.kind is Kind.SAME and row.new is not None:
+            return folded(row, "   ", "dim", after[row.new])
+        if row.kind is Kind.MOVED_HERE and row.new is not None:
+            return folded(row, f"{bar}> ", "hunk", after[row.new])
+        lines: list[Line] = []
+        if row.old is not None:
+            text = marked(before[row.old], row.old_marks, under="del", strong="del-strong")
+            lines += folded(row._replace(new=None), f"{bar}- ", "del bad", text)
+        if row.new is not None:
+            text = marked(after[row.new], row.new_marks, under="add", strong="add-strong")
+            lines += folded(row._replace(old=None), f"{bar}+ ", "add good", text)
+        return lines
+
+    return _draw(diff, drawn, current=current, indent=indent)
+
+
+def side_by_side(old: str, new: str, diff: Diff, width: int, *, current: int) -> Drawn:
+    """Two columns in `width` cells: the old side left, the new side right; long lines are cut."""
+    before, after = highlighted(old), highlighted(new)
+    digits = len(str(max(len(before), len(after))))
+    size = digits, (width - 3) // 2
+
+    def drawn(row: Row, bar: str) -> list[Line]:
+        match row.kind:
+            case Kind.SAME:
+                left = _half(before, row.old, (), size, _Look("   ", "dim"))
+                right = _half(after, row.new, (), size, _Look("   ", "dim"))
+            case Kind.MOVED_HERE:
+                left = (Span(f"{number(row.old, digits)}{bar}> ".ljust(size[1]), "hunk"),)
+                right = _half(after, row.new, (), size, _Look(f"{bar}> ", "hunk"))
+            case _:
+                left = _half(before, row.old, row.old_marks, size, _Look(f"{bar}- ", "del bad", "del"))
+                right = _half(after, row.new, row.new_marks, size, _Look(f"{bar}+ ", "add good", "add"))
+        return [(*left, Span(" │ ", "dim"), *right)]
+
+    return _draw(diff, drawn, current=current, indent=digits + 3)
+
+
+def _draw(diff: Diff, drawn: Callable[[Row, str], list[Line]], *, current: int, indent: int) -> Drawn:
+    """All hunks, each row as `drawn(row, bar)` draws it; notes stand for what is left out."""
     lines: list[Line] = []
-    for row in comparison.rows:
-        if isinstance(row, Gap):
-            lines.append(_gap(row))
-            continue
-        left = _half(before, row.old, row.old_marks, digits, half, "" if row.same else "del")
-        right = _half(after, row.new, row.new_marks, digits, half, "" if row.same else "add")
-        lines.append((*left, Span(" │ ", "dim"), *right))
-    return lines
+    hunks: list[int] = []
+    for place, hunk in enumerate(diff.hunks):
+        if hunk.skipped:
+            lines.append(_note(skipped_words(hunk.skipped), indent))
+        bar = CURRENT if place == current and len(diff.hunks) > 1 else " "
+        for kind, rows in stretches(hunk.rows):
+            if kind is not Kind.SAME and len(hunks) == place:
+                hunks.append(len(lines))
+            if kind is Kind.MOVED_AWAY:
+                lines.append(_note(moved_words(rows), indent))
+            else:
+                lines += [line for row in rows for line in drawn(row, bar)]
+    if diff.hunks and diff.rest:
+        lines.append(_note(skipped_words(diff.rest), indent))
+    return Drawn(lines, hunks)
+
+
+def _note(words: str, indent: int) -> Line:
+    return (Span(f"{'...':<{indent}}{words}", "hunk"),)
+
+
+class _Look(NamedTuple):
+    """How one side of a row looks."""
+
+    sign: str
+    gutter: str
+    """Style of number and sign."""
+    under: str = ""
+    """Style under the text."""
 
 
 def _half(
-    source: Sequence[Line],
-    place: int | None,
-    marks: Sequence[tuple[int, int]],
-    digits: int,
-    width: int,
-    style: str,
+    source: Sequence[Line], place: int | None, marks: Marks, size: tuple[int, int], look: _Look
 ) -> Line:
+    """One side of a row; `size` is the width of a line number and of the whole side, in cells."""
+    digits, width = size
     if place is None:
         return (Span(" " * width),)
-    sign = {"del": "-", "add": "+", "": " "}[style]
-    spans = [
-        Span(f"{number(place, digits)} {sign} ", {"del": "del bad", "add": "add good", "": "dim"}[style])
-    ]
-    left = width - digits - 3
-    text = marked(source[place], marks, under=style, strong=f"{style}-strong") if style else source[place]
+    text = source[place]
+    if look.under:
+        text = marked(text, marks, under=look.under, strong=f"{look.under}-strong")
+    room = max(width - digits - len(look.sign), 1)
+    end = ELLIPSIS if cells(text) > room else ""
+    room -= len(end)
+    spans = [Span(f"{number(place, digits)}{look.sign}", look.gutter)]
     for span in text:
-        head, _ = cut(span.text, max(left, 0))
-        if left > 0 and head:
-            spans.append(Span(head, span.style))
-        left -= cells([span])
-    return (*spans, Span(" " * max(left, 0), style))
-
-
-def _gap(gap: Gap) -> Line:
-    return (Span(f"    ... {gap.lines} same line{'s' if gap.lines != 1 else ''}", "hunk"),)
+        head = beginning(span.text, room)
+        spans.append(Span(head, span.style))
+        room -= cells([spans[-1]])
+        if head != span.text:
+            break
+    return (*spans, Span(end + " " * room, look.under or "dim"))

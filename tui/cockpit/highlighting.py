@@ -37,12 +37,17 @@ def _style(token: _TokenType) -> str:
     return ""
 
 
+def plain_rows(source: str) -> tuple[Line, ...]:
+    """The source's lines, safe to draw, without colours."""
+    return tuple((Span(text),) if text else () for text in clean(source).removesuffix("\n").split("\n"))
+
+
 @lru_cache(maxsize=64)
 def highlighted(source: str) -> tuple[Line, ...]:
     """The source's lines, safe to draw; plain when there are more than `LONGEST_LINES`."""
     text = clean(source)
     if text.count("\n") > LONGEST_LINES:
-        return tuple((Span(each),) if each else () for each in text.split("\n"))
+        return plain_rows(source)
     lines: list[Line] = []
     row: list[Span] = []
     lexer = PythonLexer(stripnl=False, ensurenl=False)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from textual import events, on
+from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.message import Message
 from textual.widget import Widget
 
 from harness import Verdict
@@ -16,47 +15,15 @@ from sessions.state import AttemptState, InstanceState
 from tui.cockpit import attempts, details, views
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.lines import Line, Span, cells
+from tui.cockpit.passages import passages, written_code
 from tui.cockpit.screens.acting import STEERING, ActingScreen
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.code import CodePane, Side
-from tui.cockpit.widgets.line_view import LineView
+from tui.cockpit.widgets.detail import DetailPane
 from tui.cockpit.widgets.tail import Tail
 
 ABOVE = ("words", "code")
 """Panes that are always there where there is room."""
-
-
-class DetailPane(LineView):
-    """What the judge says: verdict, resources, speed, stages; or the prompt."""
-
-    class Resized(Message):
-        """Its lines depend on its width, which it knows only now."""
-
-    HELP = """\
-What the judge made of the attempt; the digits choose.
-
-verdict    why, where and by how much; `e` goes through the lines of the
-           candidate that the error names. Of a correct one the margin left to
-           each tolerance, and the exam: at its end an agent's best attempt is
-           judged on cases that no model hears of; passed, it is confirmed
-resources  per target a row a binary: registers, spills, LDS, waves and what
-           limits them, matrix instructions, widths of loads; below with
-           which configuration each was launched, case by case
-speed      measured latencies against the baseline, with --spread a winner's on
-           every GPU; where there are none, bytes counted by the interpreter and
-           the roofline estimate: two bounds, never a measurement. `a call` is
-           the whole device's energy, candidate's / baseline's, over plain calls
-           back to back with caches as these leave them
-stages     the six stages, sandbox, proof, evidence, versions
-prompt     exactly what was sent to the model
-
-`j` `k` scroll, `h` `l` sideways, `z` gives the pane the whole screen, `y` copies
-the whole trace, prompt or table.
-"""
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Ask for lines of this width."""
-        self.post_message(self.Resized())
 
 
 class AgentScreen(ActingScreen):
@@ -88,10 +55,10 @@ around the one that all panes are about. Behind them: what the agent does now;
         Binding("right_square_bracket", "walk(1)", "next attempt", id="agent.next", show=False),
         Binding("e", "error", "error", id="agent.error"),
         Binding("d", "diff", "diff", id="agent.diff"),
-        Binding(
-            "left_curly_bracket", "other(-1)", "compare with", id="agent.other_previous", key_display="{}"
-        ),
-        Binding("right_curly_bracket", "other(1)", "compare with later", id="agent.other_next", show=False),
+        Binding("left_curly_bracket", "hunk(-1)", "hunks", id="agent.hunk_previous", key_display="{}"),
+        Binding("right_curly_bracket", "hunk(1)", "next hunk", id="agent.hunk_next", show=False),
+        Binding("less_than_sign", "other(-1)", "compare with", id="agent.other_previous", key_display="<>"),
+        Binding("greater_than_sign", "other(1)", "compare with later", id="agent.other_next", show=False),
         Binding("s", "columns", "columns", id="agent.columns"),
         *STEERING,
         Binding("z", "zoom", "zoom", id="agent.zoom"),
@@ -110,6 +77,9 @@ around the one that all panes are about. Behind them: what the agent does now;
         self._pane = "words"
         self._detail = "verdict"
         self._frame = -1
+        """Which of the lines that the error names `e` went to last; -1 before the first."""
+        self._framed = ""
+        """The attempt of `_frame`."""
         self._told: tuple[object, ...] = ()
         """What the details were drawn from, so that words that stream do not draw them again."""
         self.strip = Bar(id="strip")
@@ -155,6 +125,8 @@ around the one that all panes are about. Behind them: what the agent does now;
             return
         self._place()
         instance, attempt = self.instance, self.attempt
+        if attempt is not None and attempt.attempt != self._framed:
+            self._framed, self._frame = attempt.attempt, -1
         self.strip.show(self._strip(instance, attempt))
         self._draw_words(attempt)
         self._draw_code(instance, attempt)
@@ -184,46 +156,48 @@ around the one that all panes are about. Behind them: what the agent does now;
 
     def _draw_words(self, attempt: AttemptState | None) -> None:
         words = self.words
-        words.tell(attempts.passages(attempt) if attempt is not None else ())
+        place = ", in pane 2" if self.tabbed else ", on the right"
+        words.tell(passages(attempt, place=place) if attempt is not None else ())
         title = f"words of {attempt.attempt}, {attempts.lineage(attempt)}" if attempt is not None else "words"
         hold = "" if words.following else ", held: f follows"
         _title(words, f"{title}{hold}")
 
-    def other(self, instance: InstanceState, attempt: AttemptState) -> AttemptState | None:
-        """What the attempt is compared with."""
-        if self.compared_with is not None and self.compared_with != attempt.number:
-            return next((each for each in instance.attempts if each.number == self.compared_with), None)
-        base = attempts.find_base(instance, attempt)
-        if base is not None:
-            return base
-        earlier = [each for each in instance.attempts if each.number < attempt.number]
-        return earlier[-1] if earlier else None
-
     def _draw_code(self, instance: InstanceState | None, attempt: AttemptState | None) -> None:
         code = self.code
         if instance is None or attempt is None:
-            code.show_code(None, marked_line=None, missing="")
+            code.show_code(None, missing="")
             return
-        if not self.shows_diff:
-            error = attempt.evaluation.error if attempt.evaluation is not None else None
+        if not self.shows_diff or attempt.source is None:
+            written = written_code(attempt)
             missing = "no code in this attempt" if attempt.evaluation is not None else "no code yet"
             earlier = attempts.find_base(instance, attempt)
-            if earlier is not None and attempt.source is None:
+            if earlier is not None and written is None:
                 missing += f"; it is made from attempt {earlier.number}, which [ and ] lead to"
             code.show_code(
-                _side(attempt), marked_line=error.line if error is not None else None, missing=missing
+                Side(attempt.attempt, written, attempt.commit) if written else None,
+                marked_line=self._marked_line(attempt),
+                missing=missing,
+                growing=attempt.source is None,
             )
             _title(code, f"code of {attempt.attempt}  {code.summary}".rstrip())
             return
-        other = self.other(instance, attempt)
+        other = attempts.find_other(instance, attempt, self.compared_with)
         missing = (
             "nothing to compare with: this is the first attempt"
             if other is None
-            else "no code on one side yet"
+            else f"no code in attempt {other.number}"
         )
         code.show_diff(_side(other) if other is not None else None, _side(attempt), missing=missing)
         before = other.number if other is not None else "-"
         _title(code, f"diff {self.key}/{before} -> /{attempt.number}  {code.summary}")
+
+    def _marked_line(self, attempt: AttemptState) -> int | None:
+        """The line that `e` chose, else the line of the error."""
+        links = self._links(attempt) if self._frame >= 0 else []
+        if 0 <= self._frame < len(links):
+            return links[self._frame][1]
+        error = attempt.evaluation.error if attempt.evaluation is not None else None
+        return error.line if error is not None else None
 
     def _draw_detail(self, attempt: AttemptState | None) -> None:
         pane = self.detail
@@ -246,7 +220,8 @@ around the one that all panes are about. Behind them: what the agent does now;
         lines = list(told.lines)
         if name == "verdict" and 0 <= self._frame < len(told.links):
             at = told.links[self._frame][0]
-            lines[at] = (Span("> ", "bad"), *lines[at])
+            first, *others = lines[at]
+            lines[at] = (Span("> ", "bad"), first._replace(text=first.text.removeprefix("  ")), *others)
         pane.show(
             lines,
             copy_text=details.copy_text(name, attempt)
@@ -282,7 +257,6 @@ around the one that all panes are about. Behind them: what the agent does now;
 
     def _look_at(self, number: int | None) -> None:
         self.number = number
-        self._frame = -1
         self.draw(frozenset((EVERYTHING,)))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -296,6 +270,8 @@ around the one that all panes are about. Behind them: what the agent does now;
             return attempt.decision is not None if action == "undo" else True
         if action in ("other", "columns"):
             return self.shows_diff and (not self.tabbed or self._pane == "code")
+        if action == "hunk":
+            return self.code.has_hunks and (not self.tabbed or self._pane == "code")
         if action == "zoom":
             return self.zoomed or not self.tabbed
         if action == "error":
@@ -323,7 +299,7 @@ around the one that all panes are about. Behind them: what the agent does now;
         if instance is None or attempt is None:
             return
         numbers = [each.number for each in instance.attempts if each.number != attempt.number]
-        other = self.other(instance, attempt)
+        other = attempts.find_other(instance, attempt, self.compared_with)
         if other is None or not numbers:
             return
         place = numbers.index(other.number) + steps
@@ -335,6 +311,11 @@ around the one that all panes are about. Behind them: what the agent does now;
         self.shows_diff = not self.shows_diff
         if self.tabbed and self._pane != "code":
             self._choose("code")
+        self.draw(frozenset((EVERYTHING,)))
+
+    def action_hunk(self, steps: int) -> None:
+        """To the hunk before, or to the next one."""
+        self.code.go_to_hunk(steps)
         self.draw(frozenset((EVERYTHING,)))
 
     def action_columns(self) -> None:
@@ -380,8 +361,15 @@ around the one that all panes are about. Behind them: what the agent does now;
         self._decide(accepted=False)
 
     def _decide(self, *, accepted: bool) -> None:
-        if self.attempt is not None:
-            self.cockpit.commander.ask_and_decide(self.attempt, accepted=accepted)
+        attempt = self.attempt
+        if attempt is not None:
+            # The instance goes on after a decision; the person stays with the attempt.
+            self.cockpit.commander.ask_and_decide(
+                attempt, accepted=accepted, decided=lambda: self._stay_at(attempt.number)
+            )
+
+    def _stay_at(self, number: int) -> None:
+        self.number = number
 
     def action_undo(self) -> None:
         """Take the decision back."""

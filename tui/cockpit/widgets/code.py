@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from textual import events
 
-from tui.cockpit.diffing import LONGEST_LINES, compare, side_by_side, unified
-from tui.cockpit.highlighting import highlighted
+from tui.cockpit.diffing import LONGEST_LINES, compare, copied, side_by_side, unified
+from tui.cockpit.highlighting import highlighted, plain_rows
 from tui.cockpit.lines import EMPTY, Line, Span, cells, line
 from tui.cockpit.widgets.line_view import LineView
 
@@ -30,9 +30,14 @@ class CodePane(LineView):
 
     HELP = """\
 The candidate, or what changed from another attempt to it.
-`d` turns between code and diff, `[` `]` walk the attempts, `{` `}` choose what
-it is compared with, `s` puts a diff in one column or two, `e` goes to the line
-of the error, `z` gives the pane the whole screen, `h` `l` scroll sideways.
+`d` turns between code and diff, `[` `]` walk the attempts, `e` goes to the
+lines of the error, `z` gives the pane the whole screen, `h` `l` scroll sideways.
+
+In a diff `-` is removed, `+` added, and the changed words of a line that stands
+in both are marked. `>` is a moved line: its old number, then its new one; its
+old place says where it went. `{` `}` go to the hunk before and to the next one,
+`<` `>` choose what the attempt is compared with, `s` puts the diff in one
+column or two.
 """
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -42,6 +47,10 @@ of the error, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         self._columns: bool | None = None
         self._marked: int | None = None
         self._missing = ""
+        self._growing = False
+        self._hunk = 0
+        self._hunks: list[int] = []
+        """Line of the first change of each hunk."""
 
     @property
     def two_columns(self) -> bool:
@@ -53,9 +62,11 @@ of the error, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         self._columns = not self.two_columns
         self._draw()
 
-    def show_code(self, side: Side | None, *, marked_line: int | None, missing: str) -> None:
-        """Show a source; `missing` says why there is none."""
-        self._show(side, None, marked_line, missing)
+    def show_code(
+        self, side: Side | None, *, missing: str, marked_line: int | None = None, growing: bool = False
+    ) -> None:
+        """Show a source; `missing` says why there is none. A growing source is plain, and its end is followed."""
+        self._show(side, None, marked_line, missing, growing=growing)
 
     def show_diff(self, old: Side | None, new: Side | None, *, missing: str) -> None:
         """Show what changed; `missing` says why nothing can be compared."""
@@ -64,23 +75,46 @@ of the error, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         else:
             self._show(new, old, None, missing)
 
-    def _show(self, side: Side | None, other: Side | None, marked: int | None, missing: str) -> None:
-        wanted = (side, other, marked, missing)
-        if wanted == (self._side, self._other, self._marked, self._missing) and self.lines:
+    def _show(
+        self,
+        side: Side | None,
+        other: Side | None,
+        marked: int | None,
+        missing: str,
+        *,
+        growing: bool = False,
+    ) -> None:
+        wanted = (side, other, marked, missing, growing)
+        if wanted == (self._side, self._other, self._marked, self._missing, self._growing) and self.lines:
             return
-        jump = marked is not None and marked != self._marked
         elsewhere = (side and side.name, other and other.name) != (
             self._side and self._side.name,
             self._other and self._other.name,
         )
-        self._side, self._other, self._marked, self._missing = wanted
+        begins = growing and (elsewhere or not self._growing)
+        self._side, self._other, self._marked, self._missing, self._growing = wanted
+        if elsewhere:
+            self._hunk = 0
         self._draw()
-        if elsewhere and not jump:
+        if begins or not growing:
+            self.anchor(growing)
+        if elsewhere and not growing:
             self.scroll_to(0, 0, animate=False)
 
     def go_to(self, number: int) -> None:
         """Scroll to a line of the source, 1-based."""
         self.show_line(number - 1)
+
+    @property
+    def has_hunks(self) -> bool:
+        """True if there are hunks to go to."""
+        return len(self._hunks) > 1
+
+    def go_to_hunk(self, steps: int) -> None:
+        """Go to a later hunk, or to one before if `steps` is negative."""
+        self._hunk = min(max(self._hunk + steps, 0), len(self._hunks) - 1)
+        self._draw()
+        self.show_line(self._hunks[self._hunk])
 
     def on_resize(self, event: events.Resize) -> None:
         """Two columns, and the mark of a line, are as wide as the pane."""
@@ -88,21 +122,21 @@ of the error, `z` gives the pane the whole screen, `h` `l` scroll sideways.
             self._draw()
 
     def _draw(self) -> None:
+        self._hunks = []
         if self._side is None:
             self.show([line(self._missing, "dim")])
         elif self._other is None:
             self.show(self._code(self._side), copy_text=self._side.source)
         else:
-            lines = self._diff(self._other, self._side)
-            self.show(lines, copy_text="\n".join("".join(span.text for span in row) for row in lines))
+            self._draw_diff(self._other, self._side)
 
     def _code(self, side: Side) -> list[Line]:
-        rows = highlighted(side.source)
+        rows = plain_rows(side.source) if self._growing else highlighted(side.source)
         digits = len(str(len(rows)))
         drawn: list[Line] = []
         for number, row in enumerate(rows, start=1):
             if number == self._marked:
-                filled = max(0, self.size.width - digits - 3 - cells(row))
+                filled = max(0, self.scrollable_content_region.width - digits - 3 - cells(row))
                 spans = tuple(Span(span.text, f"error-line {span.style}".strip()) for span in row)
                 drawn.append(
                     (
@@ -115,28 +149,32 @@ of the error, `z` gives the pane the whole screen, `h` `l` scroll sideways.
                 drawn.append((Span(f"{number:>{digits}}   ", "dim"), *row))
         return drawn
 
-    def _diff(self, old: Side, new: Side) -> list[Line]:
-        comparison = compare(old.source, new.source)
-        if comparison is None:
+    def _draw_diff(self, old: Side, new: Side) -> None:
+        diff = compare(old.source, new.source)
+        if diff is None:
             command = f"git diff {old.commit or old.name} {new.commit or new.name} -- kernel.py"
-            return [
-                line(f"Longer than {LONGEST_LINES} lines: compare in the store with"),
-                line(f"  {command}", "key"),
-            ]
-        if not comparison.rows:
-            return [line("Both sides are the same.", "dim")]
+            words = f"Longer than {LONGEST_LINES} lines: compare in the store with"
+            self.show([line(words), line(f"  {command}", "key")], copy_text=command)
+            return
+        if not diff.hunks:
+            self.show([line("Both sides are the same.", "dim")])
+            return
+        width = self.scrollable_content_region.width
         if self.two_columns:
-            body = side_by_side(old.source, new.source, comparison, self.scrollable_content_region.width)
+            drawn = side_by_side(old.source, new.source, diff, width, current=self._hunk)
         else:
-            body = unified(old.source, new.source, comparison)
-        return [*body, EMPTY]
+            drawn = unified(old.source, new.source, diff, width, current=self._hunk)
+        self._hunks = drawn.hunks
+        self.show([*drawn.lines, EMPTY], copy_text=copied(old.source, new.source, diff))
 
     @property
     def summary(self) -> str:
-        """`+12 -3` of the diff that stands there, or the number of lines of the code."""
+        """`+12 -3  hunk 1 of 2` of the diff that stands there, or the number of lines of the code."""
         if self._side is None:
             return ""
         if self._other is None:
-            return f"{len(highlighted(self._side.source))} lines"
-        comparison = compare(self._other.source, self._side.source)
-        return "" if comparison is None else f"+{comparison.added} -{comparison.removed}"
+            return f"{len(self.lines)} lines" + (" so far" if self._growing else "")
+        diff = compare(self._other.source, self._side.source)
+        if diff is None:
+            return ""
+        return diff.summary + (f"  hunk {self._hunk + 1} of {len(self._hunks)}" if self.has_hunks else "")

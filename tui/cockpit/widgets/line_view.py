@@ -13,7 +13,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from tui.cockpit.lines import Line, cells, plain
+from tui.cockpit.lines import ELLIPSIS, Line, cells, plain
 from tui.cockpit.widgets.palette import Styled
 
 
@@ -74,6 +74,10 @@ class LineView(ScrollView, Styled, can_focus=True):
         if y >= len(self.lines):
             return Strip.blank(width, self.rich_style)
         whole = self._whole(y)
+        room = self.scrollable_content_region.width
+        if 0 < room < whole.cell_length - scroll_x:
+            more = Strip([Segment(ELLIPSIS, self.style_of("dim"))], 1)
+            whole = Strip.join([whole.crop(0, scroll_x + room - 1), more])
         return whole.crop_extend(scroll_x, scroll_x + width, self.rich_style).apply_offsets(scroll_x, y)
 
     def _whole(self, y: int) -> Strip:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import events
 from textual.binding import Binding, BindingType
 
-from tui.cockpit.attempts import Passage
 from tui.cockpit.lines import Line, Span, clean, wrap_paragraph
+from tui.cockpit.passages import Passage
 from tui.cockpit.widgets.line_view import LineView
 
 
@@ -43,7 +44,10 @@ class Wrapped:
     def _wrap(self, text: str, width: int) -> list[Line]:
         style = self.passage.style
         if style == "rule":
-            return [(Span(f"── {text} ", style), Span("─" * max(0, width - len(text) - 4), style))]
+            first, *rest = wrap_paragraph(text, width - 3)
+            rule = "" if rest else "─" * (width - 4 - cell_len(first))
+            head = f"── {first} {rule}".rstrip()
+            return [(Span(head, style),), *((Span(f"   {row}", style),) for row in rest)]
         if style == "reasoning":
             return [(Span("│ ", "dim"), Span(row, style)) for row in wrap_paragraph(text, width - 2)]
         # What goes on in the next row stays below what it belongs to: code keeps its shape.
@@ -57,8 +61,9 @@ class Tail(LineView):
 
     HELP = """\
 The model's words in this attempt, call by call: its reasoning behind a bar,
-then its reply. New words are followed; scroll up to hold the text still,
-`f` or `G` follows again.
+then its reply. The code has a pane of its own; a line stands in its place.
+New words are followed; scroll up to hold the text still, `f` or `G` follows
+again.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f,G,end", "follow", "follow", show=False, id="words.follow"),
@@ -105,7 +110,7 @@ then its reply. New words are followed; scroll up to hold the text still,
         self._wrapped = wrapped
         lines: list[Line] = []
         for each in wrapped.values():
-            if lines and each.passage.style in ("rule", "") and lines[-1]:
+            if lines and each.passage.style in ("rule", "", "hunk") and lines[-1]:
                 lines.append(())
             lines += each.lines
             lines += each.open_lines

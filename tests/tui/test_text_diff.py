@@ -1,0 +1,138 @@
+"""Diffs: complete, mirrored by swapped texts, and paired by content; moved blocks are recognised."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.text_diff import CONTEXT, Kind, Row, compare_lines, diff_text
+
+TEXTS = st.lists(
+    st.sampled_from(
+        ["x = tl.load(p)", "y = x + 1", "y = x + 2", "return y", "for i in range(n):", "", ")", "é = 1"]
+    ),
+    max_size=30,
+)
+
+
+def all_rows(old: list[str], new: list[str]) -> list[Row]:
+    """Return the rows of a diff with its skipped lines as rows of same lines."""
+    diff = compare_lines(old, new)
+    rows: list[Row] = []
+    i = j = 0
+    for skipped, hunk_rows in [*diff.hunks, (diff.rest, ())]:
+        rows += [Row(Kind.SAME, i + step, j + step) for step in range(skipped)]
+        rows += hunk_rows
+        i = 1 + max(
+            (row.old for row in rows if row.old is not None and row.kind is not Kind.MOVED_HERE), default=-1
+        )
+        j = 1 + max(
+            (row.new for row in rows if row.new is not None and row.kind is not Kind.MOVED_AWAY), default=-1
+        )
+    return rows
+
+
+@given(TEXTS, TEXTS)
+def test_new_text_follows_from_the_old_text_and_the_diff(old: list[str], new: list[str]) -> None:
+    rebuilt: list[str] = []
+    used: list[int] = []
+    for row in all_rows(old, new):
+        if row.kind in (Kind.SAME, Kind.MOVED_HERE) and row.old is not None:
+            rebuilt.append(old[row.old])
+        elif row.kind in (Kind.ADDED, Kind.CHANGED) and row.new is not None:
+            rebuilt.append(new[row.new])
+        if row.kind not in (Kind.ADDED, Kind.MOVED_HERE) and row.old is not None:
+            used.append(row.old)
+    assert rebuilt == new
+    assert used == list(range(len(old)))
+
+
+@given(TEXTS, TEXTS)
+def test_swapped_texts_give_the_mirrored_diff(old: list[str], new: list[str]) -> None:
+    mirror = {
+        Kind.REMOVED: Kind.ADDED,
+        Kind.ADDED: Kind.REMOVED,
+        Kind.MOVED_AWAY: Kind.MOVED_HERE,
+        Kind.MOVED_HERE: Kind.MOVED_AWAY,
+    }
+    mirrored = {
+        Row(mirror.get(row.kind, row.kind), row.new, row.old, row.new_marks, row.old_marks)
+        for row in all_rows(new, old)
+    }
+    assert set(all_rows(old, new)) == mirrored
+
+
+@given(TEXTS)
+def test_same_texts_have_no_hunks(text: list[str]) -> None:
+    assert compare_lines(text, list(text)).hunks == ()
+
+
+@given(TEXTS, TEXTS)
+def test_marks_cover_what_differs_in_a_pair(old: list[str], new: list[str]) -> None:
+    for row in all_rows(old, new):
+        if row.kind is not Kind.CHANGED or row.old is None or row.new is None:
+            assert row.old_marks == row.new_marks == ()
+            continue
+        kept = [
+            "".join(
+                character for place, character in enumerate(line) if not any(a <= place < b for a, b in marks)
+            )
+            for line, marks in ((old[row.old], row.old_marks), (new[row.new], row.new_marks))
+        ]
+        assert kept[0].split() == kept[1].split()
+        assert row.old_marks or row.new_marks
+
+
+def test_lines_are_paired_by_content_not_by_position() -> None:
+    old = ["a = tl.load(a_ptr + offsets)", "b = tl.load(b_ptr + offsets)"]
+    new = ["mask = offsets < n", "b = tl.load(b_ptr + offsets, mask=mask)"]
+    assert diff_text(compare_lines(old, new), old, new) == [
+        "-a = tl.load(a_ptr + offsets)",
+        "+mask = offsets < n",
+        "-b = tl.load(b_ptr + offsets)",
+        "+b = tl.load(b_ptr + offsets, mask=mask)",
+    ]
+
+
+def test_whole_words_are_marked() -> None:
+    old, new = "acc = tl.dot(a, b, acc)", "acc = tl.dot(a, b2, total)"
+    (hunk,) = compare_lines([old], [new]).hunks
+    (row,) = hunk.rows
+    assert [old[first:last] for first, last in row.old_marks] == ["b", "acc"]
+    assert [new[first:last] for first, last in row.new_marks] == ["b2", "total"]
+
+
+def test_unrelated_lines_are_removed_and_added() -> None:
+    diff = compare_lines(["import torch"], ["x = tl.load(p)"])
+    assert [row.kind for row in diff.hunks[0].rows] == [Kind.REMOVED, Kind.ADDED]
+
+
+def test_moved_block_is_shown_in_its_new_place() -> None:
+    block = ["def helper(x):", "    y = x + 1", "    return y"]
+    rest = [f"line {number}" for number in range(5)]
+    old, new = [*block, *rest], [*rest, *block]
+    diff = compare_lines(old, new)
+    assert diff.summary == "+0 -0, 3 moved"
+    assert diff_text(diff, old, new) == [
+        "... 3 lines moved to line 6",
+        *(f" {line}" for line in rest),
+        *(f">{line}" for line in block),
+    ]
+
+
+def test_two_lines_are_no_block() -> None:
+    block, rest = ["y = x + 1", "return y"], [f"line {number}" for number in range(5)]
+    assert compare_lines([*block, *rest], [*rest, *block]).summary == "+2 -2"
+
+
+@pytest.mark.parametrize(("distance", "hunks"), [(2 * CONTEXT + 1, 1), (2 * CONTEXT + 2, 2)])
+def test_unchanged_lines_are_folded_if_that_saves_lines(distance: int, hunks: int) -> None:
+    same = [f"line {number}" for number in range(distance)]
+    diff = compare_lines(["a = 1", *same, "b = 1"], ["a = 2", *same, "b = 2"])
+    assert len(diff.hunks) == hunks
+
+
+def test_repeated_lines_do_not_take_long() -> None:
+    old = ["a = 1", "b = 2", "c = 3"] * 1000
+    assert compare_lines(old, old[1:]).summary == "+0 -1"
