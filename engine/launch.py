@@ -25,6 +25,8 @@ from sessions.home import Home, LiveFiles, read_engine_info
 
 WRONG_USAGE = 2
 """Exit code of an engine that got an impossible request."""
+ENGINE = "engine"
+"""Module of the engine process."""
 START_S = 60.0
 POLL_S = 0.02
 
@@ -125,7 +127,7 @@ def _spawn(live: LiveFiles, environ: Mapping[str, str]) -> None:
         begun = log.tell()
         # -P: a folder named `engine` in the current directory must not shadow the package.
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "engine", str(live.folder)],
+            [sys.executable, "-P", "-m", ENGINE, str(live.folder)],
             cwd=live.folder.parent,
             env=dict(environ),
             stdin=subprocess.DEVNULL,

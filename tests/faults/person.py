@@ -1,0 +1,145 @@
+"""A person who steers a session while its engine is killed, and who remembers what the engine acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.commands import instances_of
+from engine.control import Answer, send
+from engine.errors import EngineUnreachable
+from harness import Verdict
+from sessions import Home, SessionState, fold
+from sessions.events import Event
+from sessions.home import read_engine_info
+from tests.support.engines import candidate
+from tests.support.live_engines import journal
+
+WEIGHTS = {
+    "hint": 4,
+    "pause": 3,
+    "go": 3,
+    "pin": 3,
+    "ban": 2,
+    "accept": 4,
+    "reject": 3,
+    "undo": 2,
+    "extend": 1,
+    "fork": 1,
+    "edit": 1,
+    "stop": 1,
+}
+"""How often each command is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One command with its outcome."""
+
+    name: str
+    """Who gave the command; each command has another person, so its event is found again."""
+    command: str
+    arguments: dict[str, Any]
+    answer: Answer | None
+    """`None` if the engine died before it answered."""
+
+
+@dataclass(slots=True)
+class Person:
+    """Gives random commands that are mostly possible."""
+
+    home: Home
+    session: str
+    chance: random.Random
+    orders: list[Order] = field(default_factory=list)
+    _given: int = 0
+
+    def events(self) -> list[Event]:
+        """Return the session's events so far."""
+        return journal(self.home, self.session)
+
+    def state(self) -> SessionState:
+        """Return the session's state so far."""
+        return fold(self.events())  # type: ignore[arg-type]
+
+    async def give_any(self) -> None:
+        """Give a random command."""
+        [command] = self.chance.choices(list(WEIGHTS), list(WEIGHTS.values()))
+        await self.give(command, **self._arguments(command, f"person-{self._given + 1}"))
+
+    async def give(self, command: str, **arguments: Any) -> None:
+        """Give a command and remember its outcome."""
+        self._given += 1
+        name = f"person-{self._given}"
+        try:
+            answer = await send(self.home, self.session, command, by=name, **arguments)
+        except EngineUnreachable:
+            answer = None
+        self.orders.append(Order(name, command, arguments, answer))
+
+    def _arguments(self, command: str, name: str) -> dict[str, Any]:
+        state = self.state()
+        instances = instances_of(state)
+        judged = [attempt for attempt in state.attempts() if attempt.source and attempt.evaluation]
+        correct = [attempt for attempt in judged if attempt.verdict is Verdict.CORRECT]
+        decided = [attempt for attempt in judged if attempt.decision]
+        wanted = {"pin": correct, "accept": correct, "undo": decided}.get(command, judged)
+        attempt = self.chance.choice(wanted).attempt if wanted else f"{instances[0]}/1"
+        match command:
+            case "hint":
+                return {"instance": self.chance.choice(instances), "text": f"Hint of {name}."}
+            case "pause" | "go":
+                return {"instance": self.chance.choice(["", *instances])}
+            case "stop":
+                return {"instance": self.chance.choice(instances)}
+            case "extend":
+                return {"iterations": 1}
+            case "fork":
+                return {"attempt": attempt, "text": f"Hint of {name}."}
+            case "edit":
+                return {"attempt": attempt, "source": candidate("correct 1.25", name)}
+            case "accept" | "reject":
+                return {"attempt": attempt, "why": f"Reason of {name}."}
+            case _:
+                return {"attempt": attempt}
+
+    async def steer_until_killed(self) -> None:
+        """Let the engine work a random while and give commands; then kill it while others are on their way."""
+        await self._work_a_while()
+        for _ in range(self.chance.randrange(4)):
+            await self.give_any()
+        live = self.home.live(self.session)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self.chance.randrange(1, 5)):
+                group.create_task(self.give_any())
+            await asyncio.sleep(self.chance.random() * 0.03)
+            info = read_engine_info(live)
+            if info is not None and live.running:
+                os.kill(info.pid, signal.SIGKILL)
+        while live.running:  # noqa: ASYNC110  # a lock of another process has no event
+            await asyncio.sleep(0.005)
+
+    async def _work_a_while(self) -> None:
+        """Wait for a random number of events, or a moment if the session waits for a person."""
+        live = self.home.live(self.session)
+        count = len(self.events()) + self.chance.randrange(30)
+        for _ in range(60):
+            if not live.running or len(self.events()) >= count:
+                return
+            await asyncio.sleep(0.01)
+
+    async def let_finish(self) -> None:
+        """Answer whatever the session waits for, until its engine leaves."""
+        live = self.home.live(self.session)
+        while live.running:
+            state = self.state()
+            if state.on_hold:
+                await self.give("go", instance="")
+            for attempt in state.attempts():
+                if attempt.waiting:
+                    await self.give("accept", attempt=attempt.attempt, why="It is faster.")
+            await asyncio.sleep(0.02)
