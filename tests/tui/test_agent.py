@@ -577,7 +577,7 @@ def test_lineage_names_the_instance_of_a_fork() -> None:
 def test_words_pane_names_the_cause_of_a_failed_call() -> None:
     call = "softmax#2/2/reflector/1"
     failed = CallFailed(call=call, reason="gave_up", message="5 tries failed", cause="connection", seq=999)
-    (*_, passage) = attempts.passages(fold([*running(), failed]).attempt("softmax#2/2"))
+    (*_, passage) = passages(fold([*running(), failed]).attempt("softmax#2/2"))
     assert passage.text == "no reply: gave_up, connection: 5 tries failed"
 
 

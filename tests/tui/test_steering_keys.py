@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from textual.pilot import Pilot
 
 from harness import Verdict
 from sessions import Home
 from sessions.catalog import journal_of
-from sessions.events import InstanceForked, Paused
+from sessions.events import InstanceForked, Paused, SessionStarted
 from sessions.fold import fold
 from tests.support import stored_sessions as stored
 from tests.support.cockpits import WIDE, RecordingDecider, ScriptedSource, live, replayed, until
@@ -32,7 +33,10 @@ Opened = tuple[Pilot[ExitNote], Cockpit, RecordingDecider, ScriptedSource]
 @asynccontextmanager
 async def fleet(*, refusal: str = "", readonly: bool = False) -> AsyncIterator[Opened]:
     decider = RecordingDecider(refusal=refusal)
-    app, source = live(running(), decider=decider, readonly=readonly)
+    started, *events = running()
+    assert isinstance(started, SessionStarted)
+    on_gpu = msgspec.structs.replace(started, devices=("0",))
+    app, source = live([on_gpu, *events], decider=decider, readonly=readonly)
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         yield pilot, app, decider, source
@@ -67,6 +71,14 @@ async def test_key_i_asks_for_a_hint_and_sends_it() -> None:
         await pilot.press("i", "escape")
         assert isinstance(app.screen, AgentScreen)
         assert len(decider.decisions) == 1
+
+
+async def test_key_t_times_the_best_attempt_of_the_row_again() -> None:
+    async with fleet() as (pilot, _, decider, _source):
+        await pilot.press("j", "t", "k", "t")
+        await until(pilot, lambda: bool(decider.decisions), "the measurement")
+        again = {"attempt": "softmax#1/3", "devices": ("all",)}
+        assert decider.decisions == [(SESSION, "measure", again)], "softmax#2 has no correct attempt"
 
 
 async def test_stop_asks_once() -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from harness.node.discovery import CPU
 from sessions.state import SessionState
 from tui.cockpit import views, wording
 from tui.cockpit.lines import clean
@@ -73,6 +72,7 @@ def _orders(app: Cockpit) -> Iterator[Command]:
     """Commands about the instance and attempt under the cursor, the session, and its GPUs."""
     assert app.feed is not None
     state, give = app.feed.state, app.commander
+    gpus = views.gpus(state)
     screen = next((each for each in reversed(app.screen_stack) if isinstance(each, ActingScreen)), None)
     instance = screen.steered_instance if screen is not None else None
     attempt = screen.steered_attempt if screen is not None else None
@@ -89,14 +89,13 @@ def _orders(app: Cockpit) -> Iterator[Command]:
         yield Command(f"pin {name}", "the base of the next optimizations", partial(give.pin, name), True)
         yield Command(f"ban {name}", "no base any more", partial(give.ban, name), True)
         yield Command(f"fork {name}", "a new instance starts from it", partial(give.ask_fork, name), True)
-        yield Command(f"measure {name}", "time it again on every GPU", partial(give.measure, name), True)
+        if gpus:
+            yield Command(f"measure {name}", "time it again on every GPU", partial(give.measure, name), True)
     word = "go" if state.on_hold else "pause"
     yield Command(f"{word} session", "all its instances", give.toggle_pause, True)
     yield Command("extend session", "further attempts in each instance", give.ask_extend, True)
     yield Command("stop session", "until wavedeck resume", give.ask_stop, True)
-    for device in state.started.devices if state.started is not None else ():
-        if device == CPU.name:
-            continue
+    for device in gpus:
         if device in state.lent:
             yield Command(f"return GPU {device}", "take it back", partial(give.take_back, device), True)
         else:

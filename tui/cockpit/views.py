@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
+from harness.node.discovery import CPU
 from sessions.names import short_task, split_attempt
 from sessions.ranking import Rank, lowest_occupancy, rank, requested_over_minimal
 from sessions.state import (
@@ -62,6 +63,11 @@ AT_WORK = frozenset({"generate", "optimize", "reflect"})
 def target(state: SessionState) -> str | None:
     """The target whose estimates stand in short places: the session's first."""
     return state.started.targets[0] if state.started and state.started.targets else None
+
+
+def gpus(state: SessionState) -> list[str]:
+    """The session's GPUs, which a person may lend and time on."""
+    return [name for name in (state.started.devices if state.started else ()) if name != CPU.name]
 
 
 def at_work(instance: InstanceState) -> list[AttemptState]:

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 
 from harness import Verdict
 from sessions.state import AttemptState, InstanceState
+from tui.cockpit import views
 from tui.cockpit.editing import NotEdited, edited
 from tui.cockpit.screens.base import SessionScreen
 
@@ -41,7 +42,11 @@ class ActingScreen(SessionScreen):
             return instance is not None and not self.feed.state.finished and not instance.finished
         if action == "measure":
             attempt = self.steered_attempt if self._can_act else None
-            return attempt is not None and attempt.verdict is Verdict.CORRECT
+            return (
+                attempt is not None
+                and attempt.verdict is Verdict.CORRECT
+                and bool(views.gpus(self.feed.state))
+            )
         if action == "edit":
             attempt = self.steered_attempt if self._can_act else None
             return attempt is not None and bool(attempt.source)

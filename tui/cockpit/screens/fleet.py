@@ -142,8 +142,11 @@ class FleetScreen(ActingScreen):
 
     @property
     def steered_attempt(self) -> AttemptState | None:
-        """The attempt under the cursor of the best, where the keys are there."""
-        key = self.leaders.cursor_key if self.focused is self.leaders else None
+        """The attempt under the cursor of the best, if the keys are there, else the best of the instance."""
+        instance = self.steered_instance
+        key = instance.best if instance is not None else None
+        if self.focused is self.leaders:
+            key = self.leaders.cursor_key
         return next((each for each in self.feed.state.attempts() if each.attempt == key), None)
 
     def middle(self) -> Iterable[Widget]:
