@@ -225,12 +225,13 @@ def model_of(settings: Settings, origins: Mapping[str, str], environ: Mapping[st
 
 def detached(home: Home, session: str, *, as_json: bool) -> ExitCode:
     """Print how to come back, and what on this machine may end the engine before that."""
-    risks = detach_risks(home.root, environ=os.environ)
     if as_json:
+        risks = detach_risks(home.root, environ=os.environ)
         emit_json({"session": session, "attach": f"wavedeck attach {session}", "risks": risks})
         return ExitCode.DONE
+    # First of all: an interrupt from here on leaves an engine that the person knows by name.
     emit(session)
     say(f"running; come back with: wavedeck attach {session}")
-    for risk in risks:
+    for risk in detach_risks(home.root, environ=os.environ):
         say(f"take care: {risk}")
     return ExitCode.DONE
