@@ -82,6 +82,33 @@ def descendants(pool: DevicePool) -> set[int]:
     return {child.pid for server in servers(pool) for child in server.children(recursive=True)}
 
 
+def tree_size(process: psutil.Process) -> int:
+    """Return the number of a process's descendants; 0 if it has just ended."""
+    try:
+        return len(process.children(recursive=True))
+    except psutil.NoSuchProcess:
+        return 0
+
+
+def leads_its_session(pid: int) -> bool:
+    """Return whether a process leads a session; False if it has just ended."""
+    try:
+        return os.getsid(pid) == pid
+    except ProcessLookupError:
+        return False
+
+
+@pytest_asyncio.fixture(autouse=True, loop_scope="session")
+async def no_judging_is_left() -> AsyncIterator[None]:
+    """End the judging of a test that failed: its candidate would spin beside the next tests, in the only slot."""
+    yield
+    left = {task for task in asyncio.all_tasks() if task.get_name() == "judged"}
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left)
+
+
 async def start_judging(pool: DevicePool, source: str) -> asyncio.Task[object]:
     """Starts judging in the background and returns once the candidate's code runs."""
     entered = asyncio.Event()
@@ -108,9 +135,7 @@ async def test_cancelling_ends_all_processes_and_frees_the_slot(own_pool: Device
 
     def busy() -> set[int]:
         """The candidate's processes, each the leader of its session."""
-        return {
-            pid for pid in descendants(own_pool) - before if psutil.pid_exists(pid) and os.getsid(pid) == pid
-        }
+        return {pid for pid in descendants(own_pool) - before if leads_its_session(pid)}
 
     await until(lambda: len(busy()) >= 4, "guest, compiler, child and grandchild")
     tree = busy()
@@ -127,7 +152,7 @@ async def test_killed_warden_leaves_no_process(own_pool: DevicePool) -> None:
     def wardens() -> list[psutil.Process]:
         """Children of a server with a worker, a child and a grandchild."""
         children = [child for server in servers(own_pool) for child in server.children()]
-        return [child for child in children if len(child.children(recursive=True)) >= 3]
+        return [child for child in children if tree_size(child) >= 3]
 
     await until(lambda: bool(wardens()), "worker, child and grandchild")
     tree = {process.pid for process in wardens()[0].children(recursive=True)}
