@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -125,8 +126,10 @@ def _spawn(live: LiveFiles, environ: Mapping[str, str]) -> None:
     """Start the engine of a live folder and wait until it can be reached."""
     with live.log.open("ab") as log:
         begun = log.tell()
-        # -P: a folder named `engine` in the current directory must not shadow the package.
-        process = subprocess.Popen(
+        # In a thread: an interrupt, which only the main thread gets, cannot lose an engine that has just started.
+        starting = ThreadPoolExecutor(1, thread_name_prefix=f"start/{live.session}").submit(
+            subprocess.Popen,
+            # -P: a folder named `engine` in the current directory must not shadow the package.
             [sys.executable, "-P", "-m", ENGINE, str(live.folder)],
             cwd=live.folder.parent,
             env=dict(environ),
@@ -135,17 +138,19 @@ def _spawn(live: LiveFiles, environ: Mapping[str, str]) -> None:
             stderr=log,
             start_new_session=True,
         )
-    # Reaps the engine if it ends before this process.
-    threading.Thread(target=process.wait, name=f"reaper/{live.session}", daemon=True).start()
-    try:
-        _wait_until_reachable(live, process, begun)
-    except KeyboardInterrupt:
-        # The session's name is not shown yet, so the person could not stop the engine later.
-        process.terminate()
-        process.wait()
-        if not live.journal.exists():
-            shutil.rmtree(live.folder, ignore_errors=True)
-        raise
+        try:
+            process = starting.result()
+            # Reaps the engine if it ends before this process.
+            threading.Thread(target=process.wait, name=f"reaper/{live.session}", daemon=True).start()
+            _wait_until_reachable(live, process, begun)
+        except KeyboardInterrupt:
+            # The session's name is not shown yet, so the person could not stop the engine later.
+            process = starting.result()
+            process.terminate()
+            process.wait()
+            if not live.journal.exists():
+                shutil.rmtree(live.folder, ignore_errors=True)
+            raise
 
 
 def _wait_until_reachable(live: LiveFiles, process: subprocess.Popen[bytes], begun: int) -> None:
