@@ -15,12 +15,15 @@ from textual.widget import Widget
 from tui.cockpit import header
 from tui.cockpit.desk import Desk
 from tui.cockpit.feed import EVERYTHING, Feed
+from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.lines import Line, Span, line
 from tui.cockpit.messages import OpenFleet, OpenReport, OpenReview, OpenTree
 from tui.cockpit.replays import Replay
 from tui.cockpit.timeline import TIMELINE, timeline_line
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
+from tui.cockpit.widgets.line_view import LineView
+from tui.cockpit.widgets.table import LineTable
 
 REPLAYING: list[BindingType] = [
     Binding("p", "replay('play', 1)", "play", id="replay.play"),
@@ -60,6 +63,9 @@ class SessionScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,escape", "back", "back", id="screen.back", key_display="q"),
+        Binding("slash", "find", "find", id="screen.find", key_display="/"),
+        Binding("n", "match(1)", "next match", id="screen.next_match", show=False),
+        Binding("N", "match(-1)", "match before", id="screen.match_before", show=False),
         Binding("F", "go('fleet')", "Fleet", id="go.fleet", show=False),
         Binding("L", "go('latency')", "Latency", id="go.latency", show=False),
         Binding("V", "go('review')", "Review", id="go.review", show=False),
@@ -225,6 +231,24 @@ class SessionScreen(Screen[None]):
         marks = replay.story.marks
         moments = {"waiting": marks.decisions, "best": marks.bests, "failure": marks.failures}[kind]
         self._go_to_moment(replay, moments, direction, REPLAY_JUMPS[kind])
+
+    def action_find(self) -> None:
+        """Find in the focused text, or filter the focused table, as the person types; escape ends that."""
+        pane = self.focused
+        if not isinstance(pane, (LineTable, LineView)):
+            return
+
+        def answered(text: str | None) -> None:
+            if text is None:
+                pane.find("")
+
+        self.app.push_screen(LinePrompt("/", changed=pane.find), answered)
+
+    def action_match(self, direction: int) -> None:
+        """Go to the next match, or to the one before."""
+        pane = self.focused
+        if isinstance(pane, (LineTable, LineView)) and not pane.go_to_match(direction):
+            self.notify(f"no match {'before' if direction < 0 else 'after'} this", timeout=2)
 
     def jump(self, kind: str, direction: int) -> bool:
         """Move the cursor to the next `waiting`, `best` or `failure`; `False` if there is none."""
