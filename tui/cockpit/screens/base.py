@@ -20,6 +20,7 @@ from tui.cockpit.lines import Line, Span, line
 from tui.cockpit.messages import OpenFleet, OpenReport, OpenReview, OpenTree
 from tui.cockpit.replays import Replay
 from tui.cockpit.timeline import TIMELINE, timeline_line
+from tui.cockpit.verbs import Subject
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.line_view import LineView
@@ -103,6 +104,11 @@ class SessionScreen(Screen[None]):
         feed = self.desk.feed
         assert feed is not None, "a session's screen without a session"
         return feed
+
+    @property
+    def subject(self) -> Subject:
+        """What a `:` line without names is about; nothing where there is no cursor."""
+        return Subject()
 
     @property
     def tabbed(self) -> bool:
