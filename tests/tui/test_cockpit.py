@@ -121,7 +121,7 @@ def test_every_key_binding_has_a_name() -> None:
     for expected in (
         "app.quit",
         "agent.accept",
-        "replay.play",
+        "replay.attempt",
         "screen.back",
         "home.reload",
         "table.open",

@@ -14,7 +14,6 @@ from tui.cockpit.verbs import Subject
 
 STEERING: list[BindingType] = [
     Binding("i", "hint", "hint", id="steer.hint"),
-    Binding("p", "pause", "pause/go", id="steer.pause"),
     Binding("t", "measure", "time again", id="steer.measure"),
     Binding("E", "edit", "edit", id="steer.edit"),
 ]
@@ -45,6 +44,8 @@ class ActingScreen(SessionScreen):
         """Steering only where a command can be given; the engine says what else is impossible."""
         if self.desk.feed is None:
             return False
+        if action == "pause" and self.feed.replay is not None:
+            return True
         if action in ("pause", "hint"):
             instance = self.steered_instance if self._can_act else None
             return instance is not None and not self.feed.state.finished and not instance.finished
@@ -72,8 +73,10 @@ class ActingScreen(SessionScreen):
         return Subject(instances, attempt.attempt if attempt is not None else None)
 
     def action_pause(self) -> None:
-        """Pause the instances, or let them go on."""
-        if self.subject.instances:
+        """Pause the instances, or let them go on; in a replay play it, or pause it."""
+        if self.feed.replay is not None:
+            super().action_pause()
+        elif self.subject.instances:
             self.desk.commander.toggle_pause(self.subject.instances)
 
     def action_hint(self) -> None:
