@@ -439,6 +439,7 @@ def _apply_decision(
     match event:
         case ev.WaitingForPerson():
             attempt.waiting = attempt.held = True
+            attempt.waiting_wall = event.wall
             _set_word(instance, attempt, "person")
         case ev.DecisionMade():
             state.commands.append(event)

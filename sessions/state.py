@@ -176,6 +176,8 @@ class AttemptState:
     decision: Decision | None = None
     waiting: bool = False
     """True while it waits for a person."""
+    waiting_wall: float = 0.0
+    """When it began to wait for a person."""
     held: bool = False
     """True if it waited for a person at any time."""
     commit: str | None = None

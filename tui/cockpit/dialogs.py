@@ -53,14 +53,12 @@ class LineDialog(ModalScreen[str | None]):
 class ReasonDialog(LineDialog):
     """Asks why a person accepts or rejects an attempt."""
 
-    def __init__(self, attempt: str, *, accepted: bool, known: str = "", to_reflector: bool = False) -> None:
+    def __init__(self, attempt: str, *, accepted: bool, follows: str, known: str = "") -> None:
+        """`follows` says what the decision does, and who reads the reason."""
         word = "Accept" if accepted else "Reject"
-        kept = "The reason is kept with the decision."
-        if to_reflector and not accepted:
-            kept = "The reason goes to the reflector."
         super().__init__(
             f"{word} {attempt}",
-            hint=f"{kept}  enter: {word.lower()}, escape: cancel",
+            hint=f"{follows}\nenter: {word.lower()}   escape: cancel",
             placeholder="why (may stay empty)",
             known=known,
         )

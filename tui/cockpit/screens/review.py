@@ -1,0 +1,401 @@
+"""Review: a queue of attempts, the evidence for each, and a person's decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual import on, work
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical
+from textual.message import Message
+from textual.widget import Widget
+
+from harness import Verdict
+from sessions.events import SessionStarted
+from sessions.state import AttemptState, InstanceState
+from tui.cockpit import review_queue
+from tui.cockpit.feed import EVERYTHING
+from tui.cockpit.lines import Span, fit
+from tui.cockpit.messages import OpenInstance
+from tui.cockpit.review_queue import Entry, Kind
+from tui.cockpit.review_reasons import accept_words, reject_words
+from tui.cockpit.review_sides import Other, others
+from tui.cockpit.review_view import about, baseline_name, empty_lines, evidence, standing_words
+from tui.cockpit.screens.acting import STEERING, ActingScreen
+from tui.cockpit.widgets.bar import Bar
+from tui.cockpit.widgets.code import CodePane, Side
+from tui.cockpit.widgets.line_view import LineView
+from tui.cockpit.widgets.table import LineTable
+from tui.tables import Row
+
+Baseline = Callable[[SessionStarted, str], str]
+"""Returns the source of a task's baseline, empty if it is not known; reads files."""
+DECISIONS = ("accept", "reject", "skip", "undo")
+READ_ONLY = "this view is for reading only"
+PAST = "a replay decides at its end only: $ goes there"
+
+
+class ReviewScreen(ActingScreen):
+    """The queue of the open session. `attempt` is the first to show, else the oldest that waits."""
+
+    CSS_PATH = "review.tcss"
+    HELP = """\
+Is this attempt safe to take? The queue has the attempts that wait, oldest
+first, then the winners without a decision (`open`), then what was decided:
+`+` accepted, `!` rejected. `gain` compares an attempt with the best before it
+in its instance, over the cases that both have.
+
+HOLDS: the instance waits for your decision, and does nothing until then.
+After a decision the next attempt opens by itself. `s` skips: nothing is
+recorded. `u` takes the decision under the cursor back, else your latest one.
+`d` changes what the diff compares with, `{` `}` walk its hunks, `D` puts it
+in one column or two. `enter` opens the attempt on the Agent screen.
+"""
+    PANES: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("queue", "queue"),
+        ("evidence", "evidence"),
+        ("change", "diff"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "accept", "accept", id="review.accept"),
+        Binding("r", "reject", "reject", id="review.reject"),
+        Binding("s", "skip", "skip", id="review.skip"),
+        Binding("u", "undo", "undo", id="review.undo"),
+        Binding("a,r,s,u", "refuse", "why not", id="review.refuse", show=False),
+        *STEERING,
+        Binding("d", "side", "diff to", id="review.side"),
+        Binding("less_than_sign", "side(-1)", "diff to before", id="review.side_before", show=False),
+        Binding("greater_than_sign", "side(1)", "diff to next", id="review.side_next", show=False),
+        Binding("left_curly_bracket", "hunk(-1)", "hunks", id="review.hunk_before", key_display="{}"),
+        Binding("right_curly_bracket", "hunk(1)", "next hunk", id="review.hunk_next", show=False),
+        Binding("left_square_bracket", "walk(-1)", "attempt before", id="review.before", show=False),
+        Binding("right_square_bracket", "walk(1)", "next attempt", id="review.next", show=False),
+        Binding("D", "columns", "columns", id="review.columns", show=False),
+        Binding("z", "zoom", "zoom", id="review.zoom"),
+    ]
+
+    def __init__(self, attempt: str | None = None, *, baseline: Baseline | None = None) -> None:
+        super().__init__()
+        self._entries: list[Entry] = []
+        self._wanted = attempt
+        """The attempt to go to at the next draw."""
+        self._sent: dict[str, int] = {}
+        """Attempts whose decision was sent from here, with the number of the last event before it."""
+        self._mine: list[str] = []
+        """Attempts that were decided here, the latest last."""
+        self._baseline = baseline
+        self._sources: dict[str, str] = {}
+        """Source of the baseline by task; empty while it is read, or if it is not known."""
+        self._side = 0
+        self._compared = ""
+        """The attempt of `_side`."""
+        self._second = -1
+        self.queue = LineTable(review_queue.WIDE_COLUMNS, id="queue")
+        self.evidence = LineView(id="evidence")
+        self.change = CodePane(id="change")
+        self.decided = Bar(id="decided")
+
+    @property
+    def entry(self) -> Entry | None:
+        """The entry under the cursor; `None` in an empty queue."""
+        key = self.queue.cursor_key
+        return next((entry for entry in self._entries if entry.key == key), None)
+
+    @property
+    def steered_instance(self) -> InstanceState | None:
+        """The instance of the entry under the cursor."""
+        return self.entry.instance if self.entry is not None else None
+
+    @property
+    def steered_attempt(self) -> AttemptState | None:
+        """The attempt of the entry under the cursor."""
+        return self.entry.attempt if self.entry is not None else None
+
+    def middle(self) -> Iterable[Widget]:
+        """Queue, evidence, diff; below them what was decided."""
+        with Container(id="review"):
+            yield self.queue
+            yield Vertical(self.evidence, self.change, id="case")
+        yield self.decided
+
+    def on_mount(self) -> None:
+        """Draw, and put the keys on the queue."""
+        super().on_mount()
+        self.queue.focus()
+
+    def repaint(self, dirty: frozenset[str]) -> None:
+        """Draw what changed, and once a second how long attempts wait."""
+        super().repaint(dirty)
+        if self.desk.feed is not None and self.is_mounted and int(self.desk.wall()) != self._second:
+            self._draw_queue()
+
+    def draw(self, dirty: frozenset[str]) -> None:
+        """Draw the queue, and the entry under the cursor."""
+        self._entries = review_queue.review_queue(self.feed.state, over=self.feed.is_over)
+        self._follow()
+        self._draw_queue()
+        self._draw_entry()
+
+    def _follow(self) -> None:
+        """Go on to the next entry when a decision that was sent from here is in the session."""
+        known = {entry.key: entry for entry in self._entries}
+        for key, before in list(self._sent.items()):
+            entry = known.get(key)
+            if entry is None or entry.attempt.decision is None or self.feed.state.last_seq <= before:
+                continue
+            del self._sent[key]
+            self._mine.append(key)
+            following = review_queue.next_undecided(self._entries, key)
+            if key == self.queue.cursor_key and following is not None:
+                self._wanted = following.key
+
+    def _draw_queue(self) -> None:
+        self._second = int(self.desk.wall())
+        narrow = self.has_class("-narrow") or self.has_class("-zoomed-queue")
+        columns = review_queue.WIDE_COLUMNS if narrow else review_queue.NARROW_COLUMNS
+        before = self.queue.cursor_key
+        self.queue.set_rows(self._rows(), columns)
+        keys = [row.key for row in self.queue.rows]
+        wanted, self._wanted = self._wanted, None
+        if wanted in keys:
+            self.queue.select(str(wanted))
+        elif before not in keys and keys:
+            self.queue.select(keys[0])
+        _title(self.queue, review_queue.queue_title(self._entries))
+
+    def _rows(self) -> list[Row]:
+        return review_queue.queue_rows(self._entries, self._second)
+
+    def _draw_entry(self) -> None:
+        entry = self.entry
+        self.refresh_bindings()
+        self._draw_decided(entry)
+        width = self.evidence.scrollable_content_region.width or self.size.width - 4
+        if entry is None:
+            words = review_queue.empty_words(self.feed.state, over=self.feed.is_over)
+            self.evidence.show(empty_lines(words, width))
+            _title(self.evidence, "Evidence")
+            self.change.show_code(None, missing="")
+            _title(self.change, "Diff")
+            return
+        attempt, instance = entry.attempt, entry.instance
+        lines = evidence(self.feed.state, attempt, instance, wall=self.desk.wall(), width=width - 1)
+        self.evidence.show(lines, copy_text="\n".join("".join(span.text for span in row) for row in lines))
+        self._title_evidence(attempt, instance)
+        self._draw_change(attempt, instance)
+
+    def _title_evidence(self, attempt: AttemptState, instance: InstanceState) -> None:
+        standing = standing_words(attempt, instance)
+        style = {"warn": "bold $warning", "busy": "$primary"}.get(standing.style, "$wd-dim")
+        room = self.evidence.size.width - cell_len(standing.text) - 6
+        title = f"{_escaped(about(attempt, room))}  [{style}]{_escaped(standing.text)}[/]"
+        if self.evidence.border_title != title:
+            self.evidence.border_title = title
+
+    def _draw_decided(self, entry: Entry | None) -> None:
+        over = self.feed.is_over
+        parts = [f" {review_queue.decided_words(self._entries)}"]
+        if entry is not None and entry.kind is not Kind.DECIDED:
+            if entry.attempt.verdict is Verdict.CORRECT:
+                parts.append(f"if accepted: {accept_words(entry.attempt, entry.instance, over=over)}")
+            parts.append(
+                f"if rejected: {reject_words(self.feed.state, entry.attempt, entry.instance, over=over)}"
+            )
+        elif self._undoable() is not None:
+            parts.append(f"u takes the decision about {self._undoable()} back")
+        while len(parts) > 2 and cell_len("   ".join(parts)) > self.size.width:
+            parts.pop()
+        head, *rest = parts
+        words = "".join(f"   {part}" for part in rest)
+        self.decided.show((Span(head, "key"), Span(fit(words, self.size.width - cell_len(head)), "dim")))
+
+    def _draw_change(self, attempt: AttemptState, instance: InstanceState) -> None:
+        if attempt.attempt != self._compared:
+            self._compared, self._side = attempt.attempt, 0
+        sides = self._sides(attempt, instance)
+        new = Side(attempt.attempt, attempt.source, attempt.commit) if attempt.source else None
+        if self._side >= len(sides):
+            self.change.show_code(new, missing="no code")
+            _title(self.change, f"code  {self.change.summary}".rstrip())
+            return
+        other = sides[self._side]
+        old = Side(other.name, other.source, other.commit)
+        self.change.show_diff(old, new, missing="no code")
+        _title(self.change, f"diff to {other.title}  {self.change.summary}".rstrip())
+
+    def _sides(self, attempt: AttemptState, instance: InstanceState) -> list[Other]:
+        task = instance.task
+        started = self.feed.state.started
+        if task not in self._sources:
+            self._sources[task] = ""
+            if started is not None and self._baseline is not None:
+                self._read_baseline(self._baseline, started, task)
+        return others(attempt, instance, self._sources[task], baseline_name(self.feed.state, attempt))
+
+    @work(thread=True, group="baseline", exit_on_error=False, name="reading the baseline")
+    def _read_baseline(self, read: Baseline, started: SessionStarted, task: str) -> None:
+        source = read(started, task)
+        self.app.call_from_thread(self._take_baseline, task, source)
+
+    def _take_baseline(self, task: str, source: str) -> None:
+        self._sources[task] = source
+        if source and self.desk.feed is not None and self.is_mounted:
+            self._draw_entry()
+
+    @on(LineTable.Moved)
+    def _show_other_entry(self) -> None:
+        self._draw_entry()
+
+    @on(LineTable.Opened)
+    def _open(self, message: LineTable.Opened) -> None:
+        entry = self.entry
+        if entry is not None:
+            self.post_message(OpenInstance(entry.instance.key, entry.attempt.number))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Decisions only where they can be made; elsewhere their keys say why not."""
+        if self.desk.feed is None:
+            return False
+        entry, can_act = self.entry, self._can_act
+        if action == "refuse":
+            return not can_act
+        if action in DECISIONS and not can_act:
+            return False
+        if action == "accept":
+            return entry is not None and entry.attempt.verdict is Verdict.CORRECT
+        if action in ("reject", "skip"):
+            return entry is not None
+        if action == "undo":
+            return self._undoable() is not None
+        if action == "hunk":
+            return self.change.has_hunks
+        if action in ("side", "columns"):
+            return entry is not None
+        return super().check_action(action, parameters)
+
+    def _undoable(self) -> str | None:
+        """The decided attempt under the cursor, else the latest that was decided here."""
+        entry = self.entry
+        if entry is not None and entry.attempt.decision is not None:
+            return entry.key
+        decided = {entry.key for entry in self._entries if entry.attempt.decision is not None}
+        return next((key for key in reversed(self._mine) if key in decided), None)
+
+    def action_accept(self) -> None:
+        """Accept the attempt under the cursor."""
+        self._decide(accepted=True)
+
+    def action_reject(self) -> None:
+        """Reject the attempt under the cursor."""
+        self._decide(accepted=False)
+
+    def _decide(self, *, accepted: bool) -> None:
+        attempt = self.steered_attempt
+        if attempt is None:
+            return
+
+        def decided() -> None:
+            self._sent[attempt.attempt] = self.feed.state.last_seq
+
+        self.desk.commander.ask_and_decide(attempt, accepted=accepted, decided=decided)
+
+    def action_skip(self) -> None:
+        """Go to the next entry without a decision; nothing is recorded."""
+        following = review_queue.next_undecided(self._entries, self.queue.cursor_key)
+        if following is None:
+            self.notify("no other attempt to decide", timeout=2)
+        else:
+            self.queue.select(following.key)
+
+    def action_undo(self) -> None:
+        """Take a decision back, and go to its attempt."""
+        key = self._undoable()
+        if key is None:
+            return
+        self.queue.select(key)
+        self._mine = [mine for mine in self._mine if mine != key]
+        self.desk.commander.undo_decision(key)
+
+    def action_refuse(self) -> None:
+        """Say why nothing can be decided."""
+        self.desk.refuse("not decided", READ_ONLY if self.desk.readonly or self.feed.replay is None else PAST)
+
+    def action_side(self, steps: int = 1) -> None:
+        """Compare with another source, or show the code alone."""
+        entry = self.entry
+        if entry is not None:
+            count = len(self._sides(entry.attempt, entry.instance)) + 1
+            self._side = (self._side + steps) % count
+            self._draw_change(entry.attempt, entry.instance)
+            self.refresh_bindings()
+
+    def action_hunk(self, steps: int) -> None:
+        """Go to the hunk before, or to the next one."""
+        self.change.go_to_hunk(steps)
+        self._draw_entry()
+
+    def action_columns(self) -> None:
+        """Put the diff in one column or two."""
+        self.change.toggle_columns()
+
+    def action_walk(self, steps: int) -> None:
+        """Go to another entry of the queue."""
+        self.queue.action_cursor(steps)
+
+    def action_pane(self, number: int) -> None:
+        """Go to a pane."""
+        pane = (self.queue, self.evidence, self.change)[number - 1]
+        if self._zoomed and self._zoomed != pane.id:
+            self._zoom(str(pane.id))
+        pane.focus()
+
+    @property
+    def _zoomed(self) -> str:
+        """Name of the pane that has the whole screen; empty if none has."""
+        return next((name for name, _ in self.PANES if self.has_class(f"-zoomed-{name}")), "")
+
+    def action_zoom(self) -> None:
+        """Give the focused pane the whole screen, and take it back."""
+        focused = self.focused.id if self.focused is not None else None
+        self._zoom("" if self._zoomed else focused or "evidence")
+
+    def _zoom(self, name: str) -> None:
+        for other, _ in self.PANES:
+            self.set_class(other == name, f"-zoomed-{other}")
+        self.call_after_refresh(self.repaint, frozenset((EVERYTHING,)))
+
+    def action_back(self) -> None:
+        """Leave the zoom, else the screen."""
+        if self._zoomed:
+            self._zoom("")
+        else:
+            super().action_back()
+
+    def jump(self, kind: str, direction: int) -> bool:
+        """Go to the next entry that waits, or that is the best of its instance."""
+        keys = [row.key for row in self.queue.rows]
+        known = {entry.key: entry for entry in self._entries}
+        later = keys[self.queue.cursor + 1 :] if direction > 0 else keys[: self.queue.cursor][::-1]
+        for key in later:
+            entry = known[key]
+            if (kind == "waiting" and entry.kind is Kind.WAITS) or (
+                kind == "best" and entry.instance.best == key
+            ):
+                self.queue.select(key)
+                return True
+        return False
+
+    def destination(self, name: str) -> Message | None:
+        """Return the message to another screen; Review is here."""
+        return None if name == "review" else super().destination(name)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", "\\[")
+
+
+def _title(pane: Widget, title: str) -> None:
+    if pane.border_title != _escaped(title):
+        pane.border_title = _escaped(title)
