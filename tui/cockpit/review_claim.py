@@ -100,7 +100,7 @@ def _circumstances(state: SessionState, attempt: AttemptState, evaluation: Evalu
         phrases.append(Span(f"against {baselines}"))
     slower = [clean(row.case) for row in evaluation.latency if row.outcome is Outcome.SLOWER]
     open_cases = [clean(row.case) for row in evaluation.latency if row.outcome is Outcome.NOT_RESOLVED]
-    phrases.append(Span(f"slower: {_listed(slower)}", "bad") if slower else Span("none slower"))
+    phrases.append(Span(f"slower: {_listed(slower)}", "bad") if slower else Span("no case slower"))
     if open_cases:
         phrases.append(Span(f"interval contains 1: {_listed(open_cases)}"))
     phrases += _roof(evaluation)
@@ -112,8 +112,8 @@ def _where(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
     if not spread:
         devices = list(dict.fromkeys(row.device for row in evaluation.latency))
         others = set(gpus(state)) - set(devices)
-        alone = " alone (t: all)" if others else ""
-        return [Span(f"GPU {', '.join(devices)}{alone}")]
+        only = " only (t: all)" if others else ""
+        return [Span(f"GPU {', '.join(devices)}{only}")]
     values = [speedup.value for found in spread.values() if (speedup := speedup_of(found)) is not None]
     failed = [device for device, found in spread.items() if found.verdict is not Verdict.CORRECT]
     phrases = []

@@ -10,25 +10,14 @@ from typing import NamedTuple
 
 from harness import Latency, Verdict
 from sessions.speedups import timed_evaluation
-from sessions.state import AttemptState, Decision, InstanceState, SessionState
+from sessions.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
 from sessions.winners import best_of
 from tui import vocabulary
 from tui.cockpit.lines import clean
 from tui.cockpit.review_claim import shown_speedup, with_interval
 from tui.tables import Cell, Column, Row
 
-NARROW_COLUMNS = (
-    Column("waits", 7, 9, right=True),
-    Column("attempt", 10, 30),
-    Column("gain", 6, 7, right=True),
-)
-WIDE_COLUMNS = (
-    *NARROW_COLUMNS,
-    Column("speedup", 8, 24, drop=2, if_known=True),
-    Column("exam", 9, 13, drop=3, if_known=True),
-    Column("reason", 10, 60, drop=4, if_known=True),
-)
-"""For a queue that has the whole width of the screen."""
+EXAM_WORDS = {Confirmation.CONFIRMED: "confirmed", Confirmation.NOT_CONFIRMED: "failed exam"}
 
 
 class Kind(Enum):
@@ -107,6 +96,18 @@ def next_undecided(entries: Sequence[Entry], after: str | None) -> Entry | None:
     return next((entry for entry in undecided(in_order) if entry.key != after), None)
 
 
+def next_of_kind(entries: Sequence[Entry], after: str | None, kind: str, direction: int) -> Entry | None:
+    """Return the next entry (`direction` -1: the one before) that waits (`waiting`) or is a `best` of its instance."""
+    place = next((place for place, entry in enumerate(entries) if entry.key == after), -1)
+    later = entries[place + 1 :] if direction > 0 else entries[: max(place, 0)][::-1]
+    for entry in later:
+        if (kind == "waiting" and entry.attempt.waiting) or (
+            kind == "best" and entry.instance.best == entry.key
+        ):
+            return entry
+    return None
+
+
 def earlier_best(attempt: AttemptState, instance: InstanceState) -> AttemptState | None:
     """Return the best correct attempt of the instance before this attempt that no person rejected."""
     earlier = [other for other in instance.attempts if other.number < attempt.number]
@@ -140,9 +141,35 @@ def gain_words(attempt: AttemptState, instance: InstanceState) -> str:
     return vocabulary.UNKNOWN if measured is None else f"{measured.share:+.0%}".replace("%", " %")
 
 
+def queue_columns(entries: Sequence[Entry], *, wide: bool) -> tuple[Column, ...]:
+    """Return the columns of the queue; `wide`: it has the whole width of the screen."""
+    waits = any(entry.kind is Kind.WAITS for entry in entries)
+    columns = (
+        Column("waits" if waits else "state", 7, 9, right=True),
+        Column("attempt", 10, 30, keep=wide),
+        Column("gain", 6, 7, right=True),
+    )
+    if not wide:
+        return columns
+    return (
+        *columns,
+        Column("speedup", 18, 24, drop=2, if_known=True),
+        Column("exam", 11, 11, drop=3, if_known=True),
+        Column("reason", 10, 60, drop=4, if_known=True),
+    )
+
+
 def queue_rows(entries: Sequence[Entry], wall: float) -> list[Row]:
     """Return a row for each entry; `wall` is the present moment in seconds since the epoch."""
     return [Row(entry.key, tuple(_cells(entry, wall))) for entry in entries]
+
+
+def rows_later(rows: Sequence[Row], entries: Sequence[Entry], wall: float) -> list[Row]:
+    """Return the rows of the same entries at a later moment: only the times of those that wait are new."""
+    return [
+        Row(row.key, (_state_cell(entry, wall), *row.cells[1:])) if entry.kind is Kind.WAITS else row
+        for row, entry in zip(rows, entries, strict=True)
+    ]
 
 
 def _cells(entry: Entry, wall: float) -> list[Cell]:
@@ -158,7 +185,7 @@ def _cells(entry: Entry, wall: float) -> list[Cell]:
             vocabulary.UNKNOWN if speedup is None else with_interval(speedup),
             "good" if speedup is not None and speedup.is_gain else "dim" if decided else "",
         ),
-        Cell(str(attempt.confirmation) if attempt.exam is not None else vocabulary.UNKNOWN, "dim"),
+        Cell(EXAM_WORDS.get(attempt.confirmation, vocabulary.UNKNOWN), "dim"),
         Cell(" ".join(clean(reason).split()), "dim"),
     ]
 

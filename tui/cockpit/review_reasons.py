@@ -39,19 +39,19 @@ def reason_words(state: SessionState, attempt: AttemptState, *, accepted: bool, 
     return f"The reason goes into the next prompts of {_names(readers)}."
 
 
-def accept_words(attempt: AttemptState, instance: InstanceState, *, over: bool) -> str:
-    """Return what an acceptance does: where the kernel is written, and what the waiting instance does then."""
-    place = f"the store gets {accepted_place(instance.task)}"
-    if not attempt.waiting:
-        return place
+def accept_words(attempt: AttemptState, instance: InstanceState, *, over: bool, short: bool = False) -> str:
+    """Return what an acceptance does: what the waiting instance does then, and where the kernel is written."""
     when = " after `wavedeck resume`" if over else ""
-    return f"{instance.key} goes on from it{when}, {place}"
+    then = f"{instance.key} goes on from it{when}" if attempt.waiting else ""
+    if short:
+        return f"stored, and {then}" if then else "stored"
+    return ", ".join(filter(None, (then, f"the store gets {accepted_place(instance.task)}")))
 
 
 def reject_words(state: SessionState, attempt: AttemptState, instance: InstanceState, *, over: bool) -> str:
     """Return what a rejection does."""
     if not attempt.waiting:
-        return "it counts as no best any more"
+        return "it no longer counts as a best attempt"
     when = " after `wavedeck resume`" if over else ""
     if _goes_on(state, attempt, instance):
         return f"{instance.key} goes on without it{when}"

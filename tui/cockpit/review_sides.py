@@ -31,6 +31,6 @@ def others(attempt: AttemptState, instance: InstanceState, baseline: str, baseli
         if other is not None and other.source and all(side.name != other.attempt for side in found):
             found.append(Other(f"{word} {other.attempt}", other.attempt, other.source, other.commit))
     if baseline:
-        side = Other(f"baseline {baseline_name}", baseline_name, baseline)
+        side = Other(f"baseline {baseline_name}".rstrip(), baseline_name or "baseline", baseline)
         found.insert(0 if is_kernel(baseline) else len(found), side)
     return found

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from rich.cells import cell_len
 
 from harness import STAGES, Evaluation, Stage, Verdict
-from sessions.state import AttemptState, Confirmation, InstanceState, SessionState
+from sessions.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
 from sessions.winners import best_of
 from tui import vocabulary
 from tui.certainty import worst_first
@@ -26,9 +26,9 @@ COUNTS = re.compile(r"(\d+) of (\d+) cases")
 
 
 def evidence(
-    state: SessionState, attempt: AttemptState, instance: InstanceState, *, wall: float, width: int
+    state: SessionState, attempt: AttemptState, instance: InstanceState, *, wall: float | None, width: int
 ) -> list[Line]:
-    """Return what is known of an attempt, for `width` cells; `wall` is the present moment."""
+    """Return what is known of an attempt, for `width` cells; `wall` is the present moment, `None` at rest."""
     evaluation = attempt.evaluation
     facts: list[Fact] = [("decision", _decision(attempt, wall))]
     if evaluation is not None and evaluation.verdict is Verdict.CORRECT:
@@ -78,25 +78,23 @@ def standing_words(attempt: AttemptState, instance: InstanceState) -> Span:
     return Span(f"{instance.key} goes on", "busy")
 
 
-def decision_words(attempt: AttemptState, wall: float) -> str:
-    """Return `kim accepted 0:05 ago: clean and right`; empty without a decision."""
-    decision = attempt.decision
-    if decision is None:
-        return ""
+def decision_words(decision: Decision, wall: float | None) -> str:
+    """Return `kim accepted 0:05 ago: clean and right`; without a present moment the date of the decision."""
     said = "accepted" if decision.accepted else "rejected"
     why = f": {' '.join(clean(decision.why).split())}" if decision.why else ""
-    return f"{clean(decision.by) or 'a person'} {said} {_ago(wall - decision.wall)}{why}"
+    when = (
+        f"{vocabulary.moment(decision.wall)} UTC"
+        if wall is None
+        else f"{vocabulary.clock(wall - decision.wall)} ago"
+    )
+    return f"{clean(decision.by) or 'a person'} {said} {when}{why}"
 
 
-def _ago(seconds: float) -> str:
-    return f"{vocabulary.clock(seconds)} ago" if seconds < 86400 else f"{seconds / 86400:.0f} days ago"
-
-
-def _decision(attempt: AttemptState, wall: float) -> list[Span]:
+def _decision(attempt: AttemptState, wall: float | None) -> list[Span]:
     decision = attempt.decision
     if decision is None:
         return []
-    words = f"{vocabulary.decision_mark(attempt)} {decision_words(attempt, wall)}"
+    words = f"{vocabulary.decision_mark(attempt)} {decision_words(decision, wall)}"
     return [Span(words, "bold" if decision.accepted else "bad bold")]
 
 
@@ -178,11 +176,11 @@ def _exam(attempt: AttemptState, instance: InstanceState) -> list[Span]:
         ]
     if exam is not None and attempt.confirmation is Confirmation.NOT_CONFIRMED:
         why = f": {clean(exam.error.first_line)}" if exam.error is not None else ""
-        return [Span(f"FAILED, {vocabulary.words(exam.verdict)}{why}", "bad")]
+        return [Span(f"failed exam, {vocabulary.words(exam.verdict)}{why}", "bad")]
     if attempt.unexamined_because:
         return [Span(f"not examined: {clean(attempt.unexamined_because)}")]
     if instance.finished is None:
-        return [Span(f"not examined yet: the best attempt is, when {instance.key} ends")]
+        return [Span(f"not examined yet; the best attempt is examined when {instance.key} ends")]
     return [Span("not examined")]
 
 
@@ -209,10 +207,10 @@ def _reason(attempt: AttemptState, room: int) -> list[Span]:
 
 
 def baseline_name(state: SessionState, attempt: AttemptState) -> str:
-    """Return the name of the baseline: as measured, else as the session has it, else `baseline`."""
+    """Return the name of the baseline: as measured, else as the session has it, else nothing."""
     evaluation = attempt.evaluation
     measured = next((row.against for row in evaluation.latency if row.against), "") if evaluation else ""
-    return measured or (state.started.against if state.started is not None else "") or "baseline"
+    return measured or (state.started.against if state.started is not None else "")
 
 
 def empty_lines(sentences: Iterable[str], width: int) -> list[Line]:

@@ -17,10 +17,11 @@ from sessions.events import SessionStarted
 from sessions.state import AttemptState, InstanceState
 from tui.cockpit import review_queue
 from tui.cockpit.feed import EVERYTHING
-from tui.cockpit.lines import Span, fit
+from tui.cockpit.lines import plain
 from tui.cockpit.messages import OpenInstance
+from tui.cockpit.review_footer import footer
 from tui.cockpit.review_queue import Entry, Kind
-from tui.cockpit.review_reasons import accept_words, reject_words
+from tui.cockpit.review_sent import SentDecisions
 from tui.cockpit.review_sides import Other, others
 from tui.cockpit.review_view import about, baseline_name, empty_lines, evidence, standing_words
 from tui.cockpit.screens.acting import STEERING, ActingScreen
@@ -58,6 +59,15 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         ("evidence", "evidence"),
         ("change", "diff"),
     )
+    FIRST_KEYS: ClassVar[tuple[str, ...]] = (
+        *(f"review.{name}" for name in DECISIONS),
+        "steer.measure",
+        "steer.edit",
+        "steer.hint",
+        "review.side",
+        "review.hunk_before",
+    )
+    """Keys at the start of the key bar (`widgets.key_bar`): in a replay, too, decisions come first."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "accept", "accept", id="review.accept"),
         Binding("r", "reject", "reject", id="review.reject"),
@@ -79,12 +89,10 @@ in one column or two. `enter` opens the attempt on the Agent screen.
     def __init__(self, attempt: str | None = None, *, baseline: Baseline | None = None) -> None:
         super().__init__()
         self._entries: list[Entry] = []
+        self._rows: list[Row] = []
         self._wanted = attempt
         """The attempt to go to at the next draw."""
-        self._sent: dict[str, int] = {}
-        """Attempts whose decision was sent from here, with the number of the last event before it."""
-        self._mine: list[str] = []
-        """Attempts that were decided here, the latest last."""
+        self._sent = SentDecisions()
         self._baseline = baseline
         self._sources: dict[str, str] = {}
         """Source of the baseline by task; empty while it is read, or if it is not known."""
@@ -92,7 +100,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         self._compared = ""
         """The attempt of `_side`."""
         self._second = -1
-        self.queue = LineTable(review_queue.WIDE_COLUMNS, id="queue")
+        self.queue = LineTable(review_queue.queue_columns((), wide=True), id="queue")
         self.evidence = LineView(id="evidence")
         self.change = CodePane(id="change")
         self.decided = Bar(id="decided")
@@ -128,8 +136,14 @@ in one column or two. `enter` opens the attempt on the Agent screen.
     def repaint(self, dirty: frozenset[str]) -> None:
         """Draw what changed, and once a second how long attempts wait."""
         super().repaint(dirty)
-        if self.desk.feed is not None and self.is_mounted and int(self.desk.wall()) != self._second:
-            self._draw_queue()
+        if self.desk.feed is None or not self.is_mounted or self.feed.is_over:
+            return
+        if int(self.desk.wall()) != self._second:
+            self._second = int(self.desk.wall())
+            self._rows = review_queue.rows_later(self._rows, self._entries, self._second)
+            self.queue.set_rows(self._rows)
+            if self.entry is not None and self.entry.kind is Kind.DECIDED:
+                self._draw_evidence(self.entry)
 
     def draw(self, dirty: frozenset[str]) -> None:
         """Draw the queue, and the entry under the cursor."""
@@ -140,23 +154,22 @@ in one column or two. `enter` opens the attempt on the Agent screen.
 
     def _follow(self) -> None:
         """Go on to the next entry when a decision that was sent from here is in the session."""
-        known = {entry.key: entry for entry in self._entries}
-        for key, before in list(self._sent.items()):
-            entry = known.get(key)
-            if entry is None or entry.attempt.decision is None or self.feed.state.last_seq <= before:
-                continue
-            del self._sent[key]
-            self._mine.append(key)
+        if not self._sent.pending:
+            return
+        from tui.deciding import login_name  # loads git, which a decision has loaded already
+
+        for key in self._sent.arrived(self._entries, self.feed.state.last_seq, login_name()):
             following = review_queue.next_undecided(self._entries, key)
             if key == self.queue.cursor_key and following is not None:
                 self._wanted = following.key
 
     def _draw_queue(self) -> None:
         self._second = int(self.desk.wall())
+        self._rows = review_queue.queue_rows(self._entries, self._second)
         narrow = self.has_class("-narrow") or self.has_class("-zoomed-queue")
-        columns = review_queue.WIDE_COLUMNS if narrow else review_queue.NARROW_COLUMNS
+        columns = review_queue.queue_columns(self._entries, wide=narrow)
         before = self.queue.cursor_key
-        self.queue.set_rows(self._rows(), columns)
+        self.queue.set_rows(self._rows, columns)
         keys = [row.key for row in self.queue.rows]
         wanted, self._wanted = self._wanted, None
         if wanted in keys:
@@ -165,26 +178,40 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             self.queue.select(keys[0])
         _title(self.queue, review_queue.queue_title(self._entries))
 
-    def _rows(self) -> list[Row]:
-        return review_queue.queue_rows(self._entries, self._second)
-
     def _draw_entry(self) -> None:
         entry = self.entry
         self.refresh_bindings()
-        self._draw_decided(entry)
-        width = self.evidence.scrollable_content_region.width or self.size.width - 4
-        if entry is None:
-            words = review_queue.empty_words(self.feed.state, over=self.feed.is_over)
-            self.evidence.show(empty_lines(words, width))
-            _title(self.evidence, "Evidence")
-            self.change.show_code(None, missing="")
-            _title(self.change, "Diff")
+        self.decided.show(
+            footer(
+                self.feed.state,
+                self._entries,
+                entry,
+                self._undoable(),
+                over=self.feed.is_over,
+                width=self.size.width,
+            )
+        )
+        if entry is not None:
+            self._draw_evidence(entry)
+            self._title_evidence(entry.attempt, entry.instance)
+            self._draw_change(entry.attempt, entry.instance)
             return
-        attempt, instance = entry.attempt, entry.instance
-        lines = evidence(self.feed.state, attempt, instance, wall=self.desk.wall(), width=width - 1)
-        self.evidence.show(lines, copy_text="\n".join("".join(span.text for span in row) for row in lines))
-        self._title_evidence(attempt, instance)
-        self._draw_change(attempt, instance)
+        words = review_queue.empty_words(self.feed.state, over=self.feed.is_over)
+        self.evidence.show(empty_lines(words, self._evidence_width))
+        _title(self.evidence, "Evidence")
+        self.change.show_code(None, missing="")
+        _title(self.change, "Diff")
+
+    @property
+    def _evidence_width(self) -> int:
+        return max(self.evidence.scrollable_content_region.width, 20)
+
+    def _draw_evidence(self, entry: Entry) -> None:
+        wall = None if self.feed.is_over else self.desk.wall()
+        lines = evidence(
+            self.feed.state, entry.attempt, entry.instance, wall=wall, width=self._evidence_width
+        )
+        self.evidence.show(lines, copy_text="\n".join(map(plain, lines)))
 
     def _title_evidence(self, attempt: AttemptState, instance: InstanceState) -> None:
         standing = standing_words(attempt, instance)
@@ -193,23 +220,6 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         title = f"{_escaped(about(attempt, room))}  [{style}]{_escaped(standing.text)}[/]"
         if self.evidence.border_title != title:
             self.evidence.border_title = title
-
-    def _draw_decided(self, entry: Entry | None) -> None:
-        over = self.feed.is_over
-        parts = [f" {review_queue.decided_words(self._entries)}"]
-        if entry is not None and entry.kind is not Kind.DECIDED:
-            if entry.attempt.verdict is Verdict.CORRECT:
-                parts.append(f"if accepted: {accept_words(entry.attempt, entry.instance, over=over)}")
-            parts.append(
-                f"if rejected: {reject_words(self.feed.state, entry.attempt, entry.instance, over=over)}"
-            )
-        elif self._undoable() is not None:
-            parts.append(f"u takes the decision about {self._undoable()} back")
-        while len(parts) > 2 and cell_len("   ".join(parts)) > self.size.width:
-            parts.pop()
-        head, *rest = parts
-        words = "".join(f"   {part}" for part in rest)
-        self.decided.show((Span(head, "key"), Span(fit(words, self.size.width - cell_len(head)), "dim")))
 
     def _draw_change(self, attempt: AttemptState, instance: InstanceState) -> None:
         if attempt.attempt != self._compared:
@@ -276,12 +286,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         return super().check_action(action, parameters)
 
     def _undoable(self) -> str | None:
-        """The decided attempt under the cursor, else the latest that was decided here."""
-        entry = self.entry
-        if entry is not None and entry.attempt.decision is not None:
-            return entry.key
-        decided = {entry.key for entry in self._entries if entry.attempt.decision is not None}
-        return next((key for key in reversed(self._mine) if key in decided), None)
+        return self._sent.undoable(self._entries, self.entry)
 
     def action_accept(self) -> None:
         """Accept the attempt under the cursor."""
@@ -297,7 +302,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             return
 
         def decided() -> None:
-            self._sent[attempt.attempt] = self.feed.state.last_seq
+            self._sent.send(attempt.attempt, self.feed.state.last_seq)
 
         self.desk.commander.ask_and_decide(attempt, accepted=accepted, decided=decided)
 
@@ -315,7 +320,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         if key is None:
             return
         self.queue.select(key)
-        self._mine = [mine for mine in self._mine if mine != key]
+        self._sent.undo(key)
         self.desk.commander.undo_decision(key)
 
     def action_refuse(self) -> None:
@@ -375,17 +380,10 @@ in one column or two. `enter` opens the attempt on the Agent screen.
 
     def jump(self, kind: str, direction: int) -> bool:
         """Go to the next entry that waits, or that is the best of its instance."""
-        keys = [row.key for row in self.queue.rows]
-        known = {entry.key: entry for entry in self._entries}
-        later = keys[self.queue.cursor + 1 :] if direction > 0 else keys[: self.queue.cursor][::-1]
-        for key in later:
-            entry = known[key]
-            if (kind == "waiting" and entry.kind is Kind.WAITS) or (
-                kind == "best" and entry.instance.best == key
-            ):
-                self.queue.select(key)
-                return True
-        return False
+        following = review_queue.next_of_kind(self._entries, self.queue.cursor_key, kind, direction)
+        if following is not None:
+            self.queue.select(following.key)
+        return following is not None
 
     def destination(self, name: str) -> Message | None:
         """Return the message to another screen; Review is here."""
