@@ -16,11 +16,13 @@ from sessions.names import short_task
 from tui.certainty import exam_sentence, exam_word, told_confirmed
 from tui.commands.options import json_option, session_argument
 from tui.diagnostics import Complaint, one_line, say
+from tui.filters import parse
 from tui.method_words import method_words, option_words
 from tui.model_usage import model_usage, usage_table
 from tui.narrate import counted
 from tui.next_step import next_command
 from tui.plain import UNKNOWN, Column, count, duration, emit, emit_json, interactive, money, table
+from tui.session_fields import SESSION_FIELDS, session_fields
 from tui.spent import cost_of, device_s_of, tokens_of
 from tui.summary import next_line, outcomes, summary
 from tui.timed_against import spread_lines, timing_words
@@ -36,20 +38,34 @@ def sessions_command(ctx: click.Context, *, as_json: bool) -> None:
 
 
 @sessions_command.command("list")
+@click.option(
+    "--filter",
+    "words",
+    default="",
+    metavar="TEXT",
+    help="Only sessions that match all words: softmax, task:softmax, state:running, speedup>1.2, -model:claude.",
+)
 @json_option
-def list_command(*, as_json: bool) -> None:
-    """List every session with its state, newest first."""
-    print_list(as_json=as_json)
+def list_command(*, words: str, as_json: bool) -> None:
+    """List every session with its state, newest first.
+
+    A word of --filter is text that any field contains, or FIELD:TEXT, or FIELD with > >= < <= = and a number. A leading
+    - negates. Fields: name, state, method, model, task, solved, confirmed, attempts, speedup, cost, tokens.
+    """
+    print_list(words, as_json=as_json)
 
 
-def print_list(*, as_json: bool) -> None:
-    """Print every session, as JSON or a table."""
+def print_list(words: str = "", *, as_json: bool) -> None:
+    """Print every session that the filter's words match, as JSON or a table."""
     home = home_from(os.environ)
-    infos = list_sessions(home)
+    wanted = parse(words, SESSION_FIELDS)
+    infos = [info for info in list_sessions(home) if wanted.matches(session_fields(info))]
     if as_json:
         emit_json(infos)
     elif infos:
         emit(sessions_table(infos))
+    elif wanted.terms:
+        say(f"no session matches {words!r}; list all with: wavedeck sessions")
     else:
         say(f"no sessions yet in {home.root}; begin with: wavedeck run")
 
