@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 SESSION_FIELDS = frozenset(
     {
         "name",
+        "title",
         "state",
         "method",
         "model",
@@ -37,6 +38,7 @@ def session_fields(info: SessionInfo) -> Mapping[str, Value]:
     """
     return {
         "name": info.name,
+        "title": info.title,
         "state": str(info.state),
         "method": info.method,
         "model": info.model,

@@ -1,7 +1,8 @@
-"""`wavedeck sessions`: list, show and delete sessions."""
+"""`wavedeck sessions`: list, show, title and delete sessions."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from sessions.home import home_from
 from sessions.names import short_task
 from tui.certainty import exam_sentence, exam_word, told_confirmed
 from tui.commands.options import json_option, session_argument
+from tui.deciding import login_name
 from tui.diagnostics import Complaint, one_line, say
 from tui.filters import parse
 from tui.method_words import method_words, option_words
@@ -24,6 +26,7 @@ from tui.next_step import next_command
 from tui.plain import UNKNOWN, Column, count, duration, emit, emit_json, interactive, money, table
 from tui.session_fields import SESSION_FIELDS, session_fields
 from tui.spent import cost_of, device_s_of, tokens_of
+from tui.steering import steer
 from tui.summary import next_line, outcomes, summary
 from tui.timed_against import spread_lines, timing_words
 
@@ -32,7 +35,7 @@ from tui.timed_against import spread_lines, timing_words
 @json_option
 @click.pass_context
 def sessions_command(ctx: click.Context, *, as_json: bool) -> None:
-    """List, show and delete sessions."""
+    """List, show, title and delete sessions."""
     if ctx.invoked_subcommand is None:
         print_list(as_json=as_json)
 
@@ -50,7 +53,7 @@ def list_command(*, words: str, as_json: bool) -> None:
     """List every session with its state, newest first.
 
     A word of --filter is text that any field contains, or FIELD:TEXT, or FIELD with > >= < <= = and a number. A leading
-    - negates. Fields: name, state, method, model, task, solved, confirmed, attempts, speedup, cost, tokens.
+    - negates. Fields: name, title, state, method, model, task, solved, confirmed, attempts, speedup, cost, tokens.
     """
     print_list(words, as_json=as_json)
 
@@ -74,6 +77,7 @@ def sessions_table(infos: Sequence[SessionInfo]) -> str:
     """Return a table with one line per session."""
     columns = [
         Column("session", keep=True),
+        Column("title", fold=20, if_known=True),
         Column("state", keep=True),
         Column("solved", right=True),
         Column("confirmed", right=True, if_known=True),
@@ -90,6 +94,7 @@ def _row(info: SessionInfo) -> tuple[str, ...]:
     best = max(info.speedups.values(), default=None)
     return (
         info.name,
+        info.title or UNKNOWN,
         f"{info.state}",
         f"{len(info.solved)}/{len(info.tasks)}",
         told_confirmed(info),
@@ -154,7 +159,7 @@ def show_command(session: str, *, as_json: bool) -> None:
             }
         )
         return
-    emit(f"{name}: {info.state}")
+    emit(f"{name}: {info.state}{f', {info.title}' if info.title else ''}")
     if info.started is not None:
         method = method_words(info.method, info.options)
         emit(
@@ -231,6 +236,17 @@ def next_for(info: SessionInfo) -> str:
 def skipped_words(journal: Journal) -> str:
     """Return the message about journal lines that this version cannot read."""
     return f"skipped {counted(len(journal.skipped), 'line')} of the journal that cannot be read"
+
+
+@sessions_command.command("title")
+@session_argument
+@click.argument("text")
+def title_command(session: str, text: str) -> None:
+    """Give a session the title TEXT, one line of at most 80 characters; an empty TEXT removes the title."""
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    asyncio.run(steer(home, name, "title", text=text, by=login_name()))
+    say(f"{name} has the title {text.strip()}" if text.strip() else f"{name} has no title now")
 
 
 @sessions_command.command("delete")
