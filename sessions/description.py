@@ -68,6 +68,8 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Speedup of that attempt by task, if measured."""
     accepted: tuple[str, ...] = ()
     """Attempts that people accepted."""
+    waiting: tuple[str, ...] = ()
+    """Attempts that wait for a person."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
@@ -117,6 +119,7 @@ def summarise(state: SessionState) -> SessionSummary:
             for attempt in attempts
             if attempt.decision is not None and attempt.decision.accepted
         ),
+        waiting=tuple(attempt.attempt for attempt in attempts if attempt.waiting),
         input_tokens=state.input_tokens,
         output_tokens=state.output_tokens,
         cost_usd=state.cost_usd,
