@@ -10,6 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
+from .bests import Measured
 from .codec import BadLine, decode, tag_of
 from .description import SessionDescription, SessionSummary, describe, summarise
 from .events import (
@@ -71,7 +72,9 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     best: dict[str, str] = {}
     """The best attempt of each task, correct or not, without rejected attempts."""
     speedups: dict[str, float] = {}
-    """Speedup of that attempt by task, if measured."""
+    """Speedup of that attempt by task, if measured: geometric mean over its cases with a ratio."""
+    measured: tuple[Measured, ...] | None = None
+    """See `SessionSummary`."""
     accepted: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
     """Attempts that wait for a person."""
@@ -151,6 +154,7 @@ def info_of(
         confirmed=summary.confirmed,
         best=summary.best,
         speedups=summary.speedups,
+        measured=summary.measured,
         accepted=summary.accepted,
         waiting=summary.waiting,
         input_tokens=summary.input_tokens,
