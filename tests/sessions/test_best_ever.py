@@ -19,7 +19,7 @@ FIRST, SECOND, THIRD = (f"20250102-03040{number}-geak-ffff" for number in (1, 2,
 
 
 def record(home: Home, session: str, speedup: float, *, confirmed: bool = False, product: str = "") -> None:
-    """Record a stopped session whose one attempt has this speedup."""
+    """Record a stopped session with one attempt of this speedup."""
     with Recorder.begin(home, story.started(session)) as recorder:
         for event in story.attempt("softmax#1/1", Verdict.CORRECT, speedup=speedup):
             if isinstance(event, ev.AttemptJudged):
