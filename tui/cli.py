@@ -29,7 +29,7 @@ COMMANDS = {
     "attach": Listed("attach", "Come back to a running session."),
     "resume": Listed("resume", "Resume a session after a crash or a stop."),
     "replay": Listed("replay", "Replay a past session from the store."),
-    "sessions": Listed("sessions", "List, show, title and delete sessions."),
+    "sessions": Listed("sessions", "List, show, title, push, fetch and delete sessions."),
     "status": Listed("status", "Show what runs now, also as one line for tmux."),
     "wait": Listed("wait", "Wait until an attempt needs a decision, or until a session ends."),
     "best": Listed("best", "Show the fastest attempt of each task over all sessions."),

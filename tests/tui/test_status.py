@@ -20,7 +20,7 @@ from tui.diagnostics import ExitCode
 
 @contextmanager
 def running(home: Home, *, waiting: bool) -> Iterator[Recorder]:
-    """Run a session on softmax whose second attempt is correct and timed."""
+    """Run a session on softmax; its second attempt is correct and timed."""
     with stored.begin(home) as recorder:
         stored.attempt(recorder, 1, Verdict.WRONG)
         timed = journals.correct(speed=journals.latencies())

@@ -32,8 +32,8 @@ def best_command(task: str | None, *, as_json: bool) -> None:
         measured = {best.measured.task for best in bests}
         bests = [best for best in bests if best.measured.task == full_task(task)]
         if not bests and not as_json:
-            others = ", ".join(sorted(map(short_task, measured))) or "none"
-            raise Complaint(f"no attempt of {short_task(task)} was measured; measured tasks: {others}")
+            names = ", ".join(sorted(map(short_task, measured))) or "none"
+            raise Complaint(f"no attempt of {short_task(task)} was measured; measured tasks: {names}")
     if as_json:
         emit_json(bests)
     elif bests:
