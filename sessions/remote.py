@@ -42,7 +42,8 @@ class Remote:
         except GitCommandNotFound as error:
             raise StoreBroken("git is not installed; the store needs it") from error
         except GitCommandError as error:
-            raise RemoteUnusable(self.address, why=_cause(str(error.stderr).splitlines())) from error
+            printed = str(error.stderr).strip().removeprefix("stderr: '").removesuffix("'")
+            raise RemoteUnusable(self.address, why=_cause(printed.splitlines())) from error
         pairs = (line.split("\t", 1) for line in listed.splitlines() if "\t" in line)
         return {ref.removeprefix(HEADS): sha for sha, ref in pairs}
 

@@ -26,7 +26,7 @@ def remote(tmp_path: Path) -> Path:
 
 
 def ignore(line: str) -> None:
-    """Progress that nobody reads."""
+    """Ignore a line of progress."""
 
 
 def test_pushed_session_is_fetched_into_another_home(home: Home, remote: Path, tmp_path: Path) -> None:
@@ -34,14 +34,14 @@ def test_pushed_session_is_fetched_into_another_home(home: Home, remote: Path, t
     stored.stopped(home, stored.SECOND)
     assert push_sessions(home, str(remote), on_progress=ignore).sessions == (stored.FIRST, stored.SECOND)
     assert push_sessions(home, str(remote), on_progress=ignore).sessions == ()
-    other = Home(tmp_path / "other")
-    shared = fetch_sessions(other, str(remote), [stored.FIRST[:15]], on_progress=ignore)
+    second_home = Home(tmp_path / "other")
+    shared = fetch_sessions(second_home, str(remote), [stored.FIRST[:15]], on_progress=ignore)
     assert shared.sessions == (stored.FIRST,)
-    assert [info.name for info in list_sessions(other)] == [stored.FIRST]
-    assert journal_of(other, stored.FIRST).events == journal_of(home, stored.FIRST).events
-    assert_sound(other.store)
-    assert FETCHED not in git(other.store, "for-each-ref")
-    assert fetch_sessions(other, str(remote), on_progress=ignore).unchanged == (stored.FIRST,)
+    assert [info.name for info in list_sessions(second_home)] == [stored.FIRST]
+    assert journal_of(second_home, stored.FIRST).events == journal_of(home, stored.FIRST).events
+    assert_sound(second_home.store)
+    assert FETCHED not in git(second_home.store, "for-each-ref")
+    assert fetch_sessions(second_home, str(remote), on_progress=ignore).unchanged == (stored.FIRST,)
 
 
 def test_session_that_went_on_is_pushed_and_fetched_again(home: Home, remote: Path, tmp_path: Path) -> None:
@@ -49,30 +49,30 @@ def test_session_that_went_on_is_pushed_and_fetched_again(home: Home, remote: Pa
     stored.attempt(recorder, 1, Verdict.WRONG)
     recorder.flush_now()
     push_sessions(home, str(remote), on_progress=ignore)
-    other = Home(tmp_path / "other")
-    fetch_sessions(other, str(remote), on_progress=ignore)
-    before = len(journal_of(other, stored.FIRST).events)
+    second_home = Home(tmp_path / "other")
+    fetch_sessions(second_home, str(remote), on_progress=ignore)
+    before = len(journal_of(second_home, stored.FIRST).events)
     stored.attempt(recorder, 2, Verdict.CORRECT)
     stored.finish(recorder)
     assert push_sessions(home, str(remote), on_progress=ignore).sessions == (stored.FIRST,)
-    assert fetch_sessions(other, str(remote), on_progress=ignore).sessions == (stored.FIRST,)
-    assert len(journal_of(other, stored.FIRST).events) > before
+    assert fetch_sessions(second_home, str(remote), on_progress=ignore).sessions == (stored.FIRST,)
+    assert len(journal_of(second_home, stored.FIRST).events) > before
 
 
 def test_branch_with_other_commits_is_refused_and_kept(home: Home, remote: Path, tmp_path: Path) -> None:
     stored.finished(home, stored.FIRST)
     push_sessions(home, str(remote), on_progress=ignore)
-    other = Home(tmp_path / "other")
-    recorder = stored.begin(other, stored.FIRST, model="openai:m")
+    second_home = Home(tmp_path / "other")
+    recorder = stored.begin(second_home, stored.FIRST, model="openai:m")
     stored.attempt(recorder, 1, Verdict.CORRECT, speedup=2.0)
     stored.finish(recorder, best="softmax#1/1")
-    stored.finished(other, stored.SECOND)
-    before = git(remote, "for-each-ref"), git(other.store, "for-each-ref")
+    stored.finished(second_home, stored.SECOND)
+    before = git(remote, "for-each-ref"), git(second_home.store, "for-each-ref")
     with pytest.raises(BranchDiffers, match=f"the branch {stored.FIRST}/.* nothing was changed"):
-        push_sessions(other, str(remote), on_progress=ignore)
+        push_sessions(second_home, str(remote), on_progress=ignore)
     with pytest.raises(BranchDiffers):
-        fetch_sessions(other, str(remote), on_progress=ignore)
-    assert (git(remote, "for-each-ref"), git(other.store, "for-each-ref")) == before
+        fetch_sessions(second_home, str(remote), on_progress=ignore)
+    assert (git(remote, "for-each-ref"), git(second_home.store, "for-each-ref")) == before
 
 
 def test_session_with_live_files_is_not_overtaken_by_a_fetch(
@@ -80,12 +80,12 @@ def test_session_with_live_files_is_not_overtaken_by_a_fetch(
 ) -> None:
     stored.stopped(home, stored.FIRST)
     push_sessions(home, str(remote), on_progress=ignore)
-    other = Home(tmp_path / "other")
-    fetch_sessions(other, str(remote), on_progress=ignore)
-    with take_up(other, stored.FIRST) as recorder:
+    second_home = Home(tmp_path / "other")
+    fetch_sessions(second_home, str(remote), on_progress=ignore)
+    with take_up(second_home, stored.FIRST) as recorder:
         stored.attempt(recorder, 2, Verdict.CORRECT)
         stored.finish(recorder)
-    push_sessions(other, str(remote), on_progress=ignore)
+    push_sessions(second_home, str(remote), on_progress=ignore)
     with pytest.raises(BranchDiffers):
         fetch_sessions(home, str(remote), on_progress=ignore)
 
