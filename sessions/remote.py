@@ -38,7 +38,7 @@ class Remote:
     def heads(self) -> dict[str, str]:
         """Returns the commit of each branch of the remote, by the branch's name."""
         try:
-            listed = self._repo.git.ls_remote("--heads", "--", self.address)
+            listed = str(self._repo.git.ls_remote("--heads", "--", self.address))
         except GitCommandNotFound as error:
             raise StoreBroken("git is not installed; the store needs it") from error
         except GitCommandError as error:

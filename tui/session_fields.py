@@ -26,6 +26,7 @@ SESSION_FIELDS = frozenset(
         "speedup",
         "cost",
         "tokens",
+        "waiting",
     }
 )
 """Keys of `session_fields`."""
@@ -49,4 +50,5 @@ def session_fields(info: SessionInfo) -> Mapping[str, Value]:
         "speedup": max(info.speedups.values(), default=None),
         "cost": info.cost_usd,
         "tokens": info.input_tokens + info.output_tokens,
+        "waiting": len(info.waiting),
     }

@@ -13,7 +13,8 @@ from sessions.names import full_task, short_task
 from tui.bests import speedup_with_interval
 from tui.commands.options import complete_tasks, json_option
 from tui.diagnostics import Complaint, say
-from tui.plain import Column, emit, emit_json, table
+from tui.plain import emit, emit_json, table
+from tui.tables import Column
 from tui.vocabulary import UNKNOWN, moment
 
 

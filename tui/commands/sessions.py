@@ -24,11 +24,12 @@ from tui.method_words import method_words, option_words
 from tui.model_usage import model_usage, usage_table
 from tui.narrate import counted
 from tui.next_step import next_command
-from tui.plain import Column, emit, emit_json, interactive, table
+from tui.plain import emit, emit_json, interactive, table
 from tui.session_fields import SESSION_FIELDS, session_fields
 from tui.spent import cost_of, device_s_of, tokens_of
 from tui.steering import steer
 from tui.summary import next_line, outcomes, summary
+from tui.tables import Column
 from tui.timed_against import spread_lines, timing_words
 from tui.vocabulary import UNKNOWN, duration, grouped, money
 
@@ -59,7 +60,7 @@ def list_command(*, words: str, as_json: bool) -> None:
     """List every session with its state, newest first.
 
     A word of --filter is text that any field contains, or FIELD:TEXT, or FIELD with > >= < <= = and a number. A leading
-    - negates. Fields: name, title, state, method, model, task, solved, confirmed, attempts, speedup, cost, tokens.
+    - negates. Fields: name, title, state, method, model, task, solved, confirmed, attempts, speedup, cost, tokens, waiting.
     """
     print_list(words, as_json=as_json)
 

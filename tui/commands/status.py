@@ -13,7 +13,8 @@ from sessions.names import short_task
 from tui.bests import fastest, speedup_words
 from tui.commands.options import complete_sessions, json_option
 from tui.diagnostics import Complaint, say
-from tui.plain import Column, emit, emit_json, table
+from tui.plain import emit, emit_json, table
+from tui.tables import Column
 from tui.vocabulary import UNKNOWN, money
 
 
