@@ -61,12 +61,12 @@ def status_table(infos: Sequence[SessionInfo]) -> str:
     """Return a table with one line per session."""
     columns = [
         Column("session", keep=True),
-        Column("title", fold=20, if_known=True),
+        Column("title", if_known=True),
         Column("solved", right=True),
         Column("attempts", right=True),
         Column("best", keep=True, if_known=True),
         Column("cost", right=True, if_known=True),
-        Column("waits for you", fold=20, if_known=True),
+        Column("waits for you", if_known=True),
     ]
     return table(columns, list(map(_row, infos)))
 
