@@ -103,9 +103,9 @@ def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
         for task in tasks
     ]
     bests = [
-        msgspec.structs.replace(evaluation, speedup=winner.speedup)
+        msgspec.structs.replace(counting_evaluation(winner), speedup=winner.speedup)
         for winner in winners
-        if winner is not None and (evaluation := _timed(winner)) is not None
+        if winner is not None
     ]
     best = winners[0] if len(tasks) == 1 else None
     solved = best is not None and best.verdict is Verdict.CORRECT
@@ -154,10 +154,16 @@ def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
     )
 
 
-def _timed(winner: AttemptState) -> Evaluation | None:
-    """Return the evaluation whose times count: the exam's if it timed the attempt again."""
-    again = winner.exam is not None and winner.speedup_confirmed is not None
-    return winner.exam if again else winner.evaluation
+def counting_evaluation(attempt: AttemptState) -> Evaluation:
+    """Return the evaluation whose times count: the exam's if it timed the attempt again.
+
+    Raises `ValueError` if the attempt is not judged.
+    """
+    if attempt.exam is not None and attempt.speedup_confirmed is not None:
+        return attempt.exam
+    if attempt.evaluation is None:
+        raise ValueError(f"{attempt.attempt} is not judged")
+    return attempt.evaluation
 
 
 def _samples(state: SessionState, task: str) -> tuple[int, int]:
