@@ -12,9 +12,8 @@ from itertools import zip_longest
 import msgspec
 
 from .diagnostics import OutputGone, printable
+from .vocabulary import UNKNOWN
 
-UNKNOWN = "-"
-"""Cell of a value that was not measured or is not known."""
 GAP = "  "
 PIPE_WIDTH = 10_000
 """Width of an output that is not a terminal: programs get unfolded lines."""
@@ -165,38 +164,3 @@ def wrapped(text: str) -> str:
 def indented(text: str, by: int = 2) -> str:
     """Return the text with every line indented."""
     return "\n".join(" " * by + line if line else "" for line in text.splitlines())
-
-
-def count(number: int | None) -> str:
-    """Return a count with separators: `1,234`."""
-    return UNKNOWN if number is None else f"{number:,}"
-
-
-def size(number: float | None) -> str:
-    """Return bytes with a unit: `1.5 GiB`."""
-    if number is None:
-        return UNKNOWN
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(number) < 1024:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1024
-    return f"{number:.1f} TiB"
-
-
-def duration(seconds: float | None) -> str:
-    """Return a duration with units: `0.4 s`, `1 min 12 s`, `2 h 5 min`."""
-    if seconds is None:
-        return UNKNOWN
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def money(usd: float | None) -> str:
-    """Return a cost in US dollars; unknown if no price is configured."""
-    return UNKNOWN if usd is None else f"${usd:.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.4f}"

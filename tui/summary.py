@@ -11,8 +11,9 @@ from sessions.winners import best_of
 
 from .certainty import against_words, left, speedup_words, worst_first
 from .narrate import counted
-from .plain import UNKNOWN, Column, count, duration, money, table
+from .plain import Column, table
 from .timed_against import spread_lines
+from .vocabulary import UNKNOWN, duration, grouped, money
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def summary(state: SessionState) -> str:
             *spread,
             "",
             f"session   {name}, {ending(state)}{took}",
-            f"attempts  {count(attempts)} judged; {spending_words(state)}{device_words(state)}",
+            f"attempts  {grouped(attempts)} judged; {spending_words(state)}{device_words(state)}",
         ]
     )
 
@@ -108,7 +109,7 @@ def spending_words(state: SessionState) -> str:
     """Return `1,840 tokens in, 612 out; cost $0.02`, or why nothing was spent."""
     if not any(attempt.calls for attempt in state.attempts()):
         return "no model was asked; nothing was spent"
-    tokens = f"{count(state.input_tokens)} tokens in, {count(state.output_tokens)} out"
+    tokens = f"{grouped(state.input_tokens)} tokens in, {grouped(state.output_tokens)} out"
     if state.started is not None and state.started.model.startswith("recorded:"):
         return f"{tokens} (as recorded); nothing was spent"
     if state.cost_usd is None:

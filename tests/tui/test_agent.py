@@ -45,11 +45,11 @@ from tests.support.journals import (
 )
 from tui.cockpit import attempts, details, views
 from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.dialogs import ReasonDialog
 from tui.cockpit.diffing import compare
 from tui.cockpit.lines import plain
 from tui.cockpit.passages import passages
 from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.dialogs import ReasonDialog
 from tui.cockpit.screens.fleet import FleetScreen
 
 BOTH = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])

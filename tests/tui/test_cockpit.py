@@ -11,9 +11,9 @@ from sessions.files import FileLock
 from tests.support.cockpits import NARROW, WIDE, Clock, live, replayed, until
 from tests.support.journals import SESSION, finished, running, write_live
 from tui.cockpit.app import Cockpit, ExitNote, run_cockpit
+from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.keymap import check_keymap, key_names
 from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.dialogs import TextDialog
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.diagnostics import Complaint
 

@@ -20,8 +20,8 @@ from tests.support import stored_sessions as stored
 from tests.support.cockpits import NARROW, WIDE, until
 from tui.cockpit.app import Cockpit, ExitNote
 from tui.cockpit.decider import SessionDecider
+from tui.cockpit.dialogs import ReasonDialog
 from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.dialogs import ReasonDialog
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import SessionTable
 

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from tests.support.command_line import ROOT
-from tui.plain import Column, duration, emit, money, size, table
+from tui.plain import Column, emit, table
+from tui.vocabulary import duration, money, size
 
 
 def test_numbers_are_right_aligned_and_names_are_never_cut() -> None:

@@ -21,10 +21,10 @@ from tests.support import stored_sessions as stored
 from tests.support.cockpits import WIDE, RecordingDecider, ScriptedSource, live, replayed, until
 from tests.support.journals import SESSION, EventLog, finished, running
 from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.dialogs import ConfirmDialog, LineDialog
 from tui.cockpit.editing import NotEdited, edited
 from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.dialogs import ConfirmDialog, LineDialog
 from tui.cockpit.screens.fleet import FleetScreen
 
 Opened = tuple[Pilot[ExitNote], Cockpit, RecordingDecider, ScriptedSource]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from textual import work
+from textual import on, work
 from textual.app import App, InvalidThemeError
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter, NoColor
@@ -18,9 +18,10 @@ from textual.worker import Worker, WorkerState
 
 from sessions.errors import SessionsError
 from sessions.home import Home
-from tui.cockpit import attempts, terminal, themes
+from tui.cockpit import attempts, messages, terminal, themes
 from tui.cockpit.commanding import Commander
 from tui.cockpit.decider import Decider, SessionDecider
+from tui.cockpit.dialogs import TextDialog, help_lines
 from tui.cockpit.doors import Doors, doors_of
 from tui.cockpit.feed import Feed
 from tui.cockpit.governor import Governor
@@ -30,7 +31,6 @@ from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.replays import Replay
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.base import SessionScreen
-from tui.cockpit.screens.dialogs import TextDialog, help_lines
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
 from tui.cockpit.signals import ending_by_signal
@@ -70,8 +70,9 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         Binding("colon", "command_palette", "commands", id="app.commands", show=False),
         Binding("y", "copy", "copy", id="app.copy"),
         Binding("m", "mouse", "mouse", id="app.mouse"),
-        Binding("q", "quit", "quit", id="app.quit"),
-        Binding("ctrl+q", "quit", "quit", id="app.quit_always", show=False, priority=True),
+        Binding("Q", "quit", "leave", id="app.quit", show=False),
+        Binding("ctrl+l", "redraw", "redraw", id="app.redraw", show=False),
+        Binding("ctrl+z", "suspend_process", "suspend", id="app.suspend", show=False),
         Binding("ctrl+c", "help_quit", "how to quit", show=False, system=True),
     ]
 
@@ -124,7 +125,9 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
     def on_mount(self) -> None:
         """Open what was asked for and start drawing."""
         self.set_keymap(self._keys)
-        self.push_screen(HomeScreen(self._doors.list_sessions, where=str(self._home.root)))
+        self.push_screen(
+            HomeScreen(self._doors.list_sessions, where=str(self._home.root), failed=self.tell_failure)
+        )
         session, mode = self._first
         if session is not None and mode == "live":
             self.open_session(session)
@@ -175,6 +178,11 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         finally:
             self._looking = False
 
+    def reopen(self, session: str) -> None:
+        """Open a session again, whose engine has started."""
+        self.leave_session()
+        self.open_session(session)
+
     def leave_session(self) -> None:
         """Back to the list of sessions."""
         while len(self.screen_stack) > 1 and not isinstance(self.screen, HomeScreen):
@@ -198,6 +206,38 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         newest = attempts.newest(instance) if instance is not None else None
         followed = newest is not None and number == newest.number
         self.push_screen(AgentScreen(key, None if followed else number))
+
+    @on(messages.OpenSession)
+    def _on_open_session(self, message: messages.OpenSession) -> None:
+        self.open_session(message.session)
+
+    @on(messages.OpenInstance)
+    def _on_open_instance(self, message: messages.OpenInstance) -> None:
+        self.open_agent(message.key, message.number)
+
+    @on(messages.OpenFleet)
+    def _on_open_fleet(self) -> None:
+        self._back_to(FleetScreen)
+
+    @on(messages.LeaveSession)
+    def _on_leave_session(self) -> None:
+        self.leave_session()
+
+    def _back_to(self, kind: type[SessionScreen]) -> None:
+        while not isinstance(self.screen, (kind, HomeScreen)):
+            self.pop_screen()
+
+    def clock(self) -> float:
+        """Return monotonic seconds."""
+        return self._doors.clock()
+
+    def wall(self) -> float:
+        """Return seconds since the epoch: now, or the moment that a replay shows."""
+        feed = self.feed
+        last = (
+            feed.state.last_wall if feed is not None and (feed.replay is not None or feed.is_over) else None
+        )
+        return last if last is not None else self._doors.wall()
 
     # Frames
 
@@ -282,6 +322,10 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         if action == "copy":
             return hasattr(self.focused, "copy_text") or bool(self.screen.get_selected_text())
         return super().check_action(action, parameters)
+
+    def action_redraw(self) -> None:
+        """Draw the whole screen again, where another program wrote over it."""
+        self.screen.refresh(layout=True)
 
     async def action_quit(self) -> None:
         """Leave. Engines go on without a cockpit."""

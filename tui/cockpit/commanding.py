@@ -6,33 +6,53 @@ Loads git and the engine's commands at the first order, not before.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
+
+from textual.app import App
 
 from sessions.names import split_attempt
 from sessions.state import AttemptState, Decision, InstanceState
 from tui.cockpit import attempts
 from tui.cockpit.decider import Decider, DecisionFailed
+from tui.cockpit.dialogs import ConfirmDialog, LineDialog, ReasonDialog
+from tui.cockpit.feed import Feed
 from tui.cockpit.lines import clean
-from tui.cockpit.screens.dialogs import ConfirmDialog, LineDialog, ReasonDialog
-
-if TYPE_CHECKING:
-    from tui.cockpit.app import Cockpit
 
 REFUSAL_S = 15
 
 
-class Commander:
-    """Asks what is needed, sends it, and shows a refusal as a toast. What changed is seen through the session's events."""
+class Host(Protocol):
+    """What commands need of the app."""
 
-    def __init__(self, app: Cockpit, decider: Decider) -> None:
-        self._app = app
+    feed: Feed | None
+    readonly: bool
+
+    @property
+    def app(self) -> App[Any]:
+        """The app that shows dialogs and toasts."""
+        ...
+
+    def look_again(self) -> None:
+        """Read events that another process wrote."""
+        ...
+
+    def reopen(self, session: str) -> None:
+        """Open a session again, whose engine has started."""
+        ...
+
+
+class Commander:
+    """Asks for what a command needs, sends it, and shows a refusal as a toast. Its effect comes as events."""
+
+    def __init__(self, host: Host, decider: Decider) -> None:
+        self._host = host
         self._decider = decider
 
     @property
     def can_act(self) -> bool:
         """False in a view for reading, and in the past of a replay."""
-        feed = self._app.feed
-        return not self._app.readonly and feed is not None and (feed.replay is None or feed.replay.at_end)
+        feed = self._host.feed
+        return not self._host.readonly and feed is not None and (feed.replay is None or feed.replay.at_end)
 
     def ask_and_decide(self, attempt: AttemptState, *, accepted: bool, decided: Callable[[], None]) -> None:
         """Ask for a reason, then decide, unless another person decided first; calls `decided` before it decides."""
@@ -56,7 +76,7 @@ class Commander:
             known=attempts.certainty_words(attempt, instance),
             to_reflector=goes_on,
         )
-        self._app.push_screen(dialog, answered)
+        self._host.app.push_screen(dialog, answered)
 
     def undo_decision(self, attempt: str) -> None:
         """Take a decision back."""
@@ -64,7 +84,7 @@ class Commander:
 
     def toggle_pause(self, instance: str = "") -> None:
         """Pause an instance or the session, or let it go on."""
-        feed = self._app.feed
+        feed = self._host.feed
         if feed is None:
             return
         held = feed.state.is_on_hold(instance) if instance else bool(feed.state.on_hold)
@@ -82,7 +102,7 @@ class Commander:
                 self.give("hint", f"{instance}: the next attempt gets the hint", instance=instance, text=text)
 
         hint = "The prompts of the next attempt quote it.  enter: send, escape: cancel"
-        self._app.push_screen(LineDialog(f"Hint for {instance}", hint=hint), answered)
+        self._host.app.push_screen(LineDialog(f"Hint for {instance}", hint=hint), answered)
 
     def ask_stop(self, instance: str = "") -> None:
         """Ask once, then stop an instance for good, or the session until somebody resumes it."""
@@ -100,7 +120,7 @@ class Commander:
             else "Work in progress is cancelled. `wavedeck resume` goes on from there."
         )
         name = instance or "the session"
-        self._app.push_screen(ConfirmDialog(f"Stop {name}?", consequence=told), answered)
+        self._host.app.push_screen(ConfirmDialog(f"Stop {name}?", consequence=told), answered)
 
     def ask_extend(self) -> None:
         """Ask for a number of further attempts in each instance."""
@@ -114,7 +134,7 @@ class Commander:
             self.give("extend", f"{text} further attempts in each instance", iterations=int(text))
 
         hint = "A stopped or finished session goes on at once.  enter: extend, escape: cancel"
-        self._app.push_screen(LineDialog("Further attempts of each instance", hint=hint), answered)
+        self._host.app.push_screen(LineDialog("Further attempts of each instance", hint=hint), answered)
 
     def ask_fork(self, attempt: str) -> None:
         """Ask for a hint, then add an instance that starts from an attempt."""
@@ -127,7 +147,7 @@ class Commander:
         dialog = LineDialog(
             f"Fork {attempt}", hint=hint, placeholder="a hint for its first attempt (may stay empty)"
         )
-        self._app.push_screen(dialog, answered)
+        self._host.app.push_screen(dialog, answered)
 
     def pin(self, attempt: str) -> None:
         """Make an attempt the base of its instance's optimizations."""
@@ -153,7 +173,7 @@ class Commander:
 
     def give(self, command: str, done: str, **arguments: object) -> None:
         """Send a command; `done` says what follows from it."""
-        self._app.run_worker(
+        self._host.app.run_worker(
             self._command(command, done, arguments),
             name=f"sending {command}",
             group="decide",
@@ -163,7 +183,7 @@ class Commander:
     async def _command(self, command: str, done: str, arguments: dict[str, object]) -> None:
         from engine.commands import OPENING
 
-        feed = self._app.feed
+        feed = self._host.feed
         if feed is None:
             return
         try:
@@ -171,15 +191,14 @@ class Commander:
         except DecisionFailed as error:
             self._refuse(f"{command}: refused", str(error))
             return
-        self._app.notify(clean(done), markup=False)
+        self._host.app.notify(clean(done), markup=False)
         if feed.replay is not None and command in OPENING:
-            self._app.leave_session()
-            self._app.open_session(feed.session)
+            self._host.reopen(feed.session)
         else:
             self._look_again()
 
     def _instance(self, attempt: str) -> InstanceState | None:
-        feed = self._app.feed
+        feed = self._host.feed
         return feed.state.instances.get(split_attempt(attempt).instance) if feed is not None else None
 
     def _decision(self, attempt: str) -> Decision | None:
@@ -188,7 +207,7 @@ class Commander:
         return next((each.decision for each in attempts if each.attempt == attempt), None)
 
     def _send(self, attempt: str, *, accepted: bool | None, why: str = "") -> None:
-        self._app.run_worker(
+        self._host.app.run_worker(
             self._decide(attempt, accepted=accepted, why=why),
             name="sending the decision",
             group="decide",
@@ -196,7 +215,7 @@ class Commander:
         )
 
     async def _decide(self, attempt: str, *, accepted: bool | None, why: str) -> None:
-        feed = self._app.feed
+        feed = self._host.feed
         if feed is None:
             return
         try:
@@ -210,13 +229,13 @@ class Commander:
         self._look_again()
 
     def _look_again(self) -> None:
-        feed = self._app.feed
+        feed = self._host.feed
         if feed is not None and feed.live is not None:
             feed.live.look_again()
-        self._app.look_again()
+        self._host.look_again()
 
     def _refuse(self, title: str, why: str) -> None:
-        self._app.notify(clean(why), title=title, severity="error", timeout=REFUSAL_S, markup=False)
+        self._host.app.notify(clean(why), title=title, severity="error", timeout=REFUSAL_S, markup=False)
 
 
 def _meanwhile(decision: Decision | None) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from textual.dom import DOMNode
 
+from tui.cockpit.dialogs import ConfirmDialog, ReasonDialog, TextDialog
 from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.dialogs import ConfirmDialog, ReasonDialog, TextDialog
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
 from tui.cockpit.widgets.key_bar import declared

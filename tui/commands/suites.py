@@ -17,7 +17,8 @@ from suites.tolerances import tolerance_of
 from tui.config import load
 from tui.diagnostics import ExitCode, say
 from tui.narrate import counted
-from tui.plain import UNKNOWN, Column, emit, emit_json, table, wrapped
+from tui.plain import Column, emit, emit_json, table, wrapped
+from tui.vocabulary import UNKNOWN
 
 from .checking import findings, oracle_table, weigh_all
 from .options import complete_tasks, json_option, targets_option

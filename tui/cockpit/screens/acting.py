@@ -6,11 +6,13 @@ import os
 
 from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
+from textual.message import Message
 
 from harness import Verdict
 from sessions.state import AttemptState, InstanceState
 from tui.cockpit import views
 from tui.cockpit.editing import NotEdited, edited
+from tui.cockpit.messages import OpenLatency
 from tui.cockpit.screens.base import SessionScreen
 
 STEERING: list[BindingType] = [
@@ -35,8 +37,17 @@ class ActingScreen(SessionScreen):
         """The attempt that the keys are about."""
         return None
 
+    def destination(self, name: str) -> Message | None:
+        """Return the message to a screen; Latency is about the attempt of the keys."""
+        if name == "latency":
+            attempt = self.steered_attempt
+            return OpenLatency(attempt.attempt) if attempt is not None else None
+        return super().destination(name)
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Steering only where a command can be given; the engine says what else is impossible."""
+        if self.desk.feed is None:
+            return False
         if action in ("pause", "hint"):
             instance = self.steered_instance if self._can_act else None
             return instance is not None and not self.feed.state.finished and not instance.finished
@@ -54,22 +65,22 @@ class ActingScreen(SessionScreen):
 
     @property
     def _can_act(self) -> bool:
-        return self.cockpit.feed is not None and self.cockpit.commander.can_act
+        return self.desk.feed is not None and self.desk.commander.can_act
 
     def action_pause(self) -> None:
         """Pause the instance, or let it go on."""
         if self.steered_instance is not None:
-            self.cockpit.commander.toggle_pause(self.steered_instance.key)
+            self.desk.commander.toggle_pause(self.steered_instance.key)
 
     def action_hint(self) -> None:
         """Give the instance a hint."""
         if self.steered_instance is not None:
-            self.cockpit.commander.ask_hint(self.steered_instance.key)
+            self.desk.commander.ask_hint(self.steered_instance.key)
 
     def action_measure(self) -> None:
         """Time the attempt again on all GPUs."""
         if self.steered_attempt is not None:
-            self.cockpit.commander.measure(self.steered_attempt.attempt)
+            self.desk.commander.measure(self.steered_attempt.attempt)
 
     def action_edit(self) -> None:
         """Edit the attempt's kernel in the person's editor, and have it judged."""
@@ -90,4 +101,4 @@ class ActingScreen(SessionScreen):
                 self.notify("nothing was changed, so nothing is judged")
                 return
             done = f"the edit of {attempt.attempt} is judged in an instance of its own"
-            self.cockpit.commander.give("edit", done, attempt=attempt.attempt, source=source)
+            self.desk.commander.give("edit", done, attempt=attempt.attempt, source=source)

@@ -31,6 +31,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
         Binding("pagedown", "page(1)", "page down", show=False, id="table.page_down"),
         Binding("pageup", "page(-1)", "page up", show=False, id="table.page_up"),
         Binding("enter", "open", "open", id="table.open"),
+        Binding("space", "mark", "mark", id="table.mark"),
     ]
 
     class Opened(Message):
@@ -58,6 +59,9 @@ class LineTable(ScrollView, Styled, can_focus=True):
             """The table."""
             return self.table
 
+    MARKS: ClassVar[bool] = False
+    """True if rows can be marked."""
+
     def __init__(
         self, columns: Sequence[Column], *, empty: str = "", id: str | None = None, classes: str | None = None
     ) -> None:
@@ -66,6 +70,8 @@ class LineTable(ScrollView, Styled, can_focus=True):
         self.rows: list[Row] = []
         self.empty = empty
         """What stands there while there are no rows."""
+        self.marked: set[str] = set()
+        """Keys of the marked rows; commands act on all of them."""
         self._key: str | None = None
         self._places: tuple[Place, ...] = ()
         self._drawn: list[Line] = []
@@ -159,14 +165,15 @@ class LineTable(ScrollView, Styled, can_focus=True):
         if place >= len(self._drawn):
             return self.strip((), width=width)
         row = self._drawn[place]
+        mark = "*" if self.rows[place].key in self.marked else " "
         if place != self.cursor:
-            return self.strip((Span(" " * MARGIN), *row), width=width)
+            return self.strip((Span(f" {mark}", "key"), *row), width=width)
         if not self.has_focus:
-            return self.strip((Span("> ", "dim"), *row), width=width)
+            return self.strip((Span(f">{mark}", "dim"), *row), width=width)
         filled = width - MARGIN - cells(row)
         under = tuple(Span(span.text, f"{span.style} cursor".strip()) for span in row)
         return self.strip(
-            (Span("> ", "cursor key"), *under, Span(" " * max(0, filled), "cursor")), width=width
+            (Span(f">{mark}", "cursor key"), *under, Span(" " * max(0, filled), "cursor")), width=width
         )
 
     def on_focus(self) -> None:
@@ -197,6 +204,17 @@ class LineTable(ScrollView, Styled, can_focus=True):
         """Open the row under the cursor."""
         if self.cursor_key is not None:
             self.post_message(self.Opened(self, self.cursor_key))
+
+    def action_mark(self) -> None:
+        """Mark the row under the cursor, or take its mark away, and go to the next row."""
+        if self.cursor_key is not None:
+            self.marked ^= {self.cursor_key}
+            self.action_cursor(1)
+            self.refresh()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Marks only where rows can be marked."""
+        return self.MARKS if action == "mark" else super().check_action(action, parameters)
 
     def on_click(self, event: events.Click) -> None:
         """A click puts the cursor there; a click where it is opens."""
