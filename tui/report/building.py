@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sessions.state import SessionState
 from tui.method_words import method_words
-from tui.reporting import rows
+from tui.reporting import Row, bests_of, rows
 from tui.summary import ending, spending_words
 
 from .changes import changes_of
 from .model import SessionReport, Summary
 from .tallies import judged_attempts, stage_counts, task_costs, verdict_counts
-from .winners import best_attempts, cases_of, estimates_of, has_gpu, is_measured, unsolved_of, winners_of
+from .winners import cases_of, estimates_of, has_gpu, is_measured, unsolved_of, winners_of
 
 
 def report_of(state: SessionState) -> SessionReport:
     """Return the report of a session."""
-    bests = best_attempts(state)
+    bests = bests_of(state)
     winners = winners_of(state, bests)
-    attempts = {attempt.attempt: attempt for _, attempt in bests.values()}
+    attempts = {attempt.attempt: attempt for attempt in bests.values()}
     judged = judged_attempts(state)
+    metrics = rows(state)
     return SessionReport(
-        summary=_summary(state),
+        summary=_summary(state, metrics[-1:]),
         winners=winners,
         unsolved=tuple(unsolved_of(state, bests)),
         cases=tuple(case for winner in winners for case in cases_of(winner, attempts[winner.attempt])),
@@ -34,13 +37,12 @@ def report_of(state: SessionState) -> SessionReport:
             if winner.speedup is None
             for estimate in estimates_of(winner, attempts[winner.attempt])
         ),
-        metrics=tuple(rows(state)),
+        metrics=tuple(metrics),
     )
 
 
-def _summary(state: SessionState) -> Summary:
+def _summary(state: SessionState, total: Sequence[Row]) -> Summary:
     started = state.started
-    total = rows(state)[-1:]
     attempts = state.attempts()
     return Summary(
         session=started.session if started else "",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 
 from harness import Evaluation, Verdict
-from sessions.ranking import long_estimates
 from sessions.state import AttemptState, InstanceState, SessionState
 
 from .model import Change
-from .speedups import speedup_of
+from .speedups import geomean, speedup_of
+
+COUNTED = 4096
+"""Pairs of texts whose changed lines are remembered: a live report counts them again with each verdict."""
 
 
 def changes_of(state: SessionState) -> Iterator[Change]:
@@ -47,6 +49,7 @@ def _change(instance: InstanceState, attempt: AttemptState, base: AttemptState |
     )
 
 
+@lru_cache(COUNTED)
 def _changed_lines(before: str | None, after: str | None) -> tuple[int | None, int | None]:
     """Return the numbers of lines that only the second and only the first text has; a moved line is no change."""
     if before is None or after is None:
@@ -60,19 +63,19 @@ def _gain(base: Evaluation | None, evaluation: Evaluation | None) -> float | Non
     if base is None or evaluation is None:
         return None
     times = {(row.device, row.case): row.candidate_ms for row in base.latency if not row.bound.sign}
-    logs = [
-        math.log(times[row.device, row.case] / row.candidate_ms)
+    ratios = [
+        times[row.device, row.case] / row.candidate_ms
         for row in evaluation.latency
         if not row.bound.sign and row.speedup is not None and (row.device, row.case) in times
     ]
-    return math.exp(math.fsum(logs) / len(logs)) - 1 if logs else None
+    return geomean(ratios) - 1 if ratios else None
 
 
 def _slowdown(evaluation: Evaluation) -> float | None:
-    """Return the upper over the lower bound of the estimates, geometric mean over the cases; `None` without estimates."""
+    """Return the upper over the lower bound of the first target's estimates, geometric mean over the cases."""
     ratios = [
         estimate.high_us / estimate.low_us
-        for estimate in long_estimates(evaluation)
-        if estimate.low_us > 0 and estimate.high_us > 0
+        for estimate in evaluation.estimate
+        if estimate.target == evaluation.estimate[0].target and estimate.low_us > 0 and estimate.high_us > 0
     ]
-    return math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios else None
+    return geomean(ratios) if ratios else None

@@ -55,7 +55,11 @@ def verdict_counts(judged: Sequence[AttemptState]) -> tuple[VerdictCount, ...]:
 
 def task_costs(state: SessionState, judged: Sequence[AttemptState]) -> Iterator[TaskCost]:
     """Yield what the attempts of each task spent, in the session's order."""
-    tasks = {attempt.attempt: instance.task for instance in state.instances.values() for attempt in instance.attempts}
+    tasks = {
+        attempt.attempt: instance.task
+        for instance in state.instances.values()
+        for attempt in instance.attempts
+    }
     for task in tasks_of(state):
         attempts = [attempt for attempt in state.attempts() if tasks[attempt.attempt] == task]
         verdicts = [attempt.verdict for attempt in judged if tasks[attempt.attempt] == task]

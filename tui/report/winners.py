@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from harness import Evaluation, Latency, Verdict
 from harness.node.discovery import CPU
+from sessions.names import split_attempt
 from sessions.state import AttemptState, InstanceState, SessionState
-from sessions.winners import best_of
 from tui.endings import ending_words
 from tui.reporting import counting_evaluation, ratio
 from tui.timed_against import sorted_by_device
@@ -20,17 +20,6 @@ def tasks_of(state: SessionState) -> list[str]:
     """Return the tasks in the session's order; tasks of forks in other suites come last."""
     planned = state.started.tasks if state.started else ()
     return list(dict.fromkeys([*planned, *(instance.task for instance in state.instances.values())]))
-
-
-def best_attempts(state: SessionState) -> dict[str, tuple[InstanceState, AttemptState]]:
-    """Return the best judged attempt of each task that has one, correct or not, with its instance."""
-    bests = {}
-    for task in tasks_of(state):
-        instances = [instance for instance in state.instances.values() if instance.task == task]
-        best = best_of(attempt for instance in instances for attempt in instance.attempts)
-        if best is not None:
-            bests[task] = next(instance for instance in instances if best in instance.attempts), best
-    return bests
 
 
 def has_gpu(state: SessionState) -> bool:
@@ -47,15 +36,13 @@ def is_measured(state: SessionState) -> bool:
     )
 
 
-def winners_of(
-    state: SessionState, bests: dict[str, tuple[InstanceState, AttemptState]]
-) -> tuple[Winner, ...]:
+def winners_of(state: SessionState, bests: dict[str, AttemptState]) -> tuple[Winner, ...]:
     """Return the winner of each solved task, fastest first; winners without times come last."""
     session = state.started.session if state.started else ""
     gpu = has_gpu(state)
     winners = [
-        _winner(session, instance, attempt, has_gpu=gpu)
-        for instance, attempt in bests.values()
+        _winner(session, state.instances[split_attempt(attempt.attempt).instance], attempt, has_gpu=gpu)
+        for attempt in bests.values()
         if attempt.verdict is Verdict.CORRECT
     ]
     return tuple(sorted(winners, key=lambda winner: -winner.speedup.ratio if winner.speedup else 0.0))
@@ -63,7 +50,6 @@ def winners_of(
 
 def _winner(session: str, instance: InstanceState, attempt: AttemptState, *, has_gpu: bool) -> Winner:
     evaluation = counting_evaluation(attempt)
-    twice = attempt.timed_twice
     accepted = attempt.decision is not None and attempt.decision.accepted
     return Winner(
         task=instance.task,
@@ -75,11 +61,13 @@ def _winner(session: str, instance: InstanceState, attempt: AttemptState, *, has
         strategy=" ".join(attempt.strategy.split()),
         speedup=speedup_of(evaluation),
         no_speedup=no_speedup_words(evaluation, has_gpu=has_gpu),
-        found=twice.found if twice is not None else None,
+        found=_found(attempt),
         confirmed=attempt.confirmation,
         accepted=accepted,
         waiting=attempt.waiting,
-        against=", ".join(dict.fromkeys(latency.against for latency in evaluation.latency if latency.against)),
+        against=", ".join(
+            dict.fromkeys(latency.against for latency in evaluation.latency if latency.against)
+        ),
         device=_device_words(evaluation),
         by_gpu=", ".join(
             f"{measurement.device} {ratio(measurement.evaluation.speedup)}"
@@ -91,6 +79,18 @@ def _winner(session: str, instance: InstanceState, attempt: AttemptState, *, has
         branch=f"{session}/{instance.task}/{instance.instance}",
         accepted_file=f"{instance.task}/kernel.py" if accepted else "",
     )
+
+
+def _found(attempt: AttemptState) -> float | None:
+    """Return the speedup before the exam; `None` if the exam did not time the same cases again."""
+    if attempt.speedup_confirmed is None or attempt.evaluation is None or attempt.exam is None:
+        return None
+    before, after = (
+        {latency.case for latency in evaluation.latency if latency.speedup is not None}
+        for evaluation in (attempt.evaluation, attempt.exam)
+    )
+    found = speedup_of(attempt.evaluation)
+    return found.ratio if found is not None and before == after else None
 
 
 def _device_words(evaluation: Evaluation) -> str:
@@ -175,18 +175,18 @@ def estimates_of(winner: Winner, attempt: AttemptState) -> Iterator[EstimatedCas
         )
 
 
-def unsolved_of(
-    state: SessionState, bests: dict[str, tuple[InstanceState, AttemptState]]
-) -> Iterator[Unsolved]:
+def unsolved_of(state: SessionState, bests: dict[str, AttemptState]) -> Iterator[Unsolved]:
     """Yield the tasks without a winner, with the attempt that came furthest."""
     for task in tasks_of(state):
-        best = bests[task][1] if task in bests else None
+        best = bests.get(task)
         if best is not None and best.verdict is Verdict.CORRECT:
             continue
         instances = [instance for instance in state.instances.values() if instance.task == task]
         yield Unsolved(
             task=task,
-            attempts=sum(attempt.evaluation is not None for instance in instances for attempt in instance.attempts),
+            attempts=sum(
+                attempt.evaluation is not None for instance in instances for attempt in instance.attempts
+            ),
             closest=best.attempt if best is not None else "",
             why=_why_not(instances, best),
             ended=_ended(instances),

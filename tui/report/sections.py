@@ -1,0 +1,430 @@
+"""The sections of a report: titles, sentences and tables, which every format shows alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sessions.names import short_task
+from sessions.state import Confirmation
+from tui.plain import Column
+from tui.vocabulary import UNKNOWN, counted, duration, estimate, grouped, money, words
+
+from .bars import bar_lines
+from .metric_sections import metric_sections
+from .model import SessionReport
+from .phrases import (
+    case_ratio,
+    case_time,
+    cases_words,
+    change_words,
+    decision_words,
+    exam_words,
+    gain_words,
+    interval_words,
+    ratio_words,
+    roof_range_words,
+    roof_words,
+    short_commit,
+    speedup_words,
+)
+from .section import Section
+
+BAR_CELLS = 40
+
+
+def sections_of(report: SessionReport) -> list[Section]:
+    """Return the sections of a report, winners first; a section without content is left out."""
+    sections = [
+        *_winner_sections(report),
+        _unsolved(report),
+        _cases(report),
+        _changes(report),
+        _stages(report),
+        _verdicts(report),
+        _costs(report),
+        *metric_sections(report),
+        _estimates(report),
+    ]
+    return [section for section in sections if section.rows or section.sentences or section.drawing]
+
+
+def facts_of(report: SessionReport) -> list[tuple[str, str]]:
+    """Return name and value of the facts above the sections."""
+    summary = report.summary
+    exams = "" if summary.confirmed is None else f", {summary.confirmed} confirmed by the exam"
+    share = "" if summary.share_correct is None else f", {summary.share_correct * 100:.0f} % correct"
+    decisions = [
+        counted(summary.accepted, "attempt") + " accepted" if summary.accepted else "",
+        f"{counted(summary.waiting, 'attempt')} waiting for review" if summary.waiting else "",
+    ]
+    timing = {
+        "measured": f"measured against {summary.against or 'the baseline'}",
+        "no GPU": "estimate only: no GPU",
+    }.get(summary.timing, summary.timing)
+    device = f"{duration(summary.device_s)} on devices" if summary.device_s else ""
+    price = summary.cost_usd / summary.solved if summary.cost_usd is not None and summary.solved else None
+    facts = [
+        ("session", f"{summary.session}, {summary.state}"),
+        ("method", f"{summary.method} with {summary.model}"),
+        ("speed", timing),
+        ("solved", f"{summary.solved} of {counted(summary.tasks, 'task')}{exams}"),
+        ("attempts", f"{grouped(summary.judged)} judged{share}"),
+        ("people", ", ".join(filter(None, decisions))),
+        ("spent", summary.spending),
+        ("price", "" if price is None else f"{money(price)} for each solved task"),
+        ("time", ", ".join(filter(None, (f"{duration(summary.worked_s)} of work", device)))),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _winner_sections(report: SessionReport) -> Iterator[Section]:
+    if not report.winners:
+        attempts = "no attempt was judged yet" if not report.summary.judged else "no task is solved"
+        yield Section("Winners", sentences=(f"There is no winner: {attempts}.",))
+        return
+    notes = []
+    if any(winner.speedup is not None for winner in report.winners):
+        notes.append(
+            "Speedup: geometric mean over the cases, with its 95 % interval. It counts the cases with a ratio."
+        )
+    if any(winner.roof is not None for winner in report.winners):
+        notes.append("Roof: share of the copy or matrix product that this session measured on the device.")
+    if report.summary.timing == "no GPU":
+        notes.append("Estimate only: without a GPU no time was measured.")
+    failed = [winner.attempt for winner in report.winners if winner.confirmed is Confirmation.NOT_CONFIRMED]
+    if failed:
+        notes.append(f"Do not use {', '.join(failed)}: wrong on the cases of the exam.")
+    yield Section(
+        "Winners",
+        sentences=tuple(notes),
+        columns=(
+            Column("task", keep=True),
+            Column("speedup", right=True, if_known=True),
+            Column("95 %", right=True, if_known=True),
+            Column("cases", right=True, if_known=True),
+            Column("remark", if_known=True),
+            Column("roof", right=True, if_known=True, drop=2),
+            Column("exam"),
+            Column("decision", if_known=True),
+            Column("found", right=True, if_known=True, drop=3),
+            Column("against", if_known=True, drop=1),
+            Column("device", if_known=True, drop=4),
+            Column("by GPU", if_known=True, drop=5),
+            Column("attempt", keep=True),
+        ),
+        rows=tuple(
+            (
+                short_task(winner.task),
+                ratio_words(winner.speedup),
+                interval_words(winner.speedup),
+                cases_words(winner.speedup),
+                winner.no_speedup or UNKNOWN,
+                roof_range_words(winner.roof),
+                exam_words(winner),
+                decision_words(winner),
+                UNKNOWN if winner.found is None else f"{winner.found:.2f}x",
+                winner.against or UNKNOWN,
+                winner.device or UNKNOWN,
+                winner.by_gpu or UNKNOWN,
+                winner.attempt,
+            )
+            for winner in report.winners
+        ),
+    )
+    drawing = bar_lines(report.winners, BAR_CELLS)
+    if drawing:
+        sentences = ("The scale is linear from 0; `|` is the baseline, `[--]` the 95 % interval.",)
+        yield Section("Speedup by task", sentences=sentences, drawing=tuple(drawing))
+    yield Section(
+        "Why they are fast, by the model's own words",
+        columns=(Column("attempt", keep=True), Column("origin"), Column("strategy", fold=30)),
+        rows=tuple(
+            (winner.attempt, _origin(winner.origin.value, winner.base), winner.strategy or UNKNOWN)
+            for winner in report.winners
+        ),
+    )
+    yield Section(
+        "Where the kernels lie",
+        sentences=(
+            "Read a kernel with `git show COMMIT:kernel.py` in the store, an accepted one on the branch `accepted`.",
+        ),
+        columns=(
+            Column("attempt", keep=True),
+            Column("commit", keep=True),
+            Column("branch", keep=True),
+            Column("accepted file", keep=True, if_known=True),
+        ),
+        rows=tuple(
+            (winner.attempt, short_commit(winner.commit), winner.branch, winner.accepted_file or UNKNOWN)
+            for winner in report.winners
+        ),
+    )
+
+
+def _origin(origin: str, base: str | None) -> str:
+    return f"{origin} of {base}" if base else origin
+
+
+def _unsolved(report: SessionReport) -> Section:
+    return Section(
+        "Tasks without a winner",
+        columns=(
+            Column("task", keep=True),
+            Column("attempts", right=True),
+            Column("closest", keep=True, if_known=True),
+            Column("why", fold=30),
+            Column("ended", if_known=True),
+        ),
+        rows=tuple(
+            (
+                short_task(task.task),
+                grouped(task.attempts),
+                task.closest or UNKNOWN,
+                task.why,
+                task.ended or UNKNOWN,
+            )
+            for task in report.unsolved
+        ),
+    )
+
+
+def _cases(report: SessionReport) -> Section:
+    return Section(
+        "Cases of the winners",
+        sentences=("Medians in microseconds; `<` says that a time is too short to be timed exactly.",)
+        if report.cases
+        else (),
+        columns=(
+            Column("attempt", keep=True),
+            Column("case", keep=True),
+            Column("sizes", if_known=True, drop=4),
+            Column("device", if_known=True, drop=2),
+            Column("baseline us", right=True),
+            Column("this us", right=True),
+            Column("speedup", right=True),
+            Column("95 %", right=True, if_known=True),
+            Column("outcome"),
+            Column("roof", right=True, if_known=True, drop=1),
+            Column("cache", if_known=True, drop=3),
+            Column("remark", if_known=True),
+        ),
+        rows=tuple(
+            (
+                case.attempt,
+                case.case,
+                case.sizes or UNKNOWN,
+                case.device or UNKNOWN,
+                case_time(case.baseline_us, case.baseline_short_us),
+                case_time(case.candidate_us, case.candidate_short_us),
+                case_ratio(case),
+                UNKNOWN if case.interval is None else f"[{case.interval[0]:.2f}, {case.interval[1]:.2f}]",
+                case.outcome.value if case.outcome is not None else UNKNOWN,
+                roof_words(case.roof),
+                case.cache or UNKNOWN,
+                case.why or UNKNOWN,
+            )
+            for case in report.cases
+        ),
+    )
+
+
+def _changes(report: SessionReport) -> Section:
+    notes = []
+    if any(change.gain is not None for change in report.changes):
+        notes.append("To base: change in speed on the cases that both timed, without an interval.")
+    if any(change.is_best for change in report.changes):
+        notes.append("`*` is the best attempt of its instance.")
+    return Section(
+        "From attempt to attempt",
+        sentences=tuple(notes),
+        columns=(
+            Column("attempt", keep=True),
+            Column("origin", keep=True),
+            Column("verdict", keep=True),
+            Column("speedup", right=True, if_known=True),
+            Column("to base", right=True, if_known=True, drop=2),
+            Column("estimate", right=True, if_known=True, drop=1),
+            Column("lines", right=True, if_known=True, drop=3),
+            Column("strategy, or error", fold=24, drop=4),
+        ),
+        rows=tuple(
+            (
+                f"{change.attempt}{' *' if change.is_best else ''}",
+                _origin(change.origin.value, change.base.rpartition("#")[2] if change.base else None),
+                words(change.verdict) if change.verdict is not None else "in progress",
+                speedup_words(change.speedup),
+                gain_words(change.gain),
+                UNKNOWN if change.slowdown is None else estimate(change.slowdown),
+                change_words(change.added, change.removed),
+                change.error or change.strategy or UNKNOWN,
+            )
+            for change in report.changes
+        ),
+    )
+
+
+def _stages(report: SessionReport) -> Section:
+    judged = report.summary.judged
+    return Section(
+        "How far the attempts came",
+        columns=(
+            Column("stage", keep=True),
+            Column("reached", right=True),
+            Column("passed", right=True),
+            Column("of all judged", right=True),
+        ),
+        rows=tuple(
+            (
+                stage.stage,
+                grouped(stage.reached),
+                grouped(stage.passed),
+                f"{stage.passed / judged * 100:.0f} %",
+            )
+            if stage.reached or report.summary.timing != "no GPU"
+            else (stage.stage, "no GPU", UNKNOWN, UNKNOWN)
+            for stage in report.stages
+        )
+        if judged
+        else (),
+    )
+
+
+def _verdicts(report: SessionReport) -> Section:
+    return Section(
+        "Verdicts by class of error",
+        columns=(
+            Column("verdict", keep=True),
+            Column("error"),
+            Column("attempts", right=True),
+            Column("share", right=True),
+            Column("newest", keep=True, drop=1),
+            Column("its message", fold=24, if_known=True),
+        ),
+        rows=tuple(
+            (
+                words(count.verdict),
+                count.error.replace("_", " ") or UNKNOWN,
+                grouped(count.attempts),
+                f"{count.attempts / report.summary.judged * 100:.0f} %",
+                count.example,
+                count.message or UNKNOWN,
+            )
+            for count in report.verdicts
+        ),
+    )
+
+
+def _costs(report: SessionReport) -> Section:
+    return Section(
+        "Cost by task",
+        sentences=("To first correct: attempts of the task that were judged until one was correct.",)
+        if report.summary.solved
+        else (),
+        columns=(
+            Column("task", keep=True),
+            Column("solved"),
+            Column("attempts", right=True),
+            Column("to first correct", right=True, if_known=True),
+            Column("cost", right=True, if_known=True),
+            Column("tokens in", right=True, if_known=True),
+            Column("out", right=True, if_known=True),
+            Column("on devices", right=True, if_known=True),
+        ),
+        rows=tuple(
+            (
+                short_task(cost.task),
+                "yes" if cost.solved else "no",
+                grouped(cost.attempts),
+                UNKNOWN if cost.to_first_correct is None else grouped(cost.to_first_correct),
+                money(cost.cost_usd),
+                grouped(cost.input_tokens),
+                grouped(cost.output_tokens),
+                duration(cost.device_s or None),
+            )
+            for cost in report.costs
+        ),
+    )
+
+
+def _estimates(report: SessionReport) -> Section:
+    return Section(
+        "Estimates of winners without a time",
+        sentences=(
+            "Bounds from counted bytes and operations at the device's peaks. No figure here was measured.",
+        )
+        if report.estimates
+        else (),
+        columns=(
+            Column("attempt", keep=True),
+            Column("case", keep=True),
+            Column("sizes", if_known=True, drop=1),
+            Column("target", keep=True),
+            Column("at least us", right=True),
+            Column("uncached us", right=True),
+            Column("limit"),
+        ),
+        rows=tuple(
+            (
+                case.attempt,
+                case.case,
+                case.sizes or UNKNOWN,
+                case.target,
+                f"{case.low_us:,.4g}",
+                f"{case.high_us:,.4g}",
+                case.limit,
+            )
+            for case in report.estimates
+        ),
+    )
+
+
+def merged_section(reports: Sequence[SessionReport]) -> Section:
+    """Return the winners of several sessions in one table: by task in order of appearance, the fastest first."""
+    tasks = dict.fromkeys(winner.task for report in reports for winner in report.winners)
+    ranked = [
+        (report, winner)
+        for task in tasks
+        for report, winner in sorted(
+            ((report, winner) for report in reports for winner in report.winners if winner.task == task),
+            key=lambda entry: -entry[1].speedup.ratio if entry[1].speedup is not None else 0.0,
+        )
+    ]
+    timed = [winner for _, winner in ranked if winner.speedup is not None]
+    products = {winner.device.partition(" ")[2] for winner in timed}
+    baselines = {winner.against for winner in timed}
+    caution = ""
+    if len(products) > 1 or len(baselines) > 1:
+        caution = "Compare only rows with the same baseline and the same device."
+    return Section(
+        "Winners of all sessions",
+        sentences=(caution,) if caution else (),
+        columns=(
+            Column("task", keep=True),
+            Column("speedup", right=True, if_known=True),
+            Column("95 %", right=True, if_known=True),
+            Column("cases", right=True, if_known=True),
+            Column("remark", if_known=True),
+            Column("exam"),
+            Column("decision", if_known=True),
+            Column("against", if_known=True),
+            Column("device", if_known=True),
+            Column("attempt", keep=True),
+            Column("session", keep=True),
+        ),
+        rows=tuple(
+            (
+                short_task(winner.task),
+                ratio_words(winner.speedup),
+                interval_words(winner.speedup),
+                cases_words(winner.speedup),
+                winner.no_speedup or UNKNOWN,
+                exam_words(winner),
+                decision_words(winner),
+                winner.against or UNKNOWN,
+                winner.device or UNKNOWN,
+                winner.attempt,
+                report.summary.session,
+            )
+            for report, winner in ranked
+        ),
+    )
