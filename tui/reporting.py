@@ -27,7 +27,7 @@ from sessions.winners import best_of
 from .method_words import option_words
 from .plain import Column
 from .timed_against import sorted_by_device
-from .vocabulary import UNKNOWN, grouped, money
+from .vocabulary import UNKNOWN, grouped, money, percent
 
 ALL = "all"
 """Name of the row over all tasks of a session."""
@@ -238,10 +238,10 @@ def cells(row: Row) -> tuple[str, ...]:
         best,
         exam,
         f"{row.attempts}{left_out}",
-        share(row.call_accuracy),
-        share(row.execution_accuracy),
-        share(row.pass_at_1),
-        share(row.pass_at_k),
+        percent(row.call_accuracy),
+        percent(row.execution_accuracy),
+        percent(row.pass_at_1),
+        percent(row.pass_at_k),
         ratio(row.speedup_mean),
         ratio(row.speedup_geomean),
         row.against or UNKNOWN,
@@ -250,11 +250,6 @@ def cells(row: Row) -> tuple[str, ...]:
         grouped(row.output_tokens),
         money(row.cost_usd),
     )
-
-
-def share(value: float | None) -> str:
-    """Return a share in percent: `61 %`."""
-    return UNKNOWN if value is None else f"{value * 100:.0f} %"
 
 
 def ratio(value: float | None) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tui.plain import Column
-from tui.reporting import HEADS, Row, cells, ratio, share
+from tui.reporting import HEADS, Row, cells, ratio
+from tui.vocabulary import percent
 
 from .model import SessionReport
 from .section import Section
@@ -27,30 +28,38 @@ def metrics_of(row: Row) -> list[Metric]:
     return [
         Metric(
             "call accuracy",
-            share(row.call_accuracy),
+            percent(row.call_accuracy),
             "attempts that import and run the first case",
             "TritonBench",
         ),
         Metric(
-            "execution accuracy", share(row.execution_accuracy), "attempts that are correct", "TritonBench"
+            "execution accuracy", percent(row.execution_accuracy), "attempts that are correct", "TritonBench"
         ),
         Metric(
             "correct / compile",
-            share(row.correct_per_compile),
+            percent(row.correct_per_compile),
             "correct attempts of those that run",
             "KernelBench-X",
         ),
-        Metric("pass@1", share(row.pass_at_1), "instances with a correct attempt", "Chen et al. 2021"),
+        Metric("pass@1", percent(row.pass_at_1), "instances with a correct attempt", "Chen et al. 2021"),
         Metric(
             f"pass@{row.k}",
-            share(row.pass_at_k),
+            percent(row.pass_at_k),
             f"tasks solved by any of {row.k} instances",
             "Chen et al. 2021",
         ),
         Metric(
-            "fast_1", share(row.fast_1), "tasks with a winner that is faster than the baseline", "KernelBench"
+            "fast_1",
+            percent(row.fast_1),
+            "tasks with a winner above 1x, whatever its interval",
+            "KernelBench",
         ),
-        Metric("fast_2", share(row.fast_2), "tasks with a winner that is over twice as fast", "KernelBench"),
+        Metric(
+            "fast_2",
+            percent(row.fast_2),
+            "tasks with a winner above 2x, whatever its interval",
+            "KernelBench",
+        ),
         Metric(
             "speedup, geometric mean",
             ratio(row.speedup_geomean),
@@ -63,7 +72,7 @@ def metrics_of(row: Row) -> list[Metric]:
 
 def metric_sections(report: SessionReport) -> Iterator[Section]:
     """Yield the metrics over all tasks with their meanings, and the table of metrics by task."""
-    if not report.metrics:
+    if not report.metrics or not report.summary.judged:
         return
     total = report.metrics[-1]
     left_out = (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from sessions.events import Origin
 from sessions.state import Confirmation
-from tui.vocabulary import ACCEPTED, CONFIRMED, UNKNOWN, WAITS, grouped, interval, times
+from tui.vocabulary import ACCEPTED, CONFIRMED, UNKNOWN, WAITS, grouped, interval, percent, times
 
 from .model import CaseTime, Winner
 from .speedups import RoofShare, Speedup
@@ -15,13 +16,16 @@ def ratio_words(speedup: Speedup | None) -> str:
 
 
 def interval_words(speedup: Speedup | None) -> str:
-    """Return the 95 % interval, `[1.79, 1.88]`; for bounds the measured part, `1.81x [1.77, 1.84] on 4`."""
-    if speedup is None:
+    """Return the 95 % interval: `[1.79, 1.88]`."""
+    return UNKNOWN if speedup is None or speedup.interval is None else interval(*speedup.interval)
+
+
+def exact_words(speedup: Speedup | None) -> str:
+    """Return the speedup over the cases that are no bounds, `4 measured: 1.81x [1.77, 1.84]`, if some are bounds."""
+    if speedup is None or speedup.exact is None:
         return UNKNOWN
-    if speedup.exact is not None:
-        exact = speedup.exact
-        return f"{times(exact.ratio)} {interval_words(exact)} on {exact.cases}"
-    return UNKNOWN if speedup.interval is None else interval(*speedup.interval)
+    exact = speedup.exact
+    return f"{exact.cases} measured: {speedup_words(exact)}"
 
 
 def cases_words(speedup: Speedup | None) -> str:
@@ -34,18 +38,19 @@ def cases_words(speedup: Speedup | None) -> str:
 
 
 def speedup_words(speedup: Speedup | None) -> str:
-    """Return `1.84x [1.79, 1.88]`, or `>= 2.65x, measured 1.81x [1.77, 1.84] on 4`."""
+    """Return `1.84x [1.79, 1.88]`, or `>= 2.65x, 4 measured: 1.81x [1.77, 1.84]`."""
     if speedup is None:
         return UNKNOWN
-    interval_part = interval_words(speedup)
-    if interval_part == UNKNOWN:
-        return ratio_words(speedup)
-    return f"{ratio_words(speedup)}{', measured' if speedup.exact is not None else ''} {interval_part}"
+    if speedup.exact is not None:
+        return f"{ratio_words(speedup)}, {exact_words(speedup)}"
+    return (
+        f"{ratio_words(speedup)} {interval(*speedup.interval)}" if speedup.interval else ratio_words(speedup)
+    )
 
 
 def roof_words(share: RoofShare | None) -> str:
     """Return `97 % memory`."""
-    return UNKNOWN if share is None else f"{share.share * 100:.0f} % {share.limit}"
+    return UNKNOWN if share is None else f"{percent(share.share)} {share.limit}"
 
 
 def roof_range_words(roof: tuple[RoofShare, RoofShare] | None) -> str:
@@ -87,7 +92,7 @@ def case_time(time_us: float | None, short_us: float | None) -> str:
         return f"< {short_us:.3g}"
     if time_us is None:
         return UNKNOWN
-    return f"{time_us:,.0f}" if time_us >= 1000 else f"{time_us:.1f}" if time_us >= 100 else f"{time_us:.3g}"
+    return f"{time_us:,.0f}" if time_us >= 1000 else f"{time_us:.1f}" if time_us >= 10 else f"{time_us:.2f}"
 
 
 def gain_words(gain: float | None) -> str:
@@ -98,6 +103,11 @@ def gain_words(gain: float | None) -> str:
 def change_words(added: int | None, removed: int | None) -> str:
     """Return the changed lines: `+14 -9`."""
     return UNKNOWN if added is None or removed is None else f"+{grouped(added)} -{grouped(removed)}"
+
+
+def origin_words(origin: Origin, base: str | None) -> str:
+    """Return `fresh`, or `optimize of softmax#3/5`."""
+    return f"{origin.value} of {base}" if base else origin.value
 
 
 def short_commit(commit: str | None) -> str:

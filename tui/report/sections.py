@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from sessions.names import short_task
 from sessions.state import Confirmation
 from tui.plain import Column
-from tui.vocabulary import UNKNOWN, counted, duration, estimate, grouped, money, words
+from tui.vocabulary import UNKNOWN, counted, duration, estimate, grouped, interval, money, percent, words
 
 from .bars import bar_lines
 from .metric_sections import metric_sections
@@ -18,9 +18,11 @@ from .phrases import (
     cases_words,
     change_words,
     decision_words,
+    exact_words,
     exam_words,
     gain_words,
     interval_words,
+    origin_words,
     ratio_words,
     roof_range_words,
     roof_words,
@@ -52,7 +54,7 @@ def facts_of(report: SessionReport) -> list[tuple[str, str]]:
     """Return name and value of the facts above the sections."""
     summary = report.summary
     exams = "" if summary.confirmed is None else f", {summary.confirmed} confirmed by the exam"
-    share = "" if summary.share_correct is None else f", {summary.share_correct * 100:.0f} % correct"
+    share = "" if summary.share_correct is None else f", {percent(summary.share_correct)} correct"
     decisions = [
         counted(summary.accepted, "attempt") + " accepted" if summary.accepted else "",
         f"{counted(summary.waiting, 'attempt')} waiting for review" if summary.waiting else "",
@@ -87,6 +89,8 @@ def _winner_sections(report: SessionReport) -> Iterator[Section]:
         notes.append(
             "Speedup: geometric mean over the cases, with its 95 % interval. It counts the cases with a ratio."
         )
+    if any(winner.speedup is not None and winner.speedup.bound.sign == ">=" for winner in report.winners):
+        notes.append("`>=` is a lower bound: some cases are too short for an exact time.")
     if any(winner.roof is not None for winner in report.winners):
         notes.append("Roof: share of the copy or matrix product that this session measured on the device.")
     if report.summary.timing == "no GPU":
@@ -102,6 +106,7 @@ def _winner_sections(report: SessionReport) -> Iterator[Section]:
             Column("speedup", right=True, if_known=True),
             Column("95 %", right=True, if_known=True),
             Column("cases", right=True, if_known=True),
+            Column("without bounds", right=True, if_known=True),
             Column("remark", if_known=True),
             Column("roof", right=True, if_known=True, drop=2),
             Column("exam"),
@@ -118,6 +123,7 @@ def _winner_sections(report: SessionReport) -> Iterator[Section]:
                 ratio_words(winner.speedup),
                 interval_words(winner.speedup),
                 cases_words(winner.speedup),
+                exact_words(winner.speedup),
                 winner.no_speedup or UNKNOWN,
                 roof_range_words(winner.roof),
                 exam_words(winner),
@@ -133,13 +139,15 @@ def _winner_sections(report: SessionReport) -> Iterator[Section]:
     )
     drawing = bar_lines(report.winners, BAR_CELLS)
     if drawing:
-        sentences = ("The scale is linear from 0; `|` is the baseline, `[--]` the 95 % interval.",)
+        sentences = (
+            "The scale is linear from 0; `|` is the baseline, `[--]` the 95 % interval, `>` a lower bound.",
+        )
         yield Section("Speedup by task", sentences=sentences, drawing=tuple(drawing))
     yield Section(
-        "Why they are fast, by the model's own words",
-        columns=(Column("attempt", keep=True), Column("origin"), Column("strategy", fold=30)),
+        "Why: the strategy in the model's words",
+        columns=(Column("attempt", keep=True), Column("origin"), Column("strategy", fold=30, if_known=True)),
         rows=tuple(
-            (winner.attempt, _origin(winner.origin.value, winner.base), winner.strategy or UNKNOWN)
+            (winner.attempt, origin_words(winner.origin, winner.base), winner.strategy or UNKNOWN)
             for winner in report.winners
         ),
     )
@@ -159,10 +167,6 @@ def _winner_sections(report: SessionReport) -> Iterator[Section]:
             for winner in report.winners
         ),
     )
-
-
-def _origin(origin: str, base: str | None) -> str:
-    return f"{origin} of {base}" if base else origin
 
 
 def _unsolved(report: SessionReport) -> Section:
@@ -217,7 +221,7 @@ def _cases(report: SessionReport) -> Section:
                 case_time(case.baseline_us, case.baseline_short_us),
                 case_time(case.candidate_us, case.candidate_short_us),
                 case_ratio(case),
-                UNKNOWN if case.interval is None else f"[{case.interval[0]:.2f}, {case.interval[1]:.2f}]",
+                UNKNOWN if case.interval is None else interval(*case.interval),
                 case.outcome.value if case.outcome is not None else UNKNOWN,
                 roof_words(case.roof),
                 case.cache or UNKNOWN,
@@ -250,7 +254,7 @@ def _changes(report: SessionReport) -> Section:
         rows=tuple(
             (
                 f"{change.attempt}{' *' if change.is_best else ''}",
-                _origin(change.origin.value, change.base.rpartition("#")[2] if change.base else None),
+                origin_words(change.origin, change.base.rpartition("#")[2] if change.base else None),
                 words(change.verdict) if change.verdict is not None else "in progress",
                 speedup_words(change.speedup),
                 gain_words(change.gain),
@@ -278,7 +282,7 @@ def _stages(report: SessionReport) -> Section:
                 stage.stage,
                 grouped(stage.reached),
                 grouped(stage.passed),
-                f"{stage.passed / judged * 100:.0f} %",
+                percent(stage.passed / judged),
             )
             if stage.reached or report.summary.timing != "no GPU"
             else (stage.stage, "no GPU", UNKNOWN, UNKNOWN)
@@ -305,7 +309,7 @@ def _verdicts(report: SessionReport) -> Section:
                 words(count.verdict),
                 count.error.replace("_", " ") or UNKNOWN,
                 grouped(count.attempts),
-                f"{count.attempts / report.summary.judged * 100:.0f} %",
+                percent(count.attempts / report.summary.judged),
                 count.example,
                 count.message or UNKNOWN,
             )
@@ -403,6 +407,7 @@ def merged_section(reports: Sequence[SessionReport]) -> Section:
             Column("speedup", right=True, if_known=True),
             Column("95 %", right=True, if_known=True),
             Column("cases", right=True, if_known=True),
+            Column("without bounds", right=True, if_known=True),
             Column("remark", if_known=True),
             Column("exam"),
             Column("decision", if_known=True),
@@ -417,6 +422,7 @@ def merged_section(reports: Sequence[SessionReport]) -> Section:
                 ratio_words(winner.speedup),
                 interval_words(winner.speedup),
                 cases_words(winner.speedup),
+                exact_words(winner.speedup),
                 winner.no_speedup or UNKNOWN,
                 exam_words(winner),
                 decision_words(winner),
