@@ -15,15 +15,18 @@ from textual.widget import Widget
 from tui.cockpit import header
 from tui.cockpit.desk import Desk
 from tui.cockpit.feed import EVERYTHING, Feed
+from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.lines import Line, Span, line
 from tui.cockpit.messages import OpenFleet, OpenReport, OpenReview, OpenTree
 from tui.cockpit.replays import Replay
 from tui.cockpit.timeline import TIMELINE, timeline_line
+from tui.cockpit.verbs import Subject
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
+from tui.cockpit.widgets.line_view import LineView
+from tui.cockpit.widgets.table import LineTable
 
 REPLAYING: list[BindingType] = [
-    Binding("p", "replay('play', 1)", "play", id="replay.play"),
     Binding("right_parenthesis", "replay('attempt', 1)", "attempts", id="replay.attempt", key_display="()"),
     Binding(
         "left_parenthesis", "replay('attempt', -1)", "attempt before", id="replay.attempt_back", show=False
@@ -60,6 +63,9 @@ class SessionScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,escape", "back", "back", id="screen.back", key_display="q"),
+        Binding("slash", "find", "find", id="screen.find", key_display="/"),
+        Binding("n", "match(1)", "next match", id="screen.next_match", show=False),
+        Binding("N", "match(-1)", "match before", id="screen.match_before", show=False),
         Binding("F", "go('fleet')", "Fleet", id="go.fleet", show=False),
         Binding("L", "go('latency')", "Latency", id="go.latency", show=False),
         Binding("V", "go('review')", "Review", id="go.review", show=False),
@@ -71,6 +77,7 @@ class SessionScreen(Screen[None]):
         Binding("B", "jump('best', -1)", "best before", id="jump.best_back", show=False),
         Binding("x", "jump('failure', 1)", "next failure", id="jump.failure", show=False),
         Binding("X", "jump('failure', -1)", "failure before", id="jump.failure_back", show=False),
+        Binding("p", "pause", "pause/go", id="screen.pause"),
         *REPLAYING,
         *(
             Binding(str(number), f"pane({number})", f"pane {number}", id=f"pane.{number}", show=False)
@@ -97,6 +104,11 @@ class SessionScreen(Screen[None]):
         feed = self.desk.feed
         assert feed is not None, "a session's screen without a session"
         return feed
+
+    @property
+    def subject(self) -> Subject:
+        """What a `:` line without names is about; nothing where there is no cursor."""
+        return Subject()
 
     @property
     def tabbed(self) -> bool:
@@ -170,7 +182,7 @@ class SessionScreen(Screen[None]):
         """Keys of a replay work in a replay only; digits where there is a pane; screens that can be opened from here."""
         if self.desk.feed is None:
             return False
-        if action == "replay":
+        if action in ("replay", "pause"):
             return self.feed.replay is not None
         if action == "go":
             return self.destination(str(parameters[0])) is not None
@@ -226,18 +238,40 @@ class SessionScreen(Screen[None]):
         moments = {"waiting": marks.decisions, "best": marks.bests, "failure": marks.failures}[kind]
         self._go_to_moment(replay, moments, direction, REPLAY_JUMPS[kind])
 
+    def action_find(self) -> None:
+        """Find in the focused text, or filter the focused table, as the person types; escape ends that."""
+        pane = self.focused
+        if not isinstance(pane, (LineTable, LineView)):
+            return
+
+        def answered(text: str | None) -> None:
+            if text is None:
+                pane.find("")
+
+        self.app.push_screen(LinePrompt("/", changed=pane.find), answered)
+
+    def action_match(self, direction: int) -> None:
+        """Go to the next match, or to the one before."""
+        pane = self.focused
+        if isinstance(pane, (LineTable, LineView)) and not pane.go_to_match(direction):
+            self.notify(f"no match {'before' if direction < 0 else 'after'} this", timeout=2)
+
     def jump(self, kind: str, direction: int) -> bool:
         """Move the cursor to the next `waiting`, `best` or `failure`; `False` if there is none."""
         return False
 
+    def action_pause(self) -> None:
+        """Play a replay, or pause it; a subclass does the same for instances."""
+        if self.feed.replay is not None:
+            self.feed.replay.toggle()
+            self.desk.frame()
+
     def action_replay(self, step: str, direction: int) -> None:
-        """Move a replay: `play`, `attempt`, `event`, `speed` or `edge`."""
+        """Move a replay: `attempt`, `event`, `speed` or `edge`."""
         replay = self.feed.replay
         if replay is None:
             return
         match step:
-            case "play":
-                replay.toggle()
             case "attempt":
                 self._go_to_moment(replay, replay.story.marks.attempts, direction, "attempt")
             case "event":

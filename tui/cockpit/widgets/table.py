@@ -15,6 +15,7 @@ from textual.strip import Strip
 from tui.cockpit.grid import Column, Place, Row, heading, places, row_line
 from tui.cockpit.lines import Line, Span, cells, line, plain
 from tui.cockpit.widgets.palette import Styled
+from tui.vocabulary import counted
 
 MARGIN = 2
 """Cells left of the first column, where the cursor's mark stands."""
@@ -68,6 +69,9 @@ class LineTable(ScrollView, Styled, can_focus=True):
         super().__init__(id=id, classes=classes)
         self.columns = tuple(columns)
         self.rows: list[Row] = []
+        """The rows that the filter admits."""
+        self._all_rows: list[Row] = []
+        self._sought: list[str] = []
         self.empty = empty
         """What stands there while there are no rows."""
         self.marked: set[str] = set()
@@ -102,17 +106,33 @@ class LineTable(ScrollView, Styled, can_focus=True):
         if columns is not None and tuple(columns) != self.columns:
             self.columns = tuple(columns)
             self._places = ()
-        if list(rows) == self.rows and self._places:
+        self._all_rows = list(rows)
+        self._show_admitted()
+
+    def _show_admitted(self) -> None:
+        rows = [row for row in self._all_rows if self.admits(row)]
+        if rows == self.rows and self._places:
             return
-        self.rows = list(rows)
+        self.rows = rows
         self._lay_out()
 
-    def replace_row(self, row: Row) -> None:
-        """Show one row anew, at the place of its key."""
-        place = next((index for index, known in enumerate(self.rows) if known.key == row.key), None)
-        if place is not None and self.rows[place] != row:
-            self.rows[place] = row
-            self._lay_out()
+    def admits(self, row: Row) -> bool:
+        """Return whether the filter shows a row: each of its words is in a cell."""
+        text = "\n".join(cell.text for cell in row.cells).casefold()
+        return all(word in text for word in self._sought)
+
+    def find(self, text: str) -> str:
+        """Show only the rows with all words of a text, whatever their case; returns how many these are."""
+        self._sought = text.casefold().split()
+        self._show_admitted()
+        self.refresh()
+        return f"{len(self.rows)} of {counted(len(self._all_rows), 'row')}" if text else ""
+
+    def go_to_match(self, direction: int) -> bool:
+        """Move to the next row, all of which match; `False` at the end."""
+        before = self.cursor_key
+        self.action_cursor(direction)
+        return self.cursor_key != before
 
     def _lay_out(self) -> None:
         width = max(self.scrollable_content_region.width - MARGIN, 0)
