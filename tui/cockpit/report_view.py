@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sessions.names import short_task
 from sessions.state import Confirmation
 from tui.cockpit.grid import Cell, Column, Row
-from tui.cockpit.lines import EMPTY, Line, Span, clean, joined, line, shorten, wrap
+from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, joined, line, shorten, wrap
 from tui.cockpit.standing import verdict_style
 from tui.report.bars import Glyphs, axis, bars_of
 from tui.report.metric_sections import metrics_of
@@ -17,6 +17,7 @@ from tui.report.phrases import (
     case_time,
     cases_words,
     change_words,
+    covered_words,
     exam_words,
     gain_words,
     interval_words,
@@ -40,48 +41,49 @@ from tui.vocabulary import (
     letter,
     money,
     percent,
+    times,
     words,
 )
 
 WINNER_COLUMNS = (
     Column("task", 8, 26),
-    Column("speedup", 8, 9, right=True),
+    Column("speedup", 9, 10, right=True),
     Column("95 %", 12, 14, right=True, drop=3, if_known=True),
     Column("", 2, 2),
     Column("cases", 6, 6, right=True, drop=5, if_known=True),
     Column("roof", 7, 8, right=True, drop=4, if_known=True),
     Column("exam", 12, 12),
     Column("by", 6, 24),
-    Column("origin", 8, 22, drop=6),
+    Column("origin", 8, 18, drop=6),
     Column("against", 7, 12, drop=7, if_known=True),
     Column("device", 6, 16, drop=8, if_known=True),
     Column("strategy", 20, 60, drop=9, if_known=True),
 )
 CASE_COLUMNS = (
-    Column("attempt", 10, 24),
-    Column("case", 8, 24),
+    Column("task", 8, 26),
+    Column("case", 7, 24),
     Column("sizes", 12, 30, drop=8, if_known=True),
     Column("GPU", 3, 6, drop=6),
-    Column("baseline us", 11, 11, right=True, drop=2),
-    Column("this us", 8, 9, right=True, drop=1),
-    Column("speedup", 8, 10, right=True),
-    Column("95 %", 12, 14, right=True, drop=4, if_known=True),
-    Column("outcome", 12, 12),
-    Column("roof", 11, 13, right=True, drop=3, if_known=True),
+    Column("base us", 7, 9, right=True, drop=3),
+    Column("this us", 7, 9, right=True, drop=2),
+    Column("speedup", 9, 10, right=True),
+    Column("95 %", 12, 14, right=True, drop=1, if_known=True),
+    Column("outcome", 12, 12, drop=5),
+    Column("roof", 11, 13, right=True, drop=4, if_known=True),
     Column("cache", 5, 5, drop=7, if_known=True),
-    Column("remark", 16, 40, drop=5, if_known=True),
+    Column("remark", 24, 40, drop=9, if_known=True),
 )
 CHANGE_COLUMNS = (
     Column("attempt", 10, 26),
     Column("", 1, 1),
     Column("verdict", 2, 15),
-    Column("origin", 8, 18, drop=3),
-    Column("speedup", 8, 9, right=True, if_known=True),
-    Column("95 %", 12, 14, right=True, drop=5, if_known=True),
+    Column("origin", 15, 18, drop=4),
+    Column("speedup", 9, 10, right=True, if_known=True),
+    Column("95 %", 12, 14, right=True, drop=3, if_known=True),
     Column("to base", 7, 7, right=True, drop=2, if_known=True),
     Column("estimate", 18, 20, right=True, drop=1, if_known=True),
-    Column("lines", 6, 11, right=True, drop=4, if_known=True),
-    Column("strategy, or error", 16, 90, drop=6),
+    Column("lines", 6, 11, right=True, drop=5, if_known=True),
+    Column("strategy, or error", 20, 90, drop=6),
 )
 VERDICT_COLUMNS = (
     Column("", 1, 1),
@@ -105,8 +107,8 @@ COST_COLUMNS = (
 METRIC_COLUMNS = (
     Column("metric", 18, 26),
     Column("value", 6, 8, right=True),
-    Column("counts", 20, 70, drop=1),
-    Column("source", 8, 26, drop=2),
+    Column("counts", 44, 60),
+    Column("source", 13, 26, drop=1),
 )
 DIM = "dim"
 STAGE_CELLS = 12
@@ -114,21 +116,22 @@ LEAST_BAR_CELLS = 16
 MOST_BAR_CELLS = 60
 
 
-def summary_line(report: SessionReport) -> Line:
-    """Return what the session reached, in one line."""
+def summary_line(report: SessionReport, width: int) -> Line:
+    """Return what the session reached, in one line; device time and money go first if it does not fit."""
     summary = report.summary
     confirmed = "" if summary.confirmed is None else f", {summary.confirmed} confirmed"
     speed = {"no GPU": NO_GPU, "measured": f"against {summary.against or 'the baseline'}"}
     share = "" if summary.share_correct is None else f", {percent(summary.share_correct)} correct"
-    return joined(
-        [
-            line(f"{summary.solved} of {counted(summary.tasks, 'task')} solved{confirmed}", "bold"),
-            line(clean(speed.get(summary.timing, summary.timing))),
-            line(f"{grouped(summary.judged)} attempts{share}"),
-            line(money(summary.cost_usd)) if summary.cost_usd is not None else EMPTY,
-            line(f"{duration(summary.device_s)} on devices", DIM) if summary.device_s else EMPTY,
-        ]
-    )
+    parts = [
+        line(f"{summary.solved} of {summary.tasks} solved{confirmed}", "bold"),
+        line(clean(speed.get(summary.timing, summary.timing))),
+        line(f"{counted(summary.judged, 'attempt')}{share}"),
+        line(money(summary.cost_usd)) if summary.cost_usd is not None else EMPTY,
+        line(f"{duration(summary.device_s)} on devices", DIM) if summary.device_s else EMPTY,
+    ]
+    while len(parts) > 1 and cells(joined(parts)) > width:
+        parts.pop()
+    return joined(parts)
 
 
 def no_winner_words(report: SessionReport) -> str:
@@ -171,7 +174,7 @@ def _winner_cells(winner: Winner) -> tuple[Cell, ...]:
         Cell(roof_range_words(winner.roof)),
         Cell(exam_words(winner), exam),
         Cell(_short_attempt(winner.attempt)),
-        Cell(origin_words(winner.origin, winner.base), DIM),
+        Cell(origin_words(winner.origin, winner.base and _short_attempt(winner.base)), DIM),
         Cell(clean(winner.against) or UNKNOWN, DIM),
         Cell(clean(winner.device) or UNKNOWN, DIM),
         Cell(clean(winner.strategy) or UNKNOWN),
@@ -215,12 +218,9 @@ def winner_lines(report: SessionReport, attempt: str | None, width: int) -> list
     winner = next((winner for winner in report.winners if winner.attempt == attempt), None)
     if winner is None:
         return []
-    speed = winner.no_speedup or speedup_words(winner.speedup)
-    found = "" if winner.found is None else f"; found {winner.found:.2f}x before the exam timed it again"
-    covered = cases_words(winner.speedup)
-    cases = "" if covered == UNKNOWN else f" on {covered} cases"
+    found = "" if winner.found is None else f"found {times(winner.found)} before the exam timed it again"
     facts = [
-        ("speedup", f"{speed}{cases}{found}"),
+        ("speedup", winner.no_speedup or "; ".join(filter(None, (covered_words(winner.speedup), found)))),
         ("on each GPU", winner.by_gpu),
         (
             "roof",
@@ -253,7 +253,7 @@ def _case_cells(case: CaseTime) -> tuple[Cell, ...]:
     outcome = case.outcome.value if case.outcome is not None else "not timed"
     style = {"faster": "good", "slower": "bad"}.get(outcome, DIM)
     return (
-        Cell(clean(case.attempt)),
+        Cell(clean(short_task(case.task))),
         Cell(clean(case.case)),
         Cell(clean(case.sizes) or UNKNOWN, DIM),
         Cell(clean(case.device) or UNKNOWN, DIM),

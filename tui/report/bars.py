@@ -20,7 +20,7 @@ class Glyphs:
     """Characters of a bar."""
 
     bar: str = "█"
-    beyond: str = "░"
+    beyond: str = ">"
     """A lower bound: the bar goes on."""
     low: str = "├"
     between: str = "─"

@@ -48,6 +48,17 @@ def speedup_words(speedup: Speedup | None) -> str:
     )
 
 
+def covered_words(speedup: Speedup | None) -> str:
+    """Return `1.84x [1.79, 1.88] over 6 cases`, or `>= 2.65x over 5 of 6 cases; 4 measured: 1.81x [1.77, 1.84]`."""
+    if speedup is None:
+        return UNKNOWN
+    covered = cases_words(speedup)
+    cases = "" if covered == UNKNOWN else f" over {covered} case{'' if speedup.of_cases == 1 else 's'}"
+    if speedup.exact is not None:
+        return f"{ratio_words(speedup)}{cases}; {exact_words(speedup)}"
+    return f"{speedup_words(speedup)}{cases}"
+
+
 def roof_words(share: RoofShare | None) -> str:
     """Return `97 % memory`."""
     return UNKNOWN if share is None else f"{percent(share.share)} {share.limit}"
