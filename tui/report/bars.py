@@ -69,7 +69,7 @@ def scale_end(winners: Sequence[Winner]) -> float:
         if winner.speedup is not None
     ]
     most = max([*ends, 1.0]) * 1.02
-    step = 10 ** math.floor(math.log10(most)) / 4
+    step: float = 10.0 ** math.floor(math.log10(most)) / 4
     return max(1.25, math.ceil(most / step) * step)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from sessions.names import short_task
 from sessions.state import Confirmation
 from tui.plain import Column
-from tui.vocabulary import UNKNOWN, counted, duration, estimate, grouped, interval, money, percent, words
+from tui.vocabulary import UNKNOWN, counted, duration, grouped, interval, money, percent
 
+from .attempt_sections import attempt_sections
 from .bars import bar_lines
 from .metric_sections import metric_sections
 from .model import SessionReport
@@ -16,18 +17,15 @@ from .phrases import (
     case_ratio,
     case_time,
     cases_words,
-    change_words,
     decision_words,
     exact_words,
     exam_words,
-    gain_words,
     interval_words,
     origin_words,
     ratio_words,
     roof_range_words,
     roof_words,
     short_commit,
-    speedup_words,
 )
 from .section import Section
 
@@ -40,10 +38,7 @@ def sections_of(report: SessionReport) -> list[Section]:
         *_winner_sections(report),
         _unsolved(report),
         _cases(report),
-        _changes(report),
-        _stages(report),
-        _verdicts(report),
-        _costs(report),
+        *attempt_sections(report),
         *metric_sections(report),
         _estimates(report),
     ]
@@ -232,124 +227,6 @@ def _cases(report: SessionReport) -> Section:
     )
 
 
-def _changes(report: SessionReport) -> Section:
-    notes = []
-    if any(change.gain is not None for change in report.changes):
-        notes.append("To base: change in speed on the cases that both timed, without an interval.")
-    if any(change.is_best for change in report.changes):
-        notes.append("`*` is the best attempt of its instance.")
-    return Section(
-        "From attempt to attempt",
-        sentences=tuple(notes),
-        columns=(
-            Column("attempt", keep=True),
-            Column("origin", keep=True),
-            Column("verdict", keep=True),
-            Column("speedup", right=True, if_known=True),
-            Column("to base", right=True, if_known=True, drop=2),
-            Column("estimate", right=True, if_known=True, drop=1),
-            Column("lines", right=True, if_known=True, drop=3),
-            Column("strategy, or error", fold=24, drop=4),
-        ),
-        rows=tuple(
-            (
-                f"{change.attempt}{' *' if change.is_best else ''}",
-                origin_words(change.origin, change.base.rpartition("#")[2] if change.base else None),
-                words(change.verdict) if change.verdict is not None else "in progress",
-                speedup_words(change.speedup),
-                gain_words(change.gain),
-                UNKNOWN if change.slowdown is None else estimate(change.slowdown),
-                change_words(change.added, change.removed),
-                change.error or change.strategy or UNKNOWN,
-            )
-            for change in report.changes
-        ),
-    )
-
-
-def _stages(report: SessionReport) -> Section:
-    judged = report.summary.judged
-    return Section(
-        "How far the attempts came",
-        columns=(
-            Column("stage", keep=True),
-            Column("reached", right=True),
-            Column("passed", right=True),
-            Column("of all judged", right=True),
-        ),
-        rows=tuple(
-            (
-                stage.stage,
-                grouped(stage.reached),
-                grouped(stage.passed),
-                percent(stage.passed / judged),
-            )
-            if stage.reached or report.summary.timing != "no GPU"
-            else (stage.stage, "no GPU", UNKNOWN, UNKNOWN)
-            for stage in report.stages
-        )
-        if judged
-        else (),
-    )
-
-
-def _verdicts(report: SessionReport) -> Section:
-    return Section(
-        "Verdicts by class of error",
-        columns=(
-            Column("verdict", keep=True),
-            Column("error"),
-            Column("attempts", right=True),
-            Column("share", right=True),
-            Column("newest", keep=True, drop=1),
-            Column("its message", fold=24, if_known=True),
-        ),
-        rows=tuple(
-            (
-                words(count.verdict),
-                count.error.replace("_", " ") or UNKNOWN,
-                grouped(count.attempts),
-                percent(count.attempts / report.summary.judged),
-                count.example,
-                count.message or UNKNOWN,
-            )
-            for count in report.verdicts
-        ),
-    )
-
-
-def _costs(report: SessionReport) -> Section:
-    return Section(
-        "Cost by task",
-        sentences=("To first correct: attempts of the task that were judged until one was correct.",)
-        if report.summary.solved
-        else (),
-        columns=(
-            Column("task", keep=True),
-            Column("solved"),
-            Column("attempts", right=True),
-            Column("to first correct", right=True, if_known=True),
-            Column("cost", right=True, if_known=True),
-            Column("tokens in", right=True, if_known=True),
-            Column("out", right=True, if_known=True),
-            Column("on devices", right=True, if_known=True),
-        ),
-        rows=tuple(
-            (
-                short_task(cost.task),
-                "yes" if cost.solved else "no",
-                grouped(cost.attempts),
-                UNKNOWN if cost.to_first_correct is None else grouped(cost.to_first_correct),
-                money(cost.cost_usd),
-                grouped(cost.input_tokens),
-                grouped(cost.output_tokens),
-                duration(cost.device_s or None),
-            )
-            for cost in report.costs
-        ),
-    )
-
-
 def _estimates(report: SessionReport) -> Section:
     return Section(
         "Estimates of winners without a time",
@@ -378,59 +255,5 @@ def _estimates(report: SessionReport) -> Section:
                 case.limit,
             )
             for case in report.estimates
-        ),
-    )
-
-
-def merged_section(reports: Sequence[SessionReport]) -> Section:
-    """Return the winners of several sessions in one table: by task in order of appearance, the fastest first."""
-    tasks = dict.fromkeys(winner.task for report in reports for winner in report.winners)
-    ranked = [
-        (report, winner)
-        for task in tasks
-        for report, winner in sorted(
-            ((report, winner) for report in reports for winner in report.winners if winner.task == task),
-            key=lambda entry: -entry[1].speedup.ratio if entry[1].speedup is not None else 0.0,
-        )
-    ]
-    timed = [winner for _, winner in ranked if winner.speedup is not None]
-    products = {winner.device.partition(" ")[2] for winner in timed}
-    baselines = {winner.against for winner in timed}
-    caution = ""
-    if len(products) > 1 or len(baselines) > 1:
-        caution = "Compare only rows with the same baseline and the same device."
-    return Section(
-        "Winners of all sessions",
-        sentences=(caution,) if caution else (),
-        columns=(
-            Column("task", keep=True),
-            Column("speedup", right=True, if_known=True),
-            Column("95 %", right=True, if_known=True),
-            Column("cases", right=True, if_known=True),
-            Column("without bounds", right=True, if_known=True),
-            Column("remark", if_known=True),
-            Column("exam"),
-            Column("decision", if_known=True),
-            Column("against", if_known=True),
-            Column("device", if_known=True),
-            Column("attempt", keep=True),
-            Column("session", keep=True),
-        ),
-        rows=tuple(
-            (
-                short_task(winner.task),
-                ratio_words(winner.speedup),
-                interval_words(winner.speedup),
-                cases_words(winner.speedup),
-                exact_words(winner.speedup),
-                winner.no_speedup or UNKNOWN,
-                exam_words(winner),
-                decision_words(winner),
-                winner.against or UNKNOWN,
-                winner.device or UNKNOWN,
-                winner.attempt,
-                report.summary.session,
-            )
-            for report, winner in ranked
         ),
     )

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from tui.plain import indented, table, wrapped
 from tui.reporting import markdown_table
 
+from .merging import merged_section
 from .model import SessionReport
 from .section import Section
-from .sections import facts_of, merged_section, sections_of
+from .sections import facts_of, sections_of
 
 STYLE = (
     "body{font:15px/1.5 sans-serif;max-width:75em;margin:2em auto;padding:0 1em}"

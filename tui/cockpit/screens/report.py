@@ -13,16 +13,16 @@ from textual.message import Message
 from textual.widget import Widget
 
 from sessions.names import split_attempt
-from tui.cockpit import report_view
+from tui.cockpit import report_tables, report_view
 from tui.cockpit.lines import EMPTY, clean
 from tui.cockpit.messages import OpenInstance, OpenLatency
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
+from tui.cockpit.writing_report import write_files
 from tui.report import SessionReport, report_of
 from tui.report.bars import Glyphs
-from tui.report.files import write_report
 
 GLYPHS = Glyphs()
 
@@ -101,15 +101,17 @@ class ReportScreen(SessionScreen):
         self.summary = Bar(id="summary")
         self.winners = WinnerTable(report_view.WINNER_COLUMNS, id="winners")
         self.detail = LineView(id="detail")
-        self.cases = CaseTable(report_view.CASE_COLUMNS, id="cases", empty="No winner was timed.")
-        self.changes = ChangeTable(report_view.CHANGE_COLUMNS, id="attempts", empty="No attempt yet.")
+        self.cases = CaseTable(report_tables.CASE_COLUMNS, id="cases", empty="No winner was timed.")
+        self.changes = ChangeTable(report_tables.CHANGE_COLUMNS, id="attempts", empty="No attempt yet.")
         self.stages = LineView(id="stages")
         self.verdicts = VerdictTable(
-            report_view.VERDICT_COLUMNS, id="verdicts", empty="No attempt was judged yet."
+            report_tables.VERDICT_COLUMNS, id="verdicts", empty="No attempt was judged yet."
         )
         self.spent = LineView(id="spent")
-        self.costs = LineTable(report_view.COST_COLUMNS, id="costs", empty="No task yet.")
-        self.metrics = LineTable(report_view.METRIC_COLUMNS, id="metrics", empty="No attempt was judged yet.")
+        self.costs = LineTable(report_tables.COST_COLUMNS, id="costs", empty="No task yet.")
+        self.metrics = LineTable(
+            report_tables.METRIC_COLUMNS, id="metrics", empty="No attempt was judged yet."
+        )
         self._pane = "winners"
         self._panes: dict[str, tuple[Widget, ...]] = {
             "winners": (self.detail,),
@@ -151,17 +153,17 @@ class ReportScreen(SessionScreen):
             case "winners":
                 self._show_detail(report, width)
             case "cases":
-                self.cases.set_rows(report_view.case_rows(report))
+                self.cases.set_rows(report_tables.case_rows(report))
             case "attempts":
-                self.changes.set_rows(report_view.change_rows(report))
+                self.changes.set_rows(report_tables.change_rows(report))
             case "verdicts":
-                self.stages.show(report_view.stage_lines(report, width, GLYPHS))
-                self.verdicts.set_rows(report_view.verdict_rows(report))
+                self.stages.show(report_tables.stage_lines(report, width, GLYPHS))
+                self.verdicts.set_rows(report_tables.verdict_rows(report))
             case "cost":
-                self.spent.show(report_view.cost_lines(report, width))
-                self.costs.set_rows(report_view.cost_rows(report))
+                self.spent.show(report_tables.cost_lines(report, width))
+                self.costs.set_rows(report_tables.cost_rows(report))
             case _:
-                self.metrics.set_rows(report_view.metric_rows(report))
+                self.metrics.set_rows(report_tables.metric_rows(report))
 
     def _show_detail(self, report: SessionReport, width: int) -> None:
         bars = report_view.bar_lines(report, width, GLYPHS)
@@ -210,9 +212,9 @@ class ReportScreen(SessionScreen):
             return False
         if kind == "waiting":
             self._choose("winners")
-            return self._jump_in(self.winners, report_view.waiting(self.report), direction)
+            return self._jump_in(self.winners, report_tables.waiting(self.report), direction)
         self._choose("attempts")
-        keys = report_view.bests(self.report) if kind == "best" else report_view.failures(self.report)
+        keys = report_tables.bests(self.report) if kind == "best" else report_tables.failures(self.report)
         return self._jump_in(self.changes, keys, direction)
 
     @staticmethod
@@ -242,20 +244,12 @@ class ReportScreen(SessionScreen):
             name = split_attempt(attempt)
             self.post_message(OpenInstance(name.instance, name.number))
 
+    @work(thread=True, exclusive=True, group="write", exit_on_error=False, name="writing the report")
     def action_write(self) -> None:
         """Write the report as Markdown, HTML and CSV into the current folder."""
         if self.report is not None:
-            self._write(self.report, Path.cwd())
-
-    @work(thread=True, exclusive=True, group="write", exit_on_error=False, name="writing the report")
-    def _write(self, report: SessionReport, folder: Path) -> None:
-        try:
-            files = write_report([report], folder)
-        except OSError as error:
-            words = f"the report was not written to {folder}: {error.strerror or error}"
-            self.app.call_from_thread(self.notify, clean(words), severity="error", timeout=10, markup=False)
-            return
-        names = ", ".join(file.name for file in files)
-        self.app.call_from_thread(
-            self.notify, clean(f"{names} in {folder}"), title="report written", timeout=10, markup=False
-        )
+            note = write_files([self.report], Path.cwd())
+            severity = "error" if note.failed else "information"
+            self.app.call_from_thread(
+                self.notify, clean(note.text), severity=severity, timeout=10, markup=False
+            )
