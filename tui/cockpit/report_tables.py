@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sessions.names import short_task
-from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import Line, Span, clean, line, wrap
 from tui.cockpit.report_view import DIM, MOST_BAR_CELLS, speedup_style
 from tui.cockpit.standing import verdict_style
@@ -22,6 +21,7 @@ from tui.report.phrases import (
     ratio_words,
     roof_words,
 )
+from tui.tables import Cell, Column, Row
 from tui.vocabulary import UNKNOWN, duration, estimate, grouped, interval, letter, money, percent, words
 
 CASE_COLUMNS = (

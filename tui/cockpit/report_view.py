@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from sessions.names import short_task
 from sessions.state import Confirmation
-from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, joined, line, shorten, wrap
 from tui.report.bars import Glyphs, axis, bars_of
 from tui.report.merging import ranked_winners
@@ -24,6 +23,7 @@ from tui.report.phrases import (
     speedup_words,
 )
 from tui.report.speedups import Speedup
+from tui.tables import Cell, Column, Row
 from tui.vocabulary import (
     NO_GPU,
     UNKNOWN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sessions.names import short_task
-from tui.plain import Column
+from tui.tables import Column
 from tui.vocabulary import UNKNOWN, duration, estimate, grouped, money, percent, words
 
 from .model import SessionReport
@@ -38,7 +38,7 @@ def _changes(report: SessionReport) -> Section:
             Column("to base", right=True, if_known=True, drop=2),
             Column("estimate", right=True, if_known=True, drop=1),
             Column("lines", right=True, if_known=True, drop=3),
-            Column("strategy, or error", fold=24, drop=4),
+            Column("strategy, or error", least=24, drop=4),
         ),
         rows=tuple(
             (
@@ -91,7 +91,7 @@ def _verdicts(report: SessionReport) -> Section:
             Column("attempts", right=True),
             Column("share", right=True),
             Column("newest", keep=True, drop=1),
-            Column("its message", fold=24, if_known=True),
+            Column("its message", least=24, if_known=True),
         ),
         rows=tuple(
             (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sessions.names import short_task
-from tui.plain import Column
+from tui.tables import Column
 from tui.vocabulary import UNKNOWN
 
 from .model import SessionReport, Winner

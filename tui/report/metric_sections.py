@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tui.plain import Column
 from tui.reporting import HEADS, Row, cells, ratio
+from tui.tables import Column
 from tui.vocabulary import percent
 
 from .model import SessionReport
@@ -91,7 +91,7 @@ def metric_sections(report: SessionReport) -> Iterator[Section]:
         columns=(
             Column("metric", keep=True),
             Column("value", right=True),
-            Column("counts", fold=24),
+            Column("counts", least=24),
             Column("source", drop=1),
         ),
         rows=tuple(metrics_of(total)),

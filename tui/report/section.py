@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tui.plain import Column
+from tui.tables import Column
 from tui.vocabulary import UNKNOWN
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sessions.names import short_task
 from sessions.state import Confirmation
-from tui.plain import Column
+from tui.tables import Column
 from tui.vocabulary import UNKNOWN, counted, duration, grouped, interval, money, percent
 
 from .attempt_sections import attempt_sections
@@ -140,7 +140,7 @@ def _winner_sections(report: SessionReport) -> Iterator[Section]:
         yield Section("Speedup by task", sentences=sentences, drawing=tuple(drawing))
     yield Section(
         "Why: the strategy in the model's words",
-        columns=(Column("attempt", keep=True), Column("origin"), Column("strategy", fold=30, if_known=True)),
+        columns=(Column("attempt", keep=True), Column("origin"), Column("strategy", least=30, if_known=True)),
         rows=tuple(
             (winner.attempt, origin_words(winner.origin, winner.base), winner.strategy or UNKNOWN)
             for winner in report.winners
@@ -171,7 +171,7 @@ def _unsolved(report: SessionReport) -> Section:
             Column("task", keep=True),
             Column("attempts", right=True),
             Column("closest", keep=True, if_known=True),
-            Column("why", fold=30),
+            Column("why", least=30),
             Column("ended", if_known=True),
         ),
         rows=tuple(
