@@ -219,7 +219,7 @@ HEADS = (
     Column("pass@k", right=True),
     Column("best mean", right=True, if_known=True),
     Column("best geomean", right=True, if_known=True),
-    Column("against", if_known=True),
+    Column("against", if_known=True, drop=4),
     Column("by GPU", if_known=True, drop=3),
     Column("tokens in", right=True, drop=1),
     Column("out", right=True, drop=2),

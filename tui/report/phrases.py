@@ -82,8 +82,8 @@ def exam_words(winner: Winner) -> str:
 
 
 def decision_words(winner: Winner) -> str:
-    """Return `accepted`, `waits for review`, or unknown if no person decided."""
-    return "accepted" if winner.accepted else "waits for review" if winner.waiting else UNKNOWN
+    """Return `accepted`, `waits`, or unknown if no person decided."""
+    return "accepted" if winner.accepted else "waits" if winner.waiting else UNKNOWN
 
 
 def marks(winner: Winner) -> str:

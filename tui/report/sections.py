@@ -29,7 +29,7 @@ from .phrases import (
 )
 from .section import Section
 
-BAR_CELLS = 40
+BAR_CELLS = 24
 
 
 def sections_of(report: SessionReport) -> list[Section]:
@@ -101,7 +101,7 @@ def _winner_sections(report: SessionReport) -> Iterator[Section]:
             Column("speedup", right=True, if_known=True),
             Column("95 %", right=True, if_known=True),
             Column("cases", right=True, if_known=True),
-            Column("without bounds", right=True, if_known=True),
+            Column("without bounds", right=True, if_known=True, drop=6),
             Column("remark", if_known=True),
             Column("roof", right=True, if_known=True, drop=2),
             Column("exam"),
@@ -205,7 +205,7 @@ def _cases(report: SessionReport) -> Section:
             Column("outcome"),
             Column("roof", right=True, if_known=True, drop=1),
             Column("cache", if_known=True, drop=3),
-            Column("remark", if_known=True),
+            Column("remark", if_known=True, drop=5),
         ),
         rows=tuple(
             (
