@@ -120,7 +120,7 @@ def estimated() -> list[ev.AnyEvent]:
 
 
 def unsolved() -> list[ev.AnyEvent]:
-    """Return a session whose only attempt is wrong."""
+    """Return a session with one attempt, which is wrong."""
     log = EventLog()
     log.open(devices=("2",))
     log.add(ev.InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)

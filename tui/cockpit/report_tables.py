@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness import Verdict
 from sessions.names import short_task
 from tui.cockpit.lines import Line, Span, clean, line, wrap
 from tui.cockpit.report_view import DIM, MOST_BAR_CELLS, speedup_style
@@ -115,7 +116,7 @@ def _change_cells(change: Change) -> tuple[Cell, ...]:
     return (
         Cell(clean(change.attempt)),
         Cell("*" if change.is_best else "", "key"),
-        Cell(f"{letter(change.verdict)} {verdict}", verdict_style(change.verdict)),
+        Cell(f"{letter(change.verdict)} {verdict}", _verdict_style(change.verdict)),
         Cell(origin_words(change.origin, base), DIM),
         Cell(ratio_words(change.speedup), style),
         Cell(interval_words(change.speedup), style),
@@ -126,14 +127,19 @@ def _change_cells(change: Change) -> tuple[Cell, ...]:
     )
 
 
+def _verdict_style(verdict: Verdict | None) -> str:
+    """Return the style of a verdict; here green is for speedups only."""
+    return "" if verdict is Verdict.CORRECT else verdict_style(verdict)
+
+
 def verdict_rows(report: SessionReport) -> list[Row]:
     """Return a row for each verdict and class of error."""
     return [
         Row(
             f"{count.example}|{count.error}",
             (
-                Cell(letter(count.verdict), verdict_style(count.verdict)),
-                Cell(words(count.verdict), verdict_style(count.verdict)),
+                Cell(letter(count.verdict), _verdict_style(count.verdict)),
+                Cell(words(count.verdict), _verdict_style(count.verdict)),
                 Cell(clean(count.error.replace("_", " ")) or UNKNOWN),
                 Cell(grouped(count.attempts)),
                 Cell(percent(count.attempts / report.summary.judged)),

@@ -156,7 +156,7 @@ def merged_rows(reports: Sequence[SessionReport]) -> list[Row]:
 
 
 def speedup_style(speedup: Speedup | None) -> str:
-    """Return green only for a speedup whose cases are all faster with an interval above 1."""
+    """Return green only for a speedup with an interval above 1 in every case."""
     if speedup is None:
         return DIM
     return "good" if speedup.is_faster else "bad" if speedup.is_slower else ""
@@ -192,9 +192,11 @@ def winner_lines(report: SessionReport, attempt: str | None, width: int) -> list
     winner = next((winner for winner in report.winners if winner.attempt == attempt), None)
     if winner is None:
         return []
-    found = "" if winner.found is None else f"found {times(winner.found)} before the exam timed it again"
+    first = (
+        "" if winner.before_exam is None else f"{times(winner.before_exam)} before the exam timed it again"
+    )
     facts = [
-        ("speedup", winner.no_speedup or "; ".join(filter(None, (covered_words(winner.speedup), found)))),
+        ("speedup", winner.no_speedup or "; ".join(filter(None, (covered_words(winner.speedup), first)))),
         ("on each GPU", winner.by_gpu),
         (
             "roof",

@@ -13,7 +13,7 @@ from .model import Change
 from .speedups import geomean, speedup_of
 
 COUNTED = 4096
-"""Pairs of texts whose changed lines are remembered: a live report counts them again with each verdict."""
+"""Pairs of texts with remembered counts: a live report asks for them again with each verdict."""
 
 
 def changes_of(state: SessionState) -> Iterator[Change]:

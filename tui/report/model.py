@@ -62,7 +62,7 @@ class Winner:
     """From the exam if it timed the attempt again, else from the verdict."""
     no_speedup: str
     """Why there is no speedup; empty if there is one."""
-    found: float | None
+    before_exam: float | None
     """Speedup when the attempt was found, if the exam timed it again; over the cases that both have."""
     confirmed: Confirmation
     accepted: bool
@@ -174,7 +174,7 @@ class VerdictCount:
 
 @dataclass(frozen=True, slots=True)
 class TaskCost:
-    """What the attempts of a task spent."""
+    """The cost of a task's attempts."""
 
     task: str
     solved: bool

@@ -79,7 +79,7 @@ def _mean(timed: Sequence[Latency], count: int, bound: Bound) -> Speedup:
 
 
 def geomean(ratios: Sequence[float]) -> float:
-    """Return the geometric mean of positive numbers; an interval can have a bound of 0, whose mean is 0."""
+    """Return the geometric mean of positive numbers; 0 if one of them is 0, as a bound of an interval can be."""
     if any(ratio <= 0 for ratio in ratios):
         return 0.0
     return math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
@@ -100,7 +100,7 @@ class RoofShare(NamedTuple):
     """Share of the practical roof of the device in one case."""
 
     share: float
-    """Of the fastest copy, or of a large matrix product, that this session measured on this device; 1 is the roof."""
+    """1 is the roof: the fastest copy, or a large matrix product, that this session measured on this device."""
     limit: str
     """`memory` or `compute`."""
 

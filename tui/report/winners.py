@@ -61,7 +61,7 @@ def _winner(session: str, instance: InstanceState, attempt: AttemptState, *, has
         strategy=" ".join(attempt.strategy.split()),
         speedup=speedup_of(evaluation),
         no_speedup=no_speedup_words(evaluation, has_gpu=has_gpu),
-        found=_found(attempt),
+        before_exam=_before_exam(attempt),
         confirmed=attempt.confirmation,
         accepted=accepted,
         waiting=attempt.waiting,
@@ -81,7 +81,7 @@ def _winner(session: str, instance: InstanceState, attempt: AttemptState, *, has
     )
 
 
-def _found(attempt: AttemptState) -> float | None:
+def _before_exam(attempt: AttemptState) -> float | None:
     """Return the speedup before the exam; `None` if the exam did not time the same cases again."""
     if attempt.speedup_confirmed is None or attempt.evaluation is None or attempt.exam is None:
         return None
@@ -89,8 +89,8 @@ def _found(attempt: AttemptState) -> float | None:
         {latency.case for latency in evaluation.latency if latency.speedup is not None}
         for evaluation in (attempt.evaluation, attempt.exam)
     )
-    found = speedup_of(attempt.evaluation)
-    return found.ratio if found is not None and before == after else None
+    speedup = speedup_of(attempt.evaluation)
+    return speedup.ratio if speedup is not None and before == after else None
 
 
 def _device_words(evaluation: Evaluation) -> str:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import ClassVar
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from sessions.errors import SessionsError
 from tui.cockpit import report_view
-from tui.cockpit.lines import clean, line
+from tui.cockpit.lines import line
 from tui.cockpit.messages import OpenSession
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.table import LineTable
-from tui.cockpit.writing_report import write_files
+from tui.cockpit.writing_report import write_reports
 from tui.report import SessionReport
 from tui.report.merging import CAUTION, are_comparable
 from tui.vocabulary import counted
@@ -61,9 +60,8 @@ class MergedReportScreen(Screen[None]):
         """Read the sessions."""
         self.head.show(line(f"Report of {counted(len(self._sessions), 'session')}", "key"))
         self.winners.focus()
-        self._load()
+        self.app.run_worker(self._load, name="reading the sessions", thread=True, exit_on_error=False)
 
-    @work(thread=True, exclusive=True, group="read", exit_on_error=False, name="reading the sessions")
     def _load(self) -> None:
         reports, failures = [], []
         for number, session in enumerate(self._sessions, start=1):
@@ -91,12 +89,7 @@ class MergedReportScreen(Screen[None]):
         """Go back to the list of sessions."""
         self.dismiss()
 
-    @work(thread=True, exclusive=True, group="write", exit_on_error=False, name="writing the report")
     def action_write(self) -> None:
         """Write the reports as Markdown, HTML and CSV into the current folder."""
         if self.reports:
-            note = write_files(self.reports, Path.cwd())
-            severity = "error" if note.failed else "information"
-            self.app.call_from_thread(
-                self.notify, clean(note.text), severity=severity, timeout=10, markup=False
-            )
+            write_reports(self.app, self.reports)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import ClassVar
 
-from textual import on, work
+from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
@@ -14,13 +13,13 @@ from textual.widget import Widget
 
 from sessions.names import split_attempt
 from tui.cockpit import report_tables, report_view
-from tui.cockpit.lines import EMPTY, clean
+from tui.cockpit.lines import EMPTY
 from tui.cockpit.messages import OpenInstance, OpenLatency
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
-from tui.cockpit.writing_report import write_files
+from tui.cockpit.writing_report import write_reports
 from tui.report import SessionReport, report_of
 from tui.report.bars import Glyphs
 
@@ -244,12 +243,7 @@ class ReportScreen(SessionScreen):
             name = split_attempt(attempt)
             self.post_message(OpenInstance(name.instance, name.number))
 
-    @work(thread=True, exclusive=True, group="write", exit_on_error=False, name="writing the report")
     def action_write(self) -> None:
         """Write the report as Markdown, HTML and CSV into the current folder."""
         if self.report is not None:
-            note = write_files([self.report], Path.cwd())
-            severity = "error" if note.failed else "information"
-            self.app.call_from_thread(
-                self.notify, clean(note.text), severity=severity, timeout=10, markup=False
-            )
+            write_reports(self.app, [self.report])
