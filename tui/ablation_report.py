@@ -20,8 +20,10 @@ from sessions.state import Confirmation
 from sessions.winners import best_of
 
 from .method_words import option_words
-from .plain import UNKNOWN, Column, count, money, table, wrapped
+from .plain import table, wrapped
 from .reporting import known_sum, markdown_table, ratio, share
+from .tables import Column
+from .vocabulary import UNKNOWN, grouped, money
 
 NOT_RUN = "not run"
 FAILED = "failed"
@@ -297,12 +299,12 @@ def row_cells(row: ReportRow) -> tuple[str, ...]:
         share(row.call_accuracy),
         share(row.execution_accuracy),
         interval,
-        count(row.confirmed),
+        grouped(row.confirmed),
         ratio(row.speedup_mean),
         ratio(row.speedup_geomean),
         f"{row.attempts_correct}/{row.attempts}{left_out}",
-        count(row.input_tokens),
-        count(row.output_tokens),
+        grouped(row.input_tokens),
+        grouped(row.output_tokens),
         money(row.cost_usd),
     )
 

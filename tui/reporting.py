@@ -25,8 +25,10 @@ from sessions.state import Confirmation
 from sessions.winners import best_of
 
 from .method_words import option_words
-from .plain import UNKNOWN, Column, count, money, table
+from .plain import table
+from .tables import Column
 from .timed_against import sorted_by_device
+from .vocabulary import UNKNOWN, grouped, money
 
 ALL = "all"
 """Name of the row over all tasks of a session."""
@@ -233,8 +235,8 @@ def cells(row: Row) -> tuple[str, ...]:
         ratio(row.speedup_geomean),
         row.against or UNKNOWN,
         row.best_spread or UNKNOWN,
-        count(row.input_tokens),
-        count(row.output_tokens),
+        grouped(row.input_tokens),
+        grouped(row.output_tokens),
         money(row.cost_usd),
     )
 

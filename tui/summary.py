@@ -11,8 +11,10 @@ from sessions.winners import best_of
 
 from .certainty import against_words, left, speedup_words, worst_first
 from .narrate import counted
-from .plain import UNKNOWN, Column, count, duration, money, table
+from .plain import table
+from .tables import Column
 from .timed_against import spread_lines
+from .vocabulary import UNKNOWN, duration, grouped, money
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def summary(state: SessionState) -> str:
         Column("attempts", right=True, drop=2),
     ]
     attempts = sum(1 for attempt in state.attempts() if attempt.evaluation is not None)
-    tokens = f"{count(state.input_tokens)} tokens in, {count(state.output_tokens)} out"
+    tokens = f"{grouped(state.input_tokens)} tokens in, {grouped(state.output_tokens)} out"
     cost = "cost unknown (no price configured)" if state.cost_usd is None else f"cost {money(state.cost_usd)}"
     if state.cost_usd is not None and state.unpriced_calls:
         cost += f" and {counted(state.unpriced_calls, 'call')} without a known price"
@@ -107,7 +109,7 @@ def summary(state: SessionState) -> str:
             *spread,
             "",
             f"session   {name}, {ending(state)}{took}",
-            f"attempts  {count(attempts)} judged; {tokens}; {cost}{device_words(state)}",
+            f"attempts  {grouped(attempts)} judged; {tokens}; {cost}{device_words(state)}",
         ]
     )
 

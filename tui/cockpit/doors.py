@@ -30,6 +30,7 @@ class Doors:
     mark: Callable[[str], tuple[int, ...]]
     """Changes when the store gets events of a session; cheap."""
     clock: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
 
 
 def doors_of(home: Home) -> Doors:

@@ -20,10 +20,12 @@ from tui.method_words import method_words, option_words
 from tui.model_usage import model_usage, usage_table
 from tui.narrate import counted
 from tui.next_step import next_command
-from tui.plain import UNKNOWN, Column, count, duration, emit, emit_json, interactive, money, table
+from tui.plain import emit, emit_json, interactive, table
 from tui.spent import cost_of, device_s_of, tokens_of
 from tui.summary import next_line, outcomes, summary
+from tui.tables import Column
 from tui.timed_against import spread_lines, timing_words
+from tui.vocabulary import UNKNOWN, duration, grouped, money
 
 
 @click.group(name="sessions", invoke_without_command=True)
@@ -171,7 +173,7 @@ def show_command(session: str, *, as_json: bool) -> None:
                     exam_word(state.attempt(instance.best), instance) or UNKNOWN
                     if instance.best
                     else UNKNOWN,
-                    count(tokens_of(instance.attempts)),
+                    grouped(tokens_of(instance.attempts)),
                     money(cost_of(instance.attempts)),
                     duration(device_s_of(instance.attempts) or None),
                     (instance.finished or UNKNOWN).replace("_", " "),

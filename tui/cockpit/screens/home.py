@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -12,18 +12,18 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from sessions.names import short_task
+from tui import vocabulary
 from tui.certainty import told_confirmed
-from tui.cockpit import wording
-from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import Line, Span, line
+from tui.cockpit.messages import OpenSession
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.table import LineTable
 from tui.method_words import option_words
+from tui.tables import Cell, Column, Row
 
 if TYPE_CHECKING:
     from sessions.catalog import SessionInfo
-    from tui.cockpit.app import Cockpit
 
 COLUMNS = (
     Column("session", 20, 34),
@@ -56,7 +56,7 @@ def session_row(info: SessionInfo) -> Row:
     """One session in one line."""
     tasks = ", ".join(short_task(task) for task in info.tasks)
     fastest = max(info.speedups.items(), key=lambda each: each[1], default=None)
-    best = "-" if fastest is None else f"{short_task(fastest[0])} {wording.times(fastest[1])}"
+    best = "-" if fastest is None else f"{short_task(fastest[0])} {vocabulary.times(fastest[1])}"
     return Row(
         info.name,
         (
@@ -69,9 +69,9 @@ def session_row(info: SessionInfo) -> Row:
             Cell(best, "" if fastest else "dim"),
             Cell(info.model or "-", "dim"),
             Cell(option_words(info.options) or "-", "dim"),
-            Cell(wording.tokens(info.input_tokens, info.output_tokens), "dim"),
-            Cell(wording.cost(info.cost_usd), "dim"),
-            Cell(wording.moment(info.started), "dim"),
+            Cell(vocabulary.tokens(info.input_tokens, info.output_tokens), "dim"),
+            Cell(vocabulary.money(info.cost_usd), "dim"),
+            Cell(vocabulary.moment(info.started), "dim"),
         ),
     )
 
@@ -95,18 +95,21 @@ class HomeScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f5", "reload", "reload", id="home.reload"),
+        Binding("q,escape", "app.quit", "leave", id="home.leave", key_display="q"),
     ]
 
-    def __init__(self, list_sessions: Callable[[], Sequence[SessionInfo]], *, where: str) -> None:
+    def __init__(
+        self,
+        list_sessions: Callable[[], Sequence[SessionInfo]],
+        *,
+        where: str,
+        failed: Callable[[Worker.StateChanged], None],
+    ) -> None:
         super().__init__()
+        self._tell_failure = failed
         self._list = list_sessions
         self._where = where
         self._failed = False
-
-    @property
-    def cockpit(self) -> Cockpit:
-        """The app."""
-        return cast("Cockpit", self.app)
 
     def compose(self) -> ComposeResult:
         """Header, table, keys."""
@@ -137,7 +140,7 @@ class HomeScreen(Screen[None]):
             self._failed = True
             self.query_one(SessionTable).empty = UNREADABLE
             self.query_one(SessionTable).refresh()
-        self.cockpit.tell_failure(event)
+        self._tell_failure(event)
 
     def tell(self, infos: Sequence[SessionInfo]) -> None:
         """Show these sessions."""
@@ -152,4 +155,4 @@ class HomeScreen(Screen[None]):
     @on(LineTable.Opened)
     def open_session(self, message: LineTable.Opened) -> None:
         """Go to the session's fleet."""
-        self.cockpit.open_session(message.key)
+        self.post_message(OpenSession(message.key))
