@@ -134,6 +134,11 @@ def times(value: float) -> str:
     return f"{value:.2f}x" if value < 99.5 else f"{value:.0f}x"
 
 
+def percent(share: float | None) -> str:
+    """Return a share of 0 to 1: `61 %`."""
+    return UNKNOWN if share is None else f"{share * 100:.0f} %"
+
+
 def interval(low: float, high: float) -> str:
     """Return a 95 % interval: `[1.38, 1.45]`."""
     return f"[{low:.2f}, {high:.2f}]"

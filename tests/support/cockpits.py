@@ -17,7 +17,7 @@ from tui.cockpit.app import Cockpit
 from tui.cockpit.decider import DecisionFailed
 from tui.cockpit.doors import Doors
 from tui.cockpit.preferences import Preferences
-from tui.cockpit.replays import read_story
+from tui.cockpit.replays import Story, read_story
 from tui.cockpit.sources import Batch
 from tui.cockpit.viewer import ExitNote
 
@@ -122,9 +122,14 @@ def replayed(
     return app
 
 
-def at_home(sessions: Callable[[], Sequence[SessionInfo]], *, home: Home = HOME) -> Cockpit:
-    """Return a cockpit on its list of sessions."""
-    app = Cockpit(home, doors=Doors(sessions, _no_story, lambda _: False, _no_live, _no_mark))
+def at_home(
+    sessions: Callable[[], Sequence[SessionInfo]],
+    *,
+    home: Home = HOME,
+    load: Callable[[str], Story] | None = None,
+) -> Cockpit:
+    """Return a cockpit on its list of sessions; `load` reads one of them."""
+    app = Cockpit(home, doors=Doors(sessions, load or _no_story, lambda _: False, _no_live, _no_mark))
     app.theme = "wavedeck"
     return app
 
