@@ -9,6 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from harness import Latency, Verdict
+from harness.wire.latency import Bound
 from sessions.speedups import timed_evaluation
 from sessions.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
 from sessions.winners import best_of
@@ -116,7 +117,7 @@ def earlier_best(attempt: AttemptState, instance: InstanceState) -> AttemptState
 
 
 def gain(attempt: AttemptState, instance: InstanceState) -> Gain | None:
-    """Return the gain on the instance's earlier best, over the cases with a ratio in both; `None` if none can be known."""
+    """Return the gain on the instance's earlier best, over the cases that both measured exactly; `None` without one."""
     before = earlier_best(attempt, instance)
     now, then = timed_evaluation(attempt), timed_evaluation(before) if before is not None else None
     if before is None or now is None or then is None:
@@ -130,7 +131,7 @@ def gain(attempt: AttemptState, instance: InstanceState) -> Gain | None:
 
 
 def _ratios(latency: Sequence[Latency]) -> dict[str, float]:
-    return {row.case: row.speedup for row in latency if row.speedup}
+    return {row.case: row.speedup for row in latency if row.speedup and row.bound is Bound.NONE}
 
 
 def gain_words(attempt: AttemptState, instance: InstanceState) -> str:
