@@ -33,6 +33,7 @@ from .fold import apply
 from .home import JOURNAL, Home, LiveFiles
 from .journal import Journal, read_journal
 from .recorder import LOCK_WAIT_S, put_away
+from .speedups import Speedup
 from .state import SessionState
 from .store import Store
 
@@ -78,7 +79,18 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The best attempt of each task, correct or not, without rejected attempts."""
     speedups: dict[str, float] = {}
     """Speedup of that attempt by task, if measured."""
+    measured: dict[str, Speedup] = {}
+    """The same as geometric mean over cases with its interval; empty in sessions of earlier versions."""
     accepted: tuple[str, ...] = ()
+    waiting: int | None = None
+    """Number of attempts that wait for a person; `None` if not known, as `calls` and `worked_s`."""
+    calls: int | None = None
+    """Number of model calls with a reply."""
+    worked_s: float | None = None
+    """Seconds in which an engine worked."""
+    devices: tuple[str, ...] = ()
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
@@ -100,7 +112,7 @@ def list_sessions(home: Home) -> list[SessionInfo]:
                 name = branch.removesuffix(suffix)
                 if branch.endswith(suffix) and name not in sessions:
                     description, summary = store.describe(name, commit=commit)
-                    sessions[name] = _info(name, description, summary or SessionSummary(), running=False)
+                    sessions[name] = info_of(name, description, summary or SessionSummary(), running=False)
     return sorted(sessions.values(), key=lambda info: info.name, reverse=True)
 
 
@@ -168,9 +180,15 @@ def _live_info(files: LiveFiles) -> SessionInfo | None:
         data = files.journal.read_bytes()
     except FileNotFoundError:
         return None
-    state = _skim(data.split(b"\n")[:-1])
+    state = SessionState()
+    skim(state, data.split(b"\n")[:-1])
+    return live_info(files, state)
+
+
+def live_info(files: LiveFiles, state: SessionState) -> SessionInfo:
+    """Returns the line of a live session whose journal was skimmed into `state`."""
     description = describe(state.started) if state.started is not None else None
-    return _info(files.session, description, summarise(state), running=files.running)
+    return info_of(files.session, description, summarise(state), running=files.running)
 
 
 _SKIPPED = tuple(
@@ -191,9 +209,8 @@ _SKIPPED = tuple(
 """Starts of the lines that a summary does not need: nearly all lines of a long journal."""
 
 
-def _skim(lines: Iterable[bytes]) -> SessionState:
+def skim(state: SessionState, lines: Iterable[bytes]) -> None:
     """Fold only the events that a summary needs."""
-    state = SessionState()
     for line in lines:
         if line.startswith(_SKIPPED):
             continue
@@ -202,12 +219,12 @@ def _skim(lines: Iterable[bytes]) -> SessionState:
             apply(state, event)
         elif isinstance(event, BadLine):
             state.skipped_events += 1
-    return state
 
 
-def _info(
+def info_of(
     name: str, description: SessionDescription | None, summary: SessionSummary, *, running: bool
 ) -> SessionInfo:
+    """Returns the line of a session from its description and summary."""
     if running:
         standing = Standing.RUNNING
     elif summary.finished:
@@ -224,7 +241,11 @@ def _info(
         confirmed=summary.confirmed,
         best=summary.best,
         speedups=summary.speedups,
+        measured=summary.measured,
         accepted=summary.accepted,
+        waiting=summary.waiting,
+        calls=summary.calls,
+        worked_s=summary.worked_s,
         input_tokens=summary.input_tokens,
         output_tokens=summary.output_tokens,
         cost_usd=summary.cost_usd,
@@ -242,4 +263,7 @@ def _info(
         iterations=description.iterations,
         series=description.series,
         options=description.options,
+        devices=description.devices,
+        budget_usd=description.budget_usd,
+        budget_tokens=description.budget_tokens,
     )

@@ -7,6 +7,7 @@ import msgspec
 from harness import Verdict
 
 from .events import SCHEMA, MethodOptions, SessionStarted, StopRules
+from .speedups import Speedup, attempt_speedup
 from .state import AttemptState, Confirmation, SessionState
 from .winners import best_of
 
@@ -66,8 +67,16 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The best attempt of each task, correct or not, without rejected attempts."""
     speedups: dict[str, float] = {}
     """Speedup of that attempt by task, if measured."""
+    measured: dict[str, Speedup] = {}
+    """The same as geometric mean over cases with its interval."""
     accepted: tuple[str, ...] = ()
     """Attempts that people accepted."""
+    waiting: int | None = None
+    """Number of attempts that wait for a person."""
+    calls: int | None = None
+    """Number of model calls with a reply."""
+    worked_s: float | None = None
+    """Seconds in which an engine worked."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
@@ -112,11 +121,17 @@ def summarise(state: SessionState) -> SessionSummary:
         confirmed=_confirmed(by_task),
         best={task: best.attempt for task, best in winners.items()},
         speedups={task: best.speedup for task, best in winners.items() if best.speedup is not None},
+        measured={
+            task: speedup for task, best in winners.items() if (speedup := attempt_speedup(best)) is not None
+        },
         accepted=tuple(
             attempt.attempt
             for attempt in attempts
             if attempt.decision is not None and attempt.decision.accepted
         ),
+        waiting=sum(attempt.waiting for attempt in attempts),
+        calls=sum(call.finished for attempt in attempts for call in attempt.calls),
+        worked_s=state.worked_s,
         input_tokens=state.input_tokens,
         output_tokens=state.output_tokens,
         cost_usd=state.cost_usd,
