@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from textual.message import Message
+
 from tui.cockpit.commanding import Commander
 from tui.cockpit.feed import Feed
 from tui.cockpit.lines import Span
@@ -24,6 +26,22 @@ class Desk(Protocol):
 
     def frame(self) -> None:
         """Fold what is due and repaint it now."""
+        ...
+
+    def post_message(self, message: Message) -> bool:
+        """Ask for another screen (`messages`)."""
+        ...
+
+    def explain(self) -> None:
+        """Show the help of the focused pane."""
+        ...
+
+    def leave(self) -> None:
+        """Leave the cockpit; engines go on."""
+        ...
+
+    def refuse(self, title: str, why: str) -> None:
+        """Show why something was not done."""
         ...
 
     def clock(self) -> float:
