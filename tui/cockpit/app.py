@@ -110,7 +110,13 @@ class Cockpit(Viewer, inherit_bindings=False):
         """Open what was asked for and start drawing."""
         self.set_keymap(dict(self.preferences.keys))
         self.push_screen(
-            HomeScreen(self._doors.list_sessions, where=str(self._home.root), failed=self.tell_failure)
+            HomeScreen(
+                self._doors.list_sessions,
+                mark=self._doors.list_mark,
+                read_node=self._doors.read_node,
+                where=str(self._home.root),
+                failed=self.tell_failure,
+            )
         )
         session, mode = self._first
         if session is not None and mode == "live":
