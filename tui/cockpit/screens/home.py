@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import events, on, work
 from textual.app import ComposeResult
@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
+from tui.cockpit.desk import Desk
 from tui.cockpit.home_view import about_line, header_line
 from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.messages import NewRun, OpenReport, OpenSession
@@ -89,6 +90,7 @@ class HomeScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Look for changes while the screen is shown."""
+        self.table.show_only(cast("Desk", self.app).preferences.columns.get("sessions"))
         self.set_interval(LOOK_S, self._look)
 
     def on_screen_resume(self) -> None:
