@@ -158,6 +158,14 @@ class Cockpit(Viewer, inherit_bindings=False):
     def _on_open_fleet(self) -> None:
         self._back_to(FleetScreen)
 
+    @on(messages.NewRun)
+    def _on_new_run(self) -> None:
+        # Imported here: the first frame needs neither the form nor what checks it.
+        from tui.cockpit.screens.new_run import NewRunScreen, RunDoors
+
+        doors = RunDoors(self._home, self._doors.list_sessions, self._doors.read_node, self._doors.start)
+        self.push_screen(NewRunScreen(doors, failed=self.tell_failure))
+
     @on(messages.LeaveSession)
     def _on_leave_session(self) -> None:
         self.leave_session()

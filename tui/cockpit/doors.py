@@ -9,15 +9,21 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from engine.errors import UsageProblem
 from sessions.home import Home
 from tui.cockpit.replays import Story, read_story
 from tui.cockpit.sources import LiveTail, Source
 from tui.node_facts import NodeFacts, read_node
 
 if TYPE_CHECKING:
+    from engine.plan import RunPlan
     from sessions.catalog import SessionInfo
     from sessions.events import AnyEvent
     from sessions.session_list import SessionList
+
+
+def _no_start(run: RunPlan) -> str:
+    raise UsageProblem("no run can be started from here")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,8 @@ class Doors:
     """Changes when the list of sessions does; cheap."""
     read_node: Callable[[], NodeFacts] = NodeFacts
     """Reads GPUs and versions; runs in a thread."""
+    start: Callable[[RunPlan], str] = _no_start
+    """Starts the engine of a run and returns the session's name; runs in a thread."""
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
 
@@ -64,6 +72,11 @@ def doors_of(home: Home) -> Doors:
     def is_live(session: str) -> bool:
         return home.live(session).folder.is_dir()
 
+    def start(run: RunPlan) -> str:
+        from engine.launch import start as started
+
+        return started(run, home)
+
     return Doors(
         lambda: sessions().read(),
         load_story,
@@ -72,4 +85,5 @@ def doors_of(home: Home) -> Doors:
         home.stored_mark,
         list_mark=lambda: sessions().mark(),
         read_node=partial(read_node, os.environ),
+        start=start,
     )

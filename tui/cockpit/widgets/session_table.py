@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.strip import Strip
-
-from tui.cockpit.home_view import COLUMNS, FINISHED, ORDERS, RUNNING, section_line, sections
-from tui.cockpit.widgets.table import LineTable
+from tui.cockpit.home_view import COLUMNS, ORDERS, section_line, sections
+from tui.cockpit.lines import Line
+from tui.cockpit.widgets.sectioned_table import SectionedTable
 from tui.diagnostics import Complaint
 from tui.filters import Filter, parse
 from tui.session_fields import SESSION_FIELDS
+from tui.tables import Row
 from tui.vocabulary import counted
 
 if TYPE_CHECKING:
     from sessions.catalog import SessionInfo
 
-SECTIONS = (RUNNING, FINISHED)
 NO_MATCH = "\nNo session matches the filter. escape shows all sessions."
 
 
-class SessionTable(LineTable):
+class SessionTable(SectionedTable):
     """One row a session. The cursor skips the section lines."""
 
     MARKS: ClassVar[bool] = True
@@ -57,13 +56,6 @@ Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`, `-method:tune`.
         """The session under the cursor."""
         return next((info for info in self.infos if info.name == self.cursor_key), None)
 
-    @property
-    def cursor(self) -> int:
-        """The row under the cursor; never a section line, unless there is nothing else."""
-        place = super().cursor
-        is_section = place < len(self.rows) and self.rows[place].key in SECTIONS
-        return min(place + 1, len(self.rows) - 1) if is_section else place
-
     def show(self, infos: Sequence[SessionInfo]) -> None:
         """Show these sessions; marks of sessions that are gone go with them."""
         self.infos = tuple(infos)
@@ -87,7 +79,7 @@ Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`, `-method:tune`.
         self.filtered = text.strip()
         self._fill()
         self.refresh()
-        shown = sum(row.key not in SECTIONS for row in self.rows)
+        shown = sum(not self.is_heading(row) for row in self.rows)
         return f"{shown} of {counted(len(self.infos), 'session')}" if text else ""
 
     def next_order(self) -> None:
@@ -96,38 +88,9 @@ Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`, `-method:tune`.
         self._fill()
         self.refresh()
 
-    def action_cursor(self, steps: int) -> None:
-        """Move the cursor, over section lines."""
-        if not self.rows:
-            return
-        target = min(max(self.cursor + steps, 0), len(self.rows) - 1)
-        step = 1 if steps > 0 else -1
-        while 0 <= target < len(self.rows) and self.rows[target].key in SECTIONS:
-            target += step
-        if 0 <= target < len(self.rows):
-            self.select(self.rows[target].key)
-        elif steps < 0:
-            self.select(self.rows[1].key)
-            self.scroll_to(y=0, animate=False)
-
-    @property
-    def copy_text(self) -> str:
-        """All cells, columns apart by tabs, without section lines."""
-        titles = "\t".join(column.title for column in self.columns)
-        rows = ["\t".join(cell.text for cell in row.cells) for row in self.rows if row.key not in SECTIONS]
-        return "\n".join([titles, *rows])
-
-    def render_line(self, y: int) -> Strip:
-        """Section lines over the whole width; all else as in every table."""
-        place = y - 1 + self.scroll_offset.y
-        if y >= 1 and place < len(self.rows) and self.rows[place].key in SECTIONS:
-            row = self.rows[place]
-            width = self.size.width
-            drawn = section_line(
-                row.key, row.cells[0].text, order=self.order, filtered=self.filtered, width=width
-            )
-            return self.strip(drawn, width=width)
-        return super().render_line(y)
+    def heading_line(self, row: Row, width: int) -> Line:
+        """Return a section's line over the whole width."""
+        return section_line(row.key, row.cells[0].text, order=self.order, filtered=self.filtered, width=width)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Opening and marking only where there is a session."""
