@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _no_start(run: RunPlan) -> str:
-    raise UsageProblem("no run can be started from here")
+    raise UsageProblem(f"no run of {run.method} can be started from here")
 
 
 @dataclass(frozen=True, slots=True)

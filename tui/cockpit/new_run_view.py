@@ -17,7 +17,7 @@ from tui.tables import Cell, Column, Row
 COLUMNS = (Column("field", 17, 17), Column("value", 20, 200))
 ERROR = "#"
 """Start of the keys of the lines with a field's error."""
-LABEL = 11
+LABEL = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +27,25 @@ class Outlook:
     values: Values
     checked: CheckedRun | None = None
     """`None` while it is checked."""
+    usual: SessionPlan | None = None
+    """The last plan without an error: where the defaults of the form come from."""
     estimate: RunEstimate | None = None
     node: NodeFacts | None = None
     reached: Mapping[str, str] | None = None
     """By model: why its server does not answer; empty if it does. `None` while it is asked."""
 
 
-def form_rows(values: Values, checked: CheckedRun | None, *, width: int) -> list[Row]:
-    """Return one row a field, and the error of a field below it."""
+def form_rows(
+    values: Values, checked: CheckedRun | None, usual: SessionPlan | None, *, width: int
+) -> list[Row]:
+    """Return one row a field, and the error of a field below it; `usual` is the last plan without an error."""
     rows: list[Row] = []
     errors = checked.errors if checked is not None else {}
-    plan = checked.plan if checked is not None else None
     for entry in shown_fields(values):
         text = values.get(entry.key, "")
         error = errors.get(entry.key, "")
-        usual = Cell(default_of(entry.key, plan), "dim")
-        value = Cell(clean(text), "bad" if error else "") if text else usual
+        default = Cell(default_of(entry.key, usual), "dim")
+        value = Cell(clean(text), "bad" if error else "") if text else default
         rows.append(Row(entry.key, (Cell(entry.label), value)))
         for number, words in enumerate(wrap(clean(error), max(width - 6, 20)) if error else ()):
             rows.append(Row(f"{ERROR}{entry.key}/{number}", (Cell(words, "bad"), Cell(""))))

@@ -41,7 +41,7 @@ from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.sectioned_table import SectionedTable
 from tui.cockpit.widgets.table import LineTable
-from tui.node_facts import NodeFacts
+from tui.node_facts import NodeFacts, node_words
 from tui.run_estimates import estimate
 from tui.run_form import (
     ANOTHER,
@@ -90,7 +90,9 @@ run will do before it starts. Estimates come from past sessions of the same
 task, model and method: median, lowest and highest. `ctrl+r` starts the run.
 `y` copies the same run as a line for a shell.
 """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "edit", id="table.open")]
     command = ""
+    """The run as a line for a shell."""
 
     def heading_line(self, row: Row, width: int) -> Line:
         """Return a line of a field's error."""
@@ -190,7 +192,8 @@ class NewRunScreen(Screen[None]):
     def _take_check(self, values: Mapping[str, str], checked: CheckedRun) -> None:
         if values != self.values:
             return
-        self.outlook = dataclasses.replace(self.outlook, checked=checked)
+        usual = checked.plan or self.outlook.usual
+        self.outlook = dataclasses.replace(self.outlook, checked=checked, usual=usual)
         self._estimate()
         if checked.plan is not None and checked.models != self._models:
             self._models = checked.models
@@ -198,11 +201,8 @@ class NewRunScreen(Screen[None]):
             self._reach(checked.models)
 
     def _estimate(self) -> None:
-        checked = self.outlook.checked
-        known = checked is not None and checked.plan is not None
-        self._show(
-            estimate=estimate(checked.plan, self._past) if known and checked and checked.plan else None
-        )
+        plan = self.outlook.checked.plan if self.outlook.checked is not None else None
+        self._show(estimate=estimate(plan, self._past) if plan is not None else None)
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="reach", name="asking the model's server")
     def _reach(self, models: Sequence[ModelSpec]) -> None:
@@ -225,8 +225,8 @@ class NewRunScreen(Screen[None]):
             return
         width = self.size.width
         title = "Starting the run ..." if self._starting else "New run"
-        changed = "changed" if self.values else "defaults: a recorded model, no cost"
-        self.query_one("#header", Bar).show((Span(f"{title}  ", "key"), Span(changed, "dim")))
+        node = node_words(self.outlook.node) if self.outlook.node is not None else "reading this node ..."
+        self.query_one("#header", Bar).show((Span(f"{title}  ", "key"), Span(node, "dim")))
         is_preview = self.has_class("-preview")
         self.query_one("#tabs", Bar).show(
             tuple(
@@ -238,10 +238,12 @@ class NewRunScreen(Screen[None]):
         )
         self.table.command = command_line(self.values)
         form_width = self.table.size.width or width
-        self.table.set_rows(form_rows(self.values, self.outlook.checked, width=form_width))
+        self.table.set_rows(
+            form_rows(self.values, self.outlook.checked, self.outlook.usual, width=form_width)
+        )
         room = self.preview.scrollable_content_region.width
         if room > 0:
-            self.preview.show(preview_lines(self.outlook, room))
+            self.preview.show(preview_lines(self.outlook, room), copy_text=self.table.command)
         self.query_one("#summary", Bar).show(summary_line(self.outlook))
         self.query_one("#about", Bar).show(self._about())
 
@@ -400,5 +402,6 @@ class NewRunScreen(Screen[None]):
         self.notify(clean(str(error)), title="not started", severity="error", timeout=20, markup=False)
 
     def _started(self, session: str) -> None:
-        self.app.post_message(OpenSession(session))
+        app = self.app
         self.dismiss()
+        app.post_message(OpenSession(session))
