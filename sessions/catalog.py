@@ -186,7 +186,7 @@ def _live_info(files: LiveFiles) -> SessionInfo | None:
 
 
 def live_info(files: LiveFiles, state: SessionState) -> SessionInfo:
-    """Returns the line of a live session whose journal was skimmed into `state`."""
+    """Returns the line of a live session from `state`, into which its journal was skimmed."""
     description = describe(state.started) if state.started is not None else None
     return info_of(files.session, description, summarise(state), running=files.running)
 

@@ -29,7 +29,7 @@ class SessionList:
         self._home = home
         self._tails: dict[str, _Tail] = {}
         self._stored: dict[str, SessionInfo] = {}
-        """By commit of the journal's branch."""
+        """Lines of stored sessions, by commit of the journal's branch."""
         self._reading = threading.Lock()
 
     def mark(self) -> tuple[object, ...]:

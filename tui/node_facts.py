@@ -1,4 +1,4 @@
-"""What this node has for a run: GPUs and their use, versions, and keys by name. Reads drivers, so it runs in a thread."""
+"""Facts of this node for a run: GPUs and their use, versions, and keys by name."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from engine.models.access import KEY_VARIABLE, PROVIDERS
 from harness import Device, HarnessError, product_of
-from harness.node.selection import standings
 
 RUNTIMES = (("rocm", "ROCm"), ("cu", "CUDA"))
 """Starts of torch's local version, and the runtime that they name."""
@@ -40,13 +38,16 @@ class NodeFacts:
     triton: str = ""
     """Installed version; empty if it is not installed."""
     keys: tuple[str, ...] = ()
-    """Providers whose key is set."""
+    """Providers with a key in the environment."""
     problem: str = ""
     """Why the GPUs are not known."""
 
 
 def read_node(environ: Mapping[str, str]) -> NodeFacts:
-    """Return the facts of this node; no torch is loaded, and no key is read beyond its presence."""
+    """Return the facts of this node. Asks drivers, so it blocks; loads no torch, and keeps no key."""
+    # Imported here: the first frame needs neither devices nor models.
+    from harness.node.selection import standings
+
     problem = ""
     gpus: tuple[Gpu, ...] = ()
     try:
@@ -68,7 +69,9 @@ def read_node(environ: Mapping[str, str]) -> NodeFacts:
 
 
 def key_names(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the providers whose key is set; `own server` for `WAVEDECK_MODEL_KEY`."""
+    """Return the providers with a key in the environment; `own server` for `WAVEDECK_MODEL_KEY`."""
+    from engine.models.access import KEY_VARIABLE, PROVIDERS
+
     names = [name for name, provider in PROVIDERS.items() if environ.get(provider.key_variable, "").strip()]
     return (*names, "own server") if environ.get(KEY_VARIABLE, "").strip() else tuple(names)
 

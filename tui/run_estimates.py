@@ -1,4 +1,4 @@
-"""What a run will probably cost, from past sessions of the same task, model and method. Pure; nothing is invented."""
+"""Estimates of a run from past sessions of the same task, model and method. Pure; nothing is invented."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from tui.node_facts import NodeFacts
 from tui.run_plan import RECORDED, model_of, plan
 
 Values = Mapping[str, str]
-"""What the person entered, by field; an empty or missing text is the default."""
+"""Texts that the person entered, by field; an empty or missing text is the default."""
 ANOTHER = "another ..."
 """The choice that lets the person type."""
 ROLES = tuple(role.value for role in Role)
@@ -105,7 +105,7 @@ class CheckedRun:
     plan: SessionPlan | None = None
     """`None` while a value is wrong or something is missing."""
     errors: Mapping[str, str] = field(default_factory=dict)
-    """By field, in words."""
+    """Error texts by field."""
     models: tuple[ModelSpec, ...] = ()
 
 
@@ -180,7 +180,8 @@ def check(values: Values, *, home: Home, environ: Mapping[str, str], folder: Pat
 
 def field_of(error: Exception) -> str:
     """Return the field that an error is about: the option that it names, else by its kind."""
-    named = next((key for key in re.findall(r"--([a-z-]+)", str(error)) if key in BY_KEY), None)
+    options: list[str] = re.findall(r"--([a-z-]+)", str(error))
+    named = next((option for option in options if option in BY_KEY), None)
     if named is not None and "needs a key" not in str(error):
         return named
     if isinstance(error, SuiteError):
@@ -221,17 +222,17 @@ def choices(
 def model_choices(
     environ: Mapping[str, str], *, home: Home, past: Sequence[str], of_role: bool
 ) -> list[Choice]:
-    """Return recorded models, models of past sessions, and priced models whose provider has a key here."""
-    found: dict[str, str] = {}
+    """Return recorded models, models of past sessions, and models with a price and a key here."""
+    models: dict[str, str] = {}
     if not of_role:
-        found = {f"recorded:{name}": "recorded: no key, no cost" for name in recordings(home.recordings)}
+        models = {f"recorded:{name}": "recorded: no key, no cost" for name in recordings(home.recordings)}
     for model in past:
         if "=" not in model and not model.startswith("recorded:"):
-            found.setdefault(model, "used in a past session")
+            models.setdefault(model, "used in a past session")
     for model, price in SHIPPED.items():
         provider = PROVIDERS[model.partition(":")[0]]
         if environ.get(provider.key_variable, "").strip():
             words = f"${price.input:g} in, ${price.output:g} out for a million tokens ({price.date})"
-            found[model] = words
-    listed = [Choice(model, words) for model, words in found.items()]
+            models[model] = words
+    listed = [Choice(model, words) for model, words in models.items()]
     return [*listed, Choice(ANOTHER, "anthropic:NAME, openai:NAME@URL, gemini:NAME, azure:DEPLOYMENT")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 from urllib.parse import urlsplit
-from urllib.request import proxy_bypass_environment
 
 from .access import access
 from .spec import ModelSpec
@@ -37,7 +36,8 @@ def unreachable_because(spec: ModelSpec, environ: Mapping[str, str], *, wait_s: 
 def _proxy(scheme: str, host: str, environ: Mapping[str, str]) -> tuple[str, int] | None:
     """Host and port of the proxy that a call to the host goes through."""
     no_proxy = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
-    if proxy_bypass_environment(host, {"no": no_proxy}):
+    direct = [name.strip().lstrip(".") for name in no_proxy.split(",") if name.strip()]
+    if "*" in direct or any(host == name or host.endswith(f".{name}") for name in direct):
         return None
     for name in (f"{scheme}_proxy", "all_proxy"):
         text = environ.get(name) or environ.get(name.upper()) or ""

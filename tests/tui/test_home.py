@@ -175,7 +175,7 @@ async def test_order_and_cursor_skip_section_lines() -> None:
 
 
 async def test_report_covers_the_marked_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Sequence[str]] = []
+    reports: list[Sequence[str]] = []
     app = at_home(lambda: INFOS)
     async with app.run_test(size=WIDE) as pilot:
         await wait_for_list(pilot)
@@ -183,13 +183,13 @@ async def test_report_covers_the_marked_sessions(monkeypatch: pytest.MonkeyPatch
 
         def posted(screen: HomeScreen, message: object) -> bool:
             if isinstance(message, messages.OpenReport):
-                asked.append(message.sessions)
+                reports.append(message.sessions)
                 return True
             return original(screen, message)
 
         monkeypatch.setattr(HomeScreen, "post_message", posted)
         await pilot.press("R", "space", "j", "space", "R")
-        assert asked == [(INFOS[0].name,), (INFOS[0].name, INFOS[2].name)]
+        assert reports == [(INFOS[0].name,), (INFOS[0].name, INFOS[2].name)]
 
 
 async def test_sessions_that_can_go_on_say_how() -> None:

@@ -59,21 +59,21 @@ def checked(home: Home, **values: str):  # a test's own helper
 def test_estimates_are_median_and_range_of_past_sessions(home: Home) -> None:
     plan = checked(home, tasks="softmax", model=MODEL, instances="2", iterations="5", devices="cpu").plan
     assert plan is not None
-    found = estimate(plan, PAST)
-    assert (found.attempts, found.sessions) == (10, 3)
-    assert found.cost_usd == Spread(2.0, 1.0, 4.0)
-    assert found.calls == Spread(20.0, 10.0, 30.0)
-    assert found.wall_s == Spread(200.0, 100.0, 400.0)
+    figures = estimate(plan, PAST)
+    assert (figures.attempts, figures.sessions) == (10, 3)
+    assert figures.cost_usd == Spread(2.0, 1.0, 4.0)
+    assert figures.calls == Spread(20.0, 10.0, 30.0)
+    assert figures.wall_s == Spread(200.0, 100.0, 400.0)
 
 
 def test_nothing_is_invented_without_a_past_session(home: Home) -> None:
     plan = checked(home, tasks="softmax,vector_add", model=MODEL, devices="cpu").plan
     assert plan is not None
-    found = estimate(plan, PAST)
-    assert found.unknown == ("vector_add",)
-    assert (found.calls, found.cost_usd, found.wall_s) == (None, None, None)
-    other = [past("d", model="openai:m", cost_usd=1.0), past("e", method="direct", cost_usd=1.0)]
-    assert estimate(plan, other).unknown == ("softmax", "vector_add")
+    figures = estimate(plan, PAST)
+    assert figures.unknown == ("vector_add",)
+    assert (figures.calls, figures.cost_usd, figures.wall_s) == (None, None, None)
+    others = [past("d", model="openai:m", cost_usd=1.0), past("e", method="direct", cost_usd=1.0)]
+    assert estimate(plan, others).unknown == ("softmax", "vector_add")
     unpriced = [past("f", tasks=plan.tasks, cost_usd=1.0, unpriced_calls=3, calls=3)]
     assert estimate(plan, unpriced).cost_usd is None, "a part of the cost is no cost"
 
@@ -106,15 +106,15 @@ def test_copied_line_starts_the_same_run(home: Home, monkeypatch: pytest.MonkeyP
         "budget-usd": "5",
         "title": "two words",
     }
-    asked: list[RunPlan] = []
+    plans: list[RunPlan] = []
 
     def refuse(run: RunPlan, home: Home) -> str:
-        asked.append(run)
+        plans.append(run)
         raise EngineDidNotStart("a test starts nothing")
 
     monkeypatch.setattr("tui.commands.run.start", refuse)
     main(shlex.split(command_line(values))[1:])
-    assert asked == [check(values, home=home, environ=os.environ, folder=Path.cwd()).run]
+    assert plans == [check(values, home=home, environ=os.environ, folder=Path.cwd()).run]
 
 
 def form(home: Home, *, node: NodeFacts = NODE, started: list[RunPlan] | None = None) -> Cockpit:
@@ -147,8 +147,10 @@ async def settled(screen: NewRunScreen, pilot: Pilot[ExitNote]) -> None:
 
     def done() -> bool:
         outlook = screen.outlook
-        asked = outlook.checked is not None and (outlook.checked.plan is None or outlook.reached is not None)
-        return asked and outlook.node is not None and bool(screen._past)
+        answered = outlook.checked is not None and (
+            outlook.checked.plan is None or outlook.reached is not None
+        )
+        return answered and outlook.node is not None and bool(screen._past)
 
     await until(pilot, done, "the check")
 

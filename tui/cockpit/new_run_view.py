@@ -32,7 +32,7 @@ class Outlook:
     estimate: RunEstimate | None = None
     node: NodeFacts | None = None
     reached: Mapping[str, str] | None = None
-    """By model: why its server does not answer; empty if it does. `None` while it is asked."""
+    """Reason for no answer by model, empty for a server that answers; `None` before the reply."""
 
 
 def form_rows(

@@ -79,7 +79,7 @@ def sessions_table(infos: Sequence[SessionInfo]) -> str:
     """Return a table with one line per session."""
     columns = [
         Column("session", keep=True),
-        Column("title", fold=20, if_known=True),
+        Column("title", 20, if_known=True),
         Column("state", keep=True),
         Column("solved", right=True),
         Column("confirmed", right=True, if_known=True),

@@ -69,7 +69,7 @@ PANES = ("form", "what it will do")
 
 @dataclass(frozen=True, slots=True)
 class RunDoors:
-    """What the form asks of the outside; all of it blocks and runs in threads."""
+    """Functions that the form calls in threads; all of them block."""
 
     home: Home
     list_sessions: Callable[[], Sequence[SessionInfo]]
