@@ -29,18 +29,18 @@ from tui.cockpit.review_view import evidence
 
 def facts(state: SessionState, name: str, *, width: int = 100, wall: float | None = None) -> dict[str, str]:
     attempt = state.attempt(name)
-    instance = next(one for one in state.instances.values() if attempt in one.attempts)
+    instance = state.instances[name.partition("/")[0]]
     return by_name(evidence(state, attempt, instance, wall=wall, width=width))
 
 
 def by_name(lines: list[Line]) -> dict[str, str]:
     """Return the facts by name, each on one line."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     name = ""
     for line in map(plain, lines):
         name = line[:10].strip() or name
-        found[name] = f"{found.get(name, '')}  {line[10:]}".strip()
-    return found
+        values[name] = f"{values.get(name, '')}  {line[10:]}".strip()
+    return values
 
 
 def test_waiting_attempts_come_first_and_the_oldest_before_all() -> None:
@@ -100,17 +100,17 @@ def test_gain_covers_the_cases_that_both_attempts_measured() -> None:
 
 
 def test_claim_names_worst_case_bounds_and_cases_left_out() -> None:
-    told = facts(fold(reviews.waiting()), "softmax#1/3")
-    assert told["claim"] == (
+    shown = facts(fold(reviews.waiting()), "softmax#1/3")
+    assert shown["claim"] == (
         "1.72x [1.70, 1.74] over 2 of 4 cases  worst ragged 1.63x  narrow >= 12x  left out, too short: one-row"
     )
-    assert told["measured"] == "GPU 2 only (t: all)  against triton  no case slower  91 % of the roof"
-    assert told["before"] == "accepted in session: softmax#1/1 1.62x  session's best: this"
-    assert told["checks"] == "static C  call C  compile C  execution 27/27  integrity C  timing C"
-    assert told["tolerance"] == "80 % used  case fp32-outlier, y[0,31]"
-    assert told["findings"] == "1: line 12 refuses sizes: refuses columns > 8192; no case goes there"
-    assert told["resources"] == "vgpr 96 (+40)  spill 0  LDS 256  waves 5  (gfx942, to the baseline)"
-    assert told["reason"] == '"rows are read twice; one pass, row in registers"'
+    assert shown["measured"] == "GPU 2 only (t: all)  against triton  no case slower  91 % of the roof"
+    assert shown["before"] == "accepted in session: softmax#1/1 1.62x  session's best: this"
+    assert shown["checks"] == "static C  call C  compile C  execution 27/27  integrity C  timing C"
+    assert shown["tolerance"] == "80 % used  case fp32-outlier, y[0,31]"
+    assert shown["findings"] == "1: line 12 refuses sizes: refuses columns > 8192; no case goes there"
+    assert shown["resources"] == "vgpr 96 (+40)  spill 0  LDS 256  waves 5  (gfx942, to the baseline)"
+    assert shown["reason"] == '"rows are read twice; one pass, row in registers"'
 
 
 def test_claim_is_green_only_if_its_interval_is_above_one() -> None:
@@ -123,20 +123,20 @@ def test_claim_is_green_only_if_its_interval_is_above_one() -> None:
         styles[name] = row[1].style
     assert "good" in styles["softmax#1/3"]
     assert "good" not in styles["vector_add#1/1"]
-    told = facts(state, "vector_add#1/1")
-    assert "slower: ragged" in told["measured"]
+    shown = facts(state, "vector_add#1/1")
+    assert "slower: ragged" in shown["measured"]
 
 
 def test_unmeasured_attempt_has_an_estimate_and_no_speedup() -> None:
-    told = facts(fold(finished()), "softmax#1/3")
-    assert told["claim"] == "not measured, estimate only (no GPU)  est. <= 1.70x roof"
-    assert "measured" not in told
-    assert told["exam"] == "confirmed on 2 exam cases, 59 % of the tolerance used"
+    shown = facts(fold(finished()), "softmax#1/3")
+    assert shown["claim"] == "not measured, estimate only (no GPU)  est. <= 1.70x roof"
+    assert "measured" not in shown
+    assert shown["exam"] == "confirmed on 2 exam cases, 59 % of the tolerance used"
 
 
 def test_failed_exam_is_named() -> None:
-    told = facts(fold(finished()), "vector_add#1/1")
-    assert told["exam"].startswith("failed exam, wrong: ")
+    shown = facts(fold(finished()), "vector_add#1/1")
+    assert shown["exam"].startswith("failed exam, wrong: ")
 
 
 def test_bounds_alone_are_no_measured_claim() -> None:
@@ -161,8 +161,8 @@ def test_decision_of_another_person_is_named_with_its_age() -> None:
     state = fold(reviews.waiting())
     decision = state.attempt("softmax#2/1").decision
     assert decision is not None
-    told = facts(state, "softmax#2/1", wall=decision.wall + 5)
-    assert told["decision"] == "! kim rejected 0:05 ago: ignores the stride"
+    shown = facts(state, "softmax#2/1", wall=decision.wall + 5)
+    assert shown["decision"] == "! kim rejected 0:05 ago: ignores the stride"
     assert "UTC" in facts(state, "softmax#2/1", wall=None)["decision"], "at rest no clock runs"
 
 
@@ -183,15 +183,15 @@ def test_dialog_says_who_reads_the_reason() -> None:
 
 
 def test_reason_of_a_finished_session_goes_only_into_the_record() -> None:
-    said = words(fold(finished()), "softmax#1/3", accepted=False, over=True)
-    assert "only into the record" in said
-    assert "prompt of" not in said
+    sentences = words(fold(finished()), "softmax#1/3", accepted=False, over=True)
+    assert "only into the record" in sentences
+    assert "prompt of" not in sentences
 
 
 def test_reason_at_a_stopped_engine_waits_for_a_resume() -> None:
-    said = words(fold(reviews.waiting()), "softmax#1/3", accepted=False, over=True)
-    assert "goes on without it after `wavedeck resume`" in said
-    assert "After `wavedeck resume` the next prompts of softmax quote it" in said
+    sentences = words(fold(reviews.waiting()), "softmax#1/3", accepted=False, over=True)
+    assert "goes on without it after `wavedeck resume`" in sentences
+    assert "After `wavedeck resume` the next prompts of softmax quote it" in sentences
 
 
 def test_empty_queue_names_manual_review() -> None:
@@ -204,8 +204,8 @@ def test_empty_queue_names_manual_review() -> None:
 def test_last_line_fits_and_keeps_what_the_instance_does() -> None:
     state = fold(reviews.waiting())
     entries = review_queue(state, over=False)
-    told = plain(footer(state, entries, entries[0], None, over=False, width=80))
-    assert told == " decided 2: 1 + 1 !   if accepted: stored, and softmax#1 goes on from it"
+    shown = plain(footer(state, entries, entries[0], None, over=False, width=80))
+    assert shown == " decided 2: 1 + 1 !   if accepted: stored, and softmax#1 goes on from it"
     wide = plain(footer(state, entries, entries[0], None, over=False, width=160))
     assert "accepted:starter/softmax/kernel.py   if rejected: softmax#1 goes on without it" in wide
 

@@ -111,11 +111,11 @@ def _where(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
     spread = {measured.device: measured.evaluation for measured in attempt.spread}
     if not spread:
         devices = list(dict.fromkeys(row.device for row in evaluation.latency))
-        others = set(gpus(state)) - set(devices)
-        only = " only (t: all)" if others else ""
+        only = " only (t: all)" if set(gpus(state)) - set(devices) else ""
         return [Span(f"GPU {', '.join(devices)}{only}")]
-    values = [speedup.value for found in spread.values() if (speedup := speedup_of(found)) is not None]
-    failed = [device for device, found in spread.items() if found.verdict is not Verdict.CORRECT]
+    speedups = map(speedup_of, spread.values())
+    values = [speedup.value for speedup in speedups if speedup is not None]
+    failed = [device for device, judged in spread.items() if judged.verdict is not Verdict.CORRECT]
     phrases = []
     if values:
         count = vocabulary.counted(len(values), "GPU")

@@ -26,7 +26,7 @@ def footer(
 ) -> Line:
     """Return `decided 7: 5 + 2 !   if accepted: ...`; the longest words that fit into `width` cells.
 
-    `undoable` is the attempt whose decision `u` takes back.
+    `u` takes the decision about `undoable` back.
     """
     head = f" {decided_words(entries)}"
     choices = [""]

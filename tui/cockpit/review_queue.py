@@ -27,7 +27,7 @@ class Kind(Enum):
     WAITS = "waits"
     """Its instance waits for the decision."""
     OPEN = "open"
-    """The winner of an instance, or an attempt whose decision was undone: nobody waits, and nothing is decided."""
+    """The winner of an instance, or an attempt whose decision was undone: no instance waits for a decision about it."""
     DECIDED = "decided"
 
 
@@ -111,7 +111,7 @@ def next_of_kind(entries: Sequence[Entry], after: str | None, kind: str, directi
 
 def earlier_best(attempt: AttemptState, instance: InstanceState) -> AttemptState | None:
     """Return the best correct attempt of the instance before this attempt that no person rejected."""
-    earlier = [other for other in instance.attempts if other.number < attempt.number]
+    earlier = [before for before in instance.attempts if before.number < attempt.number]
     best = best_of(earlier)
     return best if best is not None and best.verdict is Verdict.CORRECT else None
 

@@ -1,9 +1,14 @@
-"""What follows from a decision, in words: where its reason goes, where an accepted kernel is written, what waits for it."""
+"""Consequences of a decision in words: who reads its reason, where the store keeps the kernel, how the instance goes on."""
 
 from __future__ import annotations
 
 from sessions.names import split_attempt
 from sessions.state import AttemptState, InstanceState, SessionState
+
+REFLECTING = frozenset({"geak", "geak-evolve", "reflexion"})
+"""Methods that ask a reflector why an attempt failed."""
+WITHOUT_PROMPTS = "tune"
+"""The method without a model."""
 
 
 def accepted_place(task: str) -> str:
@@ -26,14 +31,16 @@ def decision_words(state: SessionState, attempt: AttemptState, *, accepted: bool
 def reason_words(state: SessionState, attempt: AttemptState, *, accepted: bool, over: bool) -> str:
     """Return a sentence that says where the reason of a decision goes; `over`: no engine works on the session."""
     instance = state.instances[split_attempt(attempt.attempt).instance]
+    if state.started is not None and state.started.method == WITHOUT_PROMPTS:
+        return "The reason goes only into the record: this method asks no model."
     if state.finished:
         return "The reason goes only into the record: the session is finished, no prompt follows."
     if over:
         return f"The reason goes into the record. After `wavedeck resume` the next prompts of {_short(instance)} quote it."
     readers = _readers(state, attempt, instance, accepted=accepted)
     if attempt.waiting and not accepted and _goes_on(state, attempt, instance):
-        others = f", and into those of {_names(readers)}" if readers else ""
-        return f"The reason goes to the reflector: into the next prompt of {instance.key}{others}."
+        also = f", and into those of {_names(readers)}" if readers else ""
+        return f"The reason goes {_to_reflector(state)}into the next prompt of {instance.key}{also}."
     if not readers:
         return f"The reason goes only into the record: no instance of {_short(instance)} asks for a further attempt."
     return f"The reason goes into the next prompts of {_names(readers)}."
@@ -58,6 +65,14 @@ def reject_words(state: SessionState, attempt: AttemptState, instance: InstanceS
     return f"{instance.key} ends without it{when}"
 
 
+def _to_reflector(state: SessionState) -> str:
+    started = state.started
+    reflects = (
+        started is not None and started.method in REFLECTING and "reflection" not in started.options.without
+    )
+    return "to the reflector: " if reflects else ""
+
+
 def _goes_on(state: SessionState, attempt: AttemptState, instance: InstanceState) -> bool:
     return instance.finished is None and attempt.number < sum(state.phases(instance.key))
 
@@ -65,12 +80,14 @@ def _goes_on(state: SessionState, attempt: AttemptState, instance: InstanceState
 def _readers(
     state: SessionState, attempt: AttemptState, instance: InstanceState, *, accepted: bool
 ) -> list[str]:
-    """Instances whose next prompts quote the decision among a person's words (`engine.orders`)."""
+    """Running instances that quote the decision in their next prompts, among a person's words (`engine.orders`)."""
     running = [
-        other for other in state.instances.values() if other.task == instance.task and other.finished is None
+        chain.key
+        for chain in state.instances.values()
+        if chain.task == instance.task and chain.finished is None
     ]
     own = accepted or not attempt.held
-    return [other.key for other in running if own or other.key != instance.key]
+    return [key for key in running if own or key != instance.key]
 
 
 def _short(instance: InstanceState) -> str:

@@ -15,7 +15,7 @@ from tui.cockpit.review_claim import Fact
 
 
 class Usage(NamedTuple):
-    """What all kernels of an attempt use on the first target; `None` for a count that the target does not have."""
+    """Resources that all kernels of an attempt use on the first target; `None` for a count that the target does not have."""
 
     registers: int | None
     """The most of any kernel."""
@@ -41,9 +41,9 @@ def resource_facts(state: SessionState, attempt: AttemptState, instance: Instanc
     )
     words, before = next(
         (
-            (words, _usage(other))
-            for words, other in compared
-            if other is not None and next(iter(other.resources), None) == name
+            (words, _usage(earlier))
+            for words, earlier in compared
+            if earlier is not None and next(iter(earlier.resources), None) == name
         ),
         ("", None),
     )
@@ -55,8 +55,8 @@ def resource_facts(state: SessionState, attempt: AttemptState, instance: Instanc
         for title, value, old in zip(titles, now, before or (None,) * 4, strict=True)
     ]
     target = Span(f"({', '.join(filter(None, (name, words)))})", "dim")
-    failed = [Span(f"does not compile for {other}", "bad") for other in evaluation.compile_errors]
-    return [("resources", [*phrases, target, *failed])]
+    errors = [Span(f"does not compile for {failed}", "bad") for failed in evaluation.compile_errors]
+    return [("resources", [*phrases, target, *errors])]
 
 
 def _usage(evaluation: Evaluation) -> Usage:

@@ -21,7 +21,7 @@ class SentDecisions:
         self._sent[attempt] = last_seq
 
     def arrived(self, entries: Sequence[Entry], last_seq: int, me: str) -> list[str]:
-        """Return the attempts whose decision by `me` is in the session now; each is returned once.
+        """Return the attempts with a decision by `me` that the session has now; each is returned once.
 
         A decision by another person ends the wait, too: the engine refused ours, or theirs came later.
         """

@@ -1,4 +1,4 @@
-"""What the Review screen compares an attempt with: baseline, base, the best before it; or the code alone."""
+"""Sources that the Review screen compares an attempt with: baseline, base, and the best before it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tui.cockpit.review_baseline import is_kernel
 from tui.cockpit.review_queue import earlier_best
 
 
-class Other(NamedTuple):
-    """One side to compare with."""
+class Source(NamedTuple):
+    """One source to compare with."""
 
     title: str
     """`baseline triton`, `base softmax#3/5`."""
@@ -20,17 +20,20 @@ class Other(NamedTuple):
     commit: str | None = None
 
 
-def others(attempt: AttemptState, instance: InstanceState, baseline: str, baseline_name: str) -> list[Other]:
-    """Return the sources to compare an attempt with, the most telling first, each attempt once.
+def sources(
+    attempt: AttemptState, instance: InstanceState, baseline: str, baseline_name: str
+) -> list[Source]:
+    """Return the sources to compare an attempt with, baseline first, each attempt once.
 
-    `baseline` is the source of the baseline; empty if it is not known.
+    `baseline` is the source of the baseline; empty if it is not known. PyTorch code comes last.
     """
-    found: list[Other] = []
+    compared: list[Source] = []
     base, best = find_base(instance, attempt), earlier_best(attempt, instance)
-    for word, other in (("base", base), ("best before", best)):
-        if other is not None and other.source and all(side.name != other.attempt for side in found):
-            found.append(Other(f"{word} {other.attempt}", other.attempt, other.source, other.commit))
+    for word, earlier in (("base", base), ("best before", best)):
+        if earlier is not None and earlier.source and all(side.name != earlier.attempt for side in compared):
+            title = f"{word} {earlier.attempt}"
+            compared.append(Source(title, earlier.attempt, earlier.source, earlier.commit))
     if baseline:
-        side = Other(f"baseline {baseline_name}".rstrip(), baseline_name or "baseline", baseline)
-        found.insert(0 if is_kernel(baseline) else len(found), side)
-    return found
+        side = Source(f"baseline {baseline_name}".rstrip(), baseline_name or "baseline", baseline)
+        compared.insert(0 if is_kernel(baseline) else len(compared), side)
+    return compared

@@ -70,7 +70,7 @@ def about(attempt: AttemptState, room: int) -> str:
 
 
 def standing_words(attempt: AttemptState, instance: InstanceState) -> Span:
-    """Return whether the instance waits for the decision: `softmax#3 HOLDS for this decision`, or what it does."""
+    """Return whether the instance waits for the decision: `softmax#3 HOLDS for this decision`, or its state."""
     if attempt.waiting:
         return Span(f"{instance.key} HOLDS for this decision", "warn")
     if instance.finished is not None:
@@ -80,14 +80,14 @@ def standing_words(attempt: AttemptState, instance: InstanceState) -> Span:
 
 def decision_words(decision: Decision, wall: float | None) -> str:
     """Return `kim accepted 0:05 ago: clean and right`; without a present moment the date of the decision."""
-    said = "accepted" if decision.accepted else "rejected"
+    verb = "accepted" if decision.accepted else "rejected"
     why = f": {' '.join(clean(decision.why).split())}" if decision.why else ""
     when = (
         f"{vocabulary.moment(decision.wall)} UTC"
         if wall is None
         else f"{vocabulary.clock(wall - decision.wall)} ago"
     )
-    return f"{clean(decision.by) or 'a person'} {said} {when}{why}"
+    return f"{clean(decision.by) or 'a person'} {verb} {when}{why}"
 
 
 def _decision(attempt: AttemptState, wall: float | None) -> list[Span]:
@@ -105,19 +105,16 @@ def _failure(evaluation: Evaluation) -> list[Span]:
 
 def _before(state: SessionState, attempt: AttemptState, instance: InstanceState) -> list[Span]:
     """Earlier acceptances for the task in this session, and its best attempt."""
-    others = [
-        other
-        for instance_state in state.instances.values()
-        if instance_state.task == instance.task
-        for other in instance_state.attempts
+    rivals = [
+        rival for chain in state.instances.values() if chain.task == instance.task for rival in chain.attempts
     ]
     accepted = [
-        (other.decision.wall, other)
-        for other in others
-        if other.decision is not None and other.decision.accepted and other is not attempt
+        (rival.decision.wall, rival)
+        for rival in rivals
+        if rival.decision is not None and rival.decision.accepted and rival is not attempt
     ]
     last = max(accepted, key=lambda pair: pair[0])[1] if accepted else None
-    best = best_of(others)
+    best = best_of(rivals)
     phrases = [Span(f"accepted in session: {_named(last)}")]
     if best is not None and best.verdict is Verdict.CORRECT:
         phrases.append(Span(f"session's best: {'this' if best is attempt else _named(best)}"))

@@ -22,7 +22,7 @@ from tui.cockpit.messages import OpenInstance
 from tui.cockpit.review_footer import footer
 from tui.cockpit.review_queue import Entry, Kind
 from tui.cockpit.review_sent import SentDecisions
-from tui.cockpit.review_sides import Other, others
+from tui.cockpit.review_sides import Source, sources
 from tui.cockpit.review_view import about, baseline_name, empty_lines, evidence, standing_words
 from tui.cockpit.screens.acting import STEERING, ActingScreen
 from tui.cockpit.widgets.bar import Bar
@@ -230,19 +230,19 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             self.change.show_code(new, missing="no code")
             _title(self.change, f"code  {self.change.summary}".rstrip())
             return
-        other = sides[self._side]
-        old = Side(other.name, other.source, other.commit)
+        source = sides[self._side]
+        old = Side(source.name, source.source, source.commit)
         self.change.show_diff(old, new, missing="no code")
-        _title(self.change, f"diff to {other.title}  {self.change.summary}".rstrip())
+        _title(self.change, f"diff to {source.title}  {self.change.summary}".rstrip())
 
-    def _sides(self, attempt: AttemptState, instance: InstanceState) -> list[Other]:
+    def _sides(self, attempt: AttemptState, instance: InstanceState) -> list[Source]:
         task = instance.task
         started = self.feed.state.started
         if task not in self._sources:
             self._sources[task] = ""
             if started is not None and self._baseline is not None:
                 self._read_baseline(self._baseline, started, task)
-        return others(attempt, instance, self._sources[task], baseline_name(self.feed.state, attempt))
+        return sources(attempt, instance, self._sources[task], baseline_name(self.feed.state, attempt))
 
     @work(thread=True, group="baseline", exit_on_error=False, name="reading the baseline")
     def _read_baseline(self, read: Baseline, started: SessionStarted, task: str) -> None:
@@ -367,8 +367,8 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         self._zoom("" if self._zoomed else focused or "evidence")
 
     def _zoom(self, name: str) -> None:
-        for other, _ in self.PANES:
-            self.set_class(other == name, f"-zoomed-{other}")
+        for pane, _ in self.PANES:
+            self.set_class(pane == name, f"-zoomed-{pane}")
         self.call_after_refresh(self.repaint, frozenset((EVERYTHING,)))
 
     def action_back(self) -> None:
