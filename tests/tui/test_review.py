@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from harness.wire.latency import Bound
 from sessions import events as ev
+from sessions.best_ever import BestEver
+from sessions.bests import Measured
 from tests.support import reviews
 from tests.support.cockpits import (
     NARROW,
@@ -25,12 +29,43 @@ from tests.support.journals import RIGHT_SOURCE, SESSION, EventLog, finished, ru
 from tests.support.pictures import picture
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs import ReasonDialog
+from tui.cockpit.review_library import Accepted, Archive
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.review import ReviewScreen
 from tui.cockpit.viewer import ExitNote
 from tui.deciding import login_name
 
 MIDDLE = (120, 40)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Library with one baseline for all tasks, one accepted kernel and one best."""
+
+    source: str
+
+    def baseline(self, started: ev.SessionStarted, task: str) -> str:
+        return self.source
+
+    def archive(self) -> Archive:
+        best = Measured(
+            task="starter/softmax",
+            attempt="softmax#4/2",
+            confirmed=False,
+            speedup=4.1,
+            low=4.0,
+            high=4.2,
+            bound=Bound.NONE,
+            cases=4,
+            all_cases=4,
+            ranked=4.1,
+            product="MI300X",
+            against="triton",
+        )
+        return Archive(
+            {"starter/vector_add": Accepted("20261118-090000-geak-1a2b", "vector_add#2/3")},
+            [BestEver("20261118-090000-geak-1a2b", best)],
+        )
 
 
 class Review:
@@ -83,7 +118,7 @@ async def review(
     app, source = live(log.events, decider=decider, readonly=readonly, wall=lambda: log.wall)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: app.feed is not None and bool(app.feed.state.instances), "events")
-        screen = ReviewScreen(baseline=lambda *_: baseline)
+        screen = ReviewScreen(library=Shelf(baseline))
         app.push_screen(screen)
         await pilot.pause()
         if baseline and screen.queue.rows:
@@ -206,6 +241,14 @@ async def test_diff_goes_from_baseline_to_base_to_code() -> None:
             "code",
             "diff to baseline triton",
         ]
+
+
+async def test_kernels_of_other_sessions_are_named() -> None:
+    async with review(reviews.waiting(), baseline=RIGHT_SOURCE) as opened:
+        text = opened.screen.evidence.text
+        assert "accepted: softmax#1/1 1.62x  session's best: this  best ever: 4.10x (20261118)" in text
+        await opened.press("j")
+        assert "accepted: vector_add#2/3 (20261118)" in opened.screen.evidence.text
 
 
 async def test_hunk_keys_walk_the_diff_from_any_pane() -> None:

@@ -105,7 +105,7 @@ def test_claim_names_worst_case_bounds_and_cases_left_out() -> None:
         "1.72x [1.70, 1.74] over 2 of 4 cases  worst ragged 1.63x  narrow >= 12x  left out, too short: one-row"
     )
     assert shown["measured"] == "GPU 2 only (t: all)  against triton  no case slower  91 % of the roof"
-    assert shown["before"] == "accepted in session: softmax#1/1 1.62x  session's best: this"
+    assert shown["before"] == "accepted: softmax#1/1 1.62x  session's best: this"
     assert shown["checks"] == "static C  call C  compile C  execution 27/27  integrity C  timing C"
     assert shown["tolerance"] == "80 % used  case fp32-outlier, y[0,31]"
     assert shown["findings"] == "1: line 12 refuses sizes: refuses columns > 8192; no case goes there"

@@ -14,6 +14,7 @@ from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
 from tui.cockpit.screens.merged_report import MergedReportScreen
 from tui.cockpit.screens.report import ReportScreen
+from tui.cockpit.screens.review import ReviewScreen
 from tui.cockpit.widgets.key_bar import declared
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
@@ -25,6 +26,7 @@ OWNERS: tuple[type[DOMNode], ...] = (
     AgentScreen,
     ReportScreen,
     MergedReportScreen,
+    ReviewScreen,
     ReasonDialog,
     ConfirmDialog,
     TextDialog,

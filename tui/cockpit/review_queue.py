@@ -142,6 +142,21 @@ def gain_words(attempt: AttemptState, instance: InstanceState) -> str:
     return vocabulary.UNKNOWN if measured is None else f"{measured.share:+.0%}".replace("%", " %")
 
 
+def seen(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
+    """Return what the rows depend on, cheap to compare: equal lists give equal rows at the same moment."""
+    return [
+        (
+            entry.key,
+            entry.kind,
+            id(entry.attempt.evaluation),
+            id(entry.attempt.exam),
+            entry.attempt.decision,
+            entry.instance.finished,
+        )
+        for entry in entries
+    ]
+
+
 def queue_columns(entries: Sequence[Entry], *, wide: bool) -> tuple[Column, ...]:
     """Return the columns of the queue; `wide`: it has the whole width of the screen."""
     waits = any(entry.kind is Kind.WAITS for entry in entries)

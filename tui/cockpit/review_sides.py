@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sessions.state import AttemptState, InstanceState
 from tui.cockpit.attempts import find_base
-from tui.cockpit.review_baseline import is_kernel
+from tui.cockpit.review_library import is_kernel
 from tui.cockpit.review_queue import earlier_best
 
 

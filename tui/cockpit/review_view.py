@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from rich.cells import cell_len
 
 from harness import STAGES, Evaluation, Stage, Verdict
+from sessions.bests import field_of, measured_attempt, order
 from sessions.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
 from sessions.winners import best_of
 from tui import vocabulary
@@ -16,26 +17,43 @@ from tui.certainty import worst_first
 from tui.cockpit.attempts import lineage
 from tui.cockpit.lines import Line, Span, cells, clean, line, shorten, wrap
 from tui.cockpit.review_claim import Fact, claim_facts, short, shown_speedup
+from tui.cockpit.review_library import Archive
 from tui.cockpit.review_resources import resource_facts
 
 NAME_CELLS = 10
 GAP = "  "
+DATE_CELLS = 8
+"""Of a session's name: its date."""
 MOST_FINDINGS = 3
 REASON_LINES = 2
 COUNTS = re.compile(r"(\d+) of (\d+) cases")
 
 
 def evidence(
-    state: SessionState, attempt: AttemptState, instance: InstanceState, *, wall: float | None, width: int
+    state: SessionState,
+    attempt: AttemptState,
+    instance: InstanceState,
+    *,
+    wall: float | None,
+    width: int,
+    archive: Archive | None = None,
 ) -> list[Line]:
-    """Return what is known of an attempt, for `width` cells; `wall` is the present moment, `None` at rest."""
+    """Return what is known of an attempt, for `width` cells.
+
+    `wall` is the present moment, `None` at rest; `archive` has the other sessions, `None` while it is read.
+    """
     evaluation = attempt.evaluation
     facts: list[Fact] = [("decision", _decision(attempt, wall))]
     if evaluation is not None and evaluation.verdict is Verdict.CORRECT:
         facts += claim_facts(state, attempt)
     elif evaluation is not None:
         facts.append(("verdict", _failure(evaluation)))
-    facts.append(("before", _before(state, attempt, instance)))
+    facts.append(
+        (
+            "before",
+            [*_before(state, attempt, instance, archive), *_best_ever(state, attempt, instance, archive)],
+        )
+    )
     if evaluation is not None:
         facts.append(("checks", [_check(stage) for stage in _in_order(evaluation)]))
         facts += [("tolerance", _tolerance(evaluation)), ("exam", _exam(attempt, instance))]
@@ -103,8 +121,10 @@ def _failure(evaluation: Evaluation) -> list[Span]:
     return [Span(f"{vocabulary.words(evaluation.verdict).upper()}{clean(why)}", "bad")]
 
 
-def _before(state: SessionState, attempt: AttemptState, instance: InstanceState) -> list[Span]:
-    """Earlier acceptances for the task in this session, and its best attempt."""
+def _before(
+    state: SessionState, attempt: AttemptState, instance: InstanceState, archive: Archive | None
+) -> list[Span]:
+    """The accepted kernel of the task, and the best attempt of the session."""
     rivals = [
         rival for chain in state.instances.values() if chain.task == instance.task for rival in chain.attempts
     ]
@@ -115,10 +135,50 @@ def _before(state: SessionState, attempt: AttemptState, instance: InstanceState)
     ]
     last = max(accepted, key=lambda pair: pair[0])[1] if accepted else None
     best = best_of(rivals)
-    phrases = [Span(f"accepted in session: {_named(last)}")]
+    elsewhere = archive.accepted.get(instance.task) if archive is not None else None
+    if last is None and elsewhere is not None and elsewhere.session != session_name(state):
+        phrases = [Span(f"accepted: {elsewhere.attempt} ({elsewhere.session[:DATE_CELLS]})")]
+    else:
+        phrases = [Span(f"accepted: {_named(last)}")]
     if best is not None and best.verdict is Verdict.CORRECT:
         phrases.append(Span(f"session's best: {'this' if best is attempt else _named(best)}"))
     return phrases
+
+
+def _best_ever(
+    state: SessionState, attempt: AttemptState, instance: InstanceState, archive: Archive | None
+) -> list[Span]:
+    """The best measured attempt over all sessions, on the same device product and against the same baseline."""
+    measured = measured_attempt(instance.task, attempt)
+    if archive is None or measured is None:
+        return []
+    best = archive.best(field_of(measured))
+    if best is None or order(measured) >= order(best.measured):
+        return [Span("best ever: this")]
+    where = best.measured.attempt if best.session == session_name(state) else best.session[:DATE_CELLS]
+    overall = best.measured.overall
+    covered = (
+        f" over {overall.cases} of {overall.all_cases} cases" if overall.cases < overall.all_cases else ""
+    )
+    return [Span(f"best ever: {short(overall)}{covered} ({where})")]
+
+
+def session_name(state: SessionState) -> str:
+    """Return the name of the session; empty before its first event."""
+    return state.started.session if state.started is not None else ""
+
+
+def evidence_title(attempt: AttemptState, instance: InstanceState, room: int) -> str:
+    """Return the title of the evidence, as markup: the attempt, and in its colour whether the instance waits."""
+    standing = standing_words(attempt, instance)
+    style = {"warn": "bold $warning", "busy": "$primary"}.get(standing.style, "$wd-dim")
+    head = about(attempt, room - cell_len(standing.text) - 2 * len(GAP))
+    return f"{escaped(head)}{GAP}[{style}]{escaped(standing.text)}[/]"
+
+
+def escaped(text: str) -> str:
+    """Return text that means itself in markup."""
+    return text.replace("[", "\\[")
 
 
 def _named(attempt: AttemptState | None) -> str:

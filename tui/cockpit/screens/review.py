@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import ClassVar
 
-from rich.cells import cell_len
 from textual import on, work
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
@@ -20,10 +19,11 @@ from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.lines import plain
 from tui.cockpit.messages import OpenInstance
 from tui.cockpit.review_footer import footer
+from tui.cockpit.review_library import Archive, Library
 from tui.cockpit.review_queue import Entry, Kind
 from tui.cockpit.review_sent import SentDecisions
 from tui.cockpit.review_sides import Source, sources
-from tui.cockpit.review_view import about, baseline_name, empty_lines, evidence, standing_words
+from tui.cockpit.review_view import baseline_name, empty_lines, escaped, evidence, evidence_title
 from tui.cockpit.screens.acting import STEERING, ActingScreen
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.code import CodePane, Side
@@ -31,8 +31,6 @@ from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
 from tui.tables import Row
 
-Baseline = Callable[[SessionStarted, str], str]
-"""Returns the source of a task's baseline, empty if it is not known; reads files."""
 DECISIONS = ("accept", "reject", "skip", "undo")
 READ_ONLY = "this view is for reading only"
 PAST = "a replay decides at its end only: $ goes there"
@@ -86,14 +84,17 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         Binding("z", "zoom", "zoom", id="review.zoom"),
     ]
 
-    def __init__(self, attempt: str | None = None, *, baseline: Baseline | None = None) -> None:
+    def __init__(self, attempt: str | None = None, *, library: Library | None = None) -> None:
         super().__init__()
         self._entries: list[Entry] = []
         self._rows: list[Row] = []
+        self._seen: object = None
+        """State of the entries that the rows were drawn from."""
         self._wanted = attempt
         """The attempt to go to at the next draw."""
         self._sent = SentDecisions()
-        self._baseline = baseline
+        self._library = library
+        self._archive: Archive | None = None
         self._sources: dict[str, str] = {}
         """Source of the baseline by task; empty while it is read, or if it is not known."""
         self._side = 0
@@ -132,6 +133,8 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         """Draw, and put the keys on the queue."""
         super().on_mount()
         self.queue.focus()
+        if self._library is not None:
+            self._read_archive(self._library)
 
     def repaint(self, dirty: frozenset[str]) -> None:
         """Draw what changed, and once a second how long attempts wait."""
@@ -148,9 +151,14 @@ in one column or two. `enter` opens the attempt on the Agent screen.
     def draw(self, dirty: frozenset[str]) -> None:
         """Draw the queue, and the entry under the cursor."""
         self._entries = review_queue.review_queue(self.feed.state, over=self.feed.is_over)
-        self._follow()
-        self._draw_queue()
-        self._draw_entry()
+        seen = review_queue.seen(self._entries)
+        everything = EVERYTHING in dirty or seen != self._seen
+        if everything:
+            self._seen = seen
+            self._follow()
+            self._draw_queue()
+        if everything or (self.entry is not None and self.entry.instance.key in dirty):
+            self._draw_entry()
 
     def _follow(self) -> None:
         """Go on to the next entry when a decision that was sent from here is in the session."""
@@ -181,22 +189,15 @@ in one column or two. `enter` opens the attempt on the Agent screen.
     def _draw_entry(self) -> None:
         entry = self.entry
         self.refresh_bindings()
-        self.decided.show(
-            footer(
-                self.feed.state,
-                self._entries,
-                entry,
-                self._undoable(),
-                over=self.feed.is_over,
-                width=self.size.width,
-            )
-        )
+        state, over, width = self.feed.state, self.feed.is_over, self.size.width
+        self.decided.show(footer(state, self._entries, entry, self._undoable(), over=over, width=width))
         if entry is not None:
             self._draw_evidence(entry)
-            self._title_evidence(entry.attempt, entry.instance)
+            room = self.evidence.size.width - 4
+            _title(self.evidence, evidence_title(entry.attempt, entry.instance, room))
             self._draw_change(entry.attempt, entry.instance)
             return
-        words = review_queue.empty_words(self.feed.state, over=self.feed.is_over)
+        words = review_queue.empty_words(state, over=over)
         self.evidence.show(empty_lines(words, self._evidence_width))
         _title(self.evidence, "Evidence")
         self.change.show_code(None, missing="")
@@ -209,17 +210,14 @@ in one column or two. `enter` opens the attempt on the Agent screen.
     def _draw_evidence(self, entry: Entry) -> None:
         wall = None if self.feed.is_over else self.desk.wall()
         lines = evidence(
-            self.feed.state, entry.attempt, entry.instance, wall=wall, width=self._evidence_width
+            self.feed.state,
+            entry.attempt,
+            entry.instance,
+            wall=wall,
+            width=self._evidence_width,
+            archive=self._archive,
         )
         self.evidence.show(lines, copy_text="\n".join(map(plain, lines)))
-
-    def _title_evidence(self, attempt: AttemptState, instance: InstanceState) -> None:
-        standing = standing_words(attempt, instance)
-        style = {"warn": "bold $warning", "busy": "$primary"}.get(standing.style, "$wd-dim")
-        room = self.evidence.size.width - cell_len(standing.text) - 6
-        title = f"{_escaped(about(attempt, room))}  [{style}]{_escaped(standing.text)}[/]"
-        if self.evidence.border_title != title:
-            self.evidence.border_title = title
 
     def _draw_change(self, attempt: AttemptState, instance: InstanceState) -> None:
         if attempt.attempt != self._compared:
@@ -228,30 +226,34 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         new = Side(attempt.attempt, attempt.source, attempt.commit) if attempt.source else None
         if self._side >= len(sides):
             self.change.show_code(new, missing="no code")
-            _title(self.change, f"code  {self.change.summary}".rstrip())
+            _title(self.change, escaped(f"code  {self.change.summary}".rstrip()))
             return
         source = sides[self._side]
         old = Side(source.name, source.source, source.commit)
         self.change.show_diff(old, new, missing="no code")
-        _title(self.change, f"diff to {source.title}  {self.change.summary}".rstrip())
+        _title(self.change, escaped(f"diff to {source.title}  {self.change.summary}".rstrip()))
 
     def _sides(self, attempt: AttemptState, instance: InstanceState) -> list[Source]:
         task = instance.task
         started = self.feed.state.started
         if task not in self._sources:
             self._sources[task] = ""
-            if started is not None and self._baseline is not None:
-                self._read_baseline(self._baseline, started, task)
+            if started is not None and self._library is not None:
+                self._read_baseline(self._library, started, task)
         return sources(attempt, instance, self._sources[task], baseline_name(self.feed.state, attempt))
 
     @work(thread=True, group="baseline", exit_on_error=False, name="reading the baseline")
-    def _read_baseline(self, read: Baseline, started: SessionStarted, task: str) -> None:
-        source = read(started, task)
-        self.app.call_from_thread(self._take_baseline, task, source)
+    def _read_baseline(self, library: Library, started: SessionStarted, task: str) -> None:
+        self._sources[task] = library.baseline(started, task)
+        self.app.call_from_thread(self._draw_again)
 
-    def _take_baseline(self, task: str, source: str) -> None:
-        self._sources[task] = source
-        if source and self.desk.feed is not None and self.is_mounted:
+    @work(thread=True, group="archive", exit_on_error=False, name="reading the other sessions")
+    def _read_archive(self, library: Library) -> None:
+        self._archive = library.archive()
+        self.app.call_from_thread(self._draw_again)
+
+    def _draw_again(self) -> None:
+        if self.desk.feed is not None and self.is_mounted:
             self._draw_entry()
 
     @on(LineTable.Moved)
@@ -390,10 +392,6 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         return None if name == "review" else super().destination(name)
 
 
-def _escaped(text: str) -> str:
-    return text.replace("[", "\\[")
-
-
-def _title(pane: Widget, title: str) -> None:
-    if pane.border_title != _escaped(title):
-        pane.border_title = _escaped(title)
+def _title(pane: Widget, markup: str) -> None:
+    if pane.border_title != markup:
+        pane.border_title = markup
