@@ -6,9 +6,9 @@ import os
 import threading
 from dataclasses import dataclass, field
 
-from .catalog import SessionInfo, info_of, live_info, skim
 from .description import SessionSummary
 from .home import JOURNAL, Home, LiveFiles
+from .info import SessionInfo, info_of, live_info_of, skim
 from .state import SessionState
 from .store import Store
 
@@ -70,7 +70,7 @@ class SessionList:
         whole = data.rfind(b"\n") + 1
         skim(tail.state, data[:whole].split(b"\n")[:-1])
         tail.offset += whole
-        return live_info(files, tail.state)
+        return live_info_of(files, tail.state)
 
     def _tail(self, session: str, size: int, inode: int) -> _Tail:
         tail = self._tails.get(session)

@@ -28,6 +28,7 @@ SESSION_FIELDS = frozenset(
         "speedup",
         "cost",
         "tokens",
+        "waiting",
     }
 )
 """Keys of `session_fields`."""
@@ -51,6 +52,7 @@ def session_fields(info: SessionInfo) -> Mapping[str, Value]:
         "speedup": best.value if (best := fastest(info)[1]) is not None else None,
         "cost": info.cost_usd,
         "tokens": info.input_tokens + info.output_tokens,
+        "waiting": len(info.waiting),
     }
 
 
@@ -59,7 +61,7 @@ def fastest(info: SessionInfo) -> tuple[str, Speedup | None]:
 
     Sessions of earlier versions know the value without its interval.
     """
-    measured = info.measured or {
+    measured = {best.task: best.overall for best in reversed(info.measured or ())} or {
         task: Speedup(value, None, None, Bound.NONE, 0, 0) for task, value in info.speedups.items()
     }
     task = max(measured, key=lambda name: measured[name].value, default="")

@@ -17,7 +17,7 @@ from tui.cockpit.app import Cockpit
 from tui.cockpit.decider import DecisionFailed
 from tui.cockpit.doors import Doors
 from tui.cockpit.preferences import Preferences
-from tui.cockpit.replays import read_story
+from tui.cockpit.replays import Story, read_story
 from tui.cockpit.sources import Batch
 from tui.cockpit.viewer import ExitNote
 from tui.node_facts import Gpu, NodeFacts
@@ -137,10 +137,17 @@ def at_home(
     home: Home = HOME,
     node: NodeFacts = NODE,
     mark: Callable[[], object] = tuple,
+    load: Callable[[str], Story] | None = None,
 ) -> Cockpit:
-    """Return a cockpit on its list of sessions, which it reads again when `mark` changes."""
+    """Return a cockpit on its list of sessions, which it reads again when `mark` changes; `load` reads one of them."""
     doors = Doors(
-        sessions, _no_story, lambda _: False, _no_live, _no_mark, list_mark=mark, read_node=lambda: node
+        sessions,
+        load or _no_story,
+        lambda _: False,
+        _no_live,
+        _no_mark,
+        list_mark=mark,
+        read_node=lambda: node,
     )
     app = Cockpit(home, doors=doors)
     app.theme = "wavedeck"

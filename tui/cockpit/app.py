@@ -11,6 +11,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter, NoColor
 
+from sessions.fold import fold
 from sessions.home import Home
 from tui.cockpit import attempts, messages, terminal, themes
 from tui.cockpit.ascii_filter import AsciiOnly
@@ -30,10 +31,13 @@ from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.screens.merged_report import MergedReportScreen
+from tui.cockpit.screens.report import ReportScreen
 from tui.cockpit.verbs import NotUnderstood, Subject, completions, parse
 from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import write_crash
+from tui.report import SessionReport, report_of
 
 Mode = Literal["live", "replay", "home"]
 FRAME_S = 0.05
@@ -153,6 +157,16 @@ class Cockpit(Viewer, inherit_bindings=False):
     @on(messages.OpenInstance)
     def _on_open_instance(self, message: messages.OpenInstance) -> None:
         self.open_agent(message.key, message.number)
+
+    @on(messages.OpenReport)
+    def _on_open_report(self, message: messages.OpenReport) -> None:
+        if self.feed is not None:
+            self._go_to(ReportScreen())
+        elif message.sessions:
+            self.push_screen(MergedReportScreen(message.sessions, read=self._read_report))
+
+    def _read_report(self, session: str) -> SessionReport:
+        return report_of(fold(self._doors.load_story(session).events))
 
     @on(messages.OpenFleet)
     def _on_open_fleet(self) -> None:

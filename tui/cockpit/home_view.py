@@ -56,7 +56,7 @@ def ordered(infos: Sequence[SessionInfo], order: str) -> list[SessionInfo]:
     keys: Mapping[str, Callable[[SessionInfo], float]] = {
         "best speedup": lambda info: -(best.value if (best := fastest(info)[1]) is not None else 0.0),
         "cost": lambda info: -(info.cost_usd or 0.0),
-        "waits first": lambda info: -(info.waiting or 0),
+        "waits first": lambda info: -len(info.waiting),
     }
     return sorted(newest, key=keys[order]) if order in keys else newest
 
@@ -104,13 +104,13 @@ def waits_cell(info: SessionInfo) -> Cell:
     """Return what waits for a person, else how the session ended, else what was accepted."""
     state = info.state.value
     if info.waiting and state == "running":
-        return Cell(f"! {vocabulary.counted(info.waiting, 'review')}", "warn")
+        return Cell(f"! {vocabulary.counted(len(info.waiting), 'review')}", "warn")
     if state in ("stopped", "crashed"):
         return Cell(state, "bad" if state == "crashed" else "dim")
     if info.accepted:
         return Cell(f"{len(info.accepted)} accepted")
     if info.waiting:
-        return Cell(f"{info.waiting} not decided", "dim")
+        return Cell(f"{len(info.waiting)} not decided", "dim")
     return Cell("running" if state == "running" else "finished", "busy" if state == "running" else "dim")
 
 
@@ -128,7 +128,7 @@ def header_line(node: NodeFacts | None, infos: Sequence[SessionInfo], *, width: 
     """Return Wavedeck, the node, and at the right what runs and what waits; the node is cut first."""
     name = f"Wavedeck {node.version}".rstrip() if node is not None else "Wavedeck"
     running = sum(info.state.value == "running" for info in infos)
-    waiting = sum(info.waiting or 0 for info in infos if info.state.value == "running")
+    waiting = sum(len(info.waiting) for info in infos if info.state.value == "running")
     right: list[Span] = [Span(f"{running} running", "busy" if running else "dim")]
     if waiting:
         right += [Span(" · "), Span(f"! {waiting} {'waits' if waiting == 1 else 'wait'} for you", "warn")]

@@ -12,6 +12,8 @@ from tui.cockpit.preferences import check_names
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.screens.merged_report import MergedReportScreen
+from tui.cockpit.screens.report import ReportScreen
 from tui.cockpit.widgets.key_bar import declared
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
@@ -21,6 +23,8 @@ OWNERS: tuple[type[DOMNode], ...] = (
     HomeScreen,
     FleetScreen,
     AgentScreen,
+    ReportScreen,
+    MergedReportScreen,
     ReasonDialog,
     ConfirmDialog,
     TextDialog,
