@@ -114,7 +114,13 @@ class Cockpit(Viewer, inherit_bindings=False):
         """Open what was asked for and start drawing."""
         self.set_keymap(dict(self.preferences.keys))
         self.push_screen(
-            HomeScreen(self._doors.list_sessions, where=str(self._home.root), failed=self.tell_failure)
+            HomeScreen(
+                self._doors.list_sessions,
+                mark=self._doors.list_mark,
+                read_node=self._doors.read_node,
+                where=str(self._home.root),
+                failed=self.tell_failure,
+            )
         )
         session, mode = self._first
         if session is not None and mode == "live":
@@ -165,6 +171,14 @@ class Cockpit(Viewer, inherit_bindings=False):
     @on(messages.OpenFleet)
     def _on_open_fleet(self) -> None:
         self._back_to(FleetScreen)
+
+    @on(messages.NewRun)
+    def _on_new_run(self) -> None:
+        # Imported here: the first frame needs neither the form nor what checks it.
+        from tui.cockpit.screens.new_run import NewRunScreen, RunDoors
+
+        doors = RunDoors(self._home, self._doors.list_sessions, self._doors.read_node, self._doors.start)
+        self.push_screen(NewRunScreen(doors, failed=self.tell_failure))
 
     @on(messages.LeaveSession)
     def _on_leave_session(self) -> None:
