@@ -54,6 +54,8 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     state: Standing
+    title: str = ""
+    """Title by a person; empty if none."""
     method: str = ""
     model: str = ""
     tasks: tuple[str, ...] = ()
@@ -215,6 +217,7 @@ def _info(
     info = SessionInfo(
         name=name,
         state=standing,
+        title=summary.title,
         last=summary.last_wall,
         attempts=summary.attempts,
         solved=summary.solved,

@@ -34,6 +34,8 @@ class SessionDescription(msgspec.Struct, frozen=True, kw_only=True):
     budget_wall_s: float | None = None
     first_chain: int = 1
     series: str = ""
+    title: str = ""
+    """Title at the start; `SessionSummary.title` is the current one."""
     options: MethodOptions = MethodOptions()
     stop: StopRules = StopRules()
     allocate: str = "even"
@@ -53,6 +55,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     finished: bool = False
     stopped: str | None = None
     """Reason of an engine that stopped in good order."""
+    title: str = ""
     attempts: int = 0
     """Number of judged attempts."""
     solved: tuple[str, ...] = ()
@@ -99,6 +102,7 @@ def summarise(state: SessionState) -> SessionSummary:
         last_wall=state.last_wall,
         finished=state.finished,
         stopped=state.stopped,
+        title=state.title,
         attempts=sum(attempt.evaluation is not None for attempt in attempts),
         solved=tuple(
             task

@@ -71,7 +71,7 @@ def pass_time(state: SessionState, event: ev.Event) -> None:
     match event:
         case ev.EngineStarted():
             state.engine_mono = event.mono
-        case ev.DecisionMade() | ev.DecisionUndone():
+        case ev.DecisionMade() | ev.DecisionUndone() | ev.SessionTitled():
             pass  # may be from a process that is no engine
         case _ if state.engine_mono is not None and event.mono > state.engine_mono:
             state.worked_s += event.mono - state.engine_mono
@@ -85,6 +85,9 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.SessionStarted():
             state.started = event
             state.started_wall = event.wall
+            state.title = event.title
+        case ev.SessionTitled():
+            state.title = event.title
         case ev.EngineStarted():
             return _start_engine(state, event)
         case ev.InstanceStarted():

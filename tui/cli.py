@@ -29,7 +29,7 @@ COMMANDS = {
     "attach": Listed("attach", "Come back to a running session."),
     "resume": Listed("resume", "Resume a session after a crash or a stop."),
     "replay": Listed("replay", "Replay a past session from the store."),
-    "sessions": Listed("sessions", "List, show and delete sessions."),
+    "sessions": Listed("sessions", "List, show, title and delete sessions."),
     "accept": Listed("decide", "Accept an attempt of a session."),
     "reject": Listed("decide", "Reject an attempt of a session."),
     "undo": Listed("decide", "Undo the decision about an attempt."),
