@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from tests.support.command_line import ROOT
-from tui.plain import Column, emit, table
+from tui.plain import emit, table
+from tui.tables import Column
 from tui.vocabulary import duration, money, size
 
 

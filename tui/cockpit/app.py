@@ -195,6 +195,7 @@ class Cockpit(Viewer, inherit_bindings=False):
             screen.repaint(dirty)
         if dirty:
             self._show_outside()
+            self.show_what_happened()
 
     def _show_outside(self) -> None:
         feed = self.feed
@@ -294,6 +295,7 @@ class Cockpit(Viewer, inherit_bindings=False):
     def leave(self) -> None:
         """Leave the cockpit; engines go on."""
         self._outside.restore()
+        self.remember()
         self.exit(self.exit_note())
 
     def _fatal_error(self) -> None:

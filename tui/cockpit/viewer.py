@@ -11,6 +11,7 @@ from textual.worker import Worker, WorkerState
 from sessions.errors import SessionsError
 from sessions.home import Home
 from tui.cockpit import terminal
+from tui.cockpit.away import away_words, last_watched, remember
 from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.doors import Doors
 from tui.cockpit.feed import Feed
@@ -39,6 +40,8 @@ class Viewer(App[ExitNote], inherit_bindings=False):
         self._doors = doors
         self._speed = speed
         self._looking = False
+        self._away_from = 0
+        """Event that the person saw last before this opening of the session."""
         self._left = ExitNote()
         """What to print about the session that the person left last."""
 
@@ -65,6 +68,7 @@ class Viewer(App[ExitNote], inherit_bindings=False):
     def open_session(self, session: str) -> None:
         """Open a session with live files as it is now, any other as a replay at its end."""
         if self._doors.is_live(session):
+            self._away_from = last_watched(self._home, session)
             self._watch(self._doors.open_live(session))
         else:
             self._load(session, playing=False)
@@ -115,8 +119,26 @@ class Viewer(App[ExitNote], inherit_bindings=False):
     def _close_feed(self) -> None:
         if self.feed is not None:
             self._left = self.exit_note()
+            self.remember()
             self.feed.source.close()
             self.feed = None
+
+    def remember(self) -> None:
+        """Keep how far the person saw a session that runs."""
+        feed = self.feed
+        if feed is not None and feed.live is not None:
+            remember(self._home, feed.session, feed.state)
+
+    def show_what_happened(self) -> None:
+        """Say once what happened since the person last watched the session, when all of that is read."""
+        feed = self.feed
+        if not self._away_from or feed is None or feed.live is None:
+            return
+        if feed.state.last_seq and not feed.live.behind:
+            words = away_words(feed.state, self._away_from)
+            self._away_from = 0
+            if words:
+                self.notify(words, timeout=20, markup=False)
 
     def exit_note(self) -> ExitNote:
         """Return how to come back to the open session, else to the session that was left last."""

@@ -12,9 +12,10 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.cockpit.grid import Column, Place, Row, heading, places, row_line
+from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import Line, Span, cells, line, plain
 from tui.cockpit.widgets.palette import Styled
+from tui.tables import Column, Place, Row
 from tui.vocabulary import counted
 
 MARGIN = 2
