@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -62,10 +62,16 @@ class Place(NamedTuple):
     width: int
 
 
-def lay_out(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> tuple[Place, ...]:
+def lay_out(
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str]],
+    width: int,
+    only: Collection[str] | None = None,
+) -> tuple[Place, ...]:
     """Return the columns that fit into `width` cells, with the widths of their contents or less.
 
     Columns with `drop` go first. If that is not enough, the widest column that may be narrower shrinks.
+    `only` are the titles of the columns that a person chose.
     """
     wanted = [
         min(
@@ -78,7 +84,8 @@ def lay_out(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
     shown = [
         place
         for place, column in enumerate(columns)
-        if not column.if_known or any(row[place] not in NOTHING for row in rows)
+        if (only is None or column.title in only)
+        and (not column.if_known or any(row[place] not in NOTHING for row in rows))
     ]
     while droppable := [place for place in shown if columns[place].drop]:
         # A column that never goes is not narrowed while another one can go.

@@ -9,6 +9,7 @@ from textual.message import Message
 from tui.cockpit.commanding import Commander
 from tui.cockpit.feed import Feed
 from tui.cockpit.lines import Span
+from tui.cockpit.preferences import Preferences
 
 
 class Desk(Protocol):
@@ -19,6 +20,7 @@ class Desk(Protocol):
     commander: Commander
     """Sends decisions and commands."""
     readonly: bool
+    preferences: Preferences
 
     def remarks(self) -> list[Span]:
         """Return what the header says of the cockpit itself: replay, read-only, mouse off."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tui.cockpit.lines import Line, Span, fit
 from tui.tables import Cell, Column, Place, Row, lay_out
 
 
-def places(columns: Sequence[Column], rows: Sequence[Row], width: int) -> tuple[Place, ...]:
+def places(
+    columns: Sequence[Column], rows: Sequence[Row], width: int, only: Collection[str] | None = None
+) -> tuple[Place, ...]:
     """Return the columns that fit into `width` cells; the last of them is cut at the edge."""
-    laid_out = lay_out(columns, [[cell.text for cell in row.cells] for row in rows], width)
+    laid_out = lay_out(columns, [[cell.text for cell in row.cells] for row in rows], width, only)
     return tuple(
         place._replace(width=min(place.width, width - place.x)) for place in laid_out if place.x < width
     )

@@ -129,6 +129,8 @@ class SessionScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Draw what is known by now."""
+        for table in self.query(LineTable):
+            table.show_only(self.desk.preferences.columns.get(table.id or ""))
         self.timeline.display = self.feed.replay is not None
         self.repaint(frozenset((EVERYTHING,)))
 
