@@ -208,15 +208,8 @@ class Cockpit(Viewer, inherit_bindings=False):
             self._driver.write(sequence)
 
     def remarks(self) -> list[Span]:
-        """What the header says of the cockpit itself."""
-        said = []
-        if self.feed is not None and self.feed.replay is not None:
-            said.append("replay, open for decisions" if self.commander.can_act else "replay")
-        elif self.readonly:
-            said.append("read only")
-        if not self._mouse:
-            said.append("mouse off")
-        return [Span(", ".join(said), "warn")] if said else []
+        """Return what the header says of the cockpit itself."""
+        return [] if self._mouse else [Span("mouse off", "warn")]
 
     # Keys that work everywhere
 
