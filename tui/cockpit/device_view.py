@@ -76,22 +76,14 @@ def gpu_table(state: SessionState, *, now_wall: float, width: int) -> list[Line]
 
 
 def gpu_strip(state: SessionState, *, now_wall: float, width: int) -> list[Line]:
-    """Return the GPUs side by side: `0t softmax#2/8`, first those that work, then those with trouble in words."""
-    names = [name for name in gpu_names(state) if name in state.devices]
-    troubled = {name: words for name in names if (words := _trouble(state, state.devices[name], now_wall))}
-    calm = [_short(state, state.devices[name]) for name in names if name not in troubled]
-    most = max((len(span.text) for span in calm), default=1)
-    columns = max(1, min((width + 2) // (most + 2), 16))
-    lines: list[Line] = [
-        tuple(Span(fit(span.text, most) + "  ", span.style) for span in calm[start : start + columns])
-        for start in range(0, len(calm), columns)
-    ]
-    parts = []
-    for name, words in troubled.items():
-        letter, style = STATES[gpu_state(state, state.devices[name])]
-        parts.append(Span(fit(f"{name}{letter} {words}", width).rstrip(), style))
+    """Return the GPUs side by side, by number: `0t softmax#2/8   1j x5   2-   7! lost 0:40 ago: the probe hung`."""
+    lines: list[Line] = []
     line: list[Span] = []
-    for part in parts:
+    for name in gpu_names(state):
+        if name not in state.devices:
+            continue
+        part = _short(state, state.devices[name], now_wall)
+        part = Span(fit(part.text, width).rstrip(), part.style)
         if line and sum(len(span.text) for span in line) + len(part.text) + 3 > width:
             lines.append(tuple(line))
             line = []
@@ -151,12 +143,13 @@ def _trouble(state: SessionState, device: DeviceState, now_wall: float) -> str:
     return ""
 
 
-def _short(state: SessionState, device: DeviceState) -> Span:
+def _short(state: SessionState, device: DeviceState, now_wall: float) -> Span:
     word = gpu_state(state, device)
     letter, style = STATES[word]
+    words = _trouble(state, device, now_wall) or _attempts(device.busy_with)
     if word == "throttled":
-        return Span(f"{device.device}! throttled {_attempts(device.busy_with)}".rstrip(), style)
-    return Span(f"{device.device}{letter} {_attempts(device.busy_with)}".rstrip(), style)
+        words = f"throttled {words}"
+    return Span(f"{device.device}{letter} {words}".rstrip(), style)
 
 
 def _attempts(names: Sequence[str]) -> str:

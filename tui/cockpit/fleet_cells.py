@@ -53,7 +53,7 @@ def cell(facts: InstanceFacts, form: Form, *, digits: int, change: str, named: b
         rest = max(digits, 2) + 1 - len(text)
         return [*name, Span(text, facts.doing.style), verdict, Span(fit(mark, rest + 1), mark_style)]
     word, style = ("stuck", "bad") if stuck else (_short(facts), facts.doing.style)
-    number = f" {facts.attempt or vocabulary.UNKNOWN:>{max(digits, 2)}}"
+    number = f" {facts.attempt or '':>{max(digits, 2)}}"
     figure = [verdict]
     if form.speedup:
         figure = [Span(" "), _speedup(facts.speedup) if facts.speedup is not None else _padded(verdict)]
@@ -79,7 +79,14 @@ def _verdict(facts: InstanceFacts) -> Span:
 
 def _speedup(speedup: Speedup) -> Span:
     style = "good" if speedup.is_gain else "bad" if speedup.is_loss else ""
-    return Span(fit(f"{speedup.bound.sign}{vocabulary.times(speedup.value)}", FIGURE), style)
+    text = vocabulary.times(speedup.value)
+    if speedup.bound.sign:
+        text = (
+            f"{speedup.bound.sign}{speedup.value:.1f}x"
+            if speedup.value < 9.95
+            else f"{speedup.bound.sign}{speedup.value:.0f}x"
+        )
+    return Span(fit(text, FIGURE), style)
 
 
 def _padded(span: Span) -> Span:

@@ -300,7 +300,7 @@ def _shown(task: TaskFacts, form: Layout) -> Sequence[InstanceFacts]:
 
 def _spent(task: TaskFacts, *, money: bool) -> str:
     if money:
-        return vocabulary.money(task.cost_usd)
+        return vocabulary.UNKNOWN if task.cost_usd is None else f"${task.cost_usd:.2f}"
     return vocabulary.count(task.tokens) if task.tokens else vocabulary.UNKNOWN
 
 

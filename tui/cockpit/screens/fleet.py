@@ -27,10 +27,13 @@ from tui.cockpit.widgets.matrix import Matrix
 from tui.cockpit.widgets.table import LineTable
 from tui.instance_facts import InstanceFacts
 from tui.tables import Cell, Column, Row
+from tui.vocabulary import NO_GPU
 
 NEXT_COLUMNS = (Column("", 1, 3, right=True), Column("", 8, 30), Column("", 20, 200))
 SIDE_BY_SIDE = 110
 """From this width on, GPUs and Next are side by side."""
+GPUS_WIDTH = 78
+"""Cells of the table of GPUs with all its columns."""
 LOWER_SHARE = 3
 """GPUs and Next get at most one part of so many, unless the tasks leave more."""
 STRIP_LINES = 4
@@ -92,7 +95,9 @@ class FleetScreen(ActingScreen):
     CSS_PATH = "fleet.tcss"
     PANES: ClassVar[tuple[tuple[str, str], ...]] = (("tasks", "tasks"), ("gpus", "GPUs"), ("next", "next"))
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("w", "jump('waiting', 1)", "next waiting", id="jump.waiting"),
         Binding("o", "order", "order", id="fleet.order"),
+        Binding("T", "go('tree')", "tree", id="go.tree"),
         *STEERING,
     ]
 
@@ -197,7 +202,7 @@ class FleetScreen(ActingScreen):
 
     def _gpus_width(self) -> int:
         width = self.size.width
-        return (width * 3 // 5 if width >= SIDE_BY_SIDE else width) - 4
+        return min(GPUS_WIDTH, width // 2) if width >= SIDE_BY_SIDE else width - 3
 
     def _draw_next(self) -> None:
         rows = [
@@ -222,15 +227,17 @@ class FleetScreen(ActingScreen):
         visible = min(shown - top, max(1, self.tasks.size.height - 1))
         name = f"Tasks {top + 1}-{top + visible} of {shown}" if visible < shown else f"Tasks {shown}"
         states = fleet_view.counts(instances, short=narrow)
+        if not device_view.gpu_names(self.feed.state) and self._model.layout is not None:
+            name = f"{name} · {NO_GPU}"
         marked = f"marked {len(self.tasks.marked)}  " if self.tasks.marked else ""
         hidden = f"{shown} of {total}" if shown < total else "all"
         right = f"{marked}order: {self._order}  filter: {hidden}"
         self.tasks_title.show(_title(name, states, right, width, focused=self.focused is self.tasks))
         if self.gpus_side.display:
             count = len(device_view.gpu_names(self.feed.state))
-            room = width * 3 // 5 if not narrow else width
+            room = width if narrow else self._gpus_width() + 2
             legend = [Span(device_view.LEGEND, "dim")] if narrow else []
-            title = _title(f"GPUs {count}", legend, "", room - 1, focused=self.focused is self.gpus)
+            title = _title(f"GPUs {count}", legend, "", room, focused=self.focused is self.gpus)
             self.gpus_title.show(title)
         waits = [Span("enter goes there", "dim")] if self.next.rows else []
         self.next_title.show(
@@ -248,11 +255,13 @@ class FleetScreen(ActingScreen):
         wanted_next = max(1, len(self.next.rows)) + 1
         if beside:
             lower = max(gpus, wanted_next)
+            self.gpus_side.styles.width = self._gpus_width() + 3
         else:
             gpus = min(gpus, STRIP_LINES + 1)
             wanted_next = min(wanted_next, 2 if tasks > room // 2 else 5)
             lower = gpus + wanted_next
-            self.gpus_side.styles.height = gpus
+            self.gpus_side.styles.width = "1fr"
+        self.gpus_side.styles.height = "100%" if beside else gpus
         lower = max(min(lower, room // LOWER_SHARE), room - tasks)
         self.below.styles.height = max(2, lower)
 
