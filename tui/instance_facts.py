@@ -48,7 +48,10 @@ class InstanceFacts:
     """Attempts with a verdict that counts."""
     correct: int
     cost_usd: float | None
-    tokens: int
+    read_tokens: int
+    """Tokens of prompts."""
+    written_tokens: int
+    """Tokens of replies."""
     device_s: float
     confirmed: bool
     """True if an attempt passed the exam."""
@@ -56,9 +59,20 @@ class InstanceFacts:
     """(order of the verdict, measured speedup) of the judged attempts; `None` if it is not correct or not timed."""
 
     @property
+    def tokens(self) -> int:
+        """Tokens of prompts and replies."""
+        return self.read_tokens + self.written_tokens
+
+    @property
     def finished(self) -> bool:
         """True if the instance ended."""
         return self.doing.letter in ".x"
+
+    @property
+    def is_failure(self) -> bool:
+        """True if the newest verdict is not *correct*, or the instance failed."""
+        failed = self.verdict is not None and self.verdict.counted and self.verdict is not Verdict.CORRECT
+        return failed or self.doing.letter == "x"
 
     @property
     def needs_person(self) -> bool:
@@ -125,7 +139,8 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
         judged=len(counted),
         correct=sum(attempt.verdict is Verdict.CORRECT for attempt in counted),
         cost_usd=sum(costs) if costs else None,
-        tokens=sum(_tokens(attempt) for attempt in instance.attempts),
+        read_tokens=sum(attempt.usage.input_tokens or 0 for attempt in instance.attempts),
+        written_tokens=sum(attempt.usage.output_tokens or 0 for attempt in instance.attempts),
         device_s=sum(attempt.device_s for attempt in instance.attempts),
         confirmed=any(attempt.confirmation is Confirmation.CONFIRMED for attempt in instance.attempts),
         history=tuple(
@@ -177,7 +192,3 @@ def _error_kind(attempt: AttemptState) -> tuple[str, str, str] | None:
     error = evaluation.error
     message = _FIGURES.sub("#", error.first_line) if error is not None else ""
     return str(evaluation.verdict), error.kind if error is not None else "", message
-
-
-def _tokens(attempt: AttemptState) -> int:
-    return (attempt.usage.input_tokens or 0) + (attempt.usage.output_tokens or 0)

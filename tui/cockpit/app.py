@@ -26,10 +26,12 @@ from tui.cockpit.orders import carry_out
 from tui.cockpit.outside import Outside
 from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.preferences import Preferences
+from tui.cockpit.screens.acting import ActingScreen
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.screens.tree import TreeScreen
 from tui.cockpit.verbs import NotUnderstood, Subject, completions, parse
 from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
@@ -151,6 +153,12 @@ class Cockpit(Viewer, inherit_bindings=False):
     @on(messages.OpenFleet)
     def _on_open_fleet(self) -> None:
         self._back_to(FleetScreen)
+
+    @on(messages.OpenTree)
+    def _on_open_tree(self) -> None:
+        screen = self.screen
+        instance = screen.steered_instance if isinstance(screen, ActingScreen) else None
+        self._go_to(TreeScreen(instance.key if instance is not None else None))
 
     @on(messages.LeaveSession)
     def _on_leave_session(self) -> None:

@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widget import Widget
 
-from harness import Verdict
 from sessions.state import AttemptState, InstanceState
 from tui.attention import Concern
 from tui.cockpit import device_view, fleet_view
@@ -292,7 +291,7 @@ class FleetScreen(ActingScreen):
         wanted: dict[str, Callable[[InstanceFacts], bool]] = {
             "waiting": lambda facts: bool(facts.waiting),
             "best": lambda facts: facts.key in leaders,
-            "failure": _is_failure,
+            "failure": lambda facts: facts.is_failure,
         }
         facts = {instance.key: instance for task in self._model.tasks for instance in task.instances}
         keys = self.tasks.spot_keys
@@ -326,11 +325,6 @@ class FleetScreen(ActingScreen):
             self.post_message(OpenInstance(concern.instance, concern.attempt))
         else:
             self.notify(clean(concern.words), title=_about(concern), timeout=20, markup=False)
-
-
-def _is_failure(facts: InstanceFacts) -> bool:
-    failed = facts.verdict is not None and facts.verdict.counted and facts.verdict is not Verdict.CORRECT
-    return failed or facts.doing.letter == "x"
 
 
 def _about(concern: Concern) -> str:
