@@ -390,7 +390,7 @@ def _apply_judging(
             attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
             attempt.device_s += event.device_s
             _set_word(instance, attempt, "wait")
-            instance.best = _best(instance)
+            instance.best = _best_after_verdict(instance, attempt)
             throttled = note_timings(state.devices, event.evaluation, event.wall)
             return frozenset((instance.key, *map(device_key, throttled)))
         case _:
@@ -428,6 +428,15 @@ def _set_word(instance: InstanceState, attempt: AttemptState, word: str) -> None
 
 def _best(instance: InstanceState) -> str | None:
     best = best_of(instance.attempts)
+    return best.attempt if best else None
+
+
+def _best_after_verdict(instance: InstanceState, judged: AttemptState) -> str | None:
+    """Returns the best after one more verdict; compares only two attempts, because ranks are costly."""
+    if instance.best in (None, judged.attempt):
+        return _best(instance)
+    rivals = [attempt for attempt in instance.attempts if attempt.attempt in (instance.best, judged.attempt)]
+    best = best_of(rivals)
     return best.attempt if best else None
 
 

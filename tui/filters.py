@@ -20,7 +20,9 @@ from .diagnostics import Complaint
 
 Value = str | float | None
 
-NUMBERS = frozenset({"attempts", "confirmed", "cost", "gpu", "number", "solved", "speedup", "tokens"})
+NUMBERS = frozenset(
+    {"attempts", "confirmed", "cost", "gpu", "number", "solved", "speedup", "tokens", "waiting"}
+)
 """Fields that hold a number: `cost` in USD, `speedup` as a ratio, the others are counts or indices."""
 TEXTS = frozenset(
     {

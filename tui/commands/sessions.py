@@ -1,4 +1,4 @@
-"""`wavedeck sessions`: list, show, title and delete sessions."""
+"""`wavedeck sessions`: list, show, title and delete sessions; `push` and `fetch` are in `sharing`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from sessions.home import home_from
 from sessions.names import short_task
 from tui.certainty import exam_sentence, exam_word, told_confirmed
 from tui.commands.options import json_option, session_argument
+from tui.commands.sharing import fetch_command, push_command
 from tui.deciding import login_name
 from tui.diagnostics import Complaint, one_line, say
 from tui.filters import parse
@@ -37,9 +38,13 @@ from tui.vocabulary import UNKNOWN, duration, grouped, money
 @json_option
 @click.pass_context
 def sessions_command(ctx: click.Context, *, as_json: bool) -> None:
-    """List, show, title and delete sessions."""
+    """List, show, title, push, fetch and delete sessions."""
     if ctx.invoked_subcommand is None:
         print_list(as_json=as_json)
+
+
+sessions_command.add_command(push_command)
+sessions_command.add_command(fetch_command)
 
 
 @sessions_command.command("list")
@@ -55,7 +60,7 @@ def list_command(*, words: str, as_json: bool) -> None:
     """List every session with its state, newest first.
 
     A word of --filter is text that any field contains, or FIELD:TEXT, or FIELD with > >= < <= = and a number. A leading
-    - negates. Fields: name, title, state, method, model, task, solved, confirmed, attempts, speedup, cost, tokens.
+    - negates. Fields: name, title, state, method, model, task, solved, confirmed, attempts, speedup, cost, tokens, waiting.
     """
     print_list(words, as_json=as_json)
 
@@ -79,7 +84,7 @@ def sessions_table(infos: Sequence[SessionInfo]) -> str:
     """Return a table with one line per session."""
     columns = [
         Column("session", keep=True),
-        Column("title", fold=20, if_known=True),
+        Column("title", if_known=True),
         Column("state", keep=True),
         Column("solved", right=True),
         Column("confirmed", right=True, if_known=True),
