@@ -20,8 +20,10 @@ from sessions.state import Confirmation
 from sessions.winners import best_of
 
 from .method_words import option_words
-from .plain import UNKNOWN, Column, count, money, table, wrapped
-from .reporting import known_sum, markdown_table, ratio, share
+from .plain import table, wrapped
+from .reporting import known_sum, markdown_table, ratio
+from .tables import Column
+from .vocabulary import UNKNOWN, grouped, money
 
 NOT_RUN = "not run"
 FAILED = "failed"
@@ -297,12 +299,12 @@ def row_cells(row: ReportRow) -> tuple[str, ...]:
         share(row.call_accuracy),
         share(row.execution_accuracy),
         interval,
-        count(row.confirmed),
+        grouped(row.confirmed),
         ratio(row.speedup_mean),
         ratio(row.speedup_geomean),
         f"{row.attempts_correct}/{row.attempts}{left_out}",
-        count(row.input_tokens),
-        count(row.output_tokens),
+        grouped(row.input_tokens),
+        grouped(row.output_tokens),
         money(row.cost_usd),
     )
 
@@ -362,6 +364,11 @@ def heading(report: AblationReport) -> str:
         f"{report.ablation}: {report.method}{options} with {report.model} on {', '.join(report.devices)}, "
         f"seed {report.seed}; {tasks}; instances {report.instances}, iterations {report.iterations}"
     )
+
+
+def share(value: float | None) -> str:
+    """Return a share in percent, without a space: `61%`."""
+    return UNKNOWN if value is None else f"{value:.0%}"
 
 
 def as_table(report: AblationReport) -> str:

@@ -17,20 +17,31 @@ from .certainty import (
     worst_first,
 )
 from .measured import timing
-from .plain import UNKNOWN, Column, count, indented, size, table, wrapped
+from .plain import indented, table, wrapped
+from .tables import Column
+from .vocabulary import UNKNOWN, grouped, size
 
 MARKS = {True: "ok", False: "FAILED", None: UNKNOWN}
 
 
 def headline(evaluation: Evaluation, *, baseline: str = "") -> str:
     """Return the verdict on one line: with speed and margins if it is `correct`, else with the reason."""
+    verdict = f"{evaluation.verdict}{only_words(evaluation)}"
     if evaluation.error is not None:
-        line = f"{evaluation.verdict}: {evaluation.error.first_line}"
+        line = f"{verdict}: {evaluation.error.first_line}"
         return line if evaluation.error.line is None else f"{line} (kernel.py line {evaluation.error.line})"
     margins = f"; {words}" if (words := margin_words(evaluation)) else ""
     if not (speed := speedup_words(evaluation)):
-        return f"{evaluation.verdict}{margins}"
-    return f"{evaluation.verdict}, {speed}{against_words(evaluation, baseline)}{margins}"
+        return f"{verdict}{margins}"
+    return f"{verdict}, {speed}{against_words(evaluation, baseline)}{margins}"
+
+
+def only_words(evaluation: Evaluation) -> str:
+    """Return ` in case fp32 only, no verdict about the task` if a person chose cases; empty if all cases ran."""
+    cases = evaluation.only_cases
+    if not cases:
+        return ""
+    return f" in case{'s' if len(cases) > 1 else ''} {', '.join(cases)} only, no verdict about the task"
 
 
 def page(evaluation: Evaluation, *, baseline: str = "") -> str:
@@ -157,18 +168,18 @@ def _target(target: str, kernels: tuple[KernelResources, ...]) -> str:
 
 def _kernel_row(kernel: KernelResources, *, amd: bool) -> tuple[str, ...]:
     spilled = [spills for spills in (kernel.vgpr_spills, kernel.sgpr_spills) if spills is not None]
-    spills = (count(sum(spilled)) if spilled else UNKNOWN) if amd else size(kernel.spill_bytes)
+    spills = (grouped(sum(spilled)) if spilled else UNKNOWN) if amd else size(kernel.spill_bytes)
     widths = sorted(((int(bits), times) for bits, times in kernel.load_widths.items()), reverse=True)
     return (
         kernel.case,
         kernel.kernel,
         UNKNOWN if kernel.autotune_index is None else str(kernel.autotune_index),
-        count(kernel.vgprs if amd else kernel.registers),
+        grouped(kernel.vgprs if amd else kernel.registers),
         spills,
         size(kernel.lds_bytes),
         UNKNOWN if kernel.occupancy is None else f"{kernel.occupancy:g}",
         kernel.occupancy_limit or UNKNOWN,
-        count(kernel.matrix_instructions),
+        grouped(kernel.matrix_instructions),
         " ".join(f"{times}x{bits}b" for bits, times in widths) or UNKNOWN,
         *_fit(kernel),
         " ".join(kernel.flags) or UNKNOWN,
@@ -197,9 +208,9 @@ def _traffic(evaluation: Evaluation) -> str:
                 size(traffic.unique_read_bytes + traffic.unique_write_bytes),
                 size(traffic.minimal_bytes),
                 f"{requested / traffic.minimal_bytes:.2f}" if traffic.minimal_bytes else UNKNOWN,
-                count(traffic.dot_flops),
-                count(traffic.launches),
-                count(traffic.programs),
+                grouped(traffic.dot_flops),
+                grouped(traffic.launches),
+                grouped(traffic.programs),
             )
         )
     columns = [
@@ -228,7 +239,7 @@ def _sampled(evaluation: Evaluation) -> str:
                 size(sample.unique_high_bytes),
                 size(sample.minimal_bytes),
                 f"{requested / sample.minimal_bytes:.2f}" if sample.minimal_bytes else UNKNOWN,
-                f"{count(sample.sampled)} of {count(sample.programs)}",
+                f"{grouped(sample.sampled)} of {grouped(sample.programs)}",
             )
         )
     columns = [

@@ -5,7 +5,9 @@ from __future__ import annotations
 from harness import Evaluation, Latency, Outcome
 from harness.wire.latency import DeviceState, LaunchTime, Window
 
-from .plain import UNKNOWN, Column, indented, size, table, wrapped
+from .plain import indented, table, wrapped
+from .tables import Column
+from .vocabulary import UNKNOWN, size
 
 ENERGY = (
     "mJ a call: candidate / baseline, energy of the whole device over plain calls back to back, "

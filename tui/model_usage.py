@@ -9,7 +9,9 @@ import msgspec
 from sessions import SessionState
 from sessions.state import CallState
 
-from .plain import UNKNOWN, Column, count, money, table
+from .plain import table
+from .tables import Column
+from .vocabulary import UNKNOWN, grouped, money
 
 
 class ModelUsage(msgspec.Struct, frozen=True):
@@ -75,9 +77,9 @@ def usage_table(usages: Sequence[ModelUsage]) -> str:
             usage.role,
             usage.model,
             str(usage.calls),
-            count(usage.input_tokens),
-            count(usage.cached_tokens),
-            count(usage.output_tokens),
+            grouped(usage.input_tokens),
+            grouped(usage.cached_tokens),
+            grouped(usage.output_tokens),
             _cost(usage),
             "the model's own" if usage.own_temperature else UNKNOWN,
         )

@@ -15,10 +15,11 @@ from .diagnostics import one_line
 from .endings import ending_words
 from .judgement import headline, mismatch
 from .method_words import method_words
-from .plain import UNKNOWN, count, duration, indented, money
+from .plain import indented
 from .spent import spent_words
 from .text_diff import compare_lines, diff_text
 from .timed_against import measured_words, timing_words
+from .vocabulary import UNKNOWN, duration, grouped, money
 
 LABEL_WIDTH = 20
 STRATEGY_WIDTH = 80
@@ -91,6 +92,10 @@ class Narrator:
                 return event.attempt, f"decision undone by {event.by}"
             case ev.HintGiven():
                 return event.instance, f"hint by {event.by}: {event.text}"
+            case ev.SessionTitled():
+                return "session", f"titled by {event.by}: {event.title}" if event.title else (
+                    f"title removed by {event.by}"
+                )
             case ev.AttemptPinned():
                 return event.attempt, f"pinned by {event.by}: the base of the next optimizations"
             case ev.AttemptBanned():
@@ -227,7 +232,7 @@ def log(state: SessionState) -> Iterator[str]:
 def _attempt(attempt: AttemptState, base: AttemptState | None, instance: InstanceState) -> Iterator[str]:
     yield f"== {attempt.attempt}  {attempt.origin}" + (f" of {attempt.base}" if attempt.base else "")
     for call in attempt.calls:
-        tokens = f"{count(call.usage.input_tokens)} tokens in, {count(call.usage.output_tokens)} out"
+        tokens = f"{grouped(call.usage.input_tokens)} tokens in, {grouped(call.usage.output_tokens)} out"
         cost = f", {money(call.cost_usd)}" if call.cost_usd is not None else ""
         warmth = ", at the model's own temperature (it accepts no other)" if call.own_temperature else ""
         ending = (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sessions.state import AttemptState
 
-from .plain import count, duration, money
+from .vocabulary import duration, grouped, money
 
 
 def spent_words(attempts: Sequence[AttemptState]) -> str:
@@ -16,7 +16,7 @@ def spent_words(attempts: Sequence[AttemptState]) -> str:
     cost = cost_of(attempts)
     device_s = device_s_of(attempts)
     parts = [
-        f"{count(sum(inputs))} tokens in, {count(sum(outputs))} out" if inputs or outputs else "",
+        f"{grouped(sum(inputs))} tokens in, {grouped(sum(outputs))} out" if inputs or outputs else "",
         money(cost) if cost is not None else "",
         f"{duration(device_s)} on devices" if device_s else "",
     ]

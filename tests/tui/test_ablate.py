@@ -23,7 +23,7 @@ from tests.support import stored_sessions as stored
 from tests.support.command_line import LIMIT_S, Shell, one_line, start, wait_for
 from tests.support.live_engines import right, wrong
 from tests.support.model_server import Answer, ModelServer, Seen, hangs, model_server, refuses, says
-from tui.cockpit import views
+from tui.cockpit.header import header_line
 from tui.cockpit.lines import Span, plain
 from tui.cockpit.screens.home import session_row
 from tui.diagnostics import ExitCode
@@ -165,13 +165,13 @@ def test_switched_off_modules_are_shown_everywhere(shell: Shell, whole: dict[int
     assert "without" not in listed[whole[4]]
     infos = {info.name: info for info in list_sessions(home)}
     assert words in [cell.text for cell in session_row(infos[whole[3]]).cells]
-    assert f"geak ({words}) with anthropic:test, k = 2" in shell("report", whole[3], whole[4]).out
+    assert f"geak ({words}) with anthropic:test" in shell("report", whole[3], whole[4]).out
     reported = json.loads(shell("report", whole[3], whole[4], "--format", "json").out)
     assert [row["options"] for row in reported] == [words, ""]
     events = journal_of(home, whole[3]).events
     assert any(f"geak ({words}) with" in line for line in log(fold(events)))
     assert f"geak ({words}) with" in Narrator().lines(events[0])[0]
-    header = views.header(fold(events), name="s", word=Span("running"), extra=(), width=160)
+    header = header_line(fold(events), name="s", word=Span("running"), extra=(), width=160)
     assert f"geak ({words}) anthropic:test" in plain(header)
 
 

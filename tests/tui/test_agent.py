@@ -44,13 +44,14 @@ from tests.support.journals import (
     wrong,
 )
 from tui.cockpit import attempts, details, views
-from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.app import Cockpit
+from tui.cockpit.dialogs import ReasonDialog
 from tui.cockpit.diffing import compare
 from tui.cockpit.lines import plain
 from tui.cockpit.passages import passages
 from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.dialogs import ReasonDialog
 from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.viewer import ExitNote
 
 BOTH = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
 CALL = "vector_add#1/1/generator/1"

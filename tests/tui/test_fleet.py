@@ -48,13 +48,13 @@ from tests.support.journals import (
     latencies,
     running,
 )
-from tui.cockpit import views, wording
+from tui.cockpit import standing, views
 from tui.cockpit.device_rows import device_row
-from tui.cockpit.grid import Row
 from tui.cockpit.lines import Span, cells, plain
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.tables import Row
 
 
 def row(instance: str, events: list[object]) -> dict[str, str]:
@@ -188,7 +188,7 @@ def test_only_a_certain_speedup_is_green() -> None:
 
     def style(latency: tuple[Latency, ...], *, speedup: float | None = 1.2) -> str:
         evaluation = msgspec.structs.replace(attempt.evaluation, latency=latency, speedup=speedup)
-        return wording.standing(evaluation, None).style
+        return standing.standing(evaluation, None).style
 
     assert style((fast,)) == "good"
     assert style((fast, unclear)) == "", "the interval of one case contains 1"

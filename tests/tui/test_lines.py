@@ -7,9 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tui.cockpit import wording
-from tui.cockpit.grid import GAP, Cell, Column, Row, heading, places, row_line
+from tui import vocabulary
+from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import Span, cells, clean, cut, fit, plain, shorten, wrap, wrap_paragraph
+from tui.tables import GAP, Cell, Column, Row
 
 TEXT = st.text(
     alphabet=st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Mn", "Me", "Cf")), max_size=200
@@ -101,7 +102,7 @@ def test_numbers_are_right_aligned() -> None:
     ("value", "words"), [(0, "0"), (950, "950"), (1840, "1.84k"), (12_345, "12.3k"), (4_560_000, "4.56M")]
 )
 def test_counts_are_short(value: int, words: str) -> None:
-    assert wording.count(value) == words
+    assert vocabulary.count(value) == words
 
 
 @pytest.mark.parametrize(
@@ -109,17 +110,17 @@ def test_counts_are_short(value: int, words: str) -> None:
     [(4.213, "4.21 us"), (38, "38 us"), (412.6, "413 us"), (1250.0, "1.25 ms"), (2.5e6, "2.5 s")],
 )
 def test_latencies_have_three_digits(value: float, words: str) -> None:
-    assert wording.microseconds(value) == words
+    assert vocabulary.microseconds(value) == words
 
 
 def test_every_verdict_has_its_own_letter() -> None:
-    assert len(set(wording.LETTERS.values())) == len(wording.LETTERS) == len(wording.Verdict)
+    assert len(set(vocabulary.LETTERS.values())) == len(vocabulary.LETTERS) == len(vocabulary.Verdict)
 
 
 def test_unknown_is_never_zero() -> None:
-    assert wording.cost(None) == wording.seconds(None) == wording.size(None) == "-"
-    assert wording.tokens(0, 0) == "-"
-    assert wording.cost(0.0) == "$0.00"
+    assert vocabulary.money(None) == vocabulary.seconds(None) == vocabulary.size(None) == "-"
+    assert vocabulary.tokens(0, 0) == "-"
+    assert vocabulary.money(0.0) == "$0.00"
 
 
 def test_plain_joins_the_texts_of_spans() -> None:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from harness import STAGES, Evaluation, Mismatch, Stage, Verdict
 from sessions.state import AttemptState, InstanceState, SessionState
+from tui import vocabulary
 from tui.certainty import BASES, exam_sentence, facts_of, left, margin_words, measured, worst_first
-from tui.cockpit import wording
+from tui.cockpit import standing
 from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap
 
 FRAME = re.compile(r'^\s*File "(?:[^"]*/)?kernel\.py", line (\d+)')
@@ -19,10 +20,10 @@ def strip_cells(instance: InstanceState, selected: int | None) -> list[Span]:
     """One cell an attempt: number, verdict letter, a person's mark; the selected one in brackets."""
     found: list[Span] = []
     for attempt in instance.attempts:
-        text = f"{attempt.number}{wording.letter(attempt.verdict)}{wording.decision_mark(attempt)}"
+        text = f"{attempt.number}{vocabulary.letter(attempt.verdict)}{vocabulary.decision_mark(attempt)}"
         chosen = attempt.number == selected
         best = "*" if attempt.attempt == instance.best and attempt.verdict is Verdict.CORRECT else ""
-        style = wording.verdict_style(attempt.verdict)
+        style = standing.verdict_style(attempt.verdict)
         found.append(
             Span(f"[{text}{best}]" if chosen else f" {text}{best} ", f"{style} cursor" if chosen else style)
         )
@@ -50,7 +51,7 @@ def verdict_lines(
         style = "good" if decision.accepted else "bad"
         said = "+ accepted" if decision.accepted else "! rejected"
         why = f": {clean(decision.why)}" if decision.why else ""
-        text = f"{said} by {decision.by or 'a person'} at {wording.moment(decision.wall)} UTC{why}"
+        text = f"{said} by {decision.by or 'a person'} at {vocabulary.moment(decision.wall)} UTC{why}"
         lines += [line(each, style) for each in wrap(text, width)]
     elif attempt.waiting:
         lines.append(line("? waits for your decision", "warn"))
@@ -61,14 +62,17 @@ def verdict_lines(
         if base is not None and base.evaluation is not None:
             lines.append(EMPTY)
             lines.append(
-                (Span(f"made from attempt {base.number}  ", "dim"), wording.standing(base.evaluation, target))
+                (
+                    Span(f"made from attempt {base.number}  ", "dim"),
+                    standing.standing(base.evaluation, target),
+                )
             )
             if base.evaluation.error is not None:
                 lines += [line(each) for each in wrap(clean(base.evaluation.error.message), width)]
         return Told(lines + _strategy(attempt, width), links)
-    head = wording.standing(evaluation, target, attempt.timed_twice, attempt.exam)
+    head = standing.standing(evaluation, target, attempt.timed_twice, attempt.exam)
     name = (
-        Span(f"  {wording.words(evaluation.verdict)}", head.style)
+        Span(f"  {vocabulary.words(evaluation.verdict)}", head.style)
         if evaluation.verdict is Verdict.CORRECT
         else Span("")
     )
@@ -79,7 +83,7 @@ def verdict_lines(
     if known and evaluation.verdict is Verdict.CORRECT:
         lines.append(line(known))
     said = exam_sentence(attempt, instance)
-    style = wording.confirmation_style(attempt.confirmation)
+    style = standing.confirmation_style(attempt.confirmation)
     lines += [line(each, style) for each in wrap(clean(said), width) if said]
     error = evaluation.error
     if error is None:
@@ -234,7 +238,7 @@ def _stage(name: str, stage: Stage | None, *, running: bool, width: int) -> Iter
     else:
         mark = Span("ok  ", "good") if stage.ok else Span("FAIL", "bad")
     took = (
-        wording.seconds(stage.seconds)
+        vocabulary.seconds(stage.seconds)
         if stage is not None and (stage.ok is not None or stage.seconds)
         else ""
     )

@@ -8,10 +8,11 @@ from harness import Evaluation
 from sessions.state import AttemptState, InstanceState
 from tui.cockpit import attempts, latencies, measures
 from tui.cockpit.attempts import Told
-from tui.cockpit.grid import UNKNOWN, Column, Row, heading, places, row_line
+from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap
 from tui.cockpit.measures import Binary
 from tui.measured import state_words
+from tui.tables import NOTHING, Column, Row
 from tui.timed_against import spread_lines
 
 LEGEND = (
@@ -101,7 +102,7 @@ def _measured(evaluation: Evaluation, width: int) -> list[Line]:
     means = latencies.means(evaluation)
     lines += [line(each) for each in wrap(means, width) if means]
     rows = latencies.device_rows(latency)
-    if any(cell.text not in UNKNOWN for row in rows for cell in row.cells[2:]):
+    if any(cell.text not in NOTHING for row in rows for cell in row.cells[2:]):
         lines += [EMPTY, line("the device meanwhile, and what was achieved of it", "head")]
         lines += table(latencies.DEVICE_COLUMNS, rows, width)
     for name, state in (("before", evaluation.device_before), ("after", evaluation.device_after)):
@@ -128,7 +129,7 @@ def _on_each(attempt: AttemptState, width: int) -> list[Line]:
     if latency:
         lines += table(latencies.time_columns(latency), latencies.time_rows(latency), width)
         rows = latencies.device_rows(latency)
-        if any(cell.text not in UNKNOWN for row in rows for cell in row.cells[2:]):
+        if any(cell.text not in NOTHING for row in rows for cell in row.cells[2:]):
             lines += table(latencies.DEVICE_COLUMNS, rows, width)
     for text in spread_lines(attempt):
         lines += [line(each, "dim") for each in wrap(clean(text), width)]

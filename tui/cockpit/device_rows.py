@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sessions.state import DeviceState
-from tui.cockpit import wording
-from tui.cockpit.grid import Cell, Column, Row
+from tui import vocabulary
+from tui.tables import Cell, Column, Row
 
 DEVICE_COLUMNS = (
     Column("device", 6, 8),
@@ -25,7 +25,7 @@ def device_row(device: DeviceState, *, lent: bool = False) -> Row:
         device = DeviceState(
             device.device, device.description, (), *(None,) * 6, quarantined=device.quarantined
         )
-    unseen = Cell(wording.UNKNOWN, "dim")
+    unseen = Cell(vocabulary.UNKNOWN, "dim")
     memory = unseen
     if device.memory_used_bytes is not None and device.memory_total_bytes is not None:
         used, total = device.memory_used_bytes / 2**30, device.memory_total_bytes / 2**30
@@ -49,7 +49,7 @@ def device_row(device: DeviceState, *, lent: bool = False) -> Row:
             doing,
             Cell(f"{device.utilisation:.0%}")
             if known and device.utilisation is not None
-            else Cell(wording.NOT_VISIBLE, "dim"),
+            else Cell(vocabulary.NOT_VISIBLE, "dim"),
             memory,
             unseen if device.temperature_c is None else Cell(f"{device.temperature_c:.0f} C"),
             unseen if device.power_w is None else Cell(f"{device.power_w:.0f} W"),

@@ -7,8 +7,8 @@ from sessions.state import SessionState
 from tui.cockpit.lines import Span
 from tui.cockpit.replays import Replay
 from tui.cockpit.sources import LiveTail, Source
+from tui.cockpit.standing import session_word
 from tui.cockpit.views import Leaders
-from tui.cockpit.wording import session_word
 
 EVERYTHING = "*"
 """Dirty key that stands for all of them."""

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 
 from textual.dom import DOMNode
 
+from tui.cockpit.dialogs import ConfirmDialog, ReasonDialog, TextDialog
+from tui.cockpit.line_prompt import LinePrompt
+from tui.cockpit.preferences import check_names
 from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.dialogs import ConfirmDialog, ReasonDialog, TextDialog
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.screens.merged_report import MergedReportScreen
+from tui.cockpit.screens.report import ReportScreen
 from tui.cockpit.widgets.key_bar import declared
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
 from tui.cockpit.widgets.tail import Tail
-from tui.diagnostics import Complaint
 
 OWNERS: tuple[type[DOMNode], ...] = (
     HomeScreen,
     FleetScreen,
     AgentScreen,
+    ReportScreen,
+    MergedReportScreen,
     ReasonDialog,
     ConfirmDialog,
     TextDialog,
+    LinePrompt,
     LineView,
     LineTable,
     Tail,
@@ -33,15 +38,15 @@ OWNERS: tuple[type[DOMNode], ...] = (
 
 def key_names(app: type[DOMNode]) -> list[str]:
     """All names, sorted."""
-    owners: Iterable[type[DOMNode]] = (app, *OWNERS)
+    # Imported here: the first frame does not need the form of a new run.
+    from tui.cockpit.choosing import ChoiceDialog
+    from tui.cockpit.screens.new_run import FormTable, NewRunScreen
+
+    owners: Iterable[type[DOMNode]] = (app, *OWNERS, NewRunScreen, FormTable, ChoiceDialog)
     return sorted({binding.id for owner in owners for binding in declared(owner) if binding.id})
 
 
 def check_keymap(keymap: Mapping[str, str], app: type[DOMNode]) -> None:
-    """`Complaint` for a name that no key has, with the nearest right one."""
-    known = key_names(app)
-    for name in keymap:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"names are {', '.join(known)}"
-            raise Complaint(f"[keys] {name!r} is no key's name; {hint}")
+    """Raise `Complaint` for a name that no key has, with the nearest right one."""
+    if keymap:
+        check_names(keymap, key_names(app), table="[keys]", noun="key's name")

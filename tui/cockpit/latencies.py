@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from harness import Evaluation, Latency, Outcome
 from harness.wire.latency import Timed, Window
-from tui import measured
-from tui.cockpit import wording
-from tui.cockpit.grid import Cell, Column, Row
+from tui import measured, vocabulary
 from tui.cockpit.lines import clean
+from tui.tables import Cell, Column, Row
 
 TIME_COLUMNS = (
     Column("GPU", 3, 10),
@@ -44,7 +43,7 @@ DEVICE_COLUMNS = (
     Column("a call", 7, 18, right=True, drop=10, if_known=True),
     Column("peak memory", 11, 11, right=True, drop=11, if_known=True),
 )
-NOTHING = Cell(wording.UNKNOWN, "dim")
+NOTHING = Cell(vocabulary.UNKNOWN, "dim")
 
 
 def time_columns(latency: Sequence[Latency]) -> tuple[Column, ...]:
@@ -68,7 +67,7 @@ def time_rows(latency: Iterable[Latency]) -> list[Row]:
             Cell(clean(each.case)),
             _time(each.baseline_ms),
             _time(each.candidate_ms),
-            NOTHING if each.speedup is None else Cell(wording.times(each.speedup), style),
+            NOTHING if each.speedup is None else Cell(vocabulary.times(each.speedup), style),
             NOTHING if each.ci is None else Cell(f"{each.ci[0]:.3f}-{each.ci[1]:.3f}"),
             Cell(each.outcome.value, style),
             NOTHING if side is None else Cell(_range(side), "dim"),
@@ -108,7 +107,7 @@ def device_rows(latency: Iterable[Latency]) -> list[Row]:
             _heat(window),
             NOTHING if window.power_w is None else Cell(f"{window.power_w:.0f} W"),
             Cell(f"{words} mJ") if (words := measured.energy_words(each)) else NOTHING,
-            NOTHING if side is None or side.peak_bytes is None else Cell(wording.size(side.peak_bytes)),
+            NOTHING if side is None or side.peak_bytes is None else Cell(vocabulary.size(side.peak_bytes)),
         )
         rows.append(Row(f"{each.device}/{each.case}", cells))
     return rows
@@ -117,7 +116,7 @@ def device_rows(latency: Iterable[Latency]) -> list[Row]:
 def means(evaluation: Evaluation) -> str:
     """Return mean and geometric mean of the speedups, with baseline, caches and the cases that they cover."""
     known = [
-        f"{name} {evaluation.speedup_bound.sign}{wording.times(value)}"
+        f"{name} {evaluation.speedup_bound.sign}{vocabulary.times(value)}"
         for name, value in (("mean", evaluation.speedup), ("geometric mean", evaluation.speedup_geomean))
         if value is not None
     ]
@@ -136,11 +135,11 @@ def remarks(latency: Iterable[Latency]) -> list[str]:
 
 
 def _time(ms: float | None) -> Cell:
-    return NOTHING if ms is None else Cell(wording.microseconds(ms * 1e3))
+    return NOTHING if ms is None else Cell(vocabulary.microseconds(ms * 1e3))
 
 
 def _range(side: Timed) -> str:
-    return f"{side.p10_ms * 1e3:.3g}-{wording.microseconds(side.p90_ms * 1e3)}"
+    return f"{side.p10_ms * 1e3:.3g}-{vocabulary.microseconds(side.p90_ms * 1e3)}"
 
 
 def _samples(latency: Latency) -> str:

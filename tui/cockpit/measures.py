@@ -9,9 +9,9 @@ import msgspec
 
 from harness import Evaluation, KernelResources
 from harness.wire.evaluation import GridFit
-from tui.cockpit import wording
-from tui.cockpit.grid import Cell, Column, Row
+from tui import vocabulary
 from tui.cockpit.lines import clean, shorten
+from tui.tables import Cell, Column, Row
 
 NAME_CELLS, NAME_CELLS_NARROW = 30, 20
 WIDE_TABLE = 100
@@ -200,11 +200,11 @@ def traffic_rows(evaluation: Evaluation) -> list[Row]:
                 (
                     Cell(each.case, ""),
                     Cell(_sizes(each.sizes), "dim"),
-                    Cell(wording.size(requested)),
-                    Cell(wording.size(each.unique_read_bytes + each.unique_write_bytes)),
-                    Cell(wording.size(each.minimal_bytes)),
+                    Cell(vocabulary.size(requested)),
+                    Cell(vocabulary.size(each.unique_read_bytes + each.unique_write_bytes)),
+                    Cell(vocabulary.size(each.minimal_bytes)),
                     Cell("-" if share is None else f"{share:.2f}"),
-                    Cell(wording.count(each.dot_flops) if each.dot_flops else "-"),
+                    Cell(vocabulary.count(each.dot_flops) if each.dot_flops else "-"),
                     Cell(str(each.launches)),
                     Cell(str(each.programs)),
                 ),
@@ -224,10 +224,10 @@ def sampled_rows(evaluation: Evaluation) -> list[Row]:
                 (
                     Cell(each.case),
                     Cell(_sizes(each.sizes), "dim"),
-                    Cell(wording.size(requested)),
-                    Cell(wording.size(each.die_bytes)),
-                    Cell(wording.size(each.unique_high_bytes)),
-                    Cell(wording.size(each.minimal_bytes)),
+                    Cell(vocabulary.size(requested)),
+                    Cell(vocabulary.size(each.die_bytes)),
+                    Cell(vocabulary.size(each.unique_high_bytes)),
+                    Cell(vocabulary.size(each.minimal_bytes)),
                     Cell(f"{requested / each.minimal_bytes:.2f}" if each.minimal_bytes else "-"),
                     Cell(f"{each.sampled} of {each.programs}", "dim"),
                 ),
@@ -245,9 +245,9 @@ def estimate_rows(evaluation: Evaluation) -> list[Row]:
                 Cell(each.target, "key"),
                 Cell(each.case),
                 Cell(_sizes(each.sizes), "dim"),
-                Cell(wording.microseconds(each.low_us)),
+                Cell(vocabulary.microseconds(each.low_us)),
                 Cell(each.bound_low, "dim"),
-                Cell(wording.microseconds(each.high_us)),
+                Cell(vocabulary.microseconds(each.high_us)),
                 Cell(each.bound_high, "dim"),
             ),
         )

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
+from textual.app import App
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.screen import Screen
 
 from sessions.state import SessionState
-from tui.cockpit import views, wording
+from tui import vocabulary
+from tui.cockpit import views
+from tui.cockpit.desk import Desk
 from tui.cockpit.lines import clean
+from tui.cockpit.messages import OpenInstance
 from tui.cockpit.screens.acting import ActingScreen
-
-if TYPE_CHECKING:
-    from tui.cockpit.app import Cockpit
 
 
 class Command(NamedTuple):
@@ -31,12 +33,12 @@ class SessionCommands(Provider):
     """Jumps within the session on screen."""
 
     def _commands(self) -> Iterator[Command]:
-        app = cast("Cockpit", self.app)
-        if app.feed is not None:
-            if app.commander.can_act:
-                yield from _orders(app)
-            yield from _jumps(app, app.feed.state)
-        for command in app.get_system_commands(self.screen):
+        desk = cast("Desk", self.app)
+        if desk.feed is not None:
+            if desk.commander.can_act:
+                yield from _orders(desk, self.app.screen_stack)
+            yield from _jumps(self.app, desk.feed.state)
+        for command in self.app.get_system_commands(self.screen):
             yield Command(command.title, command.help, command.callback, command.discover)
 
     async def discover(self) -> Hits:
@@ -54,36 +56,42 @@ class SessionCommands(Provider):
                 yield Hit(score, matcher.highlight(command.name), command.run, help=clean(command.told))
 
 
-def _jumps(app: Cockpit, state: SessionState) -> Iterator[Command]:
+def _jumps(app: App[Any], state: SessionState) -> Iterator[Command]:
     """Each instance and each attempt."""
     for instance in views.ordered_instances(state):
         key = instance.key
         yield Command(
-            f"agent {key}", views.doing_now(state, instance).text, partial(app.open_agent, key), True
+            f"instance {key}",
+            views.doing_cell(state, instance).text,
+            partial(app.post_message, OpenInstance(key)),
+            True,
         )
         for attempt in instance.attempts:
-            said = wording.words(attempt.verdict) if attempt.verdict is not None else "no verdict yet"
+            said = vocabulary.words(attempt.verdict) if attempt.verdict is not None else "no verdict yet"
             yield Command(
-                f"attempt {attempt.attempt}", said, partial(app.open_agent, key, attempt.number), False
+                f"attempt {attempt.attempt}",
+                said,
+                partial(app.post_message, OpenInstance(key, attempt.number)),
+                False,
             )
 
 
-def _orders(app: Cockpit) -> Iterator[Command]:
+def _orders(desk: Desk, screens: Sequence[Screen[Any]]) -> Iterator[Command]:
     """Commands about the instance and attempt under the cursor, the session, and its GPUs."""
-    assert app.feed is not None
-    state, give = app.feed.state, app.commander
+    assert desk.feed is not None
+    state, give = desk.feed.state, desk.commander
     gpus = views.gpus(state)
-    screen = next((each for each in reversed(app.screen_stack) if isinstance(each, ActingScreen)), None)
+    screen = next((each for each in reversed(screens) if isinstance(each, ActingScreen)), None)
     instance = screen.steered_instance if screen is not None else None
     attempt = screen.steered_attempt if screen is not None else None
     if instance is not None:
         key = instance.key
         word = "go" if state.is_on_hold(key) else "pause"
         yield Command(
-            f"{word} {key}", "calls and attempts of this instance", partial(give.toggle_pause, key), True
+            f"{word} {key}", "calls and attempts of this instance", partial(give.toggle_pause, (key,)), True
         )
-        yield Command(f"hint {key}", "its next prompts quote it", partial(give.ask_hint, key), True)
-        yield Command(f"stop {key}", "for good", partial(give.ask_stop, key), True)
+        yield Command(f"hint {key}", "its next prompts quote it", partial(give.ask_hint, (key,)), True)
+        yield Command(f"stop {key}", "for good", partial(give.ask_stop, (key,)), True)
     if attempt is not None:
         name = attempt.attempt
         yield Command(f"pin {name}", "the base of the next optimizations", partial(give.pin, name), True)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from engine.candidate import LANGUAGES, LINE_END, Block, fenced_blocks
 from sessions.events import Role
 from sessions.state import AttemptState, CallState
-from tui.cockpit import wording
+from tui import vocabulary
 
 SHORTEST_PART = 4
 """Lines of a block that is a part of the code, not a quotation of it."""
@@ -97,15 +97,15 @@ def _call_head(call: CallState) -> str:
     number = call.call.rpartition("/")[2]
     parts = [f"{call.role.value} {number}", call.model]
     if call.seconds is not None:
-        parts.append(wording.seconds(call.seconds))
+        parts.append(vocabulary.seconds(call.seconds))
     usage = call.usage
     if usage.input_tokens or usage.output_tokens:
-        cached = f" ({wording.count(usage.cached_tokens)} cached)" if usage.cached_tokens else ""
+        cached = f" ({vocabulary.count(usage.cached_tokens)} cached)" if usage.cached_tokens else ""
         parts.append(
-            f"{wording.count(usage.input_tokens or 0)}{cached} in {wording.count(usage.output_tokens or 0)} out"
+            f"{vocabulary.count(usage.input_tokens or 0)}{cached} in {vocabulary.count(usage.output_tokens or 0)} out"
         )
     if call.cost_usd is not None:
-        parts.append(wording.cost(call.cost_usd))
+        parts.append(vocabulary.money(call.cost_usd))
     if call.own_temperature:
         parts.append("its own temperature")
     if call.live:

@@ -21,7 +21,7 @@ from sessions.events import (
 from sessions.fold import apply, pass_time
 from sessions.names import split_attempt
 from sessions.state import SessionState
-from tui.cockpit import wording
+from tui import vocabulary
 from tui.cockpit.sources import MOST_EVENTS, Batch
 
 SPEEDS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
@@ -35,6 +35,8 @@ class Marks:
 
     attempts: tuple[int, ...] = ()
     verdicts: tuple[int, ...] = ()
+    failures: tuple[int, ...] = ()
+    """Verdicts that are not *correct*."""
     bests: tuple[int, ...] = ()
     decisions: tuple[int, ...] = ()
 
@@ -77,6 +79,7 @@ def read_story(session: str, events: Iterable[AnyEvent | Skipped], *, mark: tupl
     state = SessionState()
     attempts: list[int] = []
     verdicts: list[int] = []
+    failures: list[int] = []
     bests: list[int] = []
     decisions: list[int] = []
     spoken: dict[str, int] = {}
@@ -100,6 +103,8 @@ def read_story(session: str, events: Iterable[AnyEvent | Skipped], *, mark: tupl
             case AttemptJudged() | WinnerExamined():
                 if isinstance(event, AttemptJudged):
                     verdicts.append(place + 1)
+                    if event.evaluation.verdict is not Verdict.CORRECT:
+                        failures.append(place + 1)
                 key = split_attempt(event.attempt).instance
                 before = state.instances[key].best if key in state.instances else None
                 apply(state, event)
@@ -111,18 +116,18 @@ def read_story(session: str, events: Iterable[AnyEvent | Skipped], *, mark: tupl
             case _:
                 pass
         apply(state, event)
-    marks = Marks(tuple(attempts), tuple(verdicts), tuple(bests), tuple(decisions))
+    marks = Marks(tuple(attempts), tuple(verdicts), tuple(failures), tuple(bests), tuple(decisions))
     return Story(session, known, tuple(offsets), marks, spoken, mark, tuple(_landmarks(known, marks)))
 
 
 def _landmarks(events: Sequence[AnyEvent | Skipped], marks: Marks) -> Iterator[tuple[str, int]]:
     """Verdicts by letter, correct ones first; then what became best, `*`; then what a person did: `+`, `!`, `u` undone."""
     verdicts = [
-        (wording.letter(event.evaluation.verdict), mark)
+        (vocabulary.letter(event.evaluation.verdict), mark)
         for mark in marks.verdicts
         if isinstance(event := events[mark - 1], AttemptJudged)
     ]
-    yield from sorted(verdicts, key=lambda each: each[0] != wording.letter(Verdict.CORRECT))
+    yield from sorted(verdicts, key=lambda each: each[0] != vocabulary.letter(Verdict.CORRECT))
     yield from (("*", mark) for mark in marks.bests)
     for mark in marks.decisions:
         event = events[mark - 1]

@@ -50,6 +50,9 @@ ANSI = {
     "wd-dim-style": "dim",
     "wd-strong-style": "reverse",
     "wd-cursor-style": "reverse",
+    "wd-match": "ansi_default",
+    "wd-match-text": "ansi_default",
+    "wd-match-style": "reverse bold",
 }
 """With the terminal's own colours nothing can be mixed: dim, bold and reverse tell things apart."""
 
@@ -80,4 +83,7 @@ def palette(variables: Mapping[str, str], *, ansi: bool) -> dict[str, str]:
         "wd-dim-style": "none",
         "wd-strong-style": "none",
         "wd-cursor-style": "none",
+        "wd-match": mixed(Color.parse(variables["warning"]), 0.45),
+        "wd-match-text": foreground.hex6,
+        "wd-match-style": "none",
     }

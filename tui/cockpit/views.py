@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
 from harness.node.discovery import CPU
-from sessions.names import short_task, split_attempt
+from sessions.names import short_task
 from sessions.ranking import Rank, lowest_occupancy, rank, requested_over_minimal
 from sessions.state import (
     AttemptState,
-    CallState,
     Confirmation,
     InstanceState,
     SessionState,
 )
+from tui import vocabulary
 from tui.certainty import exam_word, left, margin_words, worst_first
-from tui.cockpit import wording
-from tui.cockpit.grid import Cell, Column, Row
-from tui.cockpit.lines import Line, Span, cells, clean, fit, joined, line, shorten
-from tui.method_words import method_words
-from tui.timed_against import timing_words
+from tui.cockpit import standing
+from tui.cockpit.lines import Line, Span, clean, fit, line, shorten
+from tui.doing import busy_attempts, doing, live_calls
+from tui.tables import Cell, Column, Row
 
 AGENT_COLUMNS = (
     Column("agent", 8, 24),
@@ -49,16 +47,6 @@ LEADER_COLUMNS = (
 NOTICE_COLUMNS = (Column("", 7, 7), Column("notice", 20, 200))
 LEADERS_A_TASK = 3
 
-ENDINGS = {
-    "iterations": "done",
-    "recording_exhausted": "recording ended",
-    "budget": "budget spent",
-    "infra_error": "our own failure",
-}
-"""Reasons why an instance ended, in a column's width, where they are not the words themselves."""
-AT_WORK = frozenset({"generate", "optimize", "reflect"})
-"""Words of instances that wait for a model's words."""
-
 
 def target(state: SessionState) -> str | None:
     """The target whose estimates stand in short places: the session's first."""
@@ -70,31 +58,6 @@ def gpus(state: SessionState) -> list[str]:
     return [name for name in (state.started.devices if state.started else ()) if name != CPU.name]
 
 
-def at_work(instance: InstanceState) -> list[AttemptState]:
-    """The attempts that do something now; with some methods several at once."""
-    return [each for each in instance.attempts if each.word != "wait"]
-
-
-def live_calls(instance: InstanceState) -> list[CallState]:
-    """The calls whose words are arriving."""
-    last = [each.calls[-1] for each in at_work(instance) if each.word in AT_WORK and each.calls]
-    return [call for call in last if call.live]
-
-
-def model_trouble(state: SessionState) -> str:
-    """Why a model gives no words at the moment, and how many calls that holds up; empty if none."""
-    held = [
-        call
-        for instance in state.instances.values()
-        for call in live_calls(instance)
-        if call.retries and not call.text_words and not call.reasoning_words
-    ]
-    if not held:
-        return ""
-    reason = held[-1].last_retry.partition(":")[0].replace("_", " ")
-    return f"MODEL {reason}, {len(held)} {'waits' if len(held) == 1 else 'wait'}"
-
-
 def ordered_instances(state: SessionState) -> list[InstanceState]:
     """Instances by the session's order of tasks, then by number: a row never changes its place."""
     tasks = {task: place for place, task in enumerate(state.started.tasks)} if state.started else {}
@@ -104,41 +67,17 @@ def ordered_instances(state: SessionState) -> list[InstanceState]:
     )
 
 
-def doing(instance: InstanceState) -> Cell:
-    """The instance's word, with thousands of characters streamed while a model writes; of several attempts their number."""
-    busy, calls = at_work(instance), live_calls(instance)
-    written = sum(len(call.text) + len(call.reasoning) for call in calls)
-    streamed = f" {written / 1000:.1f}k" if written else ""
-    if len(busy) > 1:
-        same = [each for each in busy if each.word == instance.word]
+def doing_cell(state: SessionState, instance: InstanceState) -> Cell:
+    """The instance's state word, with thousands of characters streamed; of several attempts at once their number."""
+    now = doing(state, instance)
+    busy = busy_attempts(instance)
+    written = sum(len(call.text) + len(call.reasoning) for call in live_calls(instance))
+    streamed = f" {written / 1000:.1f}k" if written and now.letter in "gr" else ""
+    if len(busy) > 1 and now.style == "busy":
+        same = [attempt for attempt in busy if attempt.word == instance.word]
         others = f" +{len(busy) - len(same)}" if len(same) < len(busy) else streamed
-        return Cell(f"{len(same)} {instance.word}{others}", "warn" if instance.word == "person" else "busy")
-    if calls:
-        if calls[0].retries and not written:
-            return Cell(f"no model, try {calls[0].retries + 1}", "warn")
-        return Cell(f"{instance.word}{streamed}", "busy")
-    if instance.finished:
-        said = ENDINGS.get(instance.finished, instance.finished.replace("_", " "))
-        return Cell(said, "bad" if instance.word == "failed" else "dim")
-    style = {"person": "warn", "done": "dim", "wait": "dim", "failed": "bad"}.get(instance.word, "busy")
-    return Cell("waits for you" if instance.word == "person" else instance.word, style)
-
-
-def doing_now(state: SessionState, instance: InstanceState) -> Cell:
-    """The instance's word; what a person ordered, where that is what it waits for."""
-    asked = {split_attempt(each.attempt).instance for each in state.measures}
-    if not instance.finished and instance.key in state.stops:
-        return Cell("stopping", "warn")
-    if instance.word in ("wait", "done") and instance.key in asked:
-        return Cell("timed again", "busy")
-    if is_idle_on_hold(state, instance):
-        return Cell("paused", "warn")
-    return doing(instance)
-
-
-def is_idle_on_hold(state: SessionState, instance: InstanceState) -> bool:
-    """True if a person paused the instance and what ran has finished."""
-    return not instance.finished and instance.word == "wait" and state.is_on_hold(instance.key)
+        return Cell(f"{len(same)} {now.word}{others}", now.style)
+    return Cell(f"{now.word}{streamed}", now.style)
 
 
 def agent_row(state: SessionState, instance: InstanceState) -> Row:
@@ -156,15 +95,15 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
         instance.key,
         (
             Cell(instance.key),
-            doing_now(state, instance),
+            doing_cell(state, instance),
             Cell(f"{number}/{planned}"),
             Cell("-", "dim")
             if best is None or best.evaluation is None
             else _standing(state, best, best.evaluation),
             exam_cell(best, instance),
             Cell("-", "dim") if last is None else _verdict(last),
-            Cell(wording.tokens(read, written), "dim"),
-            Cell(wording.cost(sum(prices) if prices else None), "dim"),
+            Cell(vocabulary.tokens(read, written), "dim"),
+            Cell(vocabulary.money(sum(prices) if prices else None), "dim"),
             Cell((commit or "-")[:8], "dim"),
         ),
     )
@@ -173,7 +112,7 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
 def _standing(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -> Cell:
     if evaluation.verdict is not Verdict.CORRECT:
         return Cell("none correct yet", "dim")
-    return Cell(*wording.standing(evaluation, target(state), attempt.timed_twice, attempt.exam))
+    return Cell(*standing.standing(evaluation, target(state), attempt.timed_twice, attempt.exam))
 
 
 def exam_cell(attempt: AttemptState | None, instance: InstanceState) -> Cell:
@@ -183,14 +122,14 @@ def exam_cell(attempt: AttemptState | None, instance: InstanceState) -> Cell:
     word = exam_word(attempt, instance)
     if attempt is None or not word:
         return Cell("-", "dim")
-    return Cell(word, wording.confirmation_style(attempt.confirmation))
+    return Cell(word, standing.confirmation_style(attempt.confirmation))
 
 
 def _verdict(attempt: AttemptState) -> Cell:
     assert attempt.verdict is not None
-    mark = wording.decision_mark(attempt)
-    text = f"{wording.letter(attempt.verdict)} {wording.words(attempt.verdict)}"
-    return Cell(f"{text} {mark}".rstrip(), wording.verdict_style(attempt.verdict))
+    mark = vocabulary.decision_mark(attempt)
+    text = f"{vocabulary.letter(attempt.verdict)} {vocabulary.words(attempt.verdict)}"
+    return Cell(f"{text} {mark}".rstrip(), standing.verdict_style(attempt.verdict))
 
 
 class Leaders:
@@ -291,8 +230,8 @@ def last_verdict(instance: InstanceState | None, target: str | None, width: int)
     evaluation = attempt.evaluation if attempt is not None else None
     if attempt is None or evaluation is None:
         return line("no verdict yet", "dim"), ()
-    said = wording.standing(evaluation, target)
-    mark = wording.decision_mark(attempt)
+    said = standing.standing(evaluation, target)
+    mark = vocabulary.decision_mark(attempt)
     error = evaluation.error
     known = margin_words(evaluation) if evaluation.verdict is Verdict.CORRECT else ""
     at = f" at kernel.py line {error.line}" if error is not None and error.line else ""
@@ -318,44 +257,3 @@ def notice_rows(state: SessionState) -> list[Row]:
         )
         for number, (level, message) in reversed(list(enumerate(state.notices)))
     ]
-
-
-def header(state: SessionState, *, name: str, word: Span, extra: Sequence[Span], width: int) -> Line:
-    """The session in one line; what matters least goes first when it does not fit.
-
-    `word` says what the session does; `extra` (mouse off, read only, replay) stays longest.
-    """
-    started = state.started
-    correct = {each.task for each in state.instances.values() if _solved(each)}
-    said = {each.task for each in state.instances.values() for one in each.attempts if is_confirmed(one)}
-    confirmed = f", {len(said)} confirmed" if said else ""
-    unpriced = (
-        f" + {state.unpriced_calls} unpriced" if state.cost_usd is not None and state.unpriced_calls else ""
-    )
-    parts: list[tuple[int, Line]] = [
-        (0, (Span(name, "key"),)),
-        (1, (word,)),
-        (2, tuple(extra)),
-        (1, line(model_trouble(state), "bad")),
-        (5, line(f"{method_words(started.method, started.options)} {started.model}") if started else ()),
-        (4, line(wording.clock(state.worked_s)) if started else ()),
-        (3, line(f"{len(correct)}/{len(started.tasks)} tasks correct{confirmed}") if started else ()),
-        (2, line(timing_words(started)) if started and timing_words(started) else ()),
-        (6, line(wording.tokens(state.input_tokens, state.output_tokens))),
-        (7, line(f"cost {wording.cost(state.cost_usd)}{unpriced}") if state.cost_usd is not None else ()),
-        (2, line(f"{state.skipped_events} events unread", "warn") if state.skipped_events else ()),
-    ]
-    kept = [part for part in parts if part[1]]
-    while len(kept) > 1 and cells(joined([spans for _, spans in kept])) > width:
-        kept.remove(max(kept, key=lambda part: part[0]))
-    return joined([spans for _, spans in kept])
-
-
-def is_confirmed(attempt: AttemptState) -> bool:
-    """Whether the attempt passed its exam."""
-    return attempt.confirmation is Confirmation.CONFIRMED
-
-
-def _solved(instance: InstanceState) -> bool:
-    best = next((each for each in instance.attempts if each.attempt == instance.best), None)
-    return best is not None and best.verdict is Verdict.CORRECT

@@ -9,7 +9,9 @@ from harness import DevicePool, OracleReport, Target, weigh_oracle
 from suites import Task
 from tui.diagnostics import say
 from tui.narrate import counted
-from tui.plain import UNKNOWN, Column, table
+from tui.plain import table
+from tui.tables import Column
+from tui.vocabulary import UNKNOWN
 
 
 async def weigh_all(tasks: Sequence[Task], targets: Sequence[Target]) -> list[OracleReport]:

@@ -14,7 +14,7 @@ from engine.control import socket_place
 from engine.environment import NETWORK_FILESYSTEMS, detach_risks, home_risk, mount_of
 from sessions import SessionsError
 from sessions.home import Home, home_from
-from tui.plain import size
+from tui.vocabulary import size
 
 from .doctor_findings import Finding, State
 

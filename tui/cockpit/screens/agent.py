@@ -62,7 +62,6 @@ around the one that all panes are about. Behind them: what the agent does now;
         Binding("s", "columns", "columns", id="agent.columns"),
         *STEERING,
         Binding("z", "zoom", "zoom", id="agent.zoom"),
-        Binding("escape", "back", "fleet", id="agent.back"),
     ]
 
     def __init__(self, key: str, number: int | None = None) -> None:
@@ -137,7 +136,7 @@ around the one that all panes are about. Behind them: what the agent does now;
         head = Span(f" {self.key} ", "key")
         if instance is None or attempt is None:
             return head, Span(" not started", "dim")
-        doing = views.doing_now(self.feed.state, instance)
+        doing = views.doing_cell(self.feed.state, instance)
         tail = (Span(f"  {doing.text}", doing.style),)
         room = self.size.width - cells((head, *tail))
         chosen = attempt.number
@@ -262,7 +261,7 @@ around the one that all panes are about. Behind them: what the agent does now;
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Decisions only where they can be made; only a correct attempt can be accepted."""
         if action in ("accept", "reject", "undo"):
-            attempt = self.attempt if self.cockpit.commander.can_act else None
+            attempt = self.attempt if self.desk.commander.can_act else None
             if attempt is None or attempt.evaluation is None:
                 return False
             if action == "accept":
@@ -364,7 +363,7 @@ around the one that all panes are about. Behind them: what the agent does now;
         attempt = self.attempt
         if attempt is not None:
             # The instance goes on after a decision; the person stays with the attempt.
-            self.cockpit.commander.ask_and_decide(
+            self.desk.commander.ask_and_decide(
                 attempt, accepted=accepted, decided=lambda: self._stay_at(attempt.number)
             )
 
@@ -374,7 +373,7 @@ around the one that all panes are about. Behind them: what the agent does now;
     def action_undo(self) -> None:
         """Take the decision back."""
         if self.attempt is not None:
-            self.cockpit.commander.undo_decision(self.attempt.attempt)
+            self.desk.commander.undo_decision(self.attempt.attempt)
 
 
 def _side(attempt: AttemptState) -> Side | None:

@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tui.cockpit import views, wording
+from tui.cockpit import header
+from tui.cockpit.desk import Desk
 from tui.cockpit.feed import EVERYTHING, Feed
-from tui.cockpit.lines import EMPTY, Line, Span, line
+from tui.cockpit.line_prompt import LinePrompt
+from tui.cockpit.lines import Line, Span, line
+from tui.cockpit.messages import OpenFleet, OpenReport, OpenReview, OpenTree
 from tui.cockpit.replays import Replay
+from tui.cockpit.timeline import TIMELINE, timeline_line
+from tui.cockpit.verbs import Subject
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
+from tui.cockpit.widgets.line_view import LineView
+from tui.cockpit.widgets.table import LineTable
 
-if TYPE_CHECKING:
-    from tui.cockpit.app import Cockpit
-
-TIMELINE = """\
-The line above the keys is the replay's time, to scale: letters of verdicts
-where they came, `*` a new best of an agent, `+` accepted, `!` rejected by a
-person, `u` undone. Where several fall on one place the last named stands.
-Stretches without events play as 30 s at most.
-"""
+REPLAYING: list[BindingType] = [
+    Binding("right_parenthesis", "replay('attempt', 1)", "attempts", id="replay.attempt", key_display="()"),
+    Binding(
+        "left_parenthesis", "replay('attempt', -1)", "attempt before", id="replay.attempt_back", show=False
+    ),
+    Binding("full_stop", "replay('event', 1)", "events", id="replay.event", key_display=",."),
+    Binding("comma", "replay('event', -1)", "event before", id="replay.event_back", show=False),
+    Binding("plus,equals_sign", "replay('speed', 1)", "speed", id="replay.faster", key_display="+-"),
+    Binding("minus", "replay('speed', -1)", "slower", id="replay.slower", show=False),
+    Binding("0", "replay('edge', -1)", "start", id="replay.start", show=False),
+    Binding("dollar_sign", "replay('edge', 1)", "end", id="replay.end", show=False),
+]
+"""Keys of a replay, and of a finished session."""
+JUMPS = {"waiting": "attempt that waits", "best": "best", "failure": "failure"}
+REPLAY_JUMPS = {"waiting": "decision", "best": "best", "failure": "failure"}
 WIDE = 110
 TALL = 32
-REPLAY_ACTIONS = frozenset({"play", "event", "attempt", "verdict", "best", "decision", "speed", "edge"})
 
 
 class SessionScreen(Screen[None]):
@@ -49,24 +62,26 @@ class SessionScreen(Screen[None]):
     """(name, title) of what the digits choose, in their order."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "play", "play", id="replay.play", priority=True),
-        Binding("right", "attempt(1)", "attempt", id="replay.attempt", key_display="←→", priority=True),
-        Binding("left", "attempt(-1)", "attempt before", id="replay.attempt_back", show=False, priority=True),
-        Binding("n", "verdict(1)", "verdict", id="replay.verdict"),
-        Binding("N", "verdict(-1)", "verdict before", id="replay.verdict_back", show=False),
-        Binding("b", "best(1)", "best", id="replay.best"),
-        Binding("B", "best(-1)", "best before", id="replay.best_back", show=False),
-        Binding("x", "decision(1)", "decision", id="replay.decision"),
-        Binding("X", "decision(-1)", "decision before", id="replay.decision_back", show=False),
-        Binding("full_stop", "event(1)", "event", id="replay.event", key_display=",.", show=True),
-        Binding("comma", "event(-1)", "event before", id="replay.event_back", show=False),
-        Binding("plus,equals_sign", "speed(1)", "speed", id="replay.faster", key_display="+-"),
-        Binding("minus", "speed(-1)", "slower", id="replay.slower", show=False),
-        Binding("0", "edge(0)", "start", id="replay.start", show=False),
-        Binding("dollar_sign", "edge(1)", "end", id="replay.end", show=False),
+        Binding("q,escape", "back", "back", id="screen.back", key_display="q"),
+        Binding("slash", "find", "find", id="screen.find", key_display="/"),
+        Binding("n", "match(1)", "next match", id="screen.next_match", show=False),
+        Binding("N", "match(-1)", "match before", id="screen.match_before", show=False),
+        Binding("F", "go('fleet')", "Fleet", id="go.fleet", show=False),
+        Binding("L", "go('latency')", "Latency", id="go.latency", show=False),
+        Binding("V", "go('review')", "Review", id="go.review", show=False),
+        Binding("R", "go('report')", "Report", id="go.report", show=False),
+        Binding("T", "go('tree')", "tree", id="go.tree", show=False),
+        Binding("w", "jump('waiting', 1)", "next waiting", id="jump.waiting", show=False),
+        Binding("W", "jump('waiting', -1)", "waiting before", id="jump.waiting_back", show=False),
+        Binding("b", "jump('best', 1)", "next best", id="jump.best", show=False),
+        Binding("B", "jump('best', -1)", "best before", id="jump.best_back", show=False),
+        Binding("x", "jump('failure', 1)", "next failure", id="jump.failure", show=False),
+        Binding("X", "jump('failure', -1)", "failure before", id="jump.failure_back", show=False),
+        Binding("p", "pause", "pause/go", id="screen.pause"),
+        *REPLAYING,
         *(
             Binding(str(number), f"pane({number})", f"pane {number}", id=f"pane.{number}", show=False)
-            for number in range(1, 8)
+            for number in range(1, 10)
         ),
     ]
 
@@ -79,16 +94,21 @@ class SessionScreen(Screen[None]):
         self._over = False
 
     @property
-    def cockpit(self) -> Cockpit:
-        """The app."""
-        return cast("Cockpit", self.app)
+    def desk(self) -> Desk:
+        """The app, as screens see it."""
+        return cast("Desk", self.app)
 
     @property
     def feed(self) -> Feed:
         """Where the state comes from."""
-        feed = self.cockpit.feed
+        feed = self.desk.feed
         assert feed is not None, "a session's screen without a session"
         return feed
+
+    @property
+    def subject(self) -> Subject:
+        """What a `:` line without names is about; nothing where there is no cursor."""
+        return Subject()
 
     @property
     def tabbed(self) -> bool:
@@ -109,6 +129,8 @@ class SessionScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Draw what is known by now."""
+        for table in self.query(LineTable):
+            table.show_only(self.desk.preferences.columns.get(table.id or ""))
         self.timeline.display = self.feed.replay is not None
         self.repaint(frozenset((EVERYTHING,)))
 
@@ -122,13 +144,13 @@ class SessionScreen(Screen[None]):
 
     def repaint(self, dirty: frozenset[str]) -> None:
         """Draw what changed."""
-        if not self.is_mounted or self.cockpit.feed is None:
+        if not self.is_mounted or self.desk.feed is None:
             return
         feed = self.feed
         width = self.size.width
         self.header_bar.show(
-            views.header(
-                feed.state, name=feed.session, word=feed.word(), extra=self.cockpit.remarks(), width=width - 1
+            header.header_line(
+                feed.state, name=feed.session, word=feed.word(), extra=self.desk.remarks(), width=width - 1
             )
         )
         self._show_banner()
@@ -159,9 +181,13 @@ class SessionScreen(Screen[None]):
             self.banner.display = bool(shown)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of a replay work in a replay alone; digits where there is a pane."""
-        if action in REPLAY_ACTIONS:
-            return self.cockpit.feed is not None and self.feed.replay is not None
+        """Keys of a replay work in a replay only; digits where there is a pane; screens that can be opened from here."""
+        if self.desk.feed is None:
+            return False
+        if action in ("replay", "pause"):
+            return self.feed.replay is not None
+        if action == "go":
+            return self.destination(str(parameters[0])) is not None
         if action == "pane":
             return isinstance(parameters[0], int) and parameters[0] <= len(self.PANES)
         return super().check_action(action, parameters)
@@ -180,77 +206,87 @@ class SessionScreen(Screen[None]):
                 )
         return tuple(spans)
 
-    def action_play(self) -> None:
-        """Play or pause."""
-        self._replay().toggle()
-        self.cockpit.frame()
+    def destination(self, name: str) -> Message | None:
+        """Return the message that leads to a screen: `fleet`, `latency`, `review`, `report` or `tree`.
 
-    def action_event(self, steps: int) -> None:
-        """Some events on or back."""
-        self._replay().step(steps)
-        self.cockpit.frame()
+        `None` if there is nothing to show there from here. A subclass with an attempt under its cursor adds `latency`.
+        """
+        messages: dict[str, Message] = {
+            "fleet": OpenFleet(),
+            "review": OpenReview(),
+            "report": OpenReport(),
+            "tree": OpenTree(),
+        }
+        return messages.get(name)
 
-    def action_attempt(self, direction: int) -> None:
-        """To the start of the next attempt, or the one before."""
-        self._jump(self._replay().story.marks.attempts, direction, "attempt")
+    def action_go(self, name: str) -> None:
+        """Go to another screen of the session."""
+        message = self.destination(name)
+        if message is not None:
+            self.post_message(message)
 
-    def action_verdict(self, direction: int) -> None:
-        """To the next verdict."""
-        self._jump(self._replay().story.marks.verdicts, direction, "verdict")
+    def action_back(self) -> None:
+        """Go back to the screen below."""
+        self.dismiss()
 
-    def action_best(self, direction: int) -> None:
-        """To the next attempt that became its instance's best."""
-        self._jump(self._replay().story.marks.bests, direction, "best")
-
-    def action_decision(self, direction: int) -> None:
-        """To the next decision of a person."""
-        self._jump(self._replay().story.marks.decisions, direction, "decision")
-
-    def action_speed(self, steps: int) -> None:
-        """Faster or slower."""
-        self._replay().faster(steps)
-        self.cockpit.frame()
-
-    def action_edge(self, end: int) -> None:
-        """To the start or the end, paused."""
-        replay = self._replay()
-        replay.playing = False
-        replay.seek(len(replay.story.events) if end else 0)
-        self.cockpit.frame()
-
-    def _jump(self, marks: Sequence[int], direction: int, what: str) -> None:
-        if self._replay().jump(marks, back=direction < 0):
-            self.cockpit.frame()
-        else:
-            self.notify(f"no {what} {'before' if direction < 0 else 'after'} this", timeout=2)
-
-    def _replay(self) -> Replay:
+    def action_jump(self, kind: str, direction: int) -> None:
+        """Go to the next attempt (or the one before) that waits, is a best or failed; in a replay to its moment."""
         replay = self.feed.replay
-        assert replay is not None, "its keys work in a replay alone"
-        return replay
+        if replay is None:
+            if not self.jump(kind, direction):
+                self.notify(f"no {JUMPS[kind]} {'before' if direction < 0 else 'after'} this", timeout=2)
+            return
+        marks = replay.story.marks
+        moments = {"waiting": marks.decisions, "best": marks.bests, "failure": marks.failures}[kind]
+        self._go_to_moment(replay, moments, direction, REPLAY_JUMPS[kind])
 
+    def action_find(self) -> None:
+        """Find in the focused text, or filter the focused table, as the person types; escape ends that."""
+        pane = self.focused
+        if not isinstance(pane, (LineTable, LineView)):
+            return
 
-def timeline_line(replay: Replay, width: int) -> Line:
-    """Where a replay stands: state, speed, time, a bar with verdicts, bests and decisions in their places, events."""
-    story = replay.story
-    word = "playing" if replay.playing else "at end " if replay.at_end else "paused "
-    left = (
-        f" {word} {replay.speed:g}x  {wording.clock(replay.offset_s)} / {wording.clock(story.duration_s)}  "
-    )
-    right = f"  event {replay.position}/{len(story.events)} "
-    room = width - len(left) - len(right)
-    if room < 8:
-        return (Span(left.rstrip(), "busy"),)
-    share = replay.offset_s / story.duration_s if story.duration_s else float(replay.at_end)
-    at = min(room - 1, int(share * room))
-    bar = ["━" if cell < at else "─" for cell in range(room)]
-    for letter, mark in story.landmarks:
-        when = story.offsets[mark - 1] / story.duration_s if story.duration_s else 0.0
-        bar[min(room - 1, int(when * room))] = letter
-    bar[at] = "█"
-    text = "".join(bar)
-    return (
-        (Span(left, "busy"), Span(text[: at + 1], "busy"), Span(text[at + 1 :], "dim"), Span(right, "dim"))
-        if story.events
-        else (Span(" an empty session", "dim"), *EMPTY)
-    )
+        def answered(text: str | None) -> None:
+            if text is None:
+                pane.find("")
+
+        self.app.push_screen(LinePrompt("/", changed=pane.find), answered)
+
+    def action_match(self, direction: int) -> None:
+        """Go to the next match, or to the one before."""
+        pane = self.focused
+        if isinstance(pane, (LineTable, LineView)) and not pane.go_to_match(direction):
+            self.notify(f"no match {'before' if direction < 0 else 'after'} this", timeout=2)
+
+    def jump(self, kind: str, direction: int) -> bool:
+        """Move the cursor to the next `waiting`, `best` or `failure`; `False` if there is none."""
+        return False
+
+    def action_pause(self) -> None:
+        """Play a replay, or pause it; a subclass does the same for instances."""
+        if self.feed.replay is not None:
+            self.feed.replay.toggle()
+            self.desk.frame()
+
+    def action_replay(self, step: str, direction: int) -> None:
+        """Move a replay: `attempt`, `event`, `speed` or `edge`."""
+        replay = self.feed.replay
+        if replay is None:
+            return
+        match step:
+            case "attempt":
+                self._go_to_moment(replay, replay.story.marks.attempts, direction, "attempt")
+            case "event":
+                replay.step(direction)
+            case "speed":
+                replay.faster(direction)
+            case _:
+                replay.playing = False
+                replay.seek(len(replay.story.events) if direction > 0 else 0)
+        self.desk.frame()
+
+    def _go_to_moment(self, replay: Replay, moments: Sequence[int], direction: int, name: str) -> None:
+        if replay.jump(moments, back=direction < 0):
+            self.desk.frame()
+        else:
+            self.notify(f"no {name} {'before' if direction < 0 else 'after'} this", timeout=2)

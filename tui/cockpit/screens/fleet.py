@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from textual import on
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container, Horizontal, Vertical
 from textual.widget import Widget
 
@@ -14,11 +14,12 @@ from sessions.state import AttemptState, InstanceState
 from tui.cockpit import views
 from tui.cockpit.device_rows import DEVICE_COLUMNS, device_row
 from tui.cockpit.feed import EVERYTHING
-from tui.cockpit.grid import Row
 from tui.cockpit.lines import line
+from tui.cockpit.messages import LeaveSession, OpenInstance
 from tui.cockpit.screens.acting import STEERING, ActingScreen
 from tui.cockpit.widgets.glance import Glance
 from tui.cockpit.widgets.table import LineTable
+from tui.tables import Row
 
 GLANCE_ROWS = 7
 """Below the agents, where a look at one of them is worth its place; the agents come first."""
@@ -110,10 +111,7 @@ class FleetScreen(ActingScreen):
         ("notices", "notices"),
         ("words", "words"),
     )
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *STEERING,
-        Binding("escape", "leave", "sessions", id="fleet.back"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*STEERING]
 
     def __init__(self) -> None:
         super().__init__()
@@ -237,9 +235,9 @@ class FleetScreen(ActingScreen):
             return self.glance.display
         return super().check_action(action, parameters)
 
-    def action_leave(self) -> None:
+    def action_back(self) -> None:
         """Back to the sessions."""
-        self.cockpit.leave_session()
+        self.post_message(LeaveSession())
 
     @on(LineTable.Moved, "#agents")
     def look_at_agent(self) -> None:
@@ -250,14 +248,14 @@ class FleetScreen(ActingScreen):
     @on(LineTable.Opened, "#agents")
     def open_agent(self, message: LineTable.Opened) -> None:
         """The agent's own screen."""
-        self.cockpit.open_agent(message.key)
+        self.post_message(OpenInstance(message.key))
 
     @on(LineTable.Opened, "#leaders")
     def open_attempt(self, message: LineTable.Opened) -> None:
         """The agent's screen, at that attempt."""
         key, _, number = message.key.rpartition("/")
         if key in self.feed.state.instances:
-            self.cockpit.open_agent(key, int(number))
+            self.post_message(OpenInstance(key, int(number)))
 
     @on(LineTable.Opened, "#notices")
     def tell_notice(self, message: LineTable.Opened) -> None:

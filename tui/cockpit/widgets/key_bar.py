@@ -13,7 +13,7 @@ from textual.screen import Screen
 from tui.cockpit.lines import Line, Span, cells
 from tui.cockpit.widgets.bar import Bar
 
-ALWAYS = ("app.help", "app.quit", "agent.back", "fleet.back")
+ALWAYS = ("app.help", "screen.back", "home.leave")
 """Room is kept for these: help, and the ways out."""
 
 

@@ -13,8 +13,9 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from tui.cockpit.lines import ELLIPSIS, Line, cells, plain
+from tui.cockpit.lines import ELLIPSIS, Line, Span, cells, plain
 from tui.cockpit.widgets.palette import Styled
+from tui.vocabulary import counted
 
 
 class LineView(ScrollView, Styled, can_focus=True):
@@ -34,6 +35,9 @@ class LineView(ScrollView, Styled, can_focus=True):
         self.lines: Sequence[Line] = ()
         self.copy_text = ""
         self._strips: dict[int, Strip] = {}
+        self._sought = ""
+        self._match = -1
+        """Line of the current match."""
 
     @property
     def text(self) -> str:
@@ -88,6 +92,8 @@ class LineView(ScrollView, Styled, can_focus=True):
         known = self._strips.get(y)
         if known is None:
             line = self.lines[y]
+            if self._sought:
+                line = with_matches(line, self._sought)
             if len(self._strips) > 2000:
                 self._strips.clear()
             known = self._strips[y] = Strip(self.segments(line), cells(line))
@@ -120,6 +126,59 @@ class LineView(ScrollView, Styled, can_focus=True):
         """Paint the selection."""
         self.refresh()
 
+    def find(self, text: str) -> str:
+        """Mark a text, whatever its case, and go to its first line from here on; returns how often it is there."""
+        self._sought = text.casefold()
+        self._match = self.scroll_offset.y - 1
+        self._strips.clear()
+        self.refresh()
+        if not text:
+            return ""
+        lines = self._matching_lines()
+        if lines:
+            self.go_to_match(1)
+        return f"in {counted(len(lines), 'line')}"
+
+    def go_to_match(self, direction: int) -> bool:
+        """Go to the next line with the text that was found, or to the one before; `False` if there is none."""
+        lines = self._matching_lines()
+        later = (
+            [y for y in lines if y > self._match] if direction > 0 else [y for y in lines if y < self._match]
+        )
+        if not later:
+            return False
+        self._match = later[0] if direction > 0 else later[-1]
+        self.show_line(self._match)
+        return True
+
+    def _matching_lines(self) -> list[int]:
+        sought = self._sought
+        return [y for y, line in enumerate(self.lines) if sought in plain(line).casefold()] if sought else []
+
     def show_line(self, y: int) -> None:
         """Scroll until a line is in the upper third of the window."""
         self.scroll_to(y=max(0, y - self.size.height // 3), animate=False)
+
+
+def with_matches(line: Line, sought: str) -> Line:
+    """Return a line with each place of a text (in casefold) marked."""
+    text = plain(line).casefold()
+    if sought not in text or len(text) != len(plain(line)):
+        return line
+    marked = bytearray(len(text))
+    at = text.find(sought)
+    while at >= 0:
+        marked[at : at + len(sought)] = b"\1" * len(sought)
+        at = text.find(sought, at + len(sought))
+    spans: list[Span] = []
+    start = 0
+    for span in line:
+        flags = marked[start : start + len(span.text)]
+        start += len(span.text)
+        cut = 0
+        for place in range(1, len(flags) + 1):
+            if place == len(flags) or flags[place] != flags[cut]:
+                style = f"{span.style} match".strip() if flags[cut] else span.style
+                spans.append(Span(span.text[cut:place], style))
+                cut = place
+    return tuple(spans)

@@ -23,6 +23,7 @@ WORDS = (
     "link",
     "bold",
     "cursor",
+    "match",
     "reasoning",
     "add",
     "del",

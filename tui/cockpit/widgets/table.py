@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 from textual import events
@@ -12,9 +12,11 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.cockpit.grid import Column, Place, Row, heading, places, row_line
+from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import Line, Span, cells, line, plain
 from tui.cockpit.widgets.palette import Styled
+from tui.tables import Column, Place, Row
+from tui.vocabulary import counted
 
 MARGIN = 2
 """Cells left of the first column, where the cursor's mark stands."""
@@ -31,6 +33,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
         Binding("pagedown", "page(1)", "page down", show=False, id="table.page_down"),
         Binding("pageup", "page(-1)", "page up", show=False, id="table.page_up"),
         Binding("enter", "open", "open", id="table.open"),
+        Binding("space", "mark", "mark", id="table.mark"),
     ]
 
     class Opened(Message):
@@ -58,14 +61,23 @@ class LineTable(ScrollView, Styled, can_focus=True):
             """The table."""
             return self.table
 
+    MARKS: ClassVar[bool] = False
+    """True if rows can be marked."""
+
     def __init__(
         self, columns: Sequence[Column], *, empty: str = "", id: str | None = None, classes: str | None = None
     ) -> None:
         super().__init__(id=id, classes=classes)
         self.columns = tuple(columns)
         self.rows: list[Row] = []
+        """The rows that the filter admits."""
+        self._all_rows: list[Row] = []
+        self._sought: list[str] = []
+        self._only: Collection[str] | None = None
         self.empty = empty
         """What stands there while there are no rows."""
+        self.marked: set[str] = set()
+        """Keys of the marked rows; commands act on all of them."""
         self._key: str | None = None
         self._places: tuple[Place, ...] = ()
         self._drawn: list[Line] = []
@@ -96,21 +108,43 @@ class LineTable(ScrollView, Styled, can_focus=True):
         if columns is not None and tuple(columns) != self.columns:
             self.columns = tuple(columns)
             self._places = ()
-        if list(rows) == self.rows and self._places:
+        self._all_rows = list(rows)
+        self._show_admitted()
+
+    def _show_admitted(self) -> None:
+        rows = [row for row in self._all_rows if self.admits(row)]
+        if rows == self.rows and self._places:
             return
-        self.rows = list(rows)
+        self.rows = rows
         self._lay_out()
 
-    def replace_row(self, row: Row) -> None:
-        """Show one row anew, at the place of its key."""
-        place = next((index for index, known in enumerate(self.rows) if known.key == row.key), None)
-        if place is not None and self.rows[place] != row:
-            self.rows[place] = row
-            self._lay_out()
+    def admits(self, row: Row) -> bool:
+        """Return whether the filter shows a row: each of its words is in a cell."""
+        text = "\n".join(cell.text for cell in row.cells).casefold()
+        return all(word in text for word in self._sought)
+
+    def show_only(self, titles: Collection[str] | None) -> None:
+        """Show only the columns with these titles, as far as they fit; `None` shows all."""
+        self._only = titles
+        self._places = ()
+        self._lay_out()
+
+    def find(self, text: str) -> str:
+        """Show only the rows with all words of a text, whatever their case; returns how many these are."""
+        self._sought = text.casefold().split()
+        self._show_admitted()
+        self.refresh()
+        return f"{len(self.rows)} of {counted(len(self._all_rows), 'row')}" if text else ""
+
+    def go_to_match(self, direction: int) -> bool:
+        """Move to the next row, all of which match; `False` at the end."""
+        before = self.cursor_key
+        self.action_cursor(direction)
+        return self.cursor_key != before
 
     def _lay_out(self) -> None:
         width = max(self.scrollable_content_region.width - MARGIN, 0)
-        placed = places(self.columns, self.rows, width)
+        placed = places(self.columns, self.rows, width, self._only)
         drawn = [row_line(self.columns, placed, row) for row in self.rows]
         before, self._drawn = self._drawn, drawn
         if placed != self._places or len(drawn) != len(before):
@@ -159,14 +193,15 @@ class LineTable(ScrollView, Styled, can_focus=True):
         if place >= len(self._drawn):
             return self.strip((), width=width)
         row = self._drawn[place]
+        mark = "*" if self.rows[place].key in self.marked else " "
         if place != self.cursor:
-            return self.strip((Span(" " * MARGIN), *row), width=width)
+            return self.strip((Span(f" {mark}", "key"), *row), width=width)
         if not self.has_focus:
-            return self.strip((Span("> ", "dim"), *row), width=width)
+            return self.strip((Span(f">{mark}", "dim"), *row), width=width)
         filled = width - MARGIN - cells(row)
         under = tuple(Span(span.text, f"{span.style} cursor".strip()) for span in row)
         return self.strip(
-            (Span("> ", "cursor key"), *under, Span(" " * max(0, filled), "cursor")), width=width
+            (Span(f">{mark}", "cursor key"), *under, Span(" " * max(0, filled), "cursor")), width=width
         )
 
     def on_focus(self) -> None:
@@ -197,6 +232,17 @@ class LineTable(ScrollView, Styled, can_focus=True):
         """Open the row under the cursor."""
         if self.cursor_key is not None:
             self.post_message(self.Opened(self, self.cursor_key))
+
+    def action_mark(self) -> None:
+        """Mark the row under the cursor, or take its mark away, and go to the next row."""
+        if self.cursor_key is not None:
+            self.marked ^= {self.cursor_key}
+            self.action_cursor(1)
+            self.refresh()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Marks only where rows can be marked."""
+        return self.MARKS if action == "mark" else super().check_action(action, parameters)
 
     def on_click(self, event: events.Click) -> None:
         """A click puts the cursor there; a click where it is opens."""

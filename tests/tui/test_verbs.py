@@ -1,0 +1,71 @@
+"""The `:` line: what a line means, what completes it, and what it says if it means nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from sessions.fold import fold
+from tests.support.journals import EventLog, running
+from tui.cockpit.line_prompt import common_start
+from tui.cockpit.verbs import NotUnderstood, Order, Subject, completions, parse
+
+STATE = fold(running())
+HERE = Subject(("softmax#1", "softmax#2"), "softmax#1/2")
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("pause", Order("pause", ("softmax#1", "softmax#2"))),
+        ("pause vector_add#1", Order("pause", ("vector_add#1",))),
+        ("stop session", Order("stop")),
+        ("hint use 8 warps", Order("hint", HERE.instances, text="use 8 warps")),
+        ("hint vector_add#1 'two passes'", Order("hint", ("vector_add#1",), text="two passes")),
+        ("reject the tail is wrong", Order("reject", attempt="softmax#1/2", text="the tail is wrong")),
+        ("accept softmax#1/1", Order("accept", attempt="softmax#1/1")),
+        ("extend 5", Order("extend", text="5")),
+        ("fleet", Order("fleet")),
+    ],
+)
+def test_line_acts_on_the_named_or_else_on_the_marked(text: str, order: Order) -> None:
+    assert parse(text, HERE, STATE) == order
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("puase", "did you mean 'pause'"),
+        ("pause softmax#9", "did you mean 'softmax#"),
+        ("accept softmax#1/9", "no attempt 'softmax#1/9'"),
+        ("extend many", "N is a number above 0"),
+        ("gpu 0 drain", "GPUs of the session are none"),
+        ("hint", "the text is missing"),
+        ('hint "open', "quotation mark"),
+        ("fleet now", "'now' is too much"),
+        ("", "type a command"),
+    ],
+)
+def test_wrong_line_says_what_would_be_right(text: str, words: str) -> None:
+    with pytest.raises(NotUnderstood, match=words.replace("(", r"\(")):
+        parse(text, HERE, STATE)
+
+
+def test_line_without_a_subject_needs_a_name() -> None:
+    with pytest.raises(NotUnderstood, match="no instance is under the cursor"):
+        parse("pause", Subject(), STATE)
+    with pytest.raises(NotUnderstood, match="needs an open session"):
+        parse("pause", Subject(), None)
+
+
+def test_gpu_of_the_session_can_be_lent() -> None:
+    log = EventLog()
+    log.open(devices=("0", "1"))
+    assert parse("gpu 1 drain", Subject(), fold(log.events)) == Order("gpu", attempt="1", text="drain")
+
+
+def test_completions_follow_the_verb() -> None:
+    assert completions("pa", STATE) == ["pause"]
+    assert completions("pause soft", STATE) == ["softmax#1", "softmax#2"]
+    assert completions("accept softmax#1/", STATE) == ["softmax#1/1", "softmax#1/2", "softmax#1/3"]
+    assert common_start(["softmax#1", "softmax#2"]) == "softmax#"
+    assert common_start([]) == ""
