@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from harness import Verdict
 from harness.wire.latency import Bound
 from sessions import events as ev
 from sessions.best_ever import BestEver
@@ -25,7 +27,7 @@ from tests.support.cockpits import (
     replayed,
     until,
 )
-from tests.support.journals import RIGHT_SOURCE, SESSION, EventLog, finished, running
+from tests.support.journals import RIGHT_SOURCE, SESSION, EventLog, examined, finished, running
 from tests.support.pictures import picture
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs import ReasonDialog
@@ -123,6 +125,7 @@ async def review(
         await pilot.pause()
         if baseline and screen.queue.rows:
             await until(pilot, lambda: "baseline" in str(screen.change.border_title), "the baseline")
+            await until(pilot, lambda: screen._archive is not None, "the other sessions")
         yield Review(pilot, screen, source, log)
 
 
@@ -297,6 +300,22 @@ async def test_past_of_a_replay_is_not_decided() -> None:
         assert "only into the record" in str(app.screen.query_one("#hint", Static).render())
         dialog = app.screen.query_one("#dialog").region
         assert dialog.height < NARROW[1] - 4
+
+
+@pytest.mark.parametrize("key", ["a", "r"])
+async def test_line_to_answer_on_is_in_view_however_much_there_is_to_say(key: str) -> None:
+    events = reviews.waiting()
+    state = EventLog(wall=events[-1].wall, events=events)
+    failed = examined(Verdict.WRONG)
+    assert failed.error is not None
+    error = msgspec.structs.replace(failed.error, message="output y of case fp16 wide differs, " * 40)
+    state.exam("softmax#1/3", msgspec.structs.replace(failed, error=error))
+    async with review(state.events, size=NARROW) as opened:
+        await opened.press(key)
+        dialog = opened.app.screen.query_one("#dialog").region
+        for part in ("#why", "#hint"):
+            assert dialog.contains_region(opened.app.screen.query_one(part).region)
+        assert dialog.bottom <= NARROW[1]
 
 
 async def test_toasts_cover_no_line_at_the_bottom() -> None:

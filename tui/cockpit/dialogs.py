@@ -82,7 +82,7 @@ class ConfirmDialog(ModalScreen[bool]):
         """The question, and what follows a yes."""
         with Vertical(id="dialog"):
             yield Static(self._question, id="question", markup=False)
-            yield Static(f"{self._consequence}  enter: yes, escape: no", id="hint", markup=False)
+            yield Static(f"{self._consequence}\nenter: yes   escape: no", id="hint", markup=False)
 
     def action_answer(self, answer: bool) -> None:  # noqa: FBT001 -- an action's argument
         """Yes or no."""

@@ -60,7 +60,7 @@ def _claim(evaluation: Evaluation, shown: Speedup) -> list[Span]:
     phrases = [Span(with_interval(shown) + covered, "good bold" if shown.is_gain else "bold")]
     if evaluation.exam:
         phrases.append(Span("timed again by the exam"))
-    ratios = [row for row in evaluation.latency if row.speedup and row.bound is Bound.NONE]
+    ratios = _exact(evaluation)
     if len(ratios) > 1:
         worst = min(ratios, key=lambda row: row.speedup or 0.0)
         phrases.append(Span(f"worst {_case(worst)}", "bad" if worst.outcome is Outcome.SLOWER else ""))
@@ -69,6 +69,10 @@ def _claim(evaluation: Evaluation, shown: Speedup) -> list[Span]:
     if len(bounds) > MOST_CASES:
         phrases.append(Span(f"{len(bounds) - MOST_CASES} more cases with a bound"))
     return phrases + _left_out(evaluation)
+
+
+def _exact(evaluation: Evaluation) -> list[Latency]:
+    return [row for row in evaluation.latency if row.speedup and row.bound is Bound.NONE]
 
 
 def _case(row: Latency) -> str:
@@ -113,7 +117,7 @@ def _where(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
         devices = list(dict.fromkeys(row.device for row in evaluation.latency))
         only = " only (t: all)" if set(gpus(state)) - set(devices) else ""
         return [Span(f"GPU {', '.join(devices)}{only}")]
-    speedups = map(speedup_of, spread.values())
+    speedups = [exact_speedup(judged) or speedup_of(judged) for judged in spread.values()]
     values = [speedup.value for speedup in speedups if speedup is not None]
     failed = [device for device, judged in spread.items() if judged.verdict is not Verdict.CORRECT]
     phrases = []
@@ -127,8 +131,8 @@ def _where(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
 
 
 def _roof(evaluation: Evaluation) -> list[Span]:
-    """Share of the practical roof over the cases, else share of the vendor's peak."""
-    used = [row.efficiency for row in evaluation.latency if row.efficiency is not None]
+    """Share of the practical roof over the cases that were measured exactly, else share of the vendor's peak."""
+    used = [row.efficiency for row in _exact(evaluation) if row.efficiency is not None]
     practical = [
         max(shares)
         for efficiency in used

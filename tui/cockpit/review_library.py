@@ -49,8 +49,8 @@ class Library(Protocol):
         """Return the source of the baseline of a task (full name); empty if it is not known."""
         ...
 
-    def archive(self) -> Archive:
-        """Return the facts about all sessions."""
+    def archive(self) -> Archive | None:
+        """Return the facts about all sessions; `None` if they cannot be read."""
         ...
 
 
@@ -71,8 +71,8 @@ class HomeLibrary:
         except SuiteError:
             return ""
 
-    def archive(self) -> Archive:
-        """Return the accepted kernels and the bests; nothing if the store cannot be read. Loads git."""
+    def archive(self) -> Archive | None:
+        """Return the accepted kernels and the bests; `None` if the store cannot be read. Loads git."""
         from sessions.best_ever import bests_ever
         from sessions.store import Store
 
@@ -83,7 +83,7 @@ class HomeLibrary:
                 kernels = store.accepted()
             bests = bests_ever(self._home)
         except (OSError, SessionsError):
-            return Archive()
+            return None
         accepted = {task: Accepted(kernel.session, kernel.attempt) for task, kernel in kernels.items()}
         return Archive(accepted, bests)
 

@@ -14,10 +14,11 @@ from sessions.speedups import timed_evaluation
 from sessions.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
 from sessions.winners import best_of
 from tui import vocabulary
-from tui.cockpit.lines import clean
+from tui.cockpit.lines import clean, shorten
 from tui.cockpit.review_claim import shown_speedup, with_interval
 from tui.tables import Cell, Column, Row
 
+LONGEST_NAME = 30
 EXAM_WORDS = {Confirmation.CONFIRMED: "confirmed", Confirmation.NOT_CONFIRMED: "failed exam"}
 
 
@@ -162,8 +163,8 @@ def queue_columns(entries: Sequence[Entry], *, wide: bool) -> tuple[Column, ...]
     waits = any(entry.kind is Kind.WAITS for entry in entries)
     columns = (
         Column("waits" if waits else "state", 7, 9, right=True),
-        Column("attempt", 10, 30, keep=wide),
-        Column("gain", 6, 7, right=True),
+        Column("attempt", 10, LONGEST_NAME, keep=wide),
+        Column("gain", 6, 6, right=True),
     )
     if not wide:
         return columns
@@ -175,9 +176,12 @@ def queue_columns(entries: Sequence[Entry], *, wide: bool) -> tuple[Column, ...]
     )
 
 
-def queue_rows(entries: Sequence[Entry], wall: float) -> list[Row]:
-    """Return a row for each entry; `wall` is the present moment in seconds since the epoch."""
-    return [Row(entry.key, tuple(_cells(entry, wall))) for entry in entries]
+def queue_rows(entries: Sequence[Entry], wall: float, name_cells: int) -> list[Row]:
+    """Return a row for each entry; `wall` is the present moment in seconds since the epoch.
+
+    Names of attempts have at most `name_cells` cells, but at least ten and at most `LONGEST_NAME`.
+    """
+    return [Row(entry.key, tuple(_cells(entry, wall, name_cells))) for entry in entries]
 
 
 def rows_later(rows: Sequence[Row], entries: Sequence[Entry], wall: float) -> list[Row]:
@@ -188,14 +192,14 @@ def rows_later(rows: Sequence[Row], entries: Sequence[Entry], wall: float) -> li
     ]
 
 
-def _cells(entry: Entry, wall: float) -> list[Cell]:
+def _cells(entry: Entry, wall: float, name_cells: int) -> list[Cell]:
     attempt = entry.attempt
     speedup = shown_speedup(attempt)
     decided = entry.kind is Kind.DECIDED
     reason = attempt.decision.why if attempt.decision is not None else attempt.strategy
     return [
         _state_cell(entry, wall),
-        Cell(entry.key, "dim" if decided else ""),
+        Cell(shorten(entry.key, min(max(name_cells, 10), LONGEST_NAME)), "dim" if decided else ""),
         Cell(gain_words(attempt, entry.instance), "dim" if decided else ""),
         Cell(
             vocabulary.UNKNOWN if speedup is None else with_interval(speedup),

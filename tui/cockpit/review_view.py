@@ -40,7 +40,7 @@ def evidence(
 ) -> list[Line]:
     """Return what is known of an attempt, for `width` cells.
 
-    `wall` is the present moment, `None` at rest; `archive` has the other sessions, `None` while it is read.
+    `wall` is the present moment, `None` at rest; `archive` has the other sessions, `None` while it is not read.
     """
     evaluation = attempt.evaluation
     facts: list[Fact] = [("decision", _decision(attempt, wall))]
@@ -139,7 +139,8 @@ def _before(
     if last is None and elsewhere is not None and elsewhere.session != session_name(state):
         phrases = [Span(f"accepted: {elsewhere.attempt} ({elsewhere.session[:DATE_CELLS]})")]
     else:
-        phrases = [Span(f"accepted: {_named(last)}")]
+        where = " in this session" if last is None and archive is None else ""
+        phrases = [Span(f"accepted: {_named(last)}{where}")]
     if best is not None and best.verdict is Verdict.CORRECT:
         phrases.append(Span(f"session's best: {'this' if best is attempt else _named(best)}"))
     return phrases

@@ -32,6 +32,8 @@ from tui.cockpit.widgets.table import LineTable
 from tui.tables import Row
 
 DECISIONS = ("accept", "reject", "skip", "undo")
+OTHER_CELLS = 20
+"""Least width of a row of the queue without the name of the attempt."""
 READ_ONLY = "this view is for reading only"
 PAST = "a replay decides at its end only: $ goes there"
 
@@ -173,7 +175,8 @@ in one column or two. `enter` opens the attempt on the Agent screen.
 
     def _draw_queue(self) -> None:
         self._second = int(self.desk.wall())
-        self._rows = review_queue.queue_rows(self._entries, self._second)
+        room = self.queue.size.width - OTHER_CELLS
+        self._rows = review_queue.queue_rows(self._entries, self._second, room)
         narrow = self.has_class("-narrow") or self.has_class("-zoomed-queue")
         columns = review_queue.queue_columns(self._entries, wide=narrow)
         before = self.queue.cursor_key
