@@ -22,6 +22,7 @@ from tests.support.cockpits import NARROW, WIDE, until
 from tui.cockpit.app import Cockpit
 from tui.cockpit.decider import SessionDecider
 from tui.cockpit.dialogs import ReasonDialog
+from tui.cockpit.review_library import HomeLibrary
 from tui.cockpit.review_reasons import accepted_place
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
@@ -112,7 +113,7 @@ async def test_finished_session_is_decided_at_the_end_of_its_replay(home: Home) 
         await until(pilot, lambda: bool(app.screen.query_one(SessionTable).rows), "the list")
         await pilot.press("enter")
         screen = await opened_agent(pilot)
-        assert "open for decisions" in screen.header_bar.text
+        assert "decisions count" in screen.header_bar.text
         await pilot.press("r")
         assert isinstance(app.screen, ReasonDialog)
         hint = str(app.screen.query_one("#hint", Static).render())
@@ -135,10 +136,13 @@ async def test_winner_of_a_finished_session_is_accepted_on_review_and_written_wh
         await until(pilot, lambda: bool(app.screen.query_one(SessionTable).rows), "the list")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = ReviewScreen()
+        screen = ReviewScreen(library=HomeLibrary(home))
         app.push_screen(screen)
         await until(pilot, lambda: bool(screen.queue.rows), "the queue")
         assert screen.queue.cursor_key == "softmax#1/2"
+        baseline = "diff to baseline"
+        await until(pilot, lambda: baseline in str(screen.change.border_title), "the suite's baseline")
+        await until(pilot, lambda: "accepted: none" in screen.evidence.text, "the store's kernels")
         await pilot.press("a", *"fine", "enter")
         await until(
             pilot, lambda: "decided 1: 1 + 0 !" in screen.decided.text, "the decision, out of the store"

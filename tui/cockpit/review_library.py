@@ -31,10 +31,10 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """What all sessions of a home have."""
+    """Accepted kernels and best attempts over all sessions of a home."""
 
     accepted: Mapping[str, Accepted] = field(default_factory=dict)
-    """By full task name."""
+    """Kernels by full task name."""
     bests: Sequence[BestEver] = ()
 
     def best(self, wanted: Field) -> BestEver | None:

@@ -23,7 +23,7 @@ from tui.cockpit.review_resources import resource_facts
 NAME_CELLS = 10
 GAP = "  "
 DATE_CELLS = 8
-"""Of a session's name: its date."""
+"""Length of the date at the start of a session's name."""
 MOST_FINDINGS = 3
 REASON_LINES = 2
 COUNTS = re.compile(r"(\d+) of (\d+) cases")
