@@ -40,7 +40,8 @@ def key_names(app: type[DOMNode]) -> list[str]:
     """All names, sorted."""
     # Imported here: the first frame does not need the form of a new run.
     from tui.cockpit.choosing import ChoiceDialog
-    from tui.cockpit.screens.new_run import FormTable, NewRunScreen
+    from tui.cockpit.screens.new_run import NewRunScreen
+    from tui.cockpit.widgets.form_table import FormTable
 
     owners: Iterable[type[DOMNode]] = (app, *OWNERS, NewRunScreen, FormTable, ChoiceDialog)
     return sorted({binding.id for owner in owners for binding in declared(owner) if binding.id})
