@@ -24,8 +24,8 @@ from tests.support.command_line import LIMIT_S, Shell, one_line, start, wait_for
 from tests.support.live_engines import right, wrong
 from tests.support.model_server import Answer, ModelServer, Seen, hangs, model_server, refuses, says
 from tui.cockpit.header import header_line
+from tui.cockpit.home_view import session_row
 from tui.cockpit.lines import Span, plain
-from tui.cockpit.screens.home import session_row
 from tui.diagnostics import ExitCode
 from tui.narrate import Narrator, log
 
@@ -164,7 +164,7 @@ def test_switched_off_modules_are_shown_everywhere(shell: Shell, whole: dict[int
     assert listed[whole[3]].endswith(words)
     assert "without" not in listed[whole[4]]
     infos = {info.name: info for info in list_sessions(home)}
-    assert words in [cell.text for cell in session_row(infos[whole[3]]).cells]
+    assert f"geak ({words})" in [cell.text for cell in session_row(infos[whole[3]]).cells]
     assert f"geak ({words}) with anthropic:test" in shell("report", whole[3], whole[4]).out
     reported = json.loads(shell("report", whole[3], whole[4], "--format", "json").out)
     assert [row["options"] for row in reported] == [words, ""]
