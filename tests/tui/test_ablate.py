@@ -25,7 +25,7 @@ from tests.support.live_engines import right, wrong
 from tests.support.model_server import Answer, ModelServer, Seen, hangs, model_server, refuses, says
 from tui.cockpit.header import header_line
 from tui.cockpit.home_view import session_row
-from tui.cockpit.lines import Span, plain
+from tui.cockpit.lines import plain
 from tui.diagnostics import ExitCode
 from tui.narrate import Narrator, log
 
@@ -171,8 +171,8 @@ def test_switched_off_modules_are_shown_everywhere(shell: Shell, whole: dict[int
     events = journal_of(home, whole[3]).events
     assert any(f"geak ({words}) with" in line for line in log(fold(events)))
     assert f"geak ({words}) with" in Narrator().lines(events[0])[0]
-    header = header_line(fold(events), name="s", word=Span("running"), extra=(), width=160)
-    assert f"geak ({words}) anthropic:test" in plain(header)
+    header = header_line(fold(events), (), name="s", status=(), concerns=(), width=160)
+    assert f"geak ({words})  anthropic:test" in plain(header)
 
 
 # With engines and the judge
