@@ -53,6 +53,8 @@ class Axis:
     scale: Scale
     title: str
     label: Callable[[float], str]
+    tick_cells: int = 10
+    """Least cells for a tick of a horizontal axis."""
 
 
 def number(value: float) -> str:
@@ -76,7 +78,7 @@ def framed(canvas: Canvas, x: Axis, y: Axis, *, ascii: bool) -> list[Line]:
     edge = [rule] * canvas.width
     below = [" "] * (canvas.width + LABEL)
     free = 0
-    for value in x.scale.ticks(max(2, canvas.width // 10)):
+    for value in x.scale.ticks(max(2, canvas.width // x.tick_cells)):
         column = canvas.column(x.scale.share(value))
         words = x.label(value)
         start = max(0, column - len(words) // 2)
