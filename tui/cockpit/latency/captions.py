@@ -13,7 +13,7 @@ from tui.report.phrases import exact_words, ratio_words
 from tui.report.speedups import Speedup, no_speedup_words, speedup_of
 from tui.vocabulary import interval, times
 
-from .matrix import BOTH_SHORT, LEFT_OUT, Shown, limit_word
+from .time_table import BOTH_SHORT, LEFT_OUT, Shown, limit_word
 from .timings import Timings, gpu_name, is_throttled
 
 GAP = "   "

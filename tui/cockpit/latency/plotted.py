@@ -13,7 +13,7 @@ from tui.report.speedups import is_launch_bound, roof_share, speedup_of
 from tui.vocabulary import letter
 
 from .captions import measured_roofs
-from .matrix import THROTTLED
+from .time_table import THROTTLED
 from .timings import Case, Timings, gpu_name, is_hidden, is_throttled, microsecond_digits, side_us
 
 PLOTS = (

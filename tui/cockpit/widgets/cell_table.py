@@ -15,12 +15,12 @@ from tui.cockpit.widgets.table import MARGIN, LineTable
 from tui.tables import Place
 
 
-class MatrixTable(LineTable):
+class CellTable(LineTable):
     """The cursor keeps its row by the key and its column by the title; a move paints two lines and the titles."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("h,left", "column(-1)", "left", show=False, id="matrix.left"),
-        Binding("l,right", "column(1)", "right", show=False, id="matrix.right"),
+        Binding("h,left", "column(-1)", "left", show=False, id="cells.left"),
+        Binding("l,right", "column(1)", "right", show=False, id="cells.right"),
     ]
     COLUMN_GAP = 1
 
