@@ -32,12 +32,14 @@ STATES = (
     "not confirmed", "generate", "execution", "done",
 )  # fmt: skip
 """Last state of each instance, in turns."""
-OUTCOMES = (
+COMMON = (
     Verdict.WRONG, Verdict.CORRECT, Verdict.COMPILE_ERROR, Verdict.CORRECT, Verdict.CALL_ERROR, Verdict.CORRECT,
-    Verdict.CORRECT, Verdict.REJECTED, Verdict.CORRECT, Verdict.TIMEOUT, Verdict.CORRECT, Verdict.CRASH,
-    Verdict.CORRECT, Verdict.NO_CODE, Verdict.CORRECT, Verdict.UNSUPPORTED, Verdict.INFRA_ERROR,
+    Verdict.CORRECT,
 )  # fmt: skip
-"""Verdicts of consecutive attempts; each instance begins at another place."""
+RARE = (
+    Verdict.REJECTED, Verdict.TIMEOUT, Verdict.CRASH, Verdict.NO_CODE, Verdict.UNSUPPORTED, Verdict.INFRA_ERROR,
+)  # fmt: skip
+"""Verdicts of consecutive attempts come from `COMMON` in turns; each 17th is a rare one."""
 REASONING = (
     "The rows are read twice; 8192 x 8192 fp32 is 537 MB a pass, so one pass with the row in registers should halve the time. ",
     "At 4097 columns the tail needs a mask, and the masked lanes must load -inf so that they do not count in the maximum. ",
@@ -207,7 +209,8 @@ def _chain(chain: Instance, attempts: int, *, timed: bool) -> Instance:
     count = attempts if ended else max(2, 1 + (place * 7) % max(attempts - 1, 1))
     best: tuple[float, int] | None = None
     for number in range(1, count + 1):
-        verdict = OUTCOMES[(place * 5 + number) % len(OUTCOMES)]
+        turn = place * 11 + number
+        verdict = RARE[turn // 17 % len(RARE)] if turn % 17 == 0 else COMMON[turn % len(COMMON)]
         if state == "stuck" and number > count - 3:
             verdict = Verdict.WRONG
         elif number == 2 or (number == count and state in ("review", "reflect")):
@@ -274,8 +277,8 @@ def _last_state(chain: Instance, state: str, count: int, best: str | None, speed
 def _end(
     chain: Instance, state: str, finished: ev.InstanceFinished, best: str | None, speedup: float
 ) -> None:
-    chain.add(finished, after_s=1.0)
     if best is None or state == "done":
+        chain.add(finished, after_s=1.0)
         return
     timed = speedup or None
     exam = (
@@ -286,6 +289,7 @@ def _end(
     chain.add(
         ev.WinnerExamined(attempt=best, evaluation=msgspec.structs.replace(exam, exam=True)), after_s=7.0
     )
+    chain.add(finished, after_s=0.2)
     if state == "accepted":
         chain.add(ev.DecisionMade(attempt=best, accepted=True, why="one pass, reads coalesce", by="kim"))
         for gpu in chain.devices[:6] if timed else ():

@@ -154,7 +154,9 @@ def correct(
     shapes = SHAPES if bounded else SHAPES[:4]
     name = task.rpartition("/")[2]
     rows = () if speedup is None else shapes
-    latency = tuple(_latency(name, shape, device, speedup or 1.0, half_width, throttled) for shape in rows)
+    latency = tuple(
+        _latency(name, shape, device, speedup or 1.0, half_width, throttled=throttled) for shape in rows
+    )
     ratios = [row.speedup for row in latency if row.speedup is not None]
     return Evaluation(
         schema=1,
@@ -247,7 +249,7 @@ def stages(passed: int, *, failed: bool = False, detail: str = "") -> tuple[Stag
 
 
 def _latency(
-    name: str, shape: Shape, device: str, speedup: float, half_width: float, throttled: bool
+    name: str, shape: Shape, device: str, speedup: float, half_width: float, *, throttled: bool
 ) -> Latency:
     baseline_ms = shape.baseline_ms * (1.13 if throttled else 1.0)
     ratio = speedup * shape.gain

@@ -71,7 +71,7 @@ def pass_time(state: SessionState, event: ev.Event) -> None:
     match event:
         case ev.EngineStarted():
             state.engine_mono = event.mono
-        case ev.DecisionMade() | ev.DecisionUndone():
+        case ev.DecisionMade() | ev.DecisionUndone() | ev.SessionTitled():
             pass  # may be from a process that is no engine
         case _ if state.engine_mono is not None and event.mono > state.engine_mono:
             state.worked_s += event.mono - state.engine_mono
@@ -85,6 +85,9 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.SessionStarted():
             state.started = event
             state.started_wall = event.wall
+            state.title = event.title
+        case ev.SessionTitled():
+            state.title = event.title
         case ev.EngineStarted():
             return _start_engine(state, event)
         case ev.InstanceStarted():
@@ -393,7 +396,7 @@ def _apply_judging(
             attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
             attempt.device_s += event.device_s
             _set_word(instance, attempt, "wait")
-            instance.best = _best(instance)
+            instance.best = _best_after_verdict(instance, attempt)
         case _:
             assert_never(event)
     return frozenset((instance.key,))
@@ -429,6 +432,15 @@ def _set_word(instance: InstanceState, attempt: AttemptState, word: str) -> None
 
 def _best(instance: InstanceState) -> str | None:
     best = best_of(instance.attempts)
+    return best.attempt if best else None
+
+
+def _best_after_verdict(instance: InstanceState, judged: AttemptState) -> str | None:
+    """Returns the best after one more verdict; compares only two attempts, because ranks are costly."""
+    if instance.best in (None, judged.attempt):
+        return _best(instance)
+    rivals = [attempt for attempt in instance.attempts if attempt.attempt in (instance.best, judged.attempt)]
+    best = best_of(rivals)
     return best.attempt if best else None
 
 

@@ -303,6 +303,8 @@ class SessionState:
     """The fold of a session's events."""
 
     started: SessionStarted | None = None
+    title: str = ""
+    """Title by a person; empty if none."""
     started_wall: float | None = None
     last_wall: float | None = None
     last_seq: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Callable
@@ -123,6 +124,17 @@ def test_bars_are_linear_from_zero_with_a_mark_at_the_baseline() -> None:
     assert fast.drawing.index(">") == pytest.approx(winners[0].speedup.ratio / end * 100, abs=1)  # type: ignore[union-attr]
     assert even.drawing.rstrip().endswith("]"), "the interval covers the end of the bar"
     assert bar_lines(winners, 100)[-1].split() == ["0", "1x", f"{end:g}x"]
+
+
+def test_outlier_does_not_shrink_the_bars_of_the_others() -> None:
+    fast, even = report(measured()).winners
+    assert fast.speedup is not None
+    outlier = dataclasses.replace(fast, speedup=dataclasses.replace(fast.speedup, ratio=40.0))
+    ordinary = [dataclasses.replace(even, task=f"starter/{name}") for name in "abc"]
+    bars = bars_of([outlier, *ordinary], 40)
+    assert scale_end([outlier, *ordinary]) < 2
+    assert bars[0].drawing.endswith("//")
+    assert bars[0].figure.startswith(">= 40.00x")
 
 
 def test_every_format_says_the_same() -> None:

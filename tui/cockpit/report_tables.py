@@ -57,8 +57,8 @@ VERDICT_COLUMNS = (
     Column("error", 8, 24),
     Column("attempts", 8, 8, right=True),
     Column("share", 5, 6, right=True),
-    Column("newest", 8, 26),
-    Column("its message", 16, 100, drop=1, if_known=True),
+    Column("newest", 8, 26, drop=1),
+    Column("message of the newest", 30, 100, if_known=True),
 )
 COST_COLUMNS = (
     Column("task", 8, 30),

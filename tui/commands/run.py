@@ -101,6 +101,7 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
     help="even, or best: move iterations from solved and hopeless tasks to others. [even]",
 )
 @click.option("--seed", type=int, metavar="N", help="Seed of the judge's inputs. [random]")
+@click.option("--title", default="", metavar="TEXT", help="Title of the session, shown in lists. [none]")
 @click.option("--detach", is_flag=True, help="Start the session and return at once.")
 @click.option("--headless", is_flag=True, help="Print progress as lines, also in a terminal.")
 @click.option(
@@ -110,7 +111,7 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
     help="With --headless: one event per line. With --detach: one document.",
 )
 def run_command(
-    tasks: tuple[str, ...], *, detach: bool, headless: bool, as_json: bool, **flags: Any
+    tasks: tuple[str, ...], *, title: str, detach: bool, headless: bool, as_json: bool, **flags: Any
 ) -> ExitCode:
     """Start agents on TASKs and watch them: in the cockpit, or as lines without a terminal.
 
@@ -132,7 +133,7 @@ def run_command(
     home = home_from(os.environ)
     home.ensure()
     model = model_of(configured.settings, configured.origins, os.environ)
-    requested = plan(configured.settings, tasks, model)
+    requested = plan(configured.settings, tasks, model, title=title)
     if words := shipped_price_words(requested):
         say(words)
     session = start(requested, home)
@@ -145,10 +146,11 @@ def run_command(
     return asyncio.run(print_until_end(home, session, as_json=as_json))
 
 
-def plan(settings: Settings, tasks: tuple[str, ...], model: str) -> RunPlan:
+def plan(settings: Settings, tasks: tuple[str, ...], model: str, *, title: str = "") -> RunPlan:
     """Return the plan of a run for the engine."""
     return RunPlan(
         model=model,
+        title=title,
         tasks=tasks,
         suite=settings.suite,
         method=settings.method,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from .phrases import speedup_words
 
 NAME_CELLS = 24
 LEAST_CELLS = 10
+OUTLIER = 4.0
+"""A speedup of more than so many times the median does not stretch the scale: its bar is cut, with a mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +29,11 @@ class Glyphs:
     between: str = "─"
     high: str = "┤"
     baseline: str = "│"
+    cut: str = "//"
+    """End of a bar that is longer than the scale."""
 
 
-PLAIN = Glyphs("#", ">", "[", "-", "]", "|")
+PLAIN = Glyphs("#", ">", "[", "-", "]", "|", "//")
 """Characters of ASCII."""
 
 
@@ -46,7 +51,8 @@ def bars_of(winners: Sequence[Winner], cells: int, glyphs: Glyphs = PLAIN) -> li
     """
     Return a bar for each winner with a speedup, in the order of the winners. `cells` is the width of the drawing.
 
-    All bars have one linear scale from 0. The baseline's 1x has a mark of its own, and an interval covers its cells.
+    All bars have one linear scale from 0. The baseline's 1x has a mark of its own, and an interval covers its cells. A
+    bar that is longer than the scale ends with a mark.
     """
     timed = [winner for winner in winners if winner.speedup is not None]
     most = scale_end(timed)
@@ -62,13 +68,14 @@ def bars_of(winners: Sequence[Winner], cells: int, glyphs: Glyphs = PLAIN) -> li
 
 
 def scale_end(winners: Sequence[Winner]) -> float:
-    """Return the speedup at the right end of the scale: a round number beyond each bar and interval, at least 1.25."""
+    """Return the speedup at the right end of the scale: a round number beyond each bar but outliers, at least 1.25."""
     ends = [
         max(winner.speedup.ratio, winner.speedup.interval[1] if winner.speedup.interval else 0.0)
         for winner in winners
         if winner.speedup is not None
     ]
-    most = max([*ends, 1.0]) * 1.02
+    limit = OUTLIER * statistics.median(ends) if ends else 1.0
+    most = max([*(end for end in ends if end <= limit), 1.0]) * 1.02
     step: float = 10.0 ** math.floor(math.log10(most)) / 4
     return max(1.25, math.ceil(most / step) * step)
 
@@ -86,12 +93,14 @@ def _drawing(winner: Winner, most: float, cells: int, glyphs: Glyphs) -> str:
         drawn[place(1.0)] = glyphs.baseline
     if speedup.bound.sign == ">=":
         drawn[end:] = [glyphs.beyond] * (cells - end)
-    if speedup.interval is not None:
+    if speedup.interval is not None and speedup.interval[1] <= most:
         low, high = place(speedup.interval[0]), place(speedup.interval[1])
         if high > low:
             drawn[low : high + 1] = [glyphs.low, *[glyphs.between] * (high - low - 1), glyphs.high]
     if place(1.0) < end and drawn[place(1.0)] == glyphs.bar:
         drawn[place(1.0)] = glyphs.baseline
+    if speedup.ratio > most:
+        drawn[-len(glyphs.cut) :] = glyphs.cut
     return "".join(drawn)
 
 

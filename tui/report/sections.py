@@ -135,7 +135,7 @@ def _winner_sections(report: SessionReport) -> Iterator[Section]:
     drawing = bar_lines(report.winners, BAR_CELLS)
     if drawing:
         sentences = (
-            "The scale is linear from 0; `|` is the baseline, `[--]` the 95 % interval, `>` a lower bound.",
+            "The scale is linear from 0; `|` is the baseline, `[--]` the 95 % interval, `>` a lower bound, `//` a bar that is cut.",
         )
         yield Section("Speedup by task", sentences=sentences, drawing=tuple(drawing))
     yield Section(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widget import Widget
 
 from sessions.names import split_attempt
 from tui.cockpit import report_tables, report_view
-from tui.cockpit.lines import EMPTY
+from tui.cockpit.lines import EMPTY, Line, plain
 from tui.cockpit.messages import OpenInstance, OpenLatency
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.widgets.bar import Bar
@@ -26,13 +26,19 @@ from tui.report.bars import Glyphs
 GLYPHS = Glyphs()
 
 
+def text_of(lines: Sequence[Line]) -> str:
+    """Return lines as plain text, for copying."""
+    return "\n".join(map(plain, lines))
+
+
 class WinnerTable(LineTable):
     """One row for each task."""
 
     HELP = """\
 The best correct attempt of each task, the fastest first. `enter` opens it.
-Below: bars of the speedups, then why the row under the cursor is fast and
-where its kernel lies.
+Below: why the row under the cursor is fast, where its kernel lies, and bars
+of all speedups on one scale from 0; `tab` goes there. In a bar: the baseline
+at 1x, the interval at its end; > a lower bound, // longer than the scale.
 
 speedup  geometric mean over the cases, against the baseline
          >= 2.65x  a lower bound: some cases are too short for an exact time
@@ -100,6 +106,7 @@ class ReportScreen(SessionScreen):
         self.summary = Bar(id="summary")
         self.winners = WinnerTable(report_view.WINNER_COLUMNS, id="winners")
         self.detail = LineView(id="detail")
+        self.bars = LineView(id="bars")
         self.cases = CaseTable(report_tables.CASE_COLUMNS, id="cases", empty="No winner was timed.")
         self.changes = ChangeTable(report_tables.CHANGE_COLUMNS, id="attempts", empty="No attempt yet.")
         self.stages = LineView(id="stages")
@@ -113,7 +120,7 @@ class ReportScreen(SessionScreen):
         )
         self._pane = "winners"
         self._panes: dict[str, tuple[Widget, ...]] = {
-            "winners": (self.detail,),
+            "winners": (self.detail, self.bars),
             "cases": (self.cases,),
             "attempts": (self.changes,),
             "verdicts": (self.stages, self.verdicts),
@@ -126,7 +133,9 @@ class ReportScreen(SessionScreen):
         yield self.summary
         yield self.tab_bar
         yield self.winners
-        yield Vertical(*(widget for pane in self._panes.values() for widget in pane), id="lower")
+        yield Horizontal(self.detail, self.bars, id="lower-winners")
+        panes = (pane for name, pane in self._panes.items() if name != "winners")
+        yield Vertical(*(widget for pane in panes for widget in pane), id="lower")
 
     def on_mount(self) -> None:
         """Draw, and put the keys on the winners."""
@@ -165,10 +174,15 @@ class ReportScreen(SessionScreen):
                 self.metrics.set_rows(report_tables.metric_rows(report))
 
     def _show_detail(self, report: SessionReport, width: int) -> None:
-        bars = report_view.bar_lines(report, width, GLYPHS)
-        facts = report_view.winner_lines(report, self.winners.cursor_key, width)
+        """Show why a winner is fast beside the bars of all, or above them where there is no room for both."""
+        beside = not self.tabbed
+        cells = width // 2 - 2 if beside else width
+        facts = report_view.winner_lines(report, self.winners.cursor_key, cells)
+        bars = report_view.bar_lines(report, cells, GLYPHS)
+        self.bars.show(bars if beside else [], copy_text=text_of(bars))
         gap = [EMPTY] if bars and facts else []
-        self.detail.show([*facts, *gap, *bars])
+        lines = facts if beside else [*facts, *gap, *bars]
+        self.detail.show(lines, copy_text=text_of(lines))
 
     def _place(self) -> None:
         alone = self.tabbed and self._pane != "winners"
@@ -177,6 +191,9 @@ class ReportScreen(SessionScreen):
         for name, widgets in self._panes.items():
             for widget in widgets:
                 widget.display = name == self._pane
+        self.bars.display = not self.tabbed
+        self.query_one("#lower-winners").display = self._pane == "winners"
+        self.query_one("#lower").display = self._pane != "winners"
 
     def _choose(self, name: str) -> None:
         self._pane = name
