@@ -143,7 +143,9 @@ def _throttle_notes(timings: Timings) -> list[Span]:
             continue
         clock = "" if window.clock_mhz is None else f", {window.clock_mhz / 1000:.2f} GHz"
         left_out = ": not in spread" if len(timings.devices) > 1 else ""
-        notes[device] = f"! {gpu_name(device)} {clean(throttle_words(window)).replace('%', ' %')}{clock}{left_out}"
+        notes[device] = (
+            f"! {gpu_name(device)} {clean(throttle_words(window)).replace('%', ' %')}{clock}{left_out}"
+        )
     return [Span(note, "dim") for note in notes.values()]
 
 

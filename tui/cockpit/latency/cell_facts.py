@@ -108,7 +108,10 @@ def _facts(latency: Latency) -> list[Line]:
         ("speedup", f"{ratio} {interval(*latency.ci)}" if latency.ci else ratio),
         ("outcome", latency.outcome.value),
         ("pairs of processes", str(latency.pairs) if latency.pairs else ""),
-        ("method", "many calls in one graph" if latency.method is Method.GRAPH else "each call between two events"),
+        (
+            "method",
+            "many calls in one graph" if latency.method is Method.GRAPH else "each call between two events",
+        ),
         ("cache", "warm" if latency.cache == "hot" else latency.cache),
         ("confirmed by", latency.confirmed),
         ("empty kernel", "" if latency.floor_ms is None else microseconds(latency.floor_ms * 1e3)),
@@ -138,5 +141,7 @@ def _percent(share: float | None) -> str:
 
 
 def _heat(window: Window) -> str:
-    heat = [UNKNOWN if celsius is None else f"{celsius:.0f}" for celsius in (window.hotspot_c, window.memory_c)]
+    heat = [
+        UNKNOWN if celsius is None else f"{celsius:.0f}" for celsius in (window.hotspot_c, window.memory_c)
+    ]
     return "" if heat == [UNKNOWN, UNKNOWN] else f"{' / '.join(heat)} C"

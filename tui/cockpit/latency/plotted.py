@@ -37,17 +37,15 @@ def plot_lines(
             title = f"Share of the practical roof   o baseline   {THIS} {timings.attempt.attempt}"
             lines = roof_plot(timings, width, ascii=ascii)
         case "attempts":
-            title = f"Speedup by attempt of {instance.key}, with 95 % intervals   {THIS} this attempt"
-            lines = attempts_plot(
-                instance, timings.attempt.number, width, max(height - 1, 8), ascii=ascii
-            )
+            title = f"Speedup by attempt, 95 % intervals   {THIS} this attempt"
+            lines = attempts_plot(instance, timings.attempt.number, width, max(height - 1, 8), ascii=ascii)
         case "gpus":
             own = timings.own(case)
             base = "" if own is None else f"   baseline {side_us(own, baseline=True)} us"
             title = f"Time by GPU, case {case.letter} {clean(case.name)}{base}"
             lines = gpus_plot(timings, case, width, ascii=ascii)
         case "roofline":
-            title = "Roofline: capitals this attempt, small letters baseline, line measured"
+            title = "Roofline   A this attempt, a baseline, line: measured"
             lines = roofline_plot(timings, width, max(height - 1, 8), ascii=ascii)
         case _:
             title = f"Time by launch, case {case.letter} {clean(case.name)}"
@@ -117,8 +115,8 @@ def attempts_plot(
         width,
         height,
         ascii=ascii,
-        y_title="x",
-        x_title="attempt (dots at 1.00x: as fast as the baseline); cases with a bound are left out",
+        y_title="speedup",
+        x_title="attempt   dotted: as fast as the baseline   bounds are left out",
         reference=1.0,
         empty="No attempt has a measured speedup.",
     )

@@ -48,7 +48,9 @@ class Shown(StrEnum):
         return values[(values.index(self) + 1) % len(values)]
 
 
-def time_table(timings: Timings, shown: Shown, width: int, cursor: str) -> tuple[tuple[Column, ...], list[Row]]:
+def time_table(
+    timings: Timings, shown: Shown, width: int, cursor: str
+) -> tuple[tuple[Column, ...], list[Row]]:
     """
     Return columns and rows; of more GPUs than fit into `width` cells, those around the cursor's column.
 

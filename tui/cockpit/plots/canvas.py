@@ -40,9 +40,7 @@ class Canvas:
         steps = max(1, round(2 * max(across, up)))
         for step in range(steps + 1):
             share = step / steps
-            self.dot(
-                start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1]), style
-            )
+            self.dot(start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1]), style)
 
     def mark(self, x: float, y: float, character: str, style: str = "") -> None:
         """Put a character over the dots; a cell with different characters shows `SEVERAL`."""

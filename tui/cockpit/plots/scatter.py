@@ -63,7 +63,9 @@ def by_number(
             upright = canvas.centred(across)
             canvas.segment((upright, y.share(point.low)), (upright, y.share(point.high)), point.style)
         canvas.mark(across, y.share(point.y), point.mark, point.style)
-    *plot, title = framed(canvas, Axis(x, x_title, _whole, tick_cells=4), Axis(y, y_title, number), ascii=ascii)
+    *plot, title = framed(
+        canvas, Axis(x, x_title, _whole, tick_cells=4), Axis(y, y_title, number), ascii=ascii
+    )
     return [*plot, _marks_without_value(points, canvas, x), title]
 
 
@@ -92,7 +94,8 @@ def roofline(
     """
     Return a log-log roofline: FLOP per byte against FLOP/s, with the roofs of memory and compute that are known.
 
-    A cell with several points shows `*`. Points without FLOPs cannot be drawn; without any point the result is the words of `empty`.
+    A cell with several points shows `*`. Points without FLOPs cannot be drawn. Without any point the result is the words
+    of `empty`.
     """
     drawn = [point for point in points if point.y and point.x > 0]
     if not drawn:

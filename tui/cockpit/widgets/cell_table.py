@@ -30,7 +30,8 @@ class CellTable(LineTable):
         """Titles of the columns that the cursor can be in, also of those that do not fit."""
         self.source = ""
         """Text that is copied in place of the cells."""
-        self._title = ""
+        self.chosen_title = ""
+        """Title of the column that the cursor keeps, if the table has it."""
 
     @property
     def copy_text(self) -> str:
@@ -40,7 +41,7 @@ class CellTable(LineTable):
     @property
     def cursor_title(self) -> str:
         """Title of the column under the cursor; empty without columns."""
-        return self._title if self._title in self.titles else next(iter(self.titles), "")
+        return self.chosen_title if self.chosen_title in self.titles else next(iter(self.titles), "")
 
     @property
     def shown_titles(self) -> tuple[str, ...]:
@@ -55,7 +56,7 @@ class CellTable(LineTable):
 
     def go_to_column(self, title: str) -> None:
         """Put the cursor into a column."""
-        self._title = title
+        self.chosen_title = title
         self.refresh_line(0)
         self._refresh_row(self.cursor)
         self.post_message(self.Moved(self))
