@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from harness import Evaluation, Verdict
 from sessions.state import AttemptState, Confirmation
@@ -11,7 +12,7 @@ from tui.cockpit.lines import Line, Span, cells, clean, line, wrap
 from tui.measured import throttle_words
 from tui.report.phrases import exact_words, ratio_words
 from tui.report.speedups import Speedup, no_speedup_words, speedup_of
-from tui.vocabulary import interval, times
+from tui.vocabulary import interval, percent, times
 
 from .time_table import BOTH_SHORT, LEFT_OUT, Shown, limit_word
 from .timings import Timings, gpu_name, is_throttled
@@ -32,7 +33,10 @@ def title_lines(attempt: AttemptState, width: int, *, has_gpu: bool) -> list[Lin
     if speedup is None:
         parts.append(Span(no_speedup_words(evaluation, has_gpu=has_gpu), "dim"))
     else:
-        parts.append(Span(mean_words(speedup), "good" if speedup.is_faster else ""))
+        style = "good" if speedup.is_faster else ""
+        parts.append(Span(mean_words(speedup), style))
+        if speedup.exact is not None:
+            parts.append(Span(f"({exact_words(speedup)})", style))
     against = clean(against_words(evaluation).strip())
     parts += [Span(against)] if against else []
     parts.append(exam_span(attempt))
@@ -40,7 +44,7 @@ def title_lines(attempt: AttemptState, width: int, *, has_gpu: bool) -> list[Lin
 
 
 def mean_words(speedup: Speedup) -> str:
-    """Return `1.84x [1.79, 1.88] geo mean, all 6 cases` or `>= 2.65x geo mean, 5 of 6 cases (4 measured: ...)`."""
+    """Return `1.84x [1.79, 1.88] geo mean, all 6 cases` or `>= 2.65x geo mean, 5 of 6 cases`."""
     ratio = ratio_words(speedup)
     limits = f" {interval(*speedup.interval)}" if speedup.interval is not None else ""
     covered = (
@@ -48,8 +52,7 @@ def mean_words(speedup: Speedup) -> str:
         if speedup.cases == speedup.of_cases > 1
         else f"{speedup.cases} of {speedup.of_cases} case{'' if speedup.of_cases == 1 else 's'}"
     )
-    exact = f" ({exact_words(speedup)})" if speedup.exact is not None else ""
-    return f"{ratio}{limits} geo mean, {covered}{exact}"
+    return f"{ratio}{limits} geo mean, {covered}"
 
 
 def exam_span(attempt: AttemptState) -> Span:
@@ -82,33 +85,38 @@ def roof_words(evaluation: Evaluation) -> list[str]:
     roofs = measured_roofs(evaluation)
     words = []
     if roofs.bytes_per_s is not None:
-        share = f" = {roofs.share_of_peak:.0%} of the vendor's peak" if roofs.share_of_peak else ""
-        words.append(
-            f"roof: copy measured here {roofs.bytes_per_s / 1e12:.2f} TB/s{share.replace('%', ' %', 1)}"
-        )
+        share = f" = {percent(roofs.share_of_peak)} of the vendor's peak" if roofs.share_of_peak else ""
+        words.append(f"roof: copy measured here {roofs.bytes_per_s / 1e12:.2f} TB/s{share}")
     limits = {limit_word(latency) for latency in evaluation.latency}
     if roofs.flops_per_s is not None and "compute" in limits:
         words.append(f"matrix product measured here {roofs.flops_per_s / 1e12:.0f} TFLOP/s")
     return words or ["roof: not measured"]
 
 
-class Roofs:
+class Roofs(NamedTuple):
     """The practical roofs of a device, as an evaluation's shares imply them; `None` if unknown."""
 
-    def __init__(self, evaluation: Evaluation) -> None:
-        used = [latency.efficiency for latency in evaluation.latency if latency.efficiency is not None]
-        copies = [(case.bytes_per_s / case.io_measured, case) for case in used if case.io_measured]
-        products = [case.flops_per_s / case.mfu_measured for case in used if case.mfu_measured and case.flops]
-        self.bytes_per_s, fastest = max(copies, key=lambda copy: copy[0], default=(None, None))
-        self.flops_per_s = max(products, default=None)
-        self.share_of_peak: float | None = None
-        if fastest is not None and fastest.io_measured and fastest.io_utilisation:
-            self.share_of_peak = fastest.io_utilisation / fastest.io_measured
+    bytes_per_s: float | None
+    flops_per_s: float | None
+    share_of_peak: float | None
+    """The copy's share of the vendor's peak bandwidth."""
 
 
 def measured_roofs(evaluation: Evaluation) -> Roofs:
     """Return the practical roofs that the session measured on the evaluation's device."""
-    return Roofs(evaluation)
+    used = [latency.efficiency for latency in evaluation.latency if latency.efficiency is not None]
+    products = [case.flops_per_s / case.mfu_measured for case in used if case.mfu_measured and case.flops]
+    flops_per_s = max(products, default=None)
+    copies = [
+        Roofs(
+            case.bytes_per_s / case.io_measured,
+            flops_per_s,
+            case.io_utilisation / case.io_measured if case.io_utilisation else None,
+        )
+        for case in used
+        if case.io_measured
+    ]
+    return max(copies, key=lambda roofs: roofs.bytes_per_s or 0.0, default=Roofs(None, flops_per_s, None))
 
 
 def footnotes(timings: Timings, width: int, shown: Iterable[str], *, can_measure: bool) -> list[Line]:
@@ -124,7 +132,7 @@ def footnotes(timings: Timings, width: int, shown: Iterable[str], *, can_measure
     if LEFT_OUT in texts:
         notes.append(Span(f"{LEFT_OUT}: {BOTH_SHORT}, no ratio", "dim"))
     if any(text.startswith("<") for text in texts):
-        notes.append(Span("<: shorter than the launch lets one time", "dim"))
+        notes.append(Span("<: the launch hides the time", "dim"))
     for case in timings.cases:
         own = timings.own(case)
         if own is not None and own.efficiency is not None and own.efficiency.suspect:

@@ -6,7 +6,7 @@ from harness import Latency
 from harness.wire.latency import LaunchTime, Method, Timed, Window
 from tui.cockpit.lines import Line, Span, clean, line
 from tui.measured import clock_words, energy_words, remarks, throttle_words
-from tui.vocabulary import UNKNOWN, interval, microseconds, size, times
+from tui.vocabulary import UNKNOWN, interval, microseconds, percent, size, times
 
 from .captions import packed
 from .timings import BASELINE, Case, Timings, gpu_name, is_hidden, side_us
@@ -49,9 +49,9 @@ def range_words(side: Timed | None) -> str:
 
 
 def launches_words(launches: tuple[LaunchTime, ...]) -> str:
-    """Return `launches 2: partial 75 %, combine 25 %`; empty if the launches are not known."""
+    """Return `launches 2: partial 75 %, combine 25 %`; empty for one launch, or if they are not known."""
     total = sum(launch.ms for launch in launches)
-    if not launches or total <= 0:
+    if len(launches) < 2 or total <= 0:
         return ""
     shares = ", ".join(f"{clean(launch.kernel)} {round(100 * launch.ms / total)} %" for launch in launches)
     return f"launches {len(launches)}: {shares}"
@@ -115,10 +115,10 @@ def _facts(latency: Latency) -> list[Line]:
         ("cache", "warm" if latency.cache == "hot" else latency.cache),
         ("confirmed by", latency.confirmed),
         ("empty kernel", "" if latency.floor_ms is None else microseconds(latency.floor_ms * 1e3)),
-        ("of the copy", "" if used is None else _percent(used.io_measured)),
-        ("of the product", "" if used is None else _percent(used.mfu_measured)),
-        ("of vendor's bytes/s", "" if used is None else _percent(used.io_utilisation)),
-        ("of vendor's FLOP/s", "" if used is None else _percent(used.mfu)),
+        ("of the copy", "" if used is None else percent(used.io_measured)),
+        ("of the product", "" if used is None else percent(used.mfu_measured)),
+        ("of vendor's bytes/s", "" if used is None else percent(used.io_utilisation)),
+        ("of vendor's FLOP/s", "" if used is None else percent(used.mfu)),
     ]
     if window is not None:
         facts += [
@@ -129,15 +129,15 @@ def _facts(latency: Latency) -> list[Line]:
             ("other processes", "" if window.other_processes is None else str(window.other_processes)),
         ]
     facts.append(("energy a call", f"{energy} mJ" if (energy := energy_words(latency)) else ""))
-    return [(Span(f"{name:<21}", "dim"), Span(clean(words))) for name, words in facts if words]
+    return [
+        (Span(f"{name:<21}", "dim"), Span(clean(words)))
+        for name, words in facts
+        if words not in ("", UNKNOWN)
+    ]
 
 
 def _us(ms: float | None) -> str:
     return UNKNOWN if ms is None else f"{ms * 1e3:.4g} us"
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.0f} %"
 
 
 def _heat(window: Window) -> str:

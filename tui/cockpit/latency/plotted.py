@@ -116,7 +116,7 @@ def attempts_plot(
         height,
         ascii=ascii,
         y_title="speedup",
-        x_title="attempt   dotted: as fast as the baseline   bounds are left out",
+        x_title="attempt (dotted: 1.00x; bounds left out)",
         reference=1.0,
         empty="No attempt has a measured speedup.",
     )

@@ -98,7 +98,7 @@ def _row(timings: Timings, case: Case, shown: Shown, devices: tuple[str, ...]) -
             if suspect
             else NOTHING
             if share is None
-            else Cell(f"{share.share:.0%}".replace("%", " %")),
+            else Cell(vocabulary.percent(share.share)),
             Cell(limit_word(own), "dim"),
         ),
     )
@@ -128,8 +128,10 @@ def _value(latency: Latency, shown: Shown) -> str:
 
 
 def _ratio(latency: Latency) -> str:
-    ratio = vocabulary.times(latency.speedup or 0.0).removesuffix("x")
-    return f"{latency.bound.sign}{' ' if latency.bound.sign else ''}{ratio}"
+    speedup = latency.speedup or 0.0
+    if latency.bound is not Bound.NONE:
+        return f"{latency.bound.sign} {speedup:.3g}"
+    return vocabulary.times(speedup).removesuffix("x")
 
 
 def speedup_cells(latency: Latency | None) -> tuple[Cell, Cell]:

@@ -66,14 +66,14 @@ def by_number(
     *plot, title = framed(
         canvas, Axis(x, x_title, _whole, tick_cells=4), Axis(y, y_title, number), ascii=ascii
     )
-    return [*plot, _marks_without_value(points, canvas, x), title]
+    unknown = [point for point in points if point.y is None]
+    return [*plot, *([_marks_without_value(unknown, canvas, x)] if unknown else []), title]
 
 
 def _marks_without_value(points: Sequence[Point], canvas: Canvas, x: Scale) -> Line:
     row = Canvas(canvas.width, 1, ascii=True)
     for point in points:
-        if point.y is None:
-            row.mark(x.share(point.x), 0.0, point.mark, point.style)
+        row.mark(x.share(point.x), 0.0, point.mark, point.style)
     return Span(" " * FRAME_WIDTH), *row.lines()[0]
 
 

@@ -60,6 +60,17 @@ limit     memory, compute or launch
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "samples", id="latency.samples")]
 
 
+class PlotView(LineView):
+    """The plots; they are drawn for the height that the table and its notes leave."""
+
+    class Resized(Message):
+        """The view has another size."""
+
+    def on_resize(self) -> None:
+        """Ask for plots of the new size."""
+        self.post_message(self.Resized())
+
+
 class LatencyScreen(ActingScreen):
     """Table and plots of one attempt; without a number, of the instance's best."""
 
@@ -69,6 +80,7 @@ class LatencyScreen(ActingScreen):
         Binding("v", "value", "value", id="latency.value"),
         Binding("tab", "plot(1)", "plot", id="latency.plot"),
         Binding("shift+tab", "plot(-1)", "plot before", id="latency.plot_back", show=False),
+        Binding("z", "zoom", "zoom", id="latency.zoom", show=False),
         Binding(
             "greater_than_sign,right_square_bracket",
             "walk(1)",
@@ -94,9 +106,12 @@ class LatencyScreen(ActingScreen):
         self.above = LineView(id="above")
         self.times = TimeTable(id="times")
         self.notes = LineView(id="notes")
-        self.plots = LineView(id="plots")
+        self.plots = PlotView(id="plots")
         self._plot = 0
+        self._zoomed = False
+        """True if the plot has the whole screen."""
         self._timings: Timings | None = None
+        self._keys_on: Widget | None = None
 
     @property
     def steered_instance(self) -> InstanceState | None:
@@ -122,11 +137,6 @@ class LatencyScreen(ActingScreen):
         yield self.tab_bar
         yield self.plots
 
-    def on_mount(self) -> None:
-        """Draw, and put the keys on the table, or on the words in its place."""
-        super().on_mount()
-        (self.plots if self._timings is None else self.times).focus()
-
     def draw(self, dirty: frozenset[str]) -> None:
         """Draw the attempt if its instance or a GPU changed."""
         state = self.feed.state
@@ -143,23 +153,28 @@ class LatencyScreen(ActingScreen):
         has_gpu = bool(views.gpus(self.feed.state))
         width = max(self.size.width - 1, 20)
         for widget in (self.times, self.notes):
-            widget.display = timings is not None
-        self.tab_bar.display = timings is not None and self.size.height >= TALL
+            widget.display = timings is not None and not self._zoomed
+        self.tab_bar.display = timings is not None and (self._zoomed or self.size.height >= TALL)
         title = title_lines(attempt, width, has_gpu=has_gpu) if attempt is not None else []
         if timings is None:
             self.above.show(title)
             lines = absence_lines(attempt, self.key, width, has_gpu=has_gpu)
             self.plots.show(lines, copy_text="\n".join(map(plain, [*title, *lines])))
-            self.plots.focus()
+            self._put_keys(self.plots)
             return
-        if self.focused is self.plots and self.plots.copy_text:
-            self.times.focus()
         self.times.titles = cursor_columns(timings, self.shown)
         columns, rows = time_table(timings, self.shown, width - MARGIN, self._column(timings))
         self.times.set_rows(rows, columns)
         self.above.show([*title, *caption_lines(timings, self.shown, width, self.times.shown_titles)])
         self._show_cell(timings)
         self.times.source = self._text()
+        self._put_keys(self.plots if self._zoomed else self.times)
+
+    def _put_keys(self, pane: Widget) -> None:
+        """Give the keys to a pane, unless it was the last that got them here."""
+        if pane is not self._keys_on:
+            self._keys_on = pane
+            pane.focus()
 
     def _show_cell(self, timings: Timings) -> None:
         """Show what depends on the cell under the cursor."""
@@ -171,9 +186,10 @@ class LatencyScreen(ActingScreen):
             notes += detail_lines(timings, case, self._column(timings), width)
         self.notes.show(notes)
         self.tab_bar.show(self.tabs(PLOTS[self._plot][0], [name for name, _ in PLOTS]))
-        self.call_after_refresh(self._show_plots)
+        self.show_plots()
 
-    def _show_plots(self) -> None:
+    @on(PlotView.Resized)
+    def show_plots(self) -> None:
         """Draw as many plots as fit, the chosen one first."""
         timings, instance = self._timings, self.steered_instance
         case = self._case(timings) if timings is not None else None
@@ -218,7 +234,7 @@ class LatencyScreen(ActingScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Values and plots only where there are times."""
-        if action in ("value", "plot", "pane"):
+        if action in ("value", "plot", "pane", "zoom"):
             return self._timings is not None
         return super().check_action(action, parameters)
 
@@ -236,6 +252,18 @@ class LatencyScreen(ActingScreen):
         """Show times, speedups or clocks."""
         self.shown = self.shown.next
         self._show()
+
+    def action_zoom(self) -> None:
+        """Give the whole screen to the plot, or take it back."""
+        self._zoomed = not self._zoomed
+        self._show()
+
+    def action_back(self) -> None:
+        """Leave the zoom, else the screen."""
+        if self._zoomed:
+            self.action_zoom()
+        else:
+            super().action_back()
 
     def action_walk(self, steps: int) -> None:
         """Show another attempt of the instance."""
@@ -263,7 +291,6 @@ class LatencyScreen(ActingScreen):
     def _go_to(self, number: int) -> None:
         self.number = number
         self.draw(frozenset((EVERYTHING,)))
-        (self.plots if self._timings is None else self.times).focus()
         self.refresh_bindings()
 
     @on(LineTable.Moved, "#times")
