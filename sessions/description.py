@@ -74,6 +74,10 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Attempts that people accepted."""
     waiting: tuple[str, ...] = ()
     """Attempts that wait for a person."""
+    calls: int | None = None
+    """Number of model calls with a reply; `None` in a summary of an older version, as `worked_s`."""
+    worked_s: float | None = None
+    """Seconds in which an engine worked."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
@@ -129,6 +133,8 @@ def summarise(state: SessionState) -> SessionSummary:
             if attempt.decision is not None and attempt.decision.accepted
         ),
         waiting=tuple(attempt.attempt for attempt in attempts if attempt.waiting),
+        calls=sum(call.finished for attempt in attempts for call in attempt.calls),
+        worked_s=state.worked_s,
         input_tokens=state.input_tokens,
         output_tokens=state.output_tokens,
         cost_usd=state.cost_usd,

@@ -14,6 +14,7 @@ import msgspec
 
 from . import events as ev
 from .codec import Skipped
+from .device_facts import note_timings, quarantine, take_sample
 from .names import instance_key, split_attempt, split_call, split_instance
 from .state import (
     EXTENDABLE,
@@ -57,11 +58,15 @@ def apply(state: SessionState, event: ev.AnyEvent | Skipped) -> frozenset[str]:
         return frozenset((SESSION,))
     pass_time(state, event)
     try:
-        return _apply(state, event)
+        dirty = _apply(state, event)
     except ValueError:
         # A malformed name: Wavedeck never writes it, so the event counts as unreadable.
         state.skipped_events += 1
         return frozenset((SESSION,))
+    for key in dirty:
+        if key in state.instances:
+            state.instances[key].last_wall = event.wall
+    return dirty
 
 
 def pass_time(state: SessionState, event: ev.Event) -> None:
@@ -179,20 +184,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             state.on_hold -= {event.instance} if event.instance else set(state.on_hold)
             return _held_keys(state, event.instance)
         case ev.DeviceSampled():
-            before = _device(state, event.device)
-            state.devices[event.device] = DeviceState(
-                event.device,
-                event.description,
-                event.busy_with,
-                event.utilisation,
-                event.memory_used_bytes,
-                event.memory_total_bytes,
-                event.temperature_c,
-                event.power_w,
-                event.clock_mhz,
-                before.waits_for,
-                before.quarantined,
-            )
+            take_sample(_device(state, event.device), event)
             return frozenset((device_key(event.device),))
         case ev.DeviceLent():
             state.lent.add(event.device)
@@ -204,8 +196,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             _device(state, event.device).waits_for = event.holders
             return frozenset((device_key(event.device),))
         case ev.DeviceQuarantined():
-            device = _device(state, event.device)
-            device.quarantined, device.waits_for = event.why, ()
+            quarantine(_device(state, event.device), event)
             state.notices.append(("error", f"device {event.device} is in quarantine: {event.why}"))
             return frozenset((device_key(event.device), SESSION))
         case ev.NodePaused():
@@ -220,7 +211,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.Notice():
             state.notices.append((event.level, event.message))
         case ev.EngineStopped():
-            state.stopped = event.reason
+            state.stopped, state.stopped_wall = event.reason, event.wall
         case ev.SessionFinished():
             state.finished, state.stopped = True, None
         case _:
@@ -343,13 +334,16 @@ def _apply_call(
             words = call.reasoning_words if event.kind == "reasoning" else call.text_words
             words.add(event.text)
         case ev.CallRetried():
+            began = bool(call.reasoning_words or call.text_words)
+            refused_wall = event.wall if began or not call.retries else call.refused_wall
             call.reasoning_words, call.text_words = Words(), Words()
             if event.billed:
                 state.lost_tries.append((call.model, call.messages))
             call.retries, call.last_retry = event.retry, f"{event.reason}: {event.message}"
+            call.refused_wall, call.retry_wall = refused_wall, event.wall + event.wait_s
         case ev.CallFinished():
             call.reasoning_words, call.text_words = Words(event.reasoning), Words(event.text)
-            call.finished, call.failed = True, ""
+            call.finished, call.failed, call.refused_wall, call.retry_wall = True, "", 0.0, 0.0
             call.stop_reason, call.usage, call.cost_usd = event.stop_reason, event.usage, event.cost_usd
             call.seconds, call.temperature = event.seconds, event.temperature
             _set_word(instance, attempt, "wait")
@@ -397,6 +391,8 @@ def _apply_judging(
             attempt.device_s += event.device_s
             _set_word(instance, attempt, "wait")
             instance.best = _best_after_verdict(instance, attempt)
+            throttled = note_timings(state.devices, event.evaluation, event.wall)
+            return frozenset((instance.key, *map(device_key, throttled)))
         case _:
             assert_never(event)
     return frozenset((instance.key,))
@@ -451,6 +447,7 @@ def _apply_decision(
     match event:
         case ev.WaitingForPerson():
             attempt.waiting = attempt.held = True
+            attempt.waiting_wall = event.wall
             _set_word(instance, attempt, "person")
         case ev.DecisionMade():
             state.commands.append(event)

@@ -78,6 +78,13 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     accepted: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
     """Attempts that wait for a person."""
+    calls: int | None = None
+    """Number of model calls with a reply; `None` in sessions of older versions, as `worked_s`."""
+    worked_s: float | None = None
+    """Seconds in which an engine worked."""
+    devices: tuple[str, ...] = ()
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
@@ -93,7 +100,13 @@ def live_info(files: LiveFiles) -> SessionInfo | None:
         data = files.journal.read_bytes()
     except FileNotFoundError:
         return None
-    state = _skim(data.split(b"\n")[:-1])
+    state = SessionState()
+    skim(state, data.split(b"\n")[:-1])
+    return live_info_of(files, state)
+
+
+def live_info_of(files: LiveFiles, state: SessionState) -> SessionInfo:
+    """Returns the facts of a live session from `state`, into which its journal was skimmed."""
     description = describe(state.started) if state.started is not None else None
     return info_of(files.session, description, summarise(state), running=files.running)
 
@@ -120,9 +133,8 @@ DETAILS = (
 _SKIPPED = tuple(b'{"type":"%s"' % tag_of(kind).encode() for kind in DETAILS)
 
 
-def _skim(lines: Iterable[bytes]) -> SessionState:
+def skim(state: SessionState, lines: Iterable[bytes]) -> None:
     """Fold only the events that a summary needs."""
-    state = SessionState()
     for line in lines:
         if line.startswith(_SKIPPED):
             continue
@@ -131,7 +143,6 @@ def _skim(lines: Iterable[bytes]) -> SessionState:
             apply(state, event)
         elif isinstance(event, BadLine):
             state.skipped_events += 1
-    return state
 
 
 def info_of(
@@ -157,6 +168,8 @@ def info_of(
         measured=summary.measured,
         accepted=summary.accepted,
         waiting=summary.waiting,
+        calls=summary.calls,
+        worked_s=summary.worked_s,
         input_tokens=summary.input_tokens,
         output_tokens=summary.output_tokens,
         cost_usd=summary.cost_usd,
@@ -174,4 +187,7 @@ def info_of(
         iterations=description.iterations,
         series=description.series,
         options=description.options,
+        devices=description.devices,
+        budget_usd=description.budget_usd,
+        budget_tokens=description.budget_tokens,
     )

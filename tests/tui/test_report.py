@@ -26,9 +26,9 @@ from tests.support.measured_sessions import (
     unsolved,
 )
 from tui.cockpit import report_tables, report_view
+from tui.cockpit.writing_report import write_files
 from tui.report import SessionReport, as_html, as_markdown, as_text, report_of
 from tui.report.bars import bar_lines, bars_of, scale_end
-from tui.report.files import write_report
 from tui.report.sections import sections_of
 from tui.report.speedups import speedup_of
 
@@ -211,10 +211,12 @@ def test_sessions_are_merged_fastest_first_with_a_caution_for_other_baselines() 
 
 def test_report_is_written_as_three_files(tmp_path: Path) -> None:
     whole = report(measured())
-    files = write_report([whole], tmp_path)
+    files = write_files([whole], tmp_path)
     assert [file.suffix for file in files] == [".md", ".html", ".csv"]
     assert "softmax#1/3" in files[0].read_text()
     assert files[2].read_text().startswith("session,method,")
+    write_files([whole], tmp_path)
+    assert len(list(tmp_path.glob("report-*"))) == 6, "no file is replaced"
 
 
 def test_a_short_time_is_shown_as_a_bound() -> None:

@@ -28,6 +28,7 @@ from tui.cockpit.orders import carry_out
 from tui.cockpit.outside import Outside
 from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.preferences import Preferences
+from tui.cockpit.screens.acting import ActingScreen
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.fleet import FleetScreen
@@ -35,6 +36,7 @@ from tui.cockpit.screens.home import HomeScreen
 from tui.cockpit.screens.latency import LatencyScreen
 from tui.cockpit.screens.merged_report import MergedReportScreen
 from tui.cockpit.screens.report import ReportScreen
+from tui.cockpit.screens.tree import TreeScreen
 from tui.cockpit.verbs import NotUnderstood, Subject, completions, parse
 from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
@@ -116,7 +118,13 @@ class Cockpit(Viewer, inherit_bindings=False):
         """Open what was asked for and start drawing."""
         self.set_keymap(dict(self.preferences.keys))
         self.push_screen(
-            HomeScreen(self._doors.list_sessions, where=str(self._home.root), failed=self.tell_failure)
+            HomeScreen(
+                self._doors.list_sessions,
+                mark=self._doors.list_mark,
+                read_node=self._doors.read_node,
+                where=str(self._home.root),
+                failed=self.tell_failure,
+            )
         )
         session, mode = self._first
         if session is not None and mode == "live":
@@ -172,6 +180,20 @@ class Cockpit(Viewer, inherit_bindings=False):
     @on(messages.OpenFleet)
     def _on_open_fleet(self) -> None:
         self._back_to(FleetScreen)
+
+    @on(messages.OpenTree)
+    def _on_open_tree(self) -> None:
+        screen = self.screen
+        instance = screen.steered_instance if isinstance(screen, ActingScreen) else None
+        self._go_to(TreeScreen(instance.key if instance is not None else None))
+
+    @on(messages.NewRun)
+    def _on_new_run(self) -> None:
+        # Imported here: the first frame needs neither the form nor what checks it.
+        from tui.cockpit.screens.new_run import NewRunScreen, RunDoors
+
+        doors = RunDoors(self._home, self._doors.list_sessions, self._doors.read_node, self._doors.start)
+        self.push_screen(NewRunScreen(doors, failed=self.tell_failure))
 
     @on(messages.LeaveSession)
     def _on_leave_session(self) -> None:
@@ -229,15 +251,8 @@ class Cockpit(Viewer, inherit_bindings=False):
             self._driver.write(sequence)
 
     def remarks(self) -> list[Span]:
-        """What the header says of the cockpit itself."""
-        said = []
-        if self.feed is not None and self.feed.replay is not None:
-            said.append("replay, open for decisions" if self.commander.can_act else "replay")
-        elif self.readonly:
-            said.append("read only")
-        if not self._mouse:
-            said.append("mouse off")
-        return [Span(", ".join(said), "warn")] if said else []
+        """Return what the header says of the cockpit itself."""
+        return [] if self._mouse else [Span("mouse off", "warn")]
 
     # Keys that work everywhere
 

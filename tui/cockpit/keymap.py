@@ -42,10 +42,16 @@ OWNERS: tuple[type[DOMNode], ...] = (
 
 def key_names(app: type[DOMNode]) -> list[str]:
     """All names, sorted."""
-    owners: Iterable[type[DOMNode]] = (app, *OWNERS)
+    # Imported here: the first frame does not need the form of a new run.
+    from tui.cockpit.choosing import ChoiceDialog
+    from tui.cockpit.screens.new_run import NewRunScreen
+    from tui.cockpit.widgets.form_table import FormTable
+
+    owners: Iterable[type[DOMNode]] = (app, *OWNERS, NewRunScreen, FormTable, ChoiceDialog)
     return sorted({binding.id for owner in owners for binding in declared(owner) if binding.id})
 
 
 def check_keymap(keymap: Mapping[str, str], app: type[DOMNode]) -> None:
     """Raise `Complaint` for a name that no key has, with the nearest right one."""
-    check_names(keymap, key_names(app), table="[keys]", noun="key's name")
+    if keymap:
+        check_names(keymap, key_names(app), table="[keys]", noun="key's name")
