@@ -1,4 +1,4 @@
-"""Protects the plots of the terminal: honest scales, words in place of empty data, ASCII alone where it is asked for."""
+"""Protects the plots of the terminal: honest scales, words instead of an empty plot, ASCII alone where it is asked for."""
 
 from __future__ import annotations
 

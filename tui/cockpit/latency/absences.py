@@ -1,4 +1,4 @@
-"""Why an attempt has no times, and the estimates that stand in their place."""
+"""The reason why an attempt has no times, and its estimates."""
 
 from __future__ import annotations
 

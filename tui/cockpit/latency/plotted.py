@@ -53,13 +53,13 @@ def plot_lines(
     return [line(shorten(title, width), "head"), *lines]
 
 
-def side_by_side(left: Sequence[Line], right: Sequence[Line], width: int, height: int) -> list[Line]:
-    """Return two blocks beside each other, the left one in `width` cells, both in `height` rows."""
+def side_by_side(first: Sequence[Line], second: Sequence[Line], width: int, height: int) -> list[Line]:
+    """Return two blocks of `height` rows beside each other; the second begins after `width` cells."""
     rows: list[Line] = []
     for place in range(height):
-        first = left[place] if place < len(left) else EMPTY
-        second = right[place] if place < len(right) else EMPTY
-        rows.append((*first, Span(" " * max(1, width - cells(first))), *second) if second else first)
+        row = first[place] if place < len(first) else EMPTY
+        addition = second[place] if place < len(second) else EMPTY
+        rows.append((*row, Span(" " * max(1, width - cells(row))), *addition) if addition else row)
     return rows
 
 
@@ -95,7 +95,7 @@ def _no_share(latency: Latency | None) -> str:
 def attempts_plot(
     instance: InstanceState, chosen: int, width: int, height: int, *, ascii: bool
 ) -> list[Line]:
-    """Return the geometric mean of each attempt with its interval; other verdicts stand as letters below."""
+    """Return the geometric mean of each attempt with its interval; other verdicts are letters below the axis."""
     points = []
     for attempt in instance.attempts:
         evaluation = attempt.evaluation

@@ -105,7 +105,7 @@ def _row(timings: Timings, case: Case, shown: Shown, devices: tuple[str, ...]) -
 
 
 def gpu_cell(timings: Timings, case: Case, device: str, shown: Shown) -> Cell:
-    """Return the cell of a case on a GPU; a mark in place of a value that is not known."""
+    """Return the cell of a case on a GPU; a mark if the value is not known."""
     latency = timings.by_place.get((device, case.name))
     if latency is None:
         reason = timings.reasons.get(device)
@@ -160,7 +160,7 @@ def limit_word(latency: Latency | None) -> str:
 
 
 def _window(timings: Timings, shown: Shown, width: int, cursor: str) -> tuple[str, ...]:
-    """As many GPUs as fit, beginning at a place that keeps still while the cursor moves within it."""
+    """Return the page of GPUs with the cursor; all if they fit."""
     widths = [
         max(
             cell_len(gpu_name(device)),

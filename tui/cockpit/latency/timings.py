@@ -1,4 +1,4 @@
-"""What is known of an attempt's time in each case on each GPU, and why a time is missing."""
+"""Times of an attempt by case and GPU, and why a time is missing."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class Timings:
     devices: tuple[str, ...]
     cases: tuple[Case, ...]
     by_place: dict[tuple[str, str], Latency]
-    """By GPU and name of the case."""
+    """Keys are GPU and name of the case."""
     again: dict[str, Latency]
     """Later times on the GPU of the speedup, by case."""
     reasons: dict[str, Reason]
-    """By GPU without times."""
+    """Keys are the GPUs without times."""
 
     def own(self, case: Case) -> Latency | None:
         """Return the time that the speedup is from."""
@@ -140,15 +140,15 @@ def case_letter(place: int) -> str:
 
 
 def _reason(state: SessionState, attempt: AttemptState, device: str, again: WinnerMeasured | None) -> Reason:
-    known = state.devices.get(device)
+    sample = state.devices.get(device)
     if any(ask.attempt == attempt.attempt and device in ask.devices for ask in state.measures):
         return Reason(Missing.ASKED, "asked for, not timed yet")
-    if known is not None and known.quarantined:
-        return Reason(Missing.LOST, known.quarantined)
+    if sample is not None and sample.quarantined:
+        return Reason(Missing.LOST, sample.quarantined)
     if again is not None:
         return _failed(again.evaluation)
-    if known is not None and known.waits_for:
-        return Reason(Missing.UNKNOWN, f"in use: {', '.join(known.waits_for)}")
+    if sample is not None and sample.waits_for:
+        return Reason(Missing.UNKNOWN, f"in use: {', '.join(sample.waits_for)}")
     if device in state.lent:
         return Reason(Missing.UNKNOWN, "lent to others")
     return Reason(Missing.UNKNOWN, "not timed")

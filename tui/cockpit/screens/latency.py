@@ -198,12 +198,12 @@ class LatencyScreen(ActingScreen):
         width, height = max(self.size.width - 2, 20), max(self.plots.size.height, 3)
         columns = 1 if self.tabbed else 2
         rows = 1 if self.tabbed else max(1, height // PLOT_ROWS)
-        each = (width - PLOT_GAP * (columns - 1)) // columns
+        plot_width = (width - PLOT_GAP * (columns - 1)) // columns
         rows = min(rows, len(PLOTS) // columns)
         names = [PLOTS[(self._plot + place) % len(PLOTS)][0] for place in range(columns * rows)]
         ascii = self.desk.preferences.ascii
         blocks = [
-            plot_lines(name, timings, instance, case, each, height // rows - (rows > 1), ascii=ascii)
+            plot_lines(name, timings, instance, case, plot_width, height // rows - (rows > 1), ascii=ascii)
             for name in names
         ]
         lines: list[Line] = []
@@ -211,7 +211,7 @@ class LatencyScreen(ActingScreen):
             if columns == 1:
                 lines += blocks[place]
             else:
-                lines += side_by_side(blocks[place], blocks[place + 1], each + PLOT_GAP, height // rows)
+                lines += side_by_side(blocks[place], blocks[place + 1], plot_width + PLOT_GAP, height // rows)
         self.plots.show(lines)
 
     def _column(self, timings: Timings) -> str:
@@ -270,7 +270,7 @@ class LatencyScreen(ActingScreen):
         instance, attempt = self.steered_instance, self.steered_attempt
         if instance is None or attempt is None:
             return
-        numbers = [other.number for other in instance.attempts]
+        numbers = [sibling.number for sibling in instance.attempts]
         place = numbers.index(attempt.number) + steps
         self._go_to(numbers[min(max(place, 0), len(numbers) - 1)])
 
@@ -279,12 +279,14 @@ class LatencyScreen(ActingScreen):
         instance, attempt = self.steered_instance, self.steered_attempt
         if instance is None or attempt is None:
             return False
-        ahead = [other for other in instance.attempts if (other.number - attempt.number) * direction > 0]
-        for other in ahead if direction > 0 else reversed(ahead):
-            failed = other.verdict is not None and other.verdict is not Verdict.CORRECT
-            fits = {"waiting": other.waiting, "best": other.attempt == instance.best, "failure": failed}
+        ahead = [
+            sibling for sibling in instance.attempts if (sibling.number - attempt.number) * direction > 0
+        ]
+        for sibling in ahead if direction > 0 else reversed(ahead):
+            failed = sibling.verdict is not None and sibling.verdict is not Verdict.CORRECT
+            fits = {"waiting": sibling.waiting, "best": sibling.attempt == instance.best, "failure": failed}
             if fits[kind]:
-                self._go_to(other.number)
+                self._go_to(sibling.number)
                 return True
         return False
 

@@ -29,7 +29,7 @@ class CellTable(LineTable):
         self.titles: Sequence[str] = ()
         """Titles of the columns that the cursor can be in, also of those that do not fit."""
         self.source = ""
-        """Text that is copied in place of the cells."""
+        """Text that is copied instead of the cells."""
         self.chosen_title = ""
         """Title of the column that the cursor keeps, if the table has it."""
 
