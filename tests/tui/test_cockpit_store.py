@@ -112,7 +112,7 @@ async def test_finished_session_is_decided_at_the_end_of_its_replay(home: Home) 
         await pilot.press("r")
         assert isinstance(app.screen, ReasonDialog)
         hint = str(app.screen.query_one("#hint", Static).render())
-        assert "kept with the decision" in hint
+        assert "into the record" in hint
         assert "reflector" not in hint, "no further prompt follows"
         await pilot.press(*"slow", "enter")
         await until(pilot, lambda: "2C!" in screen.strip.text, "the decision")
@@ -145,7 +145,7 @@ async def test_stopped_session_accepts_decisions(home: Home, key: str) -> None:
         await pilot.press(key, *"because", "enter")
         mark = "1C+" if key == "a" else "1C!"
         await until(pilot, lambda: mark in screen.strip.text, mark)
-        assert "because" in screen.detail.text
+        assert "because" in screen.page.text
     decision = fold(journal_of(home, session).events).attempt("softmax#1/1").decision
     assert decision is not None
     assert decision.accepted is (key == "a")

@@ -12,11 +12,11 @@ from textual.app import App
 
 from sessions.names import split_attempt
 from sessions.state import AttemptState, Decision, InstanceState
-from tui.cockpit import attempts
 from tui.cockpit.decider import Decider, DecisionFailed
 from tui.cockpit.dialogs import ConfirmDialog, LineDialog, ReasonDialog
 from tui.cockpit.feed import Feed
 from tui.cockpit.lines import clean
+from tui.cockpit.verdict_head import certainty_words
 
 REFUSAL_S = 15
 
@@ -73,7 +73,7 @@ class Commander:
         dialog = ReasonDialog(
             attempt.attempt,
             accepted=accepted,
-            known=attempts.certainty_words(attempt, instance),
+            known=certainty_words(attempt, instance),
             to_reflector=goes_on,
         )
         self._host.app.push_screen(dialog, answered)

@@ -55,7 +55,7 @@ class ReasonDialog(LineDialog):
 
     def __init__(self, attempt: str, *, accepted: bool, known: str = "", to_reflector: bool = False) -> None:
         word = "Accept" if accepted else "Reject"
-        kept = "The reason is kept with the decision."
+        kept = "The reason goes into the record, to no model."
         if to_reflector and not accepted:
             kept = "The reason goes to the reflector."
         super().__init__(

@@ -11,10 +11,11 @@ from tui.cockpit.dialogs import ConfirmDialog, ReasonDialog, TextDialog
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.widgets.code import CodePane
 from tui.cockpit.widgets.key_bar import declared
 from tui.cockpit.widgets.line_view import LineView
+from tui.cockpit.widgets.steps_view import StepsView
 from tui.cockpit.widgets.table import LineTable
-from tui.cockpit.widgets.tail import Tail
 from tui.diagnostics import Complaint
 
 OWNERS: tuple[type[DOMNode], ...] = (
@@ -26,7 +27,8 @@ OWNERS: tuple[type[DOMNode], ...] = (
     TextDialog,
     LineView,
     LineTable,
-    Tail,
+    StepsView,
+    CodePane,
 )
 """Everything with keys but the app itself."""
 

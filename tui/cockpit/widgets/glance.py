@@ -7,12 +7,12 @@ from textual.containers import Vertical
 
 from sessions.state import InstanceState
 from tui.cockpit import attempts, views
-from tui.cockpit.passages import passages
+from tui.cockpit.steps import steps_of
 from tui.cockpit.widgets.bar import Bar
-from tui.cockpit.widgets.tail import Tail
+from tui.cockpit.widgets.steps_view import StepsView
 
 
-class LatestWords(Tail):
+class LatestWords(StepsView):
     """The newest attempt's words."""
 
     HELP = """\
@@ -46,7 +46,7 @@ class Glance(Vertical):
         verdict, why = views.last_verdict(instance, target, self.why.size.width)
         self.verdict.show(verdict)
         self.why.show(why)
-        self.words.tell(passages(newest) if newest is not None else ())
+        self.words.show_steps(steps_of(newest) if newest is not None else ())
         title = key if newest is None else f"{newest.attempt}, {attempts.lineage(newest)}"
         held = "" if self.words.following else ", held: f follows"
         shown = f"latest of {title}{held}".replace("[", "\\[") if title else "latest"
