@@ -78,8 +78,8 @@ def test_baseline_is_the_tasks_own_the_given_kernel_or_none_for_torch() -> None:
     assert facts.baseline is not None
     assert (facts.baseline.name, "@triton.jit" in facts.baseline.source) == ("baseline triton", True)
     assert facts.shapes["fp32"] == "8192x8192"
-    given = msgspec.structs.replace(started, against="mine.py", against_source="x = 1")
-    kernel = read_task_facts(given, "starter/softmax").baseline
+    with_kernel = msgspec.structs.replace(started, against="mine.py", against_source="x = 1")
+    kernel = read_task_facts(with_kernel, "starter/softmax").baseline
     assert kernel is not None
     assert (kernel.name, kernel.source) == ("baseline mine.py", "x = 1")
     eager = msgspec.structs.replace(started, against="eager")
@@ -88,7 +88,7 @@ def test_baseline_is_the_tasks_own_the_given_kernel_or_none_for_torch() -> None:
 
 
 def far_apart() -> list[AnyEvent]:
-    """Return the events of two attempts whose sources differ at their start and at their end."""
+    """Return the events of two attempts with differences at the start and at the end of their sources."""
     before = f"{RIGHT_SOURCE}\n\n{PADDING}\n"
     after = before.replace("import triton\n", "import triton as triton\n").replace("% 16", "% 32")
     log = EventLog()

@@ -220,7 +220,7 @@ def test_long_plan_is_below_the_error_and_the_error_is_shown_once() -> None:
 
 def test_attempt_without_a_verdict_shows_the_verdict_of_its_base() -> None:
     shown = "\n".join(verdict_of("softmax#2/2", running()))
-    assert "made from #2/1, whose verdict was" in shown
+    assert "made from #2/1, which has this verdict" in shown
     assert "CALL ERROR line 14 · TypeError: maximum()" in shown
 
 
@@ -323,4 +323,4 @@ async def test_running_stage_is_shown() -> None:
 def test_lineage_names_the_instance_of_a_base() -> None:
     fork = AttemptState("softmax#3/1", 1, Origin.FORK, "softmax#1/3")
     assert attempts.lineage(fork) == "fork of #1/3"
-    assert attempts.lineage(AttemptState("softmax#3/1", 1, Origin.FRESH, None)) == "fresh"
+    assert attempts.lineage(AttemptState("softmax#3/1", 1, Origin.FRESH, None)) == "origin: fresh"

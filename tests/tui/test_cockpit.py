@@ -109,7 +109,7 @@ async def test_keymap_changes_any_key() -> None:
         assert isinstance(app.screen, AgentScreen)
         assert app.screen.comparison == "code"
         await pilot.press("w")
-        assert app.screen.comparison == "baseline"
+        assert app.screen.comparison == "base"
         assert " w diff" in app.screen.query_one("KeyBar").text
 
 

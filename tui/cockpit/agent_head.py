@@ -61,7 +61,7 @@ def _spread(head: Line, tail: Sequence[Span], width: int) -> Line:
 def _now(
     state: SessionState, instance: InstanceState, shown: AttemptState, wall: float, *, is_short: bool
 ) -> Span:
-    """What the instance does, with the time since then; which attempt, unless it is the one that is shown."""
+    """Work of the instance with the time since its begin, and the attempt, unless that is the shown one."""
     now = doing(state, instance)
     running = attempts.newest(instance)
     word = now.letter if is_short else now.word

@@ -49,8 +49,10 @@ def short_name(attempt: str) -> str:
 
 
 def lineage(attempt: AttemptState) -> str:
-    """Return where the attempt comes from: `fresh`, `optimize of #3/5`."""
-    return f"{attempt.origin.value} of {short_name(attempt.base)}" if attempt.base else attempt.origin.value
+    """Return where the attempt comes from: `origin: fresh`, `optimize of #3/5`."""
+    if not attempt.base:
+        return f"origin: {attempt.origin.value}"
+    return f"{attempt.origin.value} of {short_name(attempt.base)}"
 
 
 def next_of_kind(instance: InstanceState, current: int, kind: str, direction: int) -> AttemptState | None:

@@ -27,18 +27,18 @@ class Drawn(NamedTuple):
     hunks: list[int]
     """Index of the line with the first change of each hunk."""
     folds: dict[int, int]
-    """Fold by the index of the line that stands for it. Fold n is before hunk n; the last one is after all hunks."""
+    """Fold by the index of the line in its place. Fold n is before hunk n; the last one is after all hunks."""
     chosen: int | None
     """Index of the chosen error line, if it is in the new source."""
 
 
 class View(NamedTuple):
-    """What of a diff is open and marked."""
+    """The open folds and the marked lines of a diff."""
 
     hunk: int = 0
     """The current hunk."""
     opened: frozenset[int] = frozenset()
-    """Folds whose unchanged lines are shown."""
+    """Folds that a person opened."""
     errors: frozenset[int] = frozenset()
     """Lines of the new source, 1-based, that the error names."""
     chosen: int | None = None

@@ -25,7 +25,7 @@ class Side:
 
 
 class Comparison(StrEnum):
-    """What the code pane shows of an attempt; `d` goes from one to the next."""
+    """Contents of the code pane; `d` goes from one to the next."""
 
     CODE = "code"
     BASE = "base"
@@ -37,7 +37,7 @@ class Comparison(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """What the task's folder on this machine says; empty if the task is not here."""
+    """Facts from the task's folder on this machine; empty if the task is not here."""
 
     baseline: Side | None = None
     shapes: dict[str, str] = field(default_factory=dict)
@@ -59,8 +59,7 @@ def read_task_facts(started: SessionStarted | None, task: str) -> TaskFacts:
 def _baseline(started: SessionStarted, task: Task) -> Side | None:
     if started.against in OF_TORCH:
         return None
-    given = _given_baseline(started)
-    return given if given is not None else Side(f"baseline {task.baseline}", baseline_source(task))
+    return _given_baseline(started) or Side(f"baseline {task.baseline}", baseline_source(task))
 
 
 def _given_baseline(started: SessionStarted) -> Side | None:
@@ -95,12 +94,12 @@ def other_sides(
     }
     kept: dict[Comparison, Side] = {}
     for comparison, side in sides.items():
-        names = [attempts.short_name(attempt.attempt), *(other.name for other in kept.values())]
+        names = [attempts.short_name(attempt.attempt), *(earlier.name for earlier in kept.values())]
         if side is not None and side.name not in names:
             kept[comparison] = side
-    other = side_of(attempts.numbered(instance, chosen)) if chosen is not None else None
-    if other is not None:
-        kept[Comparison.OTHER] = other
+    picked = side_of(attempts.numbered(instance, chosen)) if chosen is not None else None
+    if picked is not None:
+        kept[Comparison.OTHER] = picked
     return kept
 
 
@@ -112,9 +111,9 @@ def following(current: Comparison, sides: dict[Comparison, Side]) -> Comparison:
 
 def neighbour(instance: InstanceState, attempt: AttemptState, current: str, direction: int) -> int | None:
     """Return the number of the attempt with code after (or before) the other side named `current`; `None` if none."""
-    numbers = [other.number for other in instance.attempts if other.source and other is not attempt]
+    numbers = [sibling.number for sibling in instance.attempts if sibling.source and sibling is not attempt]
     here = next(
-        (other.number for other in instance.attempts if attempts.short_name(other.attempt) == current),
+        (sibling.number for sibling in instance.attempts if attempts.short_name(sibling.attempt) == current),
         attempt.number,
     )
     later = [number for number in numbers if (number - here) * direction > 0]

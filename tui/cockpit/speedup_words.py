@@ -21,7 +21,7 @@ def short_speedup(speedup: Speedup) -> str:
 def long_speedup(evaluation: Evaluation, speedup: Speedup) -> str:
     """Return `1.84x [1.79, 1.88]`, with the cases if it does not cover all.
 
-    A bound has no interval: the speedup over the cases that were measured exactly stands behind it.
+    A bound has no interval: behind it is the speedup over the cases that were measured exactly.
     """
     covered = f" on {speedup.cases} of {speedup.all_cases} cases" if speedup.cases < speedup.all_cases else ""
     if speedup.bound is Bound.NONE:
@@ -40,7 +40,7 @@ def _interval(speedup: Speedup) -> str:
 
 
 def speedup_style(speedup: Speedup | None) -> str:
-    """Return `good` only for a speedup whose whole interval is above 1."""
+    """Return `good` only for a speedup with its whole interval above 1."""
     return "good" if speedup is not None and speedup.is_gain else ""
 
 

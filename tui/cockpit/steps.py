@@ -29,7 +29,7 @@ class Step(NamedTuple):
     """Stays the same while the step grows."""
     name: str
     facts: str = ""
-    """What is known of the step in one line: time, tokens, size."""
+    """Time, tokens and size of the step, in one line."""
     text: str = ""
     style: str = ""
     """Style of the facts."""

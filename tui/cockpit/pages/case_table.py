@@ -95,8 +95,7 @@ def _roof(latency: Latency, *, measured: bool) -> tuple[float, str] | None:
         (used.io_measured if measured else used.io_utilisation, "memory"),
         (used.mfu_measured if measured else used.mfu, "compute"),
     )
-    known = [(share, limit) for share, limit in shares if share is not None]
-    return max(known, default=None)
+    return max(((share, limit) for share, limit in shares if share is not None), default=None)
 
 
 def _share(latency: Latency) -> Cell:

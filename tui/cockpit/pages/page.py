@@ -1,4 +1,4 @@
-"""What a page is made of: lines, links to lines of the candidate, tables and wrapped text."""
+"""Parts of a page: lines, links to lines of the candidate, tables and wrapped text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Subject(NamedTuple):
     base: AttemptState | None = None
     """The attempt that it was made from."""
     target: str | None = None
-    """The target whose estimates count."""
+    """Estimates for this target count."""
     shapes: Mapping[str, str] = {}
     """Sizes on a GPU by case: `8192x4097`; empty if the task is not known here."""
     pinned: bool = False

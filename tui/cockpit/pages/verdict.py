@@ -63,11 +63,11 @@ def _decision(attempt: AttemptState, width: int) -> list[Line]:
 
 
 def _base_verdict(subject: Subject, width: int) -> list[Line]:
-    """What the judge said of the base: the reason why this attempt is made."""
+    """The verdict of the base, since that is the reason for this attempt."""
     base = subject.base
     if base is None or base.evaluation is None:
         return []
-    lines: list[Line] = [EMPTY, line(f"made from {short_name(base.attempt)}, whose verdict was", "head")]
+    lines: list[Line] = [EMPTY, line(f"made from {short_name(base.attempt)}, which has this verdict", "head")]
     for head in head_lines(base, None, subject.target):
         lines += wrap_line(head, width) if head else []
     return lines
@@ -76,7 +76,7 @@ def _base_verdict(subject: Subject, width: int) -> list[Line]:
 def _error(
     subject: Subject, error: ErrorReport, links: list[tuple[int, int]], start: int, width: int
 ) -> list[Line]:
-    """What the head does not say; all of the message if the head may be cut. Adds to `links`."""
+    """Everything that is not in the head; the whole message if the head may be cut. Adds to `links`."""
     lines: list[Line] = [EMPTY]
     numbers = error_lines(subject.attempt)
     if numbers:

@@ -66,9 +66,9 @@ Brackets are around the attempt that all panes are about.
         self._pane = "steps"
         self._tab = "verdict"
         self._shown = ""
-        """The attempt whose steps are on screen."""
+        """The attempt of the steps on screen."""
         self._page_key: tuple[object, ...] = ()
-        """What the page was drawn from, so that words that stream do not draw it again."""
+        """Everything that the page depends on: streamed words do not draw it again."""
         self.head = Bar(id="agent-head")
         self.strip = Bar(id="strip")
         self.verdict = (Bar(classes="pinned"), Bar(classes="pinned"))
@@ -132,6 +132,10 @@ Brackets are around the attempt that all panes are about.
         instance, attempt = self.instance, self.attempt
         self.ask_for_facts(instance)
         self._place()
+        if instance is not None and attempt is not None:
+            self.strip.show(agent_head.strip_line(instance, attempt, self.size.width))
+        else:
+            self.strip.show(EMPTY)
         self._draw_head()
         self._draw_steps(attempt)
         self.draw_code(instance, attempt)
@@ -142,7 +146,6 @@ Brackets are around the attempt that all panes are about.
     def _draw_head(self) -> None:
         state, instance, attempt = self.feed.state, self.instance, self.attempt
         width = self.size.width
-        strip = agent_head.strip_line(instance, attempt, width) if instance and attempt else EMPTY
         tail: list[Span] = []
         if not self.has_room:
             waiting = agent_head.waiting_span(state)
@@ -151,10 +154,10 @@ Brackets are around the attempt that all panes are about.
         head = agent_head.head_line(
             state, instance, self.key, attempt, wall=self.desk.wall(), tail=tail, width=width
         )
+        strip = self.strip.line
         one_line = self.has_room and cells(head) + cells(strip) + 2 <= width
         gap = Span(" " * (width - cells(head) - cells(strip) - 1))
         self.head.show((*head, gap, *strip) if one_line else head)
-        self.strip.show(strip)
         self.strip.display = not one_line
 
     def _draw_steps(self, attempt: AttemptState | None) -> None:
@@ -165,8 +168,8 @@ Brackets are around the attempt that all panes are about.
             self._shown = name
             view.restart(follows=is_live)
         view.show_steps(steps_of(attempt) if attempt is not None else ())
-        held = ", held: f follows" if is_live and not view.following else ""
-        _set_title(view, f"steps {attempts.short_name(name)}{held}" if name else "steps")
+        hold = ", held: f follows" if is_live and not view.following else ""
+        _set_title(view, f"steps {attempts.short_name(name)}{hold}" if name else "steps")
 
     def _draw_page(self, attempt: AttemptState | None) -> None:
         for bar, line in zip(self.verdict, self._pinned(attempt), strict=True):
@@ -185,8 +188,8 @@ Brackets are around the attempt that all panes are about.
         lines = list(content.lines)
         chosen = next((place for place, number in content.links if number == self.chosen_error), None)
         if self._tab == "verdict" and chosen is not None:
-            first, *others = lines[chosen]
-            lines[chosen] = (Span("> ", "bad"), first._replace(text=first.text.removeprefix("  ")), *others)
+            first, *spans = lines[chosen]
+            lines[chosen] = (Span("> ", "bad"), first._replace(text=first.text.removeprefix("  ")), *spans)
         page.show(lines, copy_text=tabs.copy_text(self._tab, attempt) or "\n".join(map(plain, lines)))
 
     def _pinned(self, attempt: AttemptState | None) -> list[Line]:
@@ -205,11 +208,11 @@ Brackets are around the attempt that all panes are about.
         subject = self._subject(attempt)
         instance, base = subject.instance, subject.base
         ended = (instance.finished, instance.best) if instance is not None else None
-        asked = [call.messages for call in attempt.calls]
+        prompts = [call.messages for call in attempt.calls]
         failed = [call.failed for call in attempt.calls]
         person = (attempt.strategy, attempt.waiting, attempt.decision)
         judged = (id(attempt.evaluation), id(attempt.exam), len(attempt.spread), attempt.examining)
-        running = (attempt.stage, list(attempt.stages), asked, failed)
+        running = (attempt.stage, list(attempt.stages), prompts, failed)
         drawn = (self._tab, width, self.chosen_error, subject.pinned, id(self.facts))
         return attempt.attempt, *drawn, *person, *judged, *running, ended, base and id(base.evaluation)
 
@@ -282,7 +285,7 @@ Brackets are around the attempt that all panes are about.
         instance, attempt = self.instance, self.attempt
         if instance is None or attempt is None:
             return
-        numbers = [other.number for other in instance.attempts]
+        numbers = [sibling.number for sibling in instance.attempts]
         place = max(numbers.index(attempt.number) + steps, 0)
         self._look_at(numbers[place] if place < len(numbers) else None)
 
@@ -291,10 +294,10 @@ Brackets are around the attempt that all panes are about.
         instance, attempt = self.instance, self.attempt
         if instance is None or attempt is None:
             return False
-        found = attempts.next_of_kind(instance, attempt.number, kind, direction)
-        if found is not None:
-            self._look_at(found.number)
-        return found is not None
+        target = attempts.next_of_kind(instance, attempt.number, kind, direction)
+        if target is not None:
+            self._look_at(target.number)
+        return target is not None
 
     def _look_at(self, number: int | None) -> None:
         newest = attempts.newest(self.instance) if self.instance is not None else None

@@ -98,9 +98,9 @@ class ComparingScreen(DecidingScreen):
             code.show_code(None, missing="")
             return
         errors = error_lines(attempt)
-        other, side = self._other_side(), side_of(attempt)
-        if other is not None and side is not None:
-            code.show_diff(other, side, errors=errors, chosen=self.chosen_error)
+        against, side = self._other_side(), side_of(attempt)
+        if against is not None and side is not None:
+            code.show_diff(against, side, errors=errors, chosen=self.chosen_error)
             return
         source = written_code(attempt)
         name = attempts.short_name(attempt.attempt)
@@ -159,8 +159,8 @@ class ComparingScreen(DecidingScreen):
         instance, attempt = self.steered_instance, self.steered_attempt
         if instance is None or attempt is None:
             return
-        other = self._other_side()
-        number = neighbour(instance, attempt, other.name if other is not None else "", direction)
+        against = self._other_side()
+        number = neighbour(instance, attempt, against.name if against is not None else "", direction)
         if number is None:
             self.notify(f"no attempt {'before' if direction < 0 else 'after'} this", timeout=2)
             return

@@ -217,5 +217,5 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         return "   ".join(filter(None, (names, diff.summary, hunk, function)))
 
 
-def _names(side: Side | None, other: Side | None) -> tuple[str, str]:
-    return side.name if side is not None else "", other.name if other is not None else ""
+def _names(side: Side | None, against: Side | None) -> tuple[str, str]:
+    return side.name if side is not None else "", against.name if against is not None else ""
