@@ -20,8 +20,9 @@ from sessions.state import Confirmation
 from sessions.winners import best_of
 
 from .method_words import option_words
-from .plain import Column, table, wrapped
+from .plain import table, wrapped
 from .reporting import known_sum, markdown_table, ratio, share
+from .tables import Column
 from .vocabulary import UNKNOWN, grouped, money
 
 NOT_RUN = "not run"

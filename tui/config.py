@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -70,6 +70,14 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     seed: Seed | None = None
     theme: str | None = None
     mouse: bool = True
+    ascii: bool = False
+    """Draw ASCII only."""
+    frames: Annotated[int, Meta(ge=1, le=10)] = 4
+    """Frames a second of the cockpit, at most."""
+    notify: Literal["bell", "osc9", "off"] = "bell"
+    """How the terminal reports an attempt that waits for a person."""
+    columns: dict[str, Names] = {}
+    """Columns of the cockpit's tables, by table."""
     keys: dict[str, str] = {}
     """Keys of the cockpit, by action."""
     prices: dict[str, Price] = {}
@@ -99,6 +107,10 @@ WISHES = {
     "workers": "a whole number, 1 or more",
     "descendants": "a whole number, 1 or more",
     "mouse": "true or false",
+    "ascii": "true or false",
+    "frames": "a whole number from 1 to 10",
+    "notify": "bell, osc9 or off",
+    "columns": "a table of lists of column titles, by table of the cockpit",
     "keys": "a table of names and keys",
     "prices": 'a table for each model: [prices."anthropic:NAME"] with input, output and optionally cached_input, cache_write and date',
     "limits": f"a table with any of {', '.join(Limits.__struct_fields__)}, in seconds above 0 (tries: a whole number)",
@@ -107,7 +119,7 @@ WISHES = {
 """Accepted values of each key, in words; other keys take text."""
 
 FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Settings)}
-ONLY_IN_FILES = ("keys", "prices", "limits", "providers")
+ONLY_IN_FILES = ("keys", "columns", "prices", "limits", "providers")
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -17,7 +17,8 @@ from .certainty import (
     worst_first,
 )
 from .measured import timing
-from .plain import Column, indented, table, wrapped
+from .plain import indented, table, wrapped
+from .tables import Column
 from .vocabulary import UNKNOWN, grouped, size
 
 MARKS = {True: "ok", False: "FAILED", None: UNKNOWN}

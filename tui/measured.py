@@ -5,7 +5,8 @@ from __future__ import annotations
 from harness import Evaluation, Latency, Outcome
 from harness.wire.latency import DeviceState, LaunchTime, Window
 
-from .plain import Column, indented, table, wrapped
+from .plain import indented, table, wrapped
+from .tables import Column
 from .vocabulary import UNKNOWN, size
 
 ENERGY = (

@@ -9,7 +9,8 @@ import msgspec
 from sessions import SessionState
 from sessions.state import CallState
 
-from .plain import Column, table
+from .plain import table
+from .tables import Column
 from .vocabulary import UNKNOWN, grouped, money
 
 

@@ -6,34 +6,15 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
 import msgspec
 
 from .diagnostics import OutputGone, printable
-from .vocabulary import UNKNOWN
+from .tables import GAP, Column, lay_out
 
-GAP = "  "
 PIPE_WIDTH = 10_000
 """Width of an output that is not a terminal: programs get unfolded lines."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a table."""
-
-    title: str
-    right: bool = False
-    """Aligned to the right, for numbers; never folded or cut."""
-    keep: bool = False
-    """Never folded, for names that users copy."""
-    fold: int = 14
-    """Least width of folded words."""
-    drop: int = 0
-    """Order of removal from a table that is too wide: greatest first; 0 is never removed."""
-    if_known: bool = False
-    """Removed if no cell is known."""
 
 
 def interactive(environ: Mapping[str, str]) -> bool:
@@ -102,51 +83,19 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, indent: i
     never cut.
     """
     cells = [[printable(cell) for cell in row] for row in rows]
-    shown = [
-        place
-        for place, column in enumerate(columns)
-        if not (column.if_known and all(row[place] == UNKNOWN for row in cells))
-    ]
-    room = width() - indent
-    widths = {place: _natural(columns[place], [row[place] for row in cells]) for place in shown}
-    least = {place: _least(columns[place], widths[place]) for place in shown}
-    while _total_width([least[place] for place in shown]) > room and any(
-        columns[place].drop for place in shown
-    ):
-        shown.remove(max(shown, key=lambda place: columns[place].drop))
-    while _total_width([widths[place] for place in shown]) > room:
-        foldable = [place for place in shown if widths[place] > least[place]]
-        if not foldable:
-            break
-        widths[max(foldable, key=lambda place: widths[place])] -= 1
+    placed = lay_out(columns, cells, width() - indent)
     lines = []
     for row in [[column.title for column in columns], *cells]:
-        folded = [textwrap.wrap(row[place], widths[place], break_on_hyphens=False) or [""] for place in shown]
+        folded = [
+            textwrap.wrap(row[place.column], place.width, break_on_hyphens=False) or [""] for place in placed
+        ]
         for parts in zip_longest(*folded, fillvalue=""):
-            line = GAP.join(
-                _aligned(part, columns[place], widths[place])
-                for place, part in zip(shown, parts, strict=True)
-            )
-            lines.append(" " * indent + line.rstrip())
+            aligned = [
+                part.rjust(place.width) if columns[place.column].right else part.ljust(place.width)
+                for part, place in zip(parts, placed, strict=True)
+            ]
+            lines.append(" " * indent + (" " * GAP).join(aligned).rstrip())
     return "\n".join(lines)
-
-
-def _natural(column: Column, cells: Sequence[str]) -> int:
-    return max([len(column.title), *map(len, cells)], default=1) or 1
-
-
-def _least(column: Column, natural: int) -> int:
-    if column.right or column.keep:
-        return natural
-    return min(natural, max(len(column.title), column.fold))
-
-
-def _total_width(widths: Sequence[int]) -> int:
-    return sum(widths) + len(GAP) * (len(widths) - 1)
-
-
-def _aligned(part: str, column: Column, columns: int) -> str:
-    return part.rjust(columns) if column.right else part.ljust(columns)
 
 
 def wrapped(text: str) -> str:

@@ -25,7 +25,8 @@ from sessions.state import Confirmation
 from sessions.winners import best_of
 
 from .method_words import option_words
-from .plain import Column, table
+from .plain import table
+from .tables import Column
 from .timed_against import sorted_by_device
 from .vocabulary import UNKNOWN, grouped, money
 

@@ -11,7 +11,8 @@ from sessions.winners import best_of
 
 from .certainty import against_words, left, speedup_words, worst_first
 from .narrate import counted
-from .plain import Column, table
+from .plain import table
+from .tables import Column
 from .timed_against import spread_lines
 from .vocabulary import UNKNOWN, duration, grouped, money
 

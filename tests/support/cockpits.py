@@ -13,11 +13,13 @@ from sessions.catalog import SessionInfo
 from sessions.events import AnyEvent
 from sessions.home import Home
 from tests.support.journals import SESSION
-from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.app import Cockpit
 from tui.cockpit.decider import DecisionFailed
 from tui.cockpit.doors import Doors
+from tui.cockpit.preferences import Preferences
 from tui.cockpit.replays import read_story
 from tui.cockpit.sources import Batch
+from tui.cockpit.viewer import ExitNote
 
 HOME = Home(Path("/home/ada/.local/share/wavedeck"))
 """Home whose path appears in pictures; no test reads or writes it."""
@@ -80,7 +82,7 @@ def live(
     decider: RecordingDecider | None = None,
     readonly: bool = False,
     home: Home = HOME,
-    keymap: dict[str, str] | None = None,
+    preferences: Preferences | None = None,
 ) -> tuple[Cockpit, ScriptedSource]:
     """Return a cockpit on a running session with these events, and its source."""
     source = ScriptedSource(pending=list(events))
@@ -90,7 +92,7 @@ def live(
         mode="live",
         readonly=readonly,
         decider=decider or RecordingDecider(),
-        keymap=keymap,
+        preferences=preferences,
         doors=Doors(list, _no_story, lambda _: True, lambda _: source, _no_mark),
     )
     app.theme = "wavedeck"

@@ -23,7 +23,7 @@ from tests.support import stored_sessions as stored
 from tests.support.command_line import LIMIT_S, Shell, one_line, start, wait_for
 from tests.support.live_engines import right, wrong
 from tests.support.model_server import Answer, ModelServer, Seen, hangs, model_server, refuses, says
-from tui.cockpit import views
+from tui.cockpit.header import header_line
 from tui.cockpit.lines import Span, plain
 from tui.cockpit.screens.home import session_row
 from tui.diagnostics import ExitCode
@@ -171,7 +171,7 @@ def test_switched_off_modules_are_shown_everywhere(shell: Shell, whole: dict[int
     events = journal_of(home, whole[3]).events
     assert any(f"geak ({words}) with" in line for line in log(fold(events)))
     assert f"geak ({words}) with" in Narrator().lines(events[0])[0]
-    header = views.header(fold(events), name="s", word=Span("running"), extra=(), width=160)
+    header = header_line(fold(events), name="s", word=Span("running"), extra=(), width=160)
     assert f"geak ({words}) anthropic:test" in plain(header)
 
 

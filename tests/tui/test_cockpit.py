@@ -10,11 +10,14 @@ from sessions import Home
 from sessions.files import FileLock
 from tests.support.cockpits import NARROW, WIDE, Clock, live, replayed, until
 from tests.support.journals import SESSION, finished, running, write_live
-from tui.cockpit.app import Cockpit, ExitNote, run_cockpit
+from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.keymap import check_keymap, key_names
+from tui.cockpit.preferences import Preferences
+from tui.cockpit.running import run_cockpit
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.viewer import ExitNote
 from tui.diagnostics import Complaint
 
 
@@ -25,7 +28,7 @@ async def exit_note_of(app: Cockpit) -> ExitNote:
         live = app.feed.live
         if live is not None:
             await until(pilot, lambda: not live.behind, "all events")
-        await pilot.press("q")
+        await pilot.press("Q")
     assert isinstance(app.return_value, ExitNote)
     return app.return_value
 
@@ -102,15 +105,15 @@ async def test_palette_opens_any_attempt() -> None:
 
 
 async def test_keymap_changes_any_key() -> None:
-    app, _ = live(running(), keymap={"agent.diff": "w", "app.quit": "Q"})
+    app, _ = live(running(), preferences=Preferences(keys={"agent.diff": "ctrl+t"}))
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         await pilot.press("enter", "d")
         assert isinstance(app.screen, AgentScreen)
         assert app.screen.comparison == "code"
-        await pilot.press("w")
+        await pilot.press("ctrl+t")
         assert app.screen.comparison == "base"
-        assert " w diff" in app.screen.query_one("KeyBar").text
+        assert " ^t diff" in app.screen.query_one("KeyBar").text
 
 
 def test_every_key_binding_has_a_name() -> None:
@@ -118,8 +121,8 @@ def test_every_key_binding_has_a_name() -> None:
     for expected in (
         "app.quit",
         "agent.accept",
-        "replay.play",
-        "fleet.back",
+        "replay.attempt",
+        "screen.back",
         "home.reload",
         "table.open",
         "steps.follow",

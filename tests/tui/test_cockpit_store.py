@@ -18,12 +18,13 @@ from sessions.files import FileLock
 from sessions.fold import fold
 from tests.support import stored_sessions as stored
 from tests.support.cockpits import NARROW, WIDE, until
-from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.app import Cockpit
 from tui.cockpit.decider import SessionDecider
 from tui.cockpit.dialogs import ReasonDialog
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import SessionTable
+from tui.cockpit.viewer import ExitNote
 
 
 def cockpit_of(pilot: Pilot[ExitNote]) -> Cockpit:

@@ -192,7 +192,7 @@ def test_control_group_limits_are_used(tmp_path: Path) -> None:
     assert machine.cpu_quota(tmp_path) == 1.5
     finding = machine.memory({"MemTotal": 64 << 30, "MemAvailable": 60 << 30}, machine.memory_limit(tmp_path))
     assert finding.state is State.WARNING
-    assert finding.found.startswith("4.0 GiB (a control group's limit)")
+    assert finding.found.startswith("4 GiB (a control group's limit)")
     (tmp_path / "cpu.max").write_text("max 100000\n")
     (tmp_path / "memory.max").write_text("max\n")
     assert machine.cpu_quota(tmp_path) is None

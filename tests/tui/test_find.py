@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from textual.app import App, ComposeResult
 
-from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import Span, line, plain
 from tui.cockpit.themes import palette
 from tui.cockpit.widgets.line_view import LineView, with_matches
 from tui.cockpit.widgets.palette import COMPONENTS
 from tui.cockpit.widgets.table import LineTable
+from tui.tables import Cell, Column, Row
 
 
 class Panes(App[None]):

@@ -50,11 +50,11 @@ from tests.support.journals import (
 )
 from tui.cockpit import standing, views
 from tui.cockpit.device_rows import device_row
-from tui.cockpit.grid import Row
 from tui.cockpit.lines import Span, cells, plain
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.tables import Row
 
 
 def row(instance: str, events: list[object]) -> dict[str, str]:

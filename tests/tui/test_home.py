@@ -12,10 +12,11 @@ from sessions import Home
 from sessions.catalog import SessionInfo, Standing
 from tests.support.cockpits import NARROW, WIDE, at_home, until
 from tests.support.journals import SESSION, running, write_live
-from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen, SessionTable
+from tui.cockpit.viewer import ExitNote
 
 INFOS = [
     SessionInfo(

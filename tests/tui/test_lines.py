@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tui import vocabulary
-from tui.cockpit.grid import GAP, Cell, Column, Row, heading, places, row_line
+from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import Span, cells, clean, cut, fit, plain, shorten, wrap, wrap_paragraph
+from tui.tables import GAP, Cell, Column, Row
 
 TEXT = st.text(
     alphabet=st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Mn", "Me", "Cf")), max_size=200

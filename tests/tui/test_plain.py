@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from tests.support.command_line import ROOT
-from tui.plain import Column, emit, table
+from tui.plain import emit, table
+from tui.tables import Column
 from tui.vocabulary import duration, money, size
 
 
@@ -88,5 +89,5 @@ def test_durations_have_readable_units(seconds: float | None, shown: str) -> Non
 
 
 def test_sizes_and_amounts_have_units_and_unknown_is_a_dash() -> None:
-    assert (size(1536), size(5 << 40), size(None)) == ("1.5 KiB", "5.0 TiB", "-")
+    assert (size(1536), size(5 << 40), size(None)) == ("1.5 KiB", "5 TiB", "-")
     assert (money(0.0), money(0.0123), money(12.3), money(None)) == ("$0.00", "$0.0123", "$12.30", "-")

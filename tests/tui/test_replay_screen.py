@@ -12,10 +12,11 @@ from textual.widgets._toast import Toast
 from sessions.fold import fold
 from tests.support.cockpits import NARROW, WIDE, Clock, replayed, until
 from tests.support.journals import finished
-from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.app import Cockpit
 from tui.cockpit.replays import Replay
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.viewer import ExitNote
 
 EVENTS = finished()
 Opened = tuple[Pilot[ExitNote], FleetScreen, Replay]
@@ -45,7 +46,7 @@ def test_picture_of_the_replay(size: tuple[int, int], snap_compare: Callable[...
             lambda: pilot.app.clear_notifications() is None and not pilot.app.screen.query("Toast"),
             "quiet",
         )
-        await pilot.press("n", "n")
+        await pilot.press("x", "right_parenthesis")
 
     app = replayed(EVENTS)
     assert snap_compare(app, terminal_size=size, run_before=to_second_verdict)
@@ -59,7 +60,7 @@ async def test_replay_plays_at_its_speed_and_pauses() -> None:
         assert "playing 10x" in screen.timeline.text
         clock.now += 2.0
         await until(pilot, lambda: replay.offset_s > 19.9, "twenty seconds")
-        await pilot.press("space")
+        await pilot.press("p")
         assert "paused" in screen.timeline.text
         clock.now += 5.0
         await pilot.press("minus")
@@ -84,18 +85,18 @@ async def test_toast_leaves_the_time_line_free() -> None:
 @pytest.mark.parametrize(
     ("keys", "mark"),
     [
-        (("n",), "verdicts"),
+        (("x",), "failures"),
         (("b",), "bests"),
-        (("x",), "decisions"),
-        (("right",), "attempts"),
-        (("n", "n", "N"), "verdicts"),
-        (("right", "right", "left"), "attempts"),
+        (("w",), "decisions"),
+        (("right_parenthesis",), "attempts"),
+        (("x", "x", "X"), "failures"),
+        (("right_parenthesis", "right_parenthesis", "left_parenthesis"), "attempts"),
     ],
 )
 async def test_keys_jump_to_marks_and_show_their_state(keys: tuple[str, ...], mark: str) -> None:
     clock = Clock()
     async with playing(clock) as (pilot, _, replay):
-        await pilot.press("space", "0", *keys)
+        await pilot.press("p", "0", *keys)
         marks = getattr(replay.story.marks, mark)
         assert replay.position == marks[0]
         assert not replay.playing
@@ -112,11 +113,11 @@ async def test_keys_step_single_events_and_reach_both_ends() -> None:
         assert f"event {len(EVENTS)}/{len(EVENTS)}" in screen.timeline.text
         await pilot.press("comma", "comma", "full_stop")
         assert replay.position == len(EVENTS) - 1
-        await pilot.press("n")
+        await pilot.press("x")
         assert any(
-            "no verdict after this" in notification.message for notification in pilot.app._notifications
+            "no failure after this" in notification.message for notification in pilot.app._notifications
         )
-        await pilot.press("space")
+        await pilot.press("p")
         assert replay.playing
         await pilot.press("0")
         assert replay.position == 0
@@ -132,7 +133,7 @@ async def test_agent_screen_follows_the_replay_position() -> None:
         assert "3C" in screen.strip.text
         await pilot.press("0")
         assert "not started" in screen.head.text
-        await pilot.press("n")
+        await pilot.press("x")
         assert "[1W]" in screen.strip.text
         assert replay.position == replay.story.marks.verdicts[0]
 

@@ -20,12 +20,13 @@ from sessions.fold import fold
 from tests.support import stored_sessions as stored
 from tests.support.cockpits import WIDE, RecordingDecider, ScriptedSource, live, replayed, until
 from tests.support.journals import SESSION, EventLog, finished, running
-from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs import ConfirmDialog, LineDialog
 from tui.cockpit.editing import NotEdited, edited
 from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.viewer import ExitNote
 
 Opened = tuple[Pilot[ExitNote], Cockpit, RecordingDecider, ScriptedSource]
 

@@ -19,7 +19,7 @@ from tui.cockpit.terminal import CLIPBOARD_BYTES, copy
 
 RUN = """
 from pathlib import Path
-from tui.cockpit.app import run_cockpit
+from tui.cockpit.running import run_cockpit
 note = run_cockpit(home=Path({home!r}), session={session!r}, mode="live", theme={theme!r})
 print("SAID:", *note.lines, note.failed)
 """

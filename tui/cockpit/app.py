@@ -4,41 +4,36 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from textual import on, work
-from textual.app import App, InvalidThemeError
+from textual import on
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter, NoColor
-from textual.widget import Widget
-from textual.worker import Worker, WorkerState
 
-from sessions.errors import SessionsError
 from sessions.home import Home
 from tui.cockpit import attempts, messages, terminal, themes
+from tui.cockpit.ascii_filter import AsciiOnly
 from tui.cockpit.commanding import Commander
 from tui.cockpit.decider import Decider, SessionDecider
-from tui.cockpit.dialogs import TextDialog, help_lines
+from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.doors import Doors, doors_of
-from tui.cockpit.feed import Feed
+from tui.cockpit.explaining import explanation
 from tui.cockpit.governor import Governor
-from tui.cockpit.keymap import check_keymap
-from tui.cockpit.lines import Line, Span, clean
+from tui.cockpit.line_prompt import LinePrompt
+from tui.cockpit.lines import Span, clean
+from tui.cockpit.orders import carry_out
+from tui.cockpit.outside import Outside
 from tui.cockpit.palette_commands import SessionCommands
-from tui.cockpit.replays import Replay
+from tui.cockpit.preferences import Preferences
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
-from tui.cockpit.signals import ending_by_signal
-from tui.cockpit.sources import Source
-from tui.cockpit.widgets.key_bar import active_hints
+from tui.cockpit.verbs import NotUnderstood, Subject, completions, parse
+from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
-from tui.diagnostics import Complaint, write_crash
-from tui.plain import colours
+from tui.diagnostics import write_crash
 
 Mode = Literal["live", "replay", "home"]
 FRAME_S = 0.05
@@ -47,16 +42,7 @@ LOOK_S = 1.0
 """How often the store is asked whether a session at rest has new events."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExitNote:
-    """What to tell the person after the screen is theirs again."""
-
-    lines: tuple[str, ...] = ()
-    failed: bool = False
-    """The cockpit ended over an error of its own."""
-
-
-class Cockpit(App[ExitNote], inherit_bindings=False):
+class Cockpit(Viewer, inherit_bindings=False):
     """Wires sources, screens and decisions; draws nothing itself."""
 
     CSS_PATH = "cockpit.tcss"
@@ -67,7 +53,7 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "explain", "help", id="app.help", key_display="?"),
         Binding("ctrl+p", "command_palette", "go to", id="app.palette", priority=True),
-        Binding("colon", "command_palette", "commands", id="app.commands", show=False),
+        Binding("colon", "command_line", "command", id="app.commands", key_display=":"),
         Binding("y", "copy", "copy", id="app.copy"),
         Binding("m", "mouse", "mouse", id="app.mouse"),
         Binding("Q", "quit", "leave", id="app.quit", show=False),
@@ -85,24 +71,21 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         readonly: bool = False,
         speed: float = 1.0,
         decider: Decider | None = None,
-        keymap: Mapping[str, str] | None = None,
-        mouse: bool = True,
+        preferences: Preferences | None = None,
         doors: Doors | None = None,
     ) -> None:
-        super().__init__(driver_class=terminal.TidyDriver)
+        super().__init__(home, doors=doors or doors_of(home), speed=speed)
         self.animation_level = "none"
-        self.feed: Feed | None = None
-        self._home = home
         self._first = (session, mode)
         self.readonly = readonly
-        self._speed = speed
         self.commander = Commander(self, decider or SessionDecider(home))
-        self._keys = dict(keymap or {})
-        self._mouse = mouse
-        self._doors = doors or doors_of(home)
+        self.preferences = preferences or Preferences()
+        self._mouse = self.preferences.mouse
+        self._outside = Outside(
+            self._write_outside, notify=self.preferences.notify, tmux="TMUX" in os.environ
+        )
         self._governor = Governor(FleetScreen.PERIOD_S)
         self._undrawn: set[str] = set()
-        self._looking = False
         self.register_theme(themes.DARK)
         self.register_theme(themes.LIGHT)
 
@@ -119,12 +102,13 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
                 widget.refresh()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """With `NO_COLOR` no colour at all: Textual's own filter would send greys."""
-        return (NoColor(),) if self.no_color else super().get_line_filters()
+        """With `NO_COLOR` no colour at all: Textual's own filter would send greys. ASCII where it is wanted."""
+        filters = (NoColor(),) if self.no_color else super().get_line_filters()
+        return (*filters, AsciiOnly()) if self.preferences.ascii else filters
 
     def on_mount(self) -> None:
         """Open what was asked for and start drawing."""
-        self.set_keymap(self._keys)
+        self.set_keymap(dict(self.preferences.keys))
         self.push_screen(
             HomeScreen(self._doors.list_sessions, where=str(self._home.root), failed=self.tell_failure)
         )
@@ -136,76 +120,25 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         self.set_interval(FRAME_S, self._tick)
         self.set_interval(LOOK_S, self.look_again)
 
-    # Sessions
-
-    def open_session(self, session: str) -> None:
-        """A session with live files as it is now, any other as a replay standing at its end."""
-        if self._doors.is_live(session):
-            self._watch(self._doors.open_live(session))
-        else:
-            self._load(session, playing=False)
-
-    @work(thread=True, exclusive=True, group="load", exit_on_error=False, name="reading the session")
-    def _load(self, session: str, *, playing: bool) -> None:
-        self.call_from_thread(self.notify, f"reading {session} ...", timeout=2)
-        story = self._doors.load_story(session)
-        replay = Replay(story, speed=self._speed, playing=playing)
-        if not playing:
-            replay.seek(len(story.events))
-        self.call_from_thread(self._watch, replay)
-
-    def _watch(self, source: Source) -> None:
-        self._close_feed()
-        self.feed = Feed(source)
-        source.start()
-        self.feed.drain(self._doors.clock())
+    def show_session(self) -> None:
+        """Show Fleet."""
+        self._undrawn.clear()
         self.push_screen(FleetScreen())
 
-    def look_again(self) -> None:
-        """Take events that another process wrote: a running session's by its tail, else what the store has."""
-        feed = self.feed
-        if feed is not None and feed.replay is not None and feed.replay.at_end and not self._looking:
-            self._looking = True
-            self._extend(feed.replay)
-
-    @work(thread=True, group="look", exit_on_error=False, name="reading the session again")
-    def _extend(self, replay: Replay) -> None:
-        try:
-            if self._doors.mark(replay.session) != replay.story.mark:
-                self.call_from_thread(replay.extend, self._doors.load_story(replay.session))
-        except (OSError, SessionsError):
-            return  # asked again in a second; who decides hears of it
-        finally:
-            self._looking = False
-
-    def reopen(self, session: str) -> None:
-        """Open a session again, whose engine has started."""
-        self.leave_session()
-        self.open_session(session)
-
-    def leave_session(self) -> None:
-        """Back to the list of sessions."""
+    def show_home(self) -> None:
+        """Take every screen of the session away."""
         while len(self.screen_stack) > 1 and not isinstance(self.screen, HomeScreen):
             self.pop_screen()
-        self._close_feed()
-
-    def _close_feed(self) -> None:
-        if self.feed is not None:
-            self.feed.source.close()
-            self.feed = None
-        self._undrawn.clear()
 
     def open_agent(self, key: str, number: int | None = None) -> None:
         """The screen of one agent, over the fleet."""
-        if isinstance(self.screen, AgentScreen):
-            self.pop_screen()
         instance = self.feed.state.instances.get(key) if self.feed is not None else None
         waiting = [each for each in instance.attempts if each.waiting] if instance is not None else []
         if number is None and waiting:
             number = waiting[-1].number
         newest = attempts.newest(instance) if instance is not None else None
         followed = newest is not None and number == newest.number
-        self.push_screen(AgentScreen(key, None if followed else number))
+        self._go_to(AgentScreen(key, None if followed else number))
 
     @on(messages.OpenSession)
     def _on_open_session(self, message: messages.OpenSession) -> None:
@@ -227,17 +160,14 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         while not isinstance(self.screen, (kind, HomeScreen)):
             self.pop_screen()
 
-    def clock(self) -> float:
-        """Return monotonic seconds."""
-        return self._doors.clock()
-
-    def wall(self) -> float:
-        """Return seconds since the epoch: now, or the moment that a replay shows."""
-        feed = self.feed
-        last = (
-            feed.state.last_wall if feed is not None and (feed.replay is not None or feed.is_over) else None
-        )
-        return last if last is not None else self._doors.wall()
+    def _go_to(self, screen: SessionScreen) -> None:
+        """Show a screen over Fleet; each kind of screen is there once, so that the way back stays short."""
+        kinds = [type(other) for other in self.screen_stack]
+        if type(screen) in kinds:
+            while type(self.screen) is not type(screen):
+                self.pop_screen()
+            self.pop_screen()
+        self.push_screen(screen)
 
     # Frames
 
@@ -258,11 +188,24 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         screen = next((each for each in reversed(self.screen_stack) if isinstance(each, SessionScreen)), None)
         if screen is None or not screen.is_mounted:
             return
-        self._governor.want(screen.PERIOD_S)
+        self._governor.want(max(screen.PERIOD_S, 1 / self.preferences.frames))
         dirty = frozenset(self._undrawn)
         self._undrawn.clear()
         with self.batch_update():
             screen.repaint(dirty)
+        if dirty:
+            self._show_outside()
+            self.show_what_happened()
+
+    def _show_outside(self) -> None:
+        feed = self.feed
+        if feed is not None and feed.live is not None:
+            waiting = {attempt.attempt for attempt in feed.state.attempts() if attempt.waiting}
+            self._outside.show(feed.session, frozenset(waiting))
+
+    def _write_outside(self, sequence: str) -> None:
+        if self._driver is not None and sequence:
+            self._driver.write(sequence)
 
     def remarks(self) -> list[Span]:
         """What the header says of the cockpit itself."""
@@ -277,23 +220,41 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
 
     # Keys that work everywhere
 
+    def refuse(self, title: str, why: str) -> None:
+        """Show why something was not done."""
+        self.notify(clean(why), title=title, severity="error", timeout=15, markup=False)
+
     def action_explain(self) -> None:
-        """Help for the focused pane."""
-        focused = self.focused
-        explained = ""
-        node: Widget | None = focused
-        while node is not None and node is not self.screen and not explained:
-            explained = node.HELP or ""
-            node = node.parent if isinstance(node.parent, Widget) else None
-        if isinstance(self.screen, SessionScreen):
-            explained = "\n".join(each for each in (explained, self.screen.explained()) if each)
-        panes = getattr(self.screen, "PANES", ())
-        keys: list[tuple[str, str]] = []
-        for hint in active_hints(self.screen, hidden=True):
-            place = hint.name.removeprefix("pane.")
-            keys.append((hint.key, panes[int(place) - 1][1] if place != hint.name else hint.words))
-        name = focused.id if focused is not None and focused.id else "this screen"
-        self.push_screen(TextDialog(f"help: {name}", help_lines(explained or "Wavedeck.", keys)))
+        """Show the help of the focused pane."""
+        self.explain()
+
+    def explain(self) -> None:
+        """Show the help of the focused pane."""
+        title, lines = explanation(self.screen)
+        self.push_screen(TextDialog(title, lines))
+
+    def action_command_line(self) -> None:
+        """Ask for a command on the bottom line; an empty line and tab lead to the palette."""
+        feed = self.feed
+        state = feed.state if feed is not None else None
+        screen = self.screen
+
+        def answered(text: str | None) -> None:
+            if text == LinePrompt.PALETTE:
+                self.action_command_palette()
+            elif text:
+                self._obey(text, screen.subject if isinstance(screen, SessionScreen) else Subject())
+
+        self.push_screen(LinePrompt(":", complete=lambda text: completions(text, state)), answered)
+
+    def _obey(self, text: str, subject: Subject) -> None:
+        state = self.feed.state if self.feed is not None else None
+        try:
+            order = parse(text, subject, state)
+        except NotUnderstood as error:
+            self.notify(clean(str(error)), severity="error", markup=False)
+        else:
+            carry_out(order, self)
 
     def action_copy(self) -> None:
         """Copy what the focused pane is about, from its source and not from the screen."""
@@ -328,47 +289,14 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         self.screen.refresh(layout=True)
 
     async def action_quit(self) -> None:
-        """Leave. Engines go on without a cockpit."""
-        self.exit(self._note())
+        """Leave the cockpit; engines go on."""
+        self.leave()
 
-    def _note(self) -> ExitNote:
-        feed = self.feed
-        if feed is None:
-            return ExitNote()
-        name = feed.session
-        if feed.replay is not None:
-            return ExitNote((f"replay again with: wavedeck replay {name}",))
-        if feed.state.finished:
-            return ExitNote((f"{name} is finished; replay it with: wavedeck replay {name}",))
-        if feed.live is not None and feed.live.health.running:
-            return ExitNote((f"{name} goes on without the cockpit; come back with: wavedeck attach {name}",))
-        return ExitNote((f"{name} is not running; go on with: wavedeck resume {name}",))
-
-    # What went wrong
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """A thread or task of the app's changed its state."""
-        self.tell_failure(event)
-
-    def tell_failure(self, event: Worker.StateChanged) -> None:
-        """When a thread or task failed, say so and keep the rest alive."""
-        error = event.worker.error
-        if event.state is not WorkerState.ERROR or error is None:
-            return
-        cause = error.__cause__ or error
-        if isinstance(cause, SessionsError):
-            self.notify(
-                clean(str(cause)), title=event.worker.name, severity="error", timeout=20, markup=False
-            )
-            return
-        file = write_crash(cause, self._home.root / "crashes")
-        told: list[Line | str] = [
-            f"{event.worker.name} failed: {type(cause).__name__}: {clean(str(cause))}",
-            (),
-            f"The traceback is in {file}",
-            "The cockpit goes on; agents are not touched.",
-        ]
-        self.push_screen(TextDialog("something went wrong", told))
+    def leave(self) -> None:
+        """Leave the cockpit; engines go on."""
+        self._outside.restore()
+        self.remember()
+        self.exit(self.exit_note())
 
     def _fatal_error(self) -> None:
         """Textual's last word on an error that nobody foresaw: leave its traceback in a file, not on the screen."""
@@ -378,49 +306,6 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
             return
         file = write_crash(error, self._home.root / "crashes")
         said = f"the cockpit failed: {type(error).__name__}: {clean(str(error))}; the traceback is in {file}"
-        note = self._note()
+        note = self.exit_note()
         self.exit(ExitNote((said, *note.lines), failed=True), return_code=3)
         self._close_messages_no_wait()
-
-
-def run_cockpit(
-    *,
-    home: Path,
-    session: str | None,
-    mode: Mode,
-    readonly: bool = False,
-    speed: float = 1.0,
-    decider: Decider | None = None,
-    keymap: Mapping[str, str] | None = None,
-    theme: str | None = None,
-    mouse: bool = True,
-) -> ExitNote:
-    """
-    Draw until the person quits; returns what to tell them then.
-
-    `session` is a whole name. `Complaint` for a theme that does not exist or a key that is bound to nothing.
-    """
-    app = Cockpit(
-        Home(home),
-        session=session,
-        mode=mode,
-        readonly=readonly,
-        speed=speed,
-        decider=decider,
-        keymap=keymap,
-        mouse=mouse,
-    )
-    few = app.no_color or colours(os.environ) == 16
-    chosen = theme or ("ansi-dark" if few else themes.DARK.name)
-    try:
-        app.theme = chosen
-    except InvalidThemeError as error:
-        raise Complaint(
-            f"unknown theme {chosen!r}; themes are {', '.join(sorted(app.available_themes))}"
-        ) from error
-    check_keymap(keymap or {}, Cockpit)
-    with ending_by_signal(app.exit):
-        return app.run(mouse=mouse) or ExitNote()
-
-
-__all__ = ["Cockpit", "ExitNote", "run_cockpit"]

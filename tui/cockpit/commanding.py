@@ -5,15 +5,17 @@ Loads git and the engine's commands at the first order, not before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from textual.app import App
+from textual.app import App, SuspendNotSupported
 
 from sessions.names import split_attempt
 from sessions.state import AttemptState, Decision, InstanceState
 from tui.cockpit.decider import Decider, DecisionFailed
 from tui.cockpit.dialogs import ConfirmDialog, LineDialog, ReasonDialog
+from tui.cockpit.editing import NotEdited, edited
 from tui.cockpit.feed import Feed
 from tui.cockpit.lines import clean
 from tui.cockpit.verdict_head import certainty_words
@@ -78,49 +80,75 @@ class Commander:
         )
         self._host.app.push_screen(dialog, answered)
 
+    def decide(self, attempt: str, *, accepted: bool, why: str) -> None:
+        """Accept or reject an attempt without further questions."""
+        self._send(attempt, accepted=accepted, why=why)
+
     def undo_decision(self, attempt: str) -> None:
         """Take a decision back."""
         self._send(attempt, accepted=None)
 
-    def toggle_pause(self, instance: str = "") -> None:
-        """Pause an instance or the session, or let it go on."""
+    def pause(self, instances: Sequence[str]) -> None:
+        """Pause instances, or the session if there are none."""
+        for instance in instances or ("",):
+            name = instance or "the session"
+            self.give("pause", f"{name} pauses: what runs ends, nothing more starts", instance=instance)
+
+    def go(self, instances: Sequence[str]) -> None:
+        """Let instances go on, or the session if there are none."""
+        for instance in instances or ("",):
+            self.give("go", f"{instance or 'the session'} goes on", instance=instance)
+
+    def toggle_pause(self, instances: Sequence[str] = ()) -> None:
+        """Pause instances (none: the session), or let them go on if they are all paused."""
         feed = self._host.feed
         if feed is None:
             return
-        held = feed.state.is_on_hold(instance) if instance else bool(feed.state.on_hold)
-        name = instance or "the session"
-        if held:
-            self.give("go", f"{name} goes on", instance=instance)
+        state = feed.state
+        paused = all(map(state.is_on_hold, instances)) if instances else "" in state.on_hold
+        if paused:
+            self.go(instances)
         else:
-            self.give("pause", f"{name} pauses: what runs ends, nothing more starts", instance=instance)
+            self.pause([instance for instance in instances if not state.is_on_hold(instance)])
 
-    def ask_hint(self, instance: str) -> None:
-        """Ask for a hint, which the next attempt's prompt quotes."""
+    def hint(self, instances: Sequence[str], text: str) -> None:
+        """Give instances a hint, which the prompts of their next attempts quote."""
+        for instance in instances:
+            self.give("hint", f"{instance}: the next attempt gets the hint", instance=instance, text=text)
+
+    def ask_hint(self, instances: Sequence[str]) -> None:
+        """Ask for a hint, then give it to instances."""
 
         def answered(text: str | None) -> None:
             if text is not None:
-                self.give("hint", f"{instance}: the next attempt gets the hint", instance=instance, text=text)
+                self.hint(instances, text)
 
-        hint = "The prompts of the next attempt quote it.  enter: send, escape: cancel"
-        self._host.app.push_screen(LineDialog(f"Hint for {instance}", hint=hint), answered)
+        about = "The prompts of the next attempt quote it.  enter: send, escape: cancel"
+        self._host.app.push_screen(LineDialog(f"Hint for {', '.join(instances)}", hint=about), answered)
 
-    def ask_stop(self, instance: str = "") -> None:
-        """Ask once, then stop an instance for good, or the session until somebody resumes it."""
+    def ask_stop(self, instances: Sequence[str] = ()) -> None:
+        """Ask once, then stop instances for good, or the session (if there are none) until somebody resumes it."""
         from tui.deciding import login_name
 
         def answered(answer: bool | None) -> None:  # noqa: FBT001 -- as the screen gives it
-            if answer and instance:
+            if not answer:
+                return
+            for instance in instances:
                 self.give("stop", f"{instance} stops", instance=instance)
-            elif answer:
+            if not instances:
                 self.give("stop", "the session stops", reason=f"stopped by {login_name()}")
 
-        told = (
+        consequence = (
             "Its work in progress is cancelled, for good. Its best attempt is still examined."
-            if instance
+            if instances
             else "Work in progress is cancelled. `wavedeck resume` goes on from there."
         )
-        name = instance or "the session"
-        self._host.app.push_screen(ConfirmDialog(f"Stop {name}?", consequence=told), answered)
+        name = ", ".join(instances) or "the session"
+        self._host.app.push_screen(ConfirmDialog(f"Stop {name}?", consequence=consequence), answered)
+
+    def extend(self, iterations: int) -> None:
+        """Give each instance more attempts."""
+        self.give("extend", f"{iterations} further attempts in each instance", iterations=iterations)
 
     def ask_extend(self) -> None:
         """Ask for a number of further attempts in each instance."""
@@ -131,17 +159,21 @@ class Commander:
             if not text.isdecimal():
                 self._refuse("not extended", f"{text!r} is no number; give the number of further attempts")
                 return
-            self.give("extend", f"{text} further attempts in each instance", iterations=int(text))
+            self.extend(int(text))
 
         hint = "A stopped or finished session goes on at once.  enter: extend, escape: cancel"
         self._host.app.push_screen(LineDialog("Further attempts of each instance", hint=hint), answered)
+
+    def fork(self, attempt: str, hint: str) -> None:
+        """Add an instance that starts from an attempt."""
+        self.give("fork", f"a new instance starts from {attempt}", attempt=attempt, text=hint)
 
     def ask_fork(self, attempt: str) -> None:
         """Ask for a hint, then add an instance that starts from an attempt."""
 
         def answered(text: str | None) -> None:
             if text is not None:
-                self.give("fork", f"a new instance starts from {attempt}", attempt=attempt, text=text)
+                self.fork(attempt, text)
 
         hint = "A new instance starts from its kernel.  enter: fork, escape: cancel"
         dialog = LineDialog(
@@ -170,6 +202,30 @@ class Commander:
     def take_back(self, device: str) -> None:
         """Take a lent GPU back."""
         self.give("return", f"GPU {device} is used again", devices=(device,))
+
+    def title(self, text: str) -> None:
+        """Give the session a title."""
+        self.give("title", f"the session is now {text!r}", text=text)
+
+    def edit(self, attempt: str) -> None:
+        """Open an attempt's kernel in the person's editor; a changed kernel is judged as an instance of its own."""
+        state = self._find(attempt)
+        if state is None or not state.source:
+            self._refuse("edit", f"{attempt} has no code")
+            return
+        try:
+            with self._host.app.suspend():
+                source = edited(state.source, os.environ)
+        except SuspendNotSupported:
+            self._refuse("edit", "no editor can be opened from here; use: wavedeck edit")
+        except NotEdited as error:
+            self._refuse("edit", str(error))
+        else:
+            if source == state.source:
+                self._host.app.notify("nothing was changed, so nothing is judged")
+                return
+            done = f"the edit of {attempt} is judged in an instance of its own"
+            self.give("edit", done, attempt=attempt, source=source)
 
     def give(self, command: str, done: str, **arguments: object) -> None:
         """Send a command; `done` says what follows from it."""
@@ -201,10 +257,14 @@ class Commander:
         feed = self._host.feed
         return feed.state.instances.get(split_attempt(attempt).instance) if feed is not None else None
 
-    def _decision(self, attempt: str) -> Decision | None:
+    def _find(self, attempt: str) -> AttemptState | None:
         instance = self._instance(attempt)
-        attempts = instance.attempts if instance is not None else []
-        return next((each.decision for each in attempts if each.attempt == attempt), None)
+        known = instance.attempts if instance is not None else []
+        return next((state for state in known if state.attempt == attempt), None)
+
+    def _decision(self, attempt: str) -> Decision | None:
+        state = self._find(attempt)
+        return state.decision if state is not None else None
 
     def _send(self, attempt: str, *, accepted: bool | None, why: str = "") -> None:
         self._host.app.run_worker(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from textual.message import Message
+
 from tui.cockpit.commanding import Commander
 from tui.cockpit.feed import Feed
 from tui.cockpit.lines import Span
+from tui.cockpit.preferences import Preferences
 
 
 class Desk(Protocol):
@@ -17,6 +20,7 @@ class Desk(Protocol):
     commander: Commander
     """Sends decisions and commands."""
     readonly: bool
+    preferences: Preferences
 
     def remarks(self) -> list[Span]:
         """Return what the header says of the cockpit itself: replay, read-only, mouse off."""
@@ -24,6 +28,22 @@ class Desk(Protocol):
 
     def frame(self) -> None:
         """Fold what is due and repaint it now."""
+        ...
+
+    def post_message(self, message: Message) -> bool:
+        """Ask for another screen (`messages`)."""
+        ...
+
+    def explain(self) -> None:
+        """Show the help of the focused pane."""
+        ...
+
+    def leave(self) -> None:
+        """Leave the cockpit; engines go on."""
+        ...
+
+    def refuse(self, title: str, why: str) -> None:
+        """Show why something was not done."""
         ...
 
     def clock(self) -> float:

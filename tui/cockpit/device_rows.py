@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sessions.state import DeviceState
 from tui import vocabulary
-from tui.cockpit.grid import Cell, Column, Row
+from tui.tables import Cell, Column, Row
 
 DEVICE_COLUMNS = (
     Column("device", 6, 8),

@@ -1,97 +1,21 @@
-"""Tables as plain data, and which columns fit into how many cells."""
+"""Tables as lines of the cockpit: one row is one line, and what does not fit is cut."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
-
-from rich.cells import cell_len
+from collections.abc import Collection, Sequence
 
 from tui.cockpit.lines import Line, Span, fit
-
-GAP = 2
-"""Cells between columns."""
-UNKNOWN = frozenset({"", "-", "not visible"})
-"""What a cell says when nothing is known."""
+from tui.tables import Cell, Column, Place, Row, lay_out
 
 
-class Cell(NamedTuple):
-    """One value in one style."""
-
-    text: str
-    style: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a table."""
-
-    title: str
-    least: int
-    """Narrowest width in cells that is still of use."""
-    most: int
-    """Widest; between the two the contents decide, so give both the same where contents change all the time."""
-    right: bool = False
-    drop: int = 0
-    """Columns with the highest number go first when space is short; 0 never goes."""
-    if_known: bool = False
-    """Stands only while a row knows something for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row; `key` says which thing it is about."""
-
-    key: str
-    cells: tuple[Cell, ...]
-    style: str = ""
-    """Laid under every cell."""
-
-
-class Place(NamedTuple):
-    """Where a column stands."""
-
-    column: int
-    x: int
-    width: int
-
-
-def places(columns: Sequence[Column], rows: Sequence[Row], width: int) -> tuple[Place, ...]:
-    """The columns that fit into `width` cells, with the space they get."""
-    wanted = [
-        min(
-            max([column.least, cell_len(column.title), *(cell_len(row.cells[index].text) for row in rows)]),
-            column.most,
-        )
-        for index, column in enumerate(columns)
-    ]
-    kept = [
-        index
-        for index, column in enumerate(columns)
-        if not column.if_known or any(row.cells[index].text not in UNKNOWN for row in rows)
-    ]
-    while droppable := [i for i in kept if columns[i].drop]:
-        # What never goes is not cut either while something else can go.
-        needed = sum(columns[i].least if columns[i].drop else wanted[i] for i in kept)
-        if needed + GAP * (len(kept) - 1) <= width:
-            break
-        kept.remove(max(droppable, key=lambda i: (columns[i].drop, i)))
-    given = {i: columns[i].least for i in kept}
-    spare = width - sum(given.values()) - GAP * (len(kept) - 1)
-    for i in kept:
-        more = max(0, min(spare, wanted[i] - given[i]))
-        given[i] += more
-        spare -= more
-    x = 0
-    placed: list[Place] = []
-    for i in kept:
-        room = min(given[i], width - x)
-        if room <= 0:
-            break
-        placed.append(Place(i, x, room))
-        x += given[i] + GAP
-    return tuple(placed)
+def places(
+    columns: Sequence[Column], rows: Sequence[Row], width: int, only: Collection[str] | None = None
+) -> tuple[Place, ...]:
+    """Return the columns that fit into `width` cells; the last of them is cut at the edge."""
+    laid_out = lay_out(columns, [[cell.text for cell in row.cells] for row in rows], width, only)
+    return tuple(
+        place._replace(width=min(place.width, width - place.x)) for place in laid_out if place.x < width
+    )
 
 
 def heading(columns: Sequence[Column], placed: Sequence[Place]) -> Line:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 
 from textual.dom import DOMNode
 
 from tui.cockpit.dialogs import ConfirmDialog, ReasonDialog, TextDialog
+from tui.cockpit.line_prompt import LinePrompt
+from tui.cockpit.preferences import check_names
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
@@ -16,7 +17,6 @@ from tui.cockpit.widgets.key_bar import declared
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.steps_view import StepsView
 from tui.cockpit.widgets.table import LineTable
-from tui.diagnostics import Complaint
 
 OWNERS: tuple[type[DOMNode], ...] = (
     HomeScreen,
@@ -25,6 +25,7 @@ OWNERS: tuple[type[DOMNode], ...] = (
     ReasonDialog,
     ConfirmDialog,
     TextDialog,
+    LinePrompt,
     LineView,
     LineTable,
     StepsView,
@@ -40,10 +41,5 @@ def key_names(app: type[DOMNode]) -> list[str]:
 
 
 def check_keymap(keymap: Mapping[str, str], app: type[DOMNode]) -> None:
-    """`Complaint` for a name that no key has, with the nearest right one."""
-    known = key_names(app)
-    for name in keymap:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"names are {', '.join(known)}"
-            raise Complaint(f"[keys] {name!r} is no key's name; {hint}")
+    """Raise `Complaint` for a name that no key has, with the nearest right one."""
+    check_names(keymap, key_names(app), table="[keys]", noun="key's name")

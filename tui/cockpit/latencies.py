@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from harness import Evaluation, Latency, Outcome
 from harness.wire.latency import Timed, Window
 from tui import measured, vocabulary
-from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import clean
+from tui.tables import Cell, Column, Row
 
 TIME_COLUMNS = (
     Column("GPU", 3, 10),

@@ -10,8 +10,8 @@ import msgspec
 from harness import Evaluation, KernelResources
 from harness.wire.evaluation import GridFit
 from tui import vocabulary
-from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import clean, shorten
+from tui.tables import Cell, Column, Row
 
 NAME_CELLS, NAME_CELLS_NARROW = 30, 20
 WIDE_TABLE = 100

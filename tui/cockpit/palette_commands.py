@@ -88,10 +88,10 @@ def _orders(desk: Desk, screens: Sequence[Screen[Any]]) -> Iterator[Command]:
         key = instance.key
         word = "go" if state.is_on_hold(key) else "pause"
         yield Command(
-            f"{word} {key}", "calls and attempts of this instance", partial(give.toggle_pause, key), True
+            f"{word} {key}", "calls and attempts of this instance", partial(give.toggle_pause, (key,)), True
         )
-        yield Command(f"hint {key}", "its next prompts quote it", partial(give.ask_hint, key), True)
-        yield Command(f"stop {key}", "for good", partial(give.ask_stop, key), True)
+        yield Command(f"hint {key}", "its next prompts quote it", partial(give.ask_hint, (key,)), True)
+        yield Command(f"stop {key}", "for good", partial(give.ask_stop, (key,)), True)
     if attempt is not None:
         name = attempt.attempt
         yield Command(f"pin {name}", "the base of the next optimizations", partial(give.pin, name), True)

@@ -17,9 +17,9 @@ from sessions.state import (
 from tui import vocabulary
 from tui.certainty import exam_word, left, margin_words, worst_first
 from tui.cockpit import standing
-from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import Line, Span, clean, fit, line, shorten
 from tui.doing import busy_attempts, doing, live_calls
+from tui.tables import Cell, Column, Row
 
 AGENT_COLUMNS = (
     Column("agent", 8, 24),

@@ -9,7 +9,8 @@ from harness import DevicePool, OracleReport, Target, weigh_oracle
 from suites import Task
 from tui.diagnostics import say
 from tui.narrate import counted
-from tui.plain import Column, table
+from tui.plain import table
+from tui.tables import Column
 from tui.vocabulary import UNKNOWN
 
 

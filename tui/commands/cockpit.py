@@ -8,7 +8,8 @@ from typing import Literal
 
 from sessions import Home, fold
 from sessions.home import home_from
-from tui.cockpit.app import run_cockpit
+from tui.cockpit.preferences import Preferences
+from tui.cockpit.running import run_cockpit
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.next_step import next_command
@@ -35,9 +36,15 @@ def open_cockpit(
             mode=mode,
             readonly=readonly,
             speed=speed,
-            keymap=settings.keys,
             theme=settings.theme,
-            mouse=settings.mouse,
+            preferences=Preferences(
+                mouse=settings.mouse,
+                ascii=settings.ascii,
+                frames=settings.frames,
+                notify=settings.notify,
+                keys=settings.keys,
+                columns=settings.columns,
+            ),
         )
     except Complaint as error:
         if mode != "live":

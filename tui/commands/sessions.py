@@ -20,9 +20,10 @@ from tui.method_words import method_words, option_words
 from tui.model_usage import model_usage, usage_table
 from tui.narrate import counted
 from tui.next_step import next_command
-from tui.plain import Column, emit, emit_json, interactive, table
+from tui.plain import emit, emit_json, interactive, table
 from tui.spent import cost_of, device_s_of, tokens_of
 from tui.summary import next_line, outcomes, summary
+from tui.tables import Column
 from tui.timed_against import spread_lines, timing_words
 from tui.vocabulary import UNKNOWN, duration, grouped, money
 

@@ -17,7 +17,8 @@ from suites.tolerances import tolerance_of
 from tui.config import load
 from tui.diagnostics import ExitCode, say
 from tui.narrate import counted
-from tui.plain import Column, emit, emit_json, table, wrapped
+from tui.plain import emit, emit_json, table, wrapped
+from tui.tables import Column
 from tui.vocabulary import UNKNOWN
 
 from .checking import findings, oracle_table, weigh_all
@@ -70,7 +71,7 @@ def list_tasks(*, as_json: bool) -> None:
         Column("difficulty", right=True),
         Column("cases", right=True),
         Column("category", keep=True, drop=1),
-        Column("title", fold=30),
+        Column("title", least=30),
     ]
     emit(table(columns, rows))
 

@@ -8,9 +8,9 @@ from harness import Evaluation, Latency, Outcome
 from sessions.speedups import timed_evaluation
 from tui import vocabulary
 from tui.cockpit.attempts import short_name
-from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import Line, clean
 from tui.cockpit.pages.page import Subject, table
+from tui.tables import Cell, Column, Row
 
 NOTHING = Cell(vocabulary.UNKNOWN, "dim")
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sessions.state import AttemptState, InstanceState
-from tui.cockpit.grid import Column, Row, heading, places, row_line
+from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import Line, clean, line, wrap
+from tui.tables import Column, Row
 
 
 class Page(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from harness import Evaluation, Latency
 from harness.wire.latency import LaunchTime
 from tui.cockpit import measures
-from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import EMPTY, Line, clean, line
 from tui.cockpit.pages.page import paragraph, table
+from tui.tables import Cell, Column, Row
 
 LAUNCH_COLUMNS = (
     Column("case", 8, 24),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from harness import Evaluation
 from sessions.state import AttemptState
 from tui.cockpit import latencies, measures
-from tui.cockpit.grid import UNKNOWN
 from tui.cockpit.lines import EMPTY, Line, Span, line
 from tui.cockpit.pages.page import paragraph, table
 from tui.cockpit.speedup_words import missing_speedup
 from tui.measured import state_words
+from tui.tables import NOTHING
 from tui.timed_against import sorted_by_device, spread_lines
 
 
@@ -44,7 +44,7 @@ def _measured(evaluation: Evaluation, width: int) -> list[Line]:
     lines = table(latencies.time_columns(latency), latencies.time_rows(latency), width)
     lines += paragraph(latencies.means(evaluation), width)
     rows = latencies.device_rows(latency)
-    if any(cell.text not in UNKNOWN for row in rows for cell in row.cells[2:]):
+    if any(cell.text not in NOTHING for row in rows for cell in row.cells[2:]):
         lines += [EMPTY, line("device during timing, and share of its peak", "head")]
         lines += table(latencies.DEVICE_COLUMNS, rows, width)
     for name, state in (("before", evaluation.device_before), ("after", evaluation.device_after)):
@@ -69,6 +69,6 @@ def _by_gpu(attempt: AttemptState, width: int) -> list[Line]:
     if latency:
         lines += table(latencies.time_columns(latency), latencies.time_rows(latency), width)
         rows = latencies.device_rows(latency)
-        if any(cell.text not in UNKNOWN for row in rows for cell in row.cells[2:]):
+        if any(cell.text not in NOTHING for row in rows for cell in row.cells[2:]):
             lines += table(latencies.DEVICE_COLUMNS, rows, width)
     return lines + [row for text in spread_lines(attempt) for row in paragraph(text, width, "dim")]

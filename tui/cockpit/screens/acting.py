@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
-
-from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from harness import Verdict
 from sessions.state import AttemptState, InstanceState
 from tui.cockpit import views
-from tui.cockpit.editing import NotEdited, edited
 from tui.cockpit.messages import OpenLatency
 from tui.cockpit.screens.base import SessionScreen
+from tui.cockpit.verbs import Subject
 
 STEERING: list[BindingType] = [
     Binding("i", "hint", "hint", id="steer.hint"),
-    Binding("p", "pause", "pause/go", id="steer.pause"),
     Binding("t", "measure", "time again", id="steer.measure"),
     Binding("E", "edit", "edit", id="steer.edit"),
 ]
@@ -48,6 +44,8 @@ class ActingScreen(SessionScreen):
         """Steering only where a command can be given; the engine says what else is impossible."""
         if self.desk.feed is None:
             return False
+        if action == "pause" and self.feed.replay is not None:
+            return True
         if action in ("pause", "hint"):
             instance = self.steered_instance if self._can_act else None
             return instance is not None and not self.feed.state.finished and not instance.finished
@@ -67,38 +65,31 @@ class ActingScreen(SessionScreen):
     def _can_act(self) -> bool:
         return self.desk.feed is not None and self.desk.commander.can_act
 
+    @property
+    def subject(self) -> Subject:
+        """What the keys and a `:` line without names are about."""
+        instance, attempt = self.steered_instance, self.steered_attempt
+        instances = (instance.key,) if instance is not None else ()
+        return Subject(instances, attempt.attempt if attempt is not None else None)
+
     def action_pause(self) -> None:
-        """Pause the instance, or let it go on."""
-        if self.steered_instance is not None:
-            self.desk.commander.toggle_pause(self.steered_instance.key)
+        """Pause the instances, or let them go on; in a replay play it, or pause it."""
+        if self.feed.replay is not None:
+            super().action_pause()
+        elif self.subject.instances:
+            self.desk.commander.toggle_pause(self.subject.instances)
 
     def action_hint(self) -> None:
-        """Give the instance a hint."""
-        if self.steered_instance is not None:
-            self.desk.commander.ask_hint(self.steered_instance.key)
+        """Give the instances a hint."""
+        if self.subject.instances:
+            self.desk.commander.ask_hint(self.subject.instances)
 
     def action_measure(self) -> None:
         """Time the attempt again on all GPUs."""
-        if self.steered_attempt is not None:
-            self.desk.commander.measure(self.steered_attempt.attempt)
+        if self.subject.attempt is not None:
+            self.desk.commander.measure(self.subject.attempt)
 
     def action_edit(self) -> None:
         """Edit the attempt's kernel in the person's editor, and have it judged."""
-        attempt = self.steered_attempt
-        if attempt is None or not attempt.source:
-            return
-        try:
-            with self.app.suspend():
-                source = edited(attempt.source, os.environ)
-        except SuspendNotSupported:
-            self.notify(
-                "no editor can be opened from here; use: wavedeck edit", severity="error", markup=False
-            )
-        except NotEdited as error:
-            self.notify(str(error), severity="error", timeout=15, markup=False)
-        else:
-            if source == attempt.source:
-                self.notify("nothing was changed, so nothing is judged")
-                return
-            done = f"the edit of {attempt.attempt} is judged in an instance of its own"
-            self.desk.commander.give("edit", done, attempt=attempt.attempt, source=source)
+        if self.subject.attempt is not None:
+            self.desk.commander.edit(self.subject.attempt)

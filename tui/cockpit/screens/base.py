@@ -20,13 +20,13 @@ from tui.cockpit.lines import Line, Span, line
 from tui.cockpit.messages import OpenFleet, OpenReport, OpenReview, OpenTree
 from tui.cockpit.replays import Replay
 from tui.cockpit.timeline import TIMELINE, timeline_line
+from tui.cockpit.verbs import Subject
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
 
 REPLAYING: list[BindingType] = [
-    Binding("p", "replay('play', 1)", "play", id="replay.play"),
     Binding("right_parenthesis", "replay('attempt', 1)", "attempts", id="replay.attempt", key_display="()"),
     Binding(
         "left_parenthesis", "replay('attempt', -1)", "attempt before", id="replay.attempt_back", show=False
@@ -77,6 +77,7 @@ class SessionScreen(Screen[None]):
         Binding("B", "jump('best', -1)", "best before", id="jump.best_back", show=False),
         Binding("x", "jump('failure', 1)", "next failure", id="jump.failure", show=False),
         Binding("X", "jump('failure', -1)", "failure before", id="jump.failure_back", show=False),
+        Binding("p", "pause", "pause/go", id="screen.pause"),
         *REPLAYING,
         *(
             Binding(str(number), f"pane({number})", f"pane {number}", id=f"pane.{number}", show=False)
@@ -105,6 +106,11 @@ class SessionScreen(Screen[None]):
         return feed
 
     @property
+    def subject(self) -> Subject:
+        """What a `:` line without names is about; nothing where there is no cursor."""
+        return Subject()
+
+    @property
     def tabbed(self) -> bool:
         """Whether there is room for one pane alone."""
         return self.size.width < WIDE or self.size.height < TALL
@@ -123,6 +129,8 @@ class SessionScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Draw what is known by now."""
+        for table in self.query(LineTable):
+            table.show_only(self.desk.preferences.columns.get(table.id or ""))
         self.timeline.display = self.feed.replay is not None
         self.repaint(frozenset((EVERYTHING,)))
 
@@ -176,7 +184,7 @@ class SessionScreen(Screen[None]):
         """Keys of a replay work in a replay only; digits where there is a pane; screens that can be opened from here."""
         if self.desk.feed is None:
             return False
-        if action == "replay":
+        if action in ("replay", "pause"):
             return self.feed.replay is not None
         if action == "go":
             return self.destination(str(parameters[0])) is not None
@@ -254,14 +262,18 @@ class SessionScreen(Screen[None]):
         """Move the cursor to the next `waiting`, `best` or `failure`; `False` if there is none."""
         return False
 
+    def action_pause(self) -> None:
+        """Play a replay, or pause it; a subclass does the same for instances."""
+        if self.feed.replay is not None:
+            self.feed.replay.toggle()
+            self.desk.frame()
+
     def action_replay(self, step: str, direction: int) -> None:
-        """Move a replay: `play`, `attempt`, `event`, `speed` or `edge`."""
+        """Move a replay: `attempt`, `event`, `speed` or `edge`."""
         replay = self.feed.replay
         if replay is None:
             return
         match step:
-            case "play":
-                replay.toggle()
             case "attempt":
                 self._go_to_moment(replay, replay.story.marks.attempts, direction, "attempt")
             case "event":

@@ -14,12 +14,12 @@ from sessions.state import AttemptState, InstanceState
 from tui.cockpit import views
 from tui.cockpit.device_rows import DEVICE_COLUMNS, device_row
 from tui.cockpit.feed import EVERYTHING
-from tui.cockpit.grid import Row
 from tui.cockpit.lines import line
 from tui.cockpit.messages import LeaveSession, OpenInstance
 from tui.cockpit.screens.acting import STEERING, ActingScreen
 from tui.cockpit.widgets.glance import Glance
 from tui.cockpit.widgets.table import LineTable
+from tui.tables import Row
 
 GLANCE_ROWS = 7
 """Below the agents, where a look at one of them is worth its place; the agents come first."""

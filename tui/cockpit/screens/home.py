@@ -14,13 +14,13 @@ from textual.worker import Worker, WorkerState
 from sessions.names import short_task
 from tui import vocabulary
 from tui.certainty import told_confirmed
-from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import Line, Span, line
 from tui.cockpit.messages import OpenSession
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.table import LineTable
 from tui.method_words import option_words
+from tui.tables import Cell, Column, Row
 
 if TYPE_CHECKING:
     from sessions.catalog import SessionInfo

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 from textual import events
@@ -12,9 +12,10 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.cockpit.grid import Column, Place, Row, heading, places, row_line
+from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import Line, Span, cells, line, plain
 from tui.cockpit.widgets.palette import Styled
+from tui.tables import Column, Place, Row
 from tui.vocabulary import counted
 
 MARGIN = 2
@@ -72,6 +73,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
         """The rows that the filter admits."""
         self._all_rows: list[Row] = []
         self._sought: list[str] = []
+        self._only: Collection[str] | None = None
         self.empty = empty
         """What stands there while there are no rows."""
         self.marked: set[str] = set()
@@ -121,6 +123,12 @@ class LineTable(ScrollView, Styled, can_focus=True):
         text = "\n".join(cell.text for cell in row.cells).casefold()
         return all(word in text for word in self._sought)
 
+    def show_only(self, titles: Collection[str] | None) -> None:
+        """Show only the columns with these titles, as far as they fit; `None` shows all."""
+        self._only = titles
+        self._places = ()
+        self._lay_out()
+
     def find(self, text: str) -> str:
         """Show only the rows with all words of a text, whatever their case; returns how many these are."""
         self._sought = text.casefold().split()
@@ -136,7 +144,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
 
     def _lay_out(self) -> None:
         width = max(self.scrollable_content_region.width - MARGIN, 0)
-        placed = places(self.columns, self.rows, width)
+        placed = places(self.columns, self.rows, width, self._only)
         drawn = [row_line(self.columns, placed, row) for row in self.rows]
         before, self._drawn = self._drawn, drawn
         if placed != self._places or len(drawn) != len(before):

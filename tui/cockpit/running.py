@@ -1,0 +1,54 @@
+"""Runs the cockpit in this terminal until the person leaves."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+from sessions.home import Home
+from tui.cockpit.app import Cockpit, Mode
+from tui.cockpit.decider import Decider
+from tui.cockpit.keymap import check_keymap
+from tui.cockpit.preferences import Preferences, check_theme
+from tui.cockpit.signals import ending_by_signal
+from tui.cockpit.viewer import ExitNote
+from tui.plain import colours
+
+TERMINAL_THEME = "ansi-dark"
+"""The terminal's own colours: the default where it has 16, or where `NO_COLOR` is set."""
+
+
+def run_cockpit(
+    *,
+    home: Path,
+    session: str | None,
+    mode: Mode,
+    readonly: bool = False,
+    speed: float = 1.0,
+    decider: Decider | None = None,
+    preferences: Preferences | None = None,
+    theme: str | None = None,
+) -> ExitNote:
+    """
+    Draw until the person leaves; returns the lines to print then.
+
+    `session` is a whole name; `theme` replaces the default. Raises `Complaint` for a theme or a key that does not exist.
+    """
+    few = bool(os.environ.get("NO_COLOR")) or colours(os.environ) == 16
+    preferences = preferences or Preferences()
+    chosen = theme or (TERMINAL_THEME if few else preferences.theme)
+    check_theme(chosen)
+    check_keymap(preferences.keys, Cockpit)
+    app = Cockpit(
+        Home(home),
+        session=session,
+        mode=mode,
+        readonly=readonly,
+        speed=speed,
+        decider=decider,
+        preferences=dataclasses.replace(preferences, theme=chosen),
+    )
+    app.theme = chosen
+    with ending_by_signal(app.exit):
+        return app.run(mouse=preferences.mouse) or ExitNote()

@@ -1,0 +1,179 @@
+"""An app with one session open at a time: it reads, plays and closes it. What it looks like is `app`'s."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual import work
+from textual.app import App
+from textual.worker import Worker, WorkerState
+
+from sessions.errors import SessionsError
+from sessions.home import Home
+from tui.cockpit import terminal
+from tui.cockpit.away import away_words, last_watched, remember
+from tui.cockpit.dialogs import TextDialog
+from tui.cockpit.doors import Doors
+from tui.cockpit.feed import Feed
+from tui.cockpit.lines import Line, clean
+from tui.cockpit.replays import Replay
+from tui.cockpit.sources import Source
+from tui.diagnostics import write_crash
+
+
+@dataclass(frozen=True, slots=True)
+class ExitNote:
+    """What to tell the person after the screen is theirs again."""
+
+    lines: tuple[str, ...] = ()
+    failed: bool = False
+    """The cockpit ended over an error of its own."""
+
+
+class Viewer(App[ExitNote], inherit_bindings=False):
+    """Opens sessions in threads and keeps the feed of the open one."""
+
+    def __init__(self, home: Home, *, doors: Doors, speed: float) -> None:
+        super().__init__(driver_class=terminal.TidyDriver)
+        self.feed: Feed | None = None
+        self._home = home
+        self._doors = doors
+        self._speed = speed
+        self._looking = False
+        self._away_from = 0
+        """Event that the person saw last before this opening of the session."""
+        self._left = ExitNote()
+        """What to print about the session that the person left last."""
+
+    def show_session(self) -> None:
+        """Show the first screen of the session that was opened."""
+        raise NotImplementedError
+
+    def show_home(self) -> None:
+        """Take every screen of the session away."""
+        raise NotImplementedError
+
+    def clock(self) -> float:
+        """Return monotonic seconds."""
+        return self._doors.clock()
+
+    def wall(self) -> float:
+        """Return seconds since the epoch: now, or the moment that a replay shows."""
+        feed = self.feed
+        last = (
+            feed.state.last_wall if feed is not None and (feed.replay is not None or feed.is_over) else None
+        )
+        return last if last is not None else self._doors.wall()
+
+    def open_session(self, session: str) -> None:
+        """Open a session with live files as it is now, any other as a replay at its end."""
+        if self._doors.is_live(session):
+            self._away_from = last_watched(self._home, session)
+            self._watch(self._doors.open_live(session))
+        else:
+            self._load(session, playing=False)
+
+    @work(thread=True, exclusive=True, group="load", exit_on_error=False, name="reading the session")
+    def _load(self, session: str, *, playing: bool) -> None:
+        self.call_from_thread(self.notify, f"reading {session} ...", timeout=2)
+        story = self._doors.load_story(session)
+        replay = Replay(story, speed=self._speed, playing=playing)
+        if not playing:
+            replay.seek(len(story.events))
+        self.call_from_thread(self._watch, replay)
+
+    def _watch(self, source: Source) -> None:
+        self._close_feed()
+        self.feed = Feed(source)
+        source.start()
+        self.feed.drain(self._doors.clock())
+        self.show_session()
+
+    def look_again(self) -> None:
+        """Take events that another process wrote: a running session's by its tail, else what the store has."""
+        feed = self.feed
+        if feed is not None and feed.replay is not None and feed.replay.at_end and not self._looking:
+            self._looking = True
+            self._extend(feed.replay)
+
+    @work(thread=True, group="look", exit_on_error=False, name="reading the session again")
+    def _extend(self, replay: Replay) -> None:
+        try:
+            if self._doors.mark(replay.session) != replay.story.mark:
+                self.call_from_thread(replay.extend, self._doors.load_story(replay.session))
+        except (OSError, SessionsError):
+            return  # asked again in a second; who decides hears of it
+        finally:
+            self._looking = False
+
+    def reopen(self, session: str) -> None:
+        """Open a session again, whose engine has started."""
+        self.leave_session()
+        self.open_session(session)
+
+    def leave_session(self) -> None:
+        """Close the session and go Home."""
+        self.show_home()
+        self._close_feed()
+
+    def _close_feed(self) -> None:
+        if self.feed is not None:
+            self._left = self.exit_note()
+            self.remember()
+            self.feed.source.close()
+            self.feed = None
+
+    def remember(self) -> None:
+        """Keep how far the person saw a session that runs."""
+        feed = self.feed
+        if feed is not None and feed.live is not None:
+            remember(self._home, feed.session, feed.state)
+
+    def show_what_happened(self) -> None:
+        """Say once what happened since the person last watched the session, when all of that is read."""
+        feed = self.feed
+        if not self._away_from or feed is None or feed.live is None:
+            return
+        if feed.state.last_seq and not feed.live.behind:
+            words = away_words(feed.state, self._away_from)
+            self._away_from = 0
+            if words:
+                self.notify(words, timeout=20, markup=False)
+
+    def exit_note(self) -> ExitNote:
+        """Return how to come back to the open session, else to the session that was left last."""
+        feed = self.feed
+        if feed is None:
+            return self._left
+        name = feed.session
+        if feed.replay is not None:
+            return ExitNote((f"replay again with: wavedeck replay {name}",))
+        if feed.state.finished:
+            return ExitNote((f"{name} is finished; replay it with: wavedeck replay {name}",))
+        if feed.live is not None and feed.live.health.running:
+            return ExitNote((f"{name} goes on without the cockpit; come back with: wavedeck attach {name}",))
+        return ExitNote((f"{name} is not running; go on with: wavedeck resume {name}",))
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A thread or task of the app's changed its state."""
+        self.tell_failure(event)
+
+    def tell_failure(self, event: Worker.StateChanged) -> None:
+        """When a thread or task failed, say so and keep the rest alive."""
+        error = event.worker.error
+        if event.state is not WorkerState.ERROR or error is None:
+            return
+        cause = error.__cause__ or error
+        if isinstance(cause, SessionsError):
+            self.notify(
+                clean(str(cause)), title=event.worker.name, severity="error", timeout=20, markup=False
+            )
+            return
+        file = write_crash(cause, self._home.root / "crashes")
+        told: list[Line | str] = [
+            f"{event.worker.name} failed: {type(cause).__name__}: {clean(str(cause))}",
+            (),
+            f"The traceback is in {file}",
+            "The cockpit goes on; agents are not touched.",
+        ]
+        self.push_screen(TextDialog("something went wrong", told))
