@@ -12,6 +12,7 @@ from engine.control import Request
 from engine.errors import CommandRefused
 from engine.methods import open_method
 from engine.orders import MOST_CHARACTERS, orders_until
+from engine.titles import title_problem
 from harness import Verdict
 from harness.node.discovery import CPU
 from sessions.events import (
@@ -29,6 +30,7 @@ from sessions.events import (
     Paused,
     Role,
     SessionExtended,
+    SessionTitled,
     StopAsked,
 )
 from sessions.home import Home
@@ -47,13 +49,15 @@ MOST_ITERATIONS = 1000
 
 def event_of(request: Request, state: SessionState) -> Event:
     """Returns the event of a command; `CommandRefused` or `SessionsError` if the command is impossible now."""
-    if state.finished and request.command not in OPENING:
+    if state.finished and request.command not in (*OPENING, "title"):
         raise CommandRefused(
             "the session is finished, so no further attempt can follow; open it again with: wavedeck extend or fork"
         )
     match request.command:
         case "hint":
             return _hint(request, state)
+        case "title":
+            return _title(request, state)
         case "stop" if not request.instance:
             raise CommandRefused("the session is not running, so there is nothing to stop")
         case "stop":
@@ -116,6 +120,16 @@ def instances_of(state: SessionState) -> list[str]:
         instance_key(task, number) for number in range(1, started.instances + 1) for task in started.tasks
     ]
     return planned + list(state.forks)
+
+
+def _title(request: Request, state: SessionState) -> SessionTitled:
+    title = request.text.strip()
+    problem = title_problem(title)
+    if not problem and title == state.title:
+        problem = f"the session already has the title {title!r}" if title else "the session has no title"
+    if problem:
+        raise CommandRefused(problem)
+    return SessionTitled(title=title, by=request.by)
 
 
 def _order(request: Request, state: SessionState) -> AttemptPinned | AttemptBanned:

@@ -28,7 +28,20 @@ PATH_BYTES = 107
 """Longest address of a unix socket on Linux."""
 ANSWER_S = 60.0
 """Long, because a decision waits for the disk and for git."""
-STEERING = ("hint", "pin", "ban", "pause", "go", "extend", "fork", "edit", "measure", "drain", "return")
+STEERING = (
+    "hint",
+    "pin",
+    "ban",
+    "pause",
+    "go",
+    "extend",
+    "fork",
+    "edit",
+    "measure",
+    "drain",
+    "return",
+    "title",
+)
 """Commands that become events which later attempts follow (`engine.commands`)."""
 COMMANDS = ("ping", "accept", "reject", "undo", "stop", *STEERING)
 

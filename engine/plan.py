@@ -18,6 +18,7 @@ from engine.prices import Price, with_shipped
 from engine.profiles import check_profile
 from engine.retrieval import check_folder
 from engine.stopping import WITHOUT_GAIN
+from engine.titles import title_problem
 from harness.node.discovery import CPU
 from harness.node.selection import select_devices, targets_for
 from harness.stages.timing.baselines import KINDS, TASK, kernel_baseline, timing_baseline
@@ -78,7 +79,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     first_chain: int = 1
     """The chain of a recording that instance 1 plays."""
     series: str = ""
-    """See `SessionStarted`."""
+    title: str = ""
+    """For `series` and `title` see `SessionStarted`."""
 
 
 class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +110,7 @@ class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
     providers: dict[str, Pace] = {}
     first_chain: int = 1
     series: str = ""
+    title: str = ""
     options: MethodOptions = MethodOptions()
     stop: StopRules = StopRules()
     allocate: str = "even"
@@ -174,6 +177,7 @@ def resolve(
         providers=_providers(plan.providers),
         first_chain=plan.first_chain,
         series=plan.series,
+        title=_title(plan.title),
         options=_options(plan.options, method, tasks),
         stop=_stop_rules(plan, recorded=recording is not None),
         allocate=_allocate(plan, method, tasks, recorded=recording is not None),
@@ -186,6 +190,14 @@ def resolve(
 def session_name(method: str, now: datetime) -> str:
     """Returns a new session name, `YYYYMMDD-HHMMSS-<method>-<4 hex>` in UTC."""
     return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{method}-{secrets.token_hex(2)}"
+
+
+def _title(text: str) -> str:
+    title = text.strip()
+    problem = title_problem(title)
+    if problem:
+        raise UsageProblem(f"--title: {problem}")
+    return title
 
 
 def _tasks(plan: RunPlan, home: Home, recording: Recording | None) -> tuple[Task, ...]:

@@ -1,14 +1,16 @@
-"""The judge: one candidate kernel in, one Evaluation out."""
+"""The judge: one candidate kernel in, one Evaluation out.
+
+Names that judge are imported at first use: readers of evaluations start in half the time without them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
 
 from harness.hardware.product import Product
 from harness.hardware.recognition import Recognised, product_of
 from harness.hardware.targets import hardware, target, targets
-from harness.node.discovery import choose_devices, discover_devices
-from harness.processes.pool import DevicePool
-from harness.processes.probe import HarnessReport, probe
-from harness.stages.cascade import evaluate
-from harness.stages.oracle_strength import OracleReport, weigh_oracle
-from harness.stages.static.inspection import SLOW_IN_INTERPRETER
 from harness.wire.device import Device, Identity, Target
 from harness.wire.effort import ROUGH, WHOLE, WITH_ENERGY, Effort
 from harness.wire.errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
@@ -34,6 +36,26 @@ from harness.wire.evaluation import (
 )
 from harness.wire.latency import DeviceState, Efficiency, Latency, Outcome, RoughTime, Timed, Window
 from harness.wire.limits import TimeLimits
+
+if TYPE_CHECKING:
+    from harness.node.discovery import choose_devices, discover_devices
+    from harness.processes.pool import DevicePool
+    from harness.processes.probe import HarnessReport, probe
+    from harness.stages.cascade import evaluate
+    from harness.stages.oracle_strength import OracleReport, weigh_oracle
+    from harness.stages.static.inspection import SLOW_IN_INTERPRETER
+
+_JUDGING = {
+    "DevicePool": "processes.pool",
+    "HarnessReport": "processes.probe",
+    "OracleReport": "stages.oracle_strength",
+    "SLOW_IN_INTERPRETER": "stages.static.inspection",
+    "choose_devices": "node.discovery",
+    "discover_devices": "node.discovery",
+    "evaluate": "stages.cascade",
+    "probe": "processes.probe",
+    "weigh_oracle": "stages.oracle_strength",
+}
 
 __all__ = [
     "EVALUATION_DECODER",
@@ -90,3 +112,11 @@ __all__ = [
     "targets",
     "weigh_oracle",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import a name that judges; `AttributeError` for an unknown name."""
+    module = _JUDGING.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{module}", __name__), name)

@@ -6,7 +6,9 @@ import msgspec
 
 from harness import Verdict
 
+from .bests import Measured, measured_bests
 from .events import SCHEMA, MethodOptions, SessionStarted, StopRules
+from .speedups import attempt_speedup
 from .state import AttemptState, Confirmation, SessionState
 from .winners import best_of
 
@@ -34,6 +36,8 @@ class SessionDescription(msgspec.Struct, frozen=True, kw_only=True):
     budget_wall_s: float | None = None
     first_chain: int = 1
     series: str = ""
+    title: str = ""
+    """Title at the start; `SessionSummary.title` is the current one."""
     options: MethodOptions = MethodOptions()
     stop: StopRules = StopRules()
     allocate: str = "even"
@@ -53,6 +57,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     finished: bool = False
     stopped: str | None = None
     """Reason of an engine that stopped in good order."""
+    title: str = ""
     attempts: int = 0
     """Number of judged attempts."""
     solved: tuple[str, ...] = ()
@@ -62,9 +67,17 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     best: dict[str, str] = {}
     """The best attempt of each task, correct or not, without rejected attempts."""
     speedups: dict[str, float] = {}
-    """Speedup of that attempt by task, if measured."""
+    """Speedup of that attempt by task, if measured: geometric mean over its cases with a ratio."""
+    measured: tuple[Measured, ...] | None = None
+    """The best measured attempt of each task, device product and baseline; `None` in a summary of an older version."""
     accepted: tuple[str, ...] = ()
     """Attempts that people accepted."""
+    waiting: tuple[str, ...] = ()
+    """Attempts that wait for a person."""
+    calls: int | None = None
+    """Number of model calls with a reply; `None` in a summary of an older version, as `worked_s`."""
+    worked_s: float | None = None
+    """Seconds in which an engine worked."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
@@ -99,6 +112,7 @@ def summarise(state: SessionState) -> SessionSummary:
         last_wall=state.last_wall,
         finished=state.finished,
         stopped=state.stopped,
+        title=state.title,
         attempts=sum(attempt.evaluation is not None for attempt in attempts),
         solved=tuple(
             task
@@ -107,12 +121,20 @@ def summarise(state: SessionState) -> SessionSummary:
         ),
         confirmed=_confirmed(by_task),
         best={task: best.attempt for task, best in winners.items()},
-        speedups={task: best.speedup for task, best in winners.items() if best.speedup is not None},
+        speedups={
+            task: speedup.value
+            for task, best in winners.items()
+            if (speedup := attempt_speedup(best)) is not None
+        },
+        measured=measured_bests(state),
         accepted=tuple(
             attempt.attempt
             for attempt in attempts
             if attempt.decision is not None and attempt.decision.accepted
         ),
+        waiting=tuple(attempt.attempt for attempt in attempts if attempt.waiting),
+        calls=sum(call.finished for attempt in attempts for call in attempt.calls),
+        worked_s=state.worked_s,
         input_tokens=state.input_tokens,
         output_tokens=state.output_tokens,
         cost_usd=state.cost_usd,

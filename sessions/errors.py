@@ -13,6 +13,8 @@ SessionsError
 ├── AmbiguousSession     a prefix fits several sessions
 ├── NoSuchAttempt        the session has no attempt of this name
 ├── NotDecidable         this attempt cannot be accepted, rejected or undone
+├── RemoteUnusable       another repository cannot be reached, or refuses
+├── BranchDiffers        both sides of a push or a fetch have a branch, with different commits
 ├── StoreBroken          the git store is inconsistent or cannot be written
 └── BadRecording         a recording's folder has a wrong format, or cannot be created
 """
@@ -126,6 +128,26 @@ class NoSuchAttempt(SessionsError):
 
 class NotDecidable(SessionsError):
     """The attempt is not judged, or there is no decision to undo."""
+
+
+class RemoteUnusable(SessionsError):
+    """Another git repository cannot be reached, or refuses."""
+
+    def __init__(self, address: str, *, why: str) -> None:
+        super().__init__(
+            f"git cannot use the repository {address!r} ({why}); check its address and your access"
+        )
+        self.address, self.why = address, why
+
+
+class BranchDiffers(SessionsError):
+    """Both sides of a push or a fetch have a branch, with different commits; nothing was changed."""
+
+    def __init__(self, branch: str, *, where: str) -> None:
+        super().__init__(
+            f"the branch {branch} of {where} has other commits, so nothing was changed; keep one version under another home"
+        )
+        self.branch, self.where = branch, where
 
 
 class StoreBroken(SessionsError):

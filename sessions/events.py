@@ -169,6 +169,8 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
     """The chain of a recording that instance 1 plays; instance n plays `first_chain + n - 1`."""
     series: str = ""
     """Name of the ablation that the session belongs to, for example `ablation-20261121-090000-3f2a`; empty if none."""
+    title: str = ""
+    """Title by a person; empty if none. `SessionTitled` replaces it."""
     options: MethodOptions = MethodOptions()
     stop: StopRules = StopRules()
     allocate: str = "even"
@@ -489,6 +491,14 @@ class AttemptBanned(Event, frozen=True, kw_only=True, tag="attempt_banned"):
     by: str = ""
 
 
+class SessionTitled(Event, frozen=True, kw_only=True, tag="session_titled"):
+    """A person gave the session a title, or removed it; a finished session stays finished. Durable."""
+
+    title: str
+    """Empty: no title."""
+    by: str = ""
+
+
 class StopAsked(Event, frozen=True, kw_only=True, tag="stop_asked"):
     """A person stopped an instance; its work in progress is cancelled and its winner examined. Durable."""
 
@@ -672,6 +682,7 @@ AnyEvent = (
     | HintGiven
     | AttemptPinned
     | AttemptBanned
+    | SessionTitled
     | StopAsked
     | Paused
     | Continued
@@ -708,6 +719,7 @@ DURABLE: tuple[type[Event], ...] = (
     HintGiven,
     AttemptPinned,
     AttemptBanned,
+    SessionTitled,
     StopAsked,
     Paused,
     Continued,

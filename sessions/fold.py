@@ -14,6 +14,7 @@ import msgspec
 
 from . import events as ev
 from .codec import Skipped
+from .device_facts import note_timings, quarantine, take_sample
 from .names import instance_key, split_attempt, split_call, split_instance
 from .state import (
     EXTENDABLE,
@@ -57,11 +58,15 @@ def apply(state: SessionState, event: ev.AnyEvent | Skipped) -> frozenset[str]:
         return frozenset((SESSION,))
     pass_time(state, event)
     try:
-        return _apply(state, event)
+        dirty = _apply(state, event)
     except ValueError:
         # A malformed name: Wavedeck never writes it, so the event counts as unreadable.
         state.skipped_events += 1
         return frozenset((SESSION,))
+    for key in dirty:
+        if key in state.instances:
+            state.instances[key].last_wall = event.wall
+    return dirty
 
 
 def pass_time(state: SessionState, event: ev.Event) -> None:
@@ -71,7 +76,7 @@ def pass_time(state: SessionState, event: ev.Event) -> None:
     match event:
         case ev.EngineStarted():
             state.engine_mono = event.mono
-        case ev.DecisionMade() | ev.DecisionUndone():
+        case ev.DecisionMade() | ev.DecisionUndone() | ev.SessionTitled():
             pass  # may be from a process that is no engine
         case _ if state.engine_mono is not None and event.mono > state.engine_mono:
             state.worked_s += event.mono - state.engine_mono
@@ -85,6 +90,9 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.SessionStarted():
             state.started = event
             state.started_wall = event.wall
+            state.title = event.title
+        case ev.SessionTitled():
+            state.title = event.title
         case ev.EngineStarted():
             return _start_engine(state, event)
         case ev.InstanceStarted():
@@ -176,20 +184,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             state.on_hold -= {event.instance} if event.instance else set(state.on_hold)
             return _held_keys(state, event.instance)
         case ev.DeviceSampled():
-            before = _device(state, event.device)
-            state.devices[event.device] = DeviceState(
-                event.device,
-                event.description,
-                event.busy_with,
-                event.utilisation,
-                event.memory_used_bytes,
-                event.memory_total_bytes,
-                event.temperature_c,
-                event.power_w,
-                event.clock_mhz,
-                before.waits_for,
-                before.quarantined,
-            )
+            take_sample(_device(state, event.device), event)
             return frozenset((device_key(event.device),))
         case ev.DeviceLent():
             state.lent.add(event.device)
@@ -201,8 +196,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             _device(state, event.device).waits_for = event.holders
             return frozenset((device_key(event.device),))
         case ev.DeviceQuarantined():
-            device = _device(state, event.device)
-            device.quarantined, device.waits_for = event.why, ()
+            quarantine(_device(state, event.device), event)
             state.notices.append(("error", f"device {event.device} is in quarantine: {event.why}"))
             return frozenset((device_key(event.device), SESSION))
         case ev.NodePaused():
@@ -217,7 +211,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.Notice():
             state.notices.append((event.level, event.message))
         case ev.EngineStopped():
-            state.stopped = event.reason
+            state.stopped, state.stopped_wall = event.reason, event.wall
         case ev.SessionFinished():
             state.finished, state.stopped = True, None
         case _:
@@ -340,13 +334,16 @@ def _apply_call(
             words = call.reasoning_words if event.kind == "reasoning" else call.text_words
             words.add(event.text)
         case ev.CallRetried():
+            began = bool(call.reasoning_words or call.text_words)
+            refused_wall = event.wall if began or not call.retries else call.refused_wall
             call.reasoning_words, call.text_words = Words(), Words()
             if event.billed:
                 state.lost_tries.append((call.model, call.messages))
             call.retries, call.last_retry = event.retry, f"{event.reason}: {event.message}"
+            call.refused_wall, call.retry_wall = refused_wall, event.wall + event.wait_s
         case ev.CallFinished():
             call.reasoning_words, call.text_words = Words(event.reasoning), Words(event.text)
-            call.finished, call.failed = True, ""
+            call.finished, call.failed, call.refused_wall, call.retry_wall = True, "", 0.0, 0.0
             call.stop_reason, call.usage, call.cost_usd = event.stop_reason, event.usage, event.cost_usd
             call.seconds, call.temperature = event.seconds, event.temperature
             _set_word(instance, attempt, "wait", event.wall)
@@ -393,7 +390,9 @@ def _apply_judging(
             attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
             attempt.device_s += event.device_s
             _set_word(instance, attempt, "wait", event.wall)
-            instance.best = _best(instance)
+            instance.best = _best_after_verdict(instance, attempt)
+            throttled = note_timings(state.devices, event.evaluation, event.wall)
+            return frozenset((instance.key, *map(device_key, throttled)))
         case _:
             assert_never(event)
     return frozenset((instance.key,))
@@ -433,6 +432,15 @@ def _best(instance: InstanceState) -> str | None:
     return best.attempt if best else None
 
 
+def _best_after_verdict(instance: InstanceState, judged: AttemptState) -> str | None:
+    """Returns the best after one more verdict; compares only two attempts, because ranks are costly."""
+    if instance.best in (None, judged.attempt):
+        return _best(instance)
+    rivals = [attempt for attempt in instance.attempts if attempt.attempt in (instance.best, judged.attempt)]
+    best = best_of(rivals)
+    return best.attempt if best else None
+
+
 def _apply_decision(
     state: SessionState, event: ev.WaitingForPerson | ev.DecisionMade | ev.DecisionUndone
 ) -> frozenset[str]:
@@ -440,6 +448,7 @@ def _apply_decision(
     match event:
         case ev.WaitingForPerson():
             attempt.waiting = attempt.held = True
+            attempt.waiting_wall = event.wall
             _set_word(instance, attempt, "person", event.wall)
         case ev.DecisionMade():
             state.commands.append(event)

@@ -250,6 +250,13 @@ class Repository:
             yield commit
             following = commit.parents[0] if commit.parents else None
 
+    def is_ancestor(self, sha: str, descendant: str) -> bool:
+        """True if the first commit is in the history of the second; False if it is not in this store."""
+        if not self.has(sha):
+            return False
+        with self._thread_lock, _translated():
+            return bool(self._repo.is_ancestor(self._repo.commit(sha), self._repo.commit(descendant)))
+
     @contextmanager
     def _reading(self, sha: str) -> Iterator[None]:
         with self._thread_lock, _translated():

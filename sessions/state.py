@@ -107,6 +107,10 @@ class CallState:
     """`reason: message` of a `CallFailed`, or `reason, cause: message`."""
     retries: int = 0
     last_retry: str = ""
+    refused_wall: float = 0.0
+    """When the first of the refusals came after which no text has arrived."""
+    retry_wall: float = 0.0
+    """When the next try starts."""
     stop_reason: str = ""
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
@@ -178,6 +182,8 @@ class AttemptState:
     decision: Decision | None = None
     waiting: bool = False
     """True while it waits for a person."""
+    waiting_wall: float = 0.0
+    """When it began to wait for a person."""
     held: bool = False
     """True if it waited for a person at any time."""
     commit: str | None = None
@@ -269,6 +275,8 @@ class InstanceState:
     message: str = ""
     best: str | None = None
     """Best judged attempt so far, by `sessions.winners`; a failed attempt while none is correct (see `solved`)."""
+    last_wall: float = 0.0
+    """When its last event happened."""
 
     @property
     def solved(self) -> bool:
@@ -298,6 +306,16 @@ class DeviceState:
     """Its users in words, while a candidate waits for it."""
     quarantined: str = ""
     """Why nothing is judged on it any more."""
+    lost_wall: float = 0.0
+    """When it was lost; 0 if it was not."""
+    requeued: tuple[str, ...] = ()
+    """Attempts that it judged when it was lost; the judge repeats them elsewhere."""
+    throttled: str = ""
+    """Why its clock dropped during its latest timing, for example `power cap`; empty if it did not drop."""
+    throttled_wall: float = 0.0
+    """When `throttled` began."""
+    recent: tuple[tuple[float, float | None], ...] = ()
+    """(wall, utilisation) of the samples of the last minute, oldest first."""
 
 
 @dataclass(slots=True)
@@ -305,6 +323,8 @@ class SessionState:
     """The fold of a session's events."""
 
     started: SessionStarted | None = None
+    title: str = ""
+    """Title by a person; empty if none."""
     started_wall: float | None = None
     last_wall: float | None = None
     last_seq: int = 0
@@ -350,6 +370,8 @@ class SessionState:
     finished: bool = False
     stopped: str | None = None
     """Reason of the last `EngineStopped`, until an engine starts again."""
+    stopped_wall: float = 0.0
+    """When that was."""
     skipped_events: int = 0
     """Events of unknown types, and unreadable lines."""
 

@@ -3,6 +3,7 @@
 SuiteError
 |- UnknownSuite   no suite of this name
 |- UnknownTask    no task of this name
+|- UnknownCase    the task has no open case of this name
 |- BadSuite       a registered suite, or the file that registers them, cannot be used
 `- BadTask        a task folder breaks the format
 """
@@ -35,6 +36,17 @@ class UnknownTask(SuiteError):
     def __init__(self, name: str, *, known: Iterable[str]) -> None:
         super().__init__(
             f"no task is called {name!r}{nearest(name, known)}; `wavedeck suites list` shows them"
+        )
+        self.name = name
+
+
+class UnknownCase(SuiteError):
+    """The task has no open case of this name."""
+
+    def __init__(self, name: str, *, task: str, cases: Iterable[str]) -> None:
+        names = list(cases)
+        super().__init__(
+            f"{task} has no open case {name!r}{nearest(name, names)}; its open cases: {', '.join(names)}"
         )
         self.name = name
 

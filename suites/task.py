@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+
+from .errors import UnknownCase
 
 
 class Distribution(StrEnum):
@@ -178,6 +181,16 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The same task with GPU sizes on every device."""
         cases = tuple(msgspec.structs.replace(case, cpu=case.gpu) for case in self.cases)
         return msgspec.structs.replace(self, cases=cases)
+
+    def with_cases(self, names: Sequence[str]) -> Task:
+        """Return the task with only these of its open cases; `UnknownCase` if it has no such case."""
+        cases = [case.name for case in self.open_cases]
+        for name in names:
+            if name not in cases:
+                raise UnknownCase(name, task=self.short_id, cases=cases)
+        return msgspec.structs.replace(
+            self, cases=tuple(case for case in self.open_cases if case.name in names)
+        )
 
     @property
     def open_cases(self) -> tuple[Case, ...]:

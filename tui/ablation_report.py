@@ -21,7 +21,7 @@ from sessions.winners import best_of
 
 from .method_words import option_words
 from .plain import table, wrapped
-from .reporting import known_sum, markdown_table, ratio, share
+from .reporting import known_sum, markdown_table, ratio
 from .tables import Column
 from .vocabulary import UNKNOWN, grouped, money
 
@@ -364,6 +364,11 @@ def heading(report: AblationReport) -> str:
         f"{report.ablation}: {report.method}{options} with {report.model} on {', '.join(report.devices)}, "
         f"seed {report.seed}; {tasks}; instances {report.instances}, iterations {report.iterations}"
     )
+
+
+def share(value: float | None) -> str:
+    """Return a share in percent, without a space: `61%`."""
+    return UNKNOWN if value is None else f"{value:.0%}"
 
 
 def as_table(report: AblationReport) -> str:

@@ -102,6 +102,8 @@ def code_of(error: BaseException) -> ExitCode | None:
         sessions.NoSuchAttempt,
         sessions.NotDecidable,
         sessions.BadRecording,
+        sessions.RemoteUnusable,
+        sessions.BranchDiffers,
     )
     if isinstance(error, wrong_usage):
         return ExitCode.USAGE

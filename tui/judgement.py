@@ -26,13 +26,22 @@ MARKS = {True: "ok", False: "FAILED", None: UNKNOWN}
 
 def headline(evaluation: Evaluation, *, baseline: str = "") -> str:
     """Return the verdict on one line: with speed and margins if it is `correct`, else with the reason."""
+    verdict = f"{evaluation.verdict}{only_words(evaluation)}"
     if evaluation.error is not None:
-        line = f"{evaluation.verdict}: {evaluation.error.first_line}"
+        line = f"{verdict}: {evaluation.error.first_line}"
         return line if evaluation.error.line is None else f"{line} (kernel.py line {evaluation.error.line})"
     margins = f"; {words}" if (words := margin_words(evaluation)) else ""
     if not (speed := speedup_words(evaluation)):
-        return f"{evaluation.verdict}{margins}"
-    return f"{evaluation.verdict}, {speed}{against_words(evaluation, baseline)}{margins}"
+        return f"{verdict}{margins}"
+    return f"{verdict}, {speed}{against_words(evaluation, baseline)}{margins}"
+
+
+def only_words(evaluation: Evaluation) -> str:
+    """Return ` in case fp32 only, no verdict about the task` if a person chose cases; empty if all cases ran."""
+    cases = evaluation.only_cases
+    if not cases:
+        return ""
+    return f" in case{'s' if len(cases) > 1 else ''} {', '.join(cases)} only, no verdict about the task"
 
 
 def page(evaluation: Evaluation, *, baseline: str = "") -> str:

@@ -92,6 +92,10 @@ class Narrator:
                 return event.attempt, f"decision undone by {event.by}"
             case ev.HintGiven():
                 return event.instance, f"hint by {event.by}: {event.text}"
+            case ev.SessionTitled():
+                return "session", f"titled by {event.by}: {event.title}" if event.title else (
+                    f"title removed by {event.by}"
+                )
             case ev.AttemptPinned():
                 return event.attempt, f"pinned by {event.by}: the base of the next optimizations"
             case ev.AttemptBanned():

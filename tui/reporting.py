@@ -1,4 +1,4 @@
-"""Metrics of sessions by task, as table, Markdown and CSV. A value that was not measured is unknown, never 0 or 1."""
+"""Metrics of sessions by task, as table rows and CSV. A value that was not measured is unknown, never 0 or 1."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ from sessions.state import Confirmation
 from sessions.winners import best_of
 
 from .method_words import option_words
-from .plain import table
 from .tables import Column
 from .timed_against import sorted_by_device
-from .vocabulary import UNKNOWN, grouped, money
+from .vocabulary import UNKNOWN, grouped, money, percent
 
 ALL = "all"
 """Name of the row over all tasks of a session."""
@@ -84,11 +83,22 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 def rows(state: SessionState) -> list[Row]:
     """Return one row per task, in the session's order; with several tasks also a row over all of them."""
     tasks = list(state.started.tasks) if state.started else []
-    by_task = [_row(state, task, [task]) for task in tasks]
-    return [*by_task, _row(state, ALL, tasks)] if len(tasks) > 1 else by_task
+    bests = bests_of(state)
+    by_task = [_row(state, task, [task], bests) for task in tasks]
+    return [*by_task, _row(state, ALL, tasks, bests)] if len(tasks) > 1 else by_task
 
 
-def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
+def bests_of(state: SessionState) -> dict[str, AttemptState]:
+    """Return the best judged attempt of each task that has one, correct or not: the best of its instances' bests."""
+    contenders: dict[str, list[AttemptState]] = {}
+    for instance in state.instances.values():
+        if instance.best is not None:
+            contenders.setdefault(instance.task, []).append(state.attempt(instance.best))
+    bests = {task: best_of(attempts) for task, attempts in contenders.items()}
+    return {task: best for task, best in bests.items() if best is not None}
+
+
+def _row(state: SessionState, name: str, tasks: Sequence[str], bests: dict[str, AttemptState]) -> Row:
     instances = [instance for instance in state.instances.values() if instance.task in tasks]
     attempts = [attempt for instance in instances for attempt in instance.attempts]
     evaluations = [
@@ -100,16 +110,11 @@ def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
     samples = [_samples(state, task) for task in tasks]
     sampled = [pair for pair in samples if pair[0] > 0]
     k = state.started.instances if state.started else 0
-    winners = [
-        best_of(attempt for instance in instances if instance.task == task for attempt in instance.attempts)
-        for task in tasks
+    winners = [bests[task] for task in tasks if task in bests]
+    timed = [
+        msgspec.structs.replace(counting_evaluation(winner), speedup=winner.speedup) for winner in winners
     ]
-    bests = [
-        msgspec.structs.replace(evaluation, speedup=winner.speedup)
-        for winner in winners
-        if winner is not None and (evaluation := _timed(winner)) is not None
-    ]
-    best = winners[0] if len(tasks) == 1 else None
+    best = winners[0] if winners and len(tasks) == 1 else None
     solved = best is not None and best.verdict is Verdict.CORRECT
     used = [attempt.usage for attempt in attempts]
     costs = [attempt.cost_usd for attempt in attempts if attempt.cost_usd is not None]
@@ -146,20 +151,26 @@ def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
         pass_at_1=mean_pass_at_k(sampled, 1) if len(sampled) == len(tasks) else None,
         pass_at_k=mean_pass_at_k(sampled, k) if k and len(sampled) == len(tasks) else None,
         k=k,
-        fast_1=fast_p(bests, 1.0),
-        fast_2=fast_p(bests, 2.0),
-        speedup_mean=speedup_mean(bests),
-        speedup_geomean=speedup_geomean(bests),
+        fast_1=fast_p(timed, 1.0),
+        fast_2=fast_p(timed, 2.0),
+        speedup_mean=speedup_mean(timed),
+        speedup_geomean=speedup_geomean(timed),
         input_tokens=known_sum([usage.input_tokens for usage in used]),
         output_tokens=known_sum([usage.output_tokens for usage in used]),
         cost_usd=sum(costs) if costs else None,
     )
 
 
-def _timed(winner: AttemptState) -> Evaluation | None:
-    """Return the evaluation whose times count: the exam's if it timed the attempt again."""
-    again = winner.exam is not None and winner.speedup_confirmed is not None
-    return winner.exam if again else winner.evaluation
+def counting_evaluation(attempt: AttemptState) -> Evaluation:
+    """Return the evaluation whose times count: the exam's if it timed the attempt again.
+
+    Raises `ValueError` if the attempt is not judged.
+    """
+    if attempt.exam is not None and attempt.speedup_confirmed is not None:
+        return attempt.exam
+    if attempt.evaluation is None:
+        raise ValueError(f"{attempt.attempt} is not judged")
+    return attempt.evaluation
 
 
 def _samples(state: SessionState, task: str) -> tuple[int, int]:
@@ -208,7 +219,7 @@ HEADS = (
     Column("pass@k", right=True),
     Column("best mean", right=True, if_known=True),
     Column("best geomean", right=True, if_known=True),
-    Column("against", if_known=True),
+    Column("against", if_known=True, drop=4),
     Column("by GPU", if_known=True, drop=3),
     Column("tokens in", right=True, drop=1),
     Column("out", right=True, drop=2),
@@ -227,10 +238,10 @@ def cells(row: Row) -> tuple[str, ...]:
         best,
         exam,
         f"{row.attempts}{left_out}",
-        share(row.call_accuracy),
-        share(row.execution_accuracy),
-        share(row.pass_at_1),
-        share(row.pass_at_k),
+        percent(row.call_accuracy),
+        percent(row.execution_accuracy),
+        percent(row.pass_at_1),
+        percent(row.pass_at_k),
         ratio(row.speedup_mean),
         ratio(row.speedup_geomean),
         row.against or UNKNOWN,
@@ -241,37 +252,9 @@ def cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def share(value: float | None) -> str:
-    """Return a share in percent."""
-    return UNKNOWN if value is None else f"{value:.0%}"
-
-
 def ratio(value: float | None) -> str:
     """Return a measured speedup: `1.42x`."""
     return UNKNOWN if value is None else f"{value:.2f}x"
-
-
-def above(row: Row) -> str:
-    """Return method, model and k of a session, for the line above its table."""
-    options = f" ({row.options})" if row.options else ""
-    return f"{row.method}{options} with {row.model}, k = {row.k}"
-
-
-def as_table(sessions: Sequence[Sequence[Row]]) -> str:
-    """Return one plain table per session, each under a line with method and model."""
-    return "\n\n".join(
-        f"{session[0].session}: {above(session[0])}\n" + table(HEADS, list(map(cells, session)), indent=2)
-        for session in sessions
-    )
-
-
-def as_markdown(sessions: Sequence[Sequence[Row]]) -> str:
-    """Return the same tables in GitHub's Markdown."""
-    blocks = []
-    for session in sessions:
-        lines = [f"### {session[0].session}", "", above(session[0]), ""]
-        blocks.append("\n".join([*lines, markdown_table(HEADS, list(map(cells, session)))]))
-    return "\n\n".join(blocks)
 
 
 def markdown_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:

@@ -88,14 +88,6 @@ def summary(state: SessionState) -> str:
         Column("attempts", right=True, drop=2),
     ]
     attempts = sum(1 for attempt in state.attempts() if attempt.evaluation is not None)
-    tokens = f"{grouped(state.input_tokens)} tokens in, {grouped(state.output_tokens)} out"
-    cost = "cost unknown (no price configured)" if state.cost_usd is None else f"cost {money(state.cost_usd)}"
-    if state.cost_usd is not None and state.unpriced_calls:
-        cost += f" and {counted(state.unpriced_calls, 'call')} without a known price"
-    if state.started is not None and state.started.model.startswith("recorded:"):
-        tokens, cost = f"{tokens} (as recorded)", "nothing was spent"
-    if not any(attempt.calls for attempt in state.attempts()):
-        tokens, cost = "no model was asked", "nothing was spent"
     took = f" after {duration(state.worked_s)}"
     spread = [
         f"{outcome.best.attempt} on {words}"
@@ -109,9 +101,23 @@ def summary(state: SessionState) -> str:
             *spread,
             "",
             f"session   {name}, {ending(state)}{took}",
-            f"attempts  {grouped(attempts)} judged; {tokens}; {cost}{device_words(state)}",
+            f"attempts  {grouped(attempts)} judged; {spending_words(state)}{device_words(state)}",
         ]
     )
+
+
+def spending_words(state: SessionState) -> str:
+    """Return `1,840 tokens in, 612 out; cost $0.02`, or why nothing was spent."""
+    if not any(attempt.calls for attempt in state.attempts()):
+        return "no model was asked; nothing was spent"
+    tokens = f"{grouped(state.input_tokens)} tokens in, {grouped(state.output_tokens)} out"
+    if state.started is not None and state.started.model.startswith("recorded:"):
+        return f"{tokens} (as recorded); nothing was spent"
+    if state.cost_usd is None:
+        return f"{tokens}; cost unknown (no price configured)"
+    unpriced = state.unpriced_calls
+    more = f" and {counted(unpriced, 'call')} without a known price" if unpriced else ""
+    return f"{tokens}; cost {money(state.cost_usd)}{more}"
 
 
 def device_words(state: SessionState) -> str:

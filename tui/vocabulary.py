@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from harness import Verdict
+from harness.wire.latency import Bound
 from sessions.state import AttemptState
 
 UNKNOWN = "-"
@@ -132,6 +133,16 @@ def tokens(read: int, written: int) -> str:
 def times(value: float) -> str:
     """Return a ratio: `1.42x`."""
     return f"{value:.2f}x" if value < 99.5 else f"{value:.0f}x"
+
+
+def percent(share: float | None) -> str:
+    """Return a share of 0 to 1: `61 %`."""
+    return UNKNOWN if share is None else f"{share * 100:.0f} %"
+
+
+def speedup(value: float, bound: Bound = Bound.NONE) -> str:
+    """Return a measured speedup, with `>=` or `<=` if it is a bound: `1.84x`, `>= 37.00x`."""
+    return f"{bound.sign} {times(value)}".lstrip()
 
 
 def interval(low: float, high: float) -> str:

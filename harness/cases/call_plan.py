@@ -60,10 +60,13 @@ class Plan:
         return len(self.execution) + len(self.repeats)
 
 
-def make_plan(task: Task, seed: int, source: str, *, exam: bool) -> Plan:
-    """Make the plan for one candidate; it is the same for the same task, session seed and source."""
+def make_plan(task: Task, seed: int, source: str, *, exam: bool, hidden: bool = True) -> Plan:
+    """Make the plan for one candidate; it is the same for the same task, session seed and source.
+
+    Without `hidden` cases the plan has only the open cases.
+    """
     draw = Draw(seed, task.id, source, "exam" if exam else "open")
-    cases = exam_cases(task, draw) if exam else open_cases(task, draw)
+    cases = exam_cases(task, draw) if exam else open_cases(task, draw, hidden=hidden)
     if exam:
         # A candidate may prepare something in its first call, for any dtype or shape: draw which case is first.
         declared = sum(not case.hidden for case in cases)

@@ -71,8 +71,10 @@ LAYOUTS = {
 }
 
 
-def open_cases(task: Task, draw: Draw) -> tuple[JudgedCase, ...]:
-    """Return the task's open cases, then hidden cases made from them."""
+def open_cases(task: Task, draw: Draw, *, hidden: bool = True) -> tuple[JudgedCase, ...]:
+    """Return the task's open cases, then hidden cases made from them unless `hidden` is false."""
+    if not hidden:
+        return tuple(JudgedCase(case) for case in task.open_cases)
     return _with_hidden(task, task.open_cases, draw, exam=False)
 
 

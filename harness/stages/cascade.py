@@ -45,6 +45,7 @@ async def evaluate(
     on: str = "",
     effort: Effort = WHOLE,
     passed: Evaluation | None = None,
+    hidden: bool = True,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
     """Evaluate `candidate` on a free slot of `pool`. The same `seed` gives the same verdict.
@@ -56,6 +57,7 @@ async def evaluate(
     - `effort`: with a rough effort a GPU only times, after the interpreter accepted the candidate. The evaluation has estimates
       (`rough`), no latencies, and its verdict is not kept. On `cpu` it changes nothing.
     - `passed`: an earlier rough evaluation of the same candidate; the interpreter does not run again.
+    - `hidden`: False for no hidden cases; the verdict is then none about the task (`harness.stages.chosen_cases`).
     - `on_event`: called in order, from the event loop.
 
     Cancelling ends the candidate's whole process tree. Our own failures give the verdict `infra_error`. Only wrong
@@ -87,6 +89,7 @@ async def evaluate(
                 exam=exam,
                 against=against,
                 effort=effort,
+                hidden=hidden,
             )
             if slot.interpreter is None:
                 return await SlotEvaluation(sheet, pool, slot, request).run()

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from harness.cases.call_plan import PATIENCE, make_plan
+from harness.cases.call_plan import PATIENCE, Plan, make_plan
 from harness.cases.seeds import derive
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
@@ -75,6 +75,8 @@ class Request(msgspec.Struct, frozen=True):
     exam: bool
     against: Against
     effort: Effort
+    hidden: bool = True
+    """False: no hidden cases, see `harness.stages.chosen_cases`."""
 
     @property
     def timing_seed(self) -> int:
@@ -112,7 +114,7 @@ class SlotEvaluation:
         self._limits = allowed.for_source(request.source) if self._on_cpu else allowed
         self.compiled = CompileResults()
         """Set before `on_first_case` is called."""
-        self._plan = make_plan(request.task, request.seed, request.source, exam=request.exam)
+        self._plan = self._plan_for(request.task)
 
     async def run(self) -> Evaluation:
         """The Evaluation; `WorkerDied` if a process of ours is lost. Every process of the candidate is ended."""
@@ -181,9 +183,12 @@ class SlotEvaluation:
         )
 
     def _hidden_cases_at_gpu_sizes(self) -> tuple[Case, ...]:
-        request = self._request
-        plan = make_plan(request.task.at_gpu_sizes, request.seed, request.source, exam=request.exam)
+        plan = self._plan_for(self._request.task.at_gpu_sizes)
         return tuple(step.case.case for step in plan.execution if step.case.hidden)
+
+    def _plan_for(self, task: Task) -> Plan:
+        request = self._request
+        return make_plan(task, request.seed, request.source, exam=request.exam, hidden=request.hidden)
 
     async def _follow_judge(self, channel: AsyncChannel, guest: Child) -> Evaluation:
         cases_at_gpu_sizes = NO_CASES

@@ -350,6 +350,8 @@ class Evaluation(msgspec.Struct, frozen=True):
     exam: bool = False
     """Whether the exam cases were judged, which reach no feedback, and not the open ones."""
     printed: str = ""
+    only_cases: tuple[str, ...] = ()
+    """Open cases that a person chose: no other case ran, so the verdict is none about the task. Empty: all cases ran."""
 
     @property
     def in_part(self) -> str:

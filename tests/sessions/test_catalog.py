@@ -20,8 +20,10 @@ from sessions import (
     undo,
 )
 from sessions import events as ev
+from sessions.codec import encode
 from sessions.errors import AmbiguousSession, NoSuchAttempt, NoSuchSession, NotDecidable, SessionBusy
 from sessions.reconcile import take_up
+from sessions.session_list import SessionList
 from tests.support import story
 from tests.support.story import SESSION, assert_sound, git
 
@@ -167,3 +169,18 @@ async def test_session_restored_from_the_store_has_its_start_facts(copied_home: 
     listed = list_sessions(copied_home)[0]
     assert copied_home.live(OTHER).journal.exists()
     assert (listed.name, listed.method, listed.tasks) == (OTHER, "geak", ("starter/softmax",))
+
+
+def test_list_that_is_read_again_equals_a_fresh_list(copied_home: Home) -> None:
+    begin(copied_home)
+    sessions = SessionList(copied_home)
+    assert sessions.read() == list_sessions(copied_home)
+    before = sessions.mark()
+    assert sessions.mark() == before
+    added = ev.SessionTitled(seq=2, wall=1.0, mono=1.0, title="tiles", by="ada")
+    with copied_home.live(OTHER).journal.open("ab") as file:
+        file.write(encode(added) + b"\n" + b'{"type":"session_ti')
+    assert sessions.mark() != before
+    again = sessions.read()
+    assert next(info for info in again if info.name == OTHER).title == "tiles"
+    assert again == list_sessions(copied_home)

@@ -17,12 +17,21 @@ from tui.cockpit.app import Cockpit
 from tui.cockpit.decider import DecisionFailed
 from tui.cockpit.doors import Doors
 from tui.cockpit.preferences import Preferences
-from tui.cockpit.replays import read_story
+from tui.cockpit.replays import Story, read_story
 from tui.cockpit.sources import Batch
 from tui.cockpit.viewer import ExitNote
+from tui.node_facts import Gpu, NodeFacts
 
 HOME = Home(Path("/home/ada/.local/share/wavedeck"))
 """Home whose path appears in pictures; no test reads or writes it."""
+NODE = NodeFacts(
+    host="mi300x-07",
+    version="0.1.0",
+    gpus=tuple(Gpu(str(number), "MI300X") for number in range(8)),
+    runtime="ROCm 7.0",
+    triton="3.7.1",
+    keys=("anthropic",),
+)
 WIDE, NARROW = (160, 48), (80, 24)
 
 
@@ -122,9 +131,25 @@ def replayed(
     return app
 
 
-def at_home(sessions: Callable[[], Sequence[SessionInfo]], *, home: Home = HOME) -> Cockpit:
-    """Return a cockpit on its list of sessions."""
-    app = Cockpit(home, doors=Doors(sessions, _no_story, lambda _: False, _no_live, _no_mark))
+def at_home(
+    sessions: Callable[[], Sequence[SessionInfo]],
+    *,
+    home: Home = HOME,
+    node: NodeFacts = NODE,
+    mark: Callable[[], object] = tuple,
+    load: Callable[[str], Story] | None = None,
+) -> Cockpit:
+    """Return a cockpit on its list of sessions, which it reads again when `mark` changes; `load` reads one of them."""
+    doors = Doors(
+        sessions,
+        load or _no_story,
+        lambda _: False,
+        _no_live,
+        _no_mark,
+        list_mark=mark,
+        read_node=lambda: node,
+    )
+    app = Cockpit(home, doors=doors)
     app.theme = "wavedeck"
     return app
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness import ErrorReport, Evaluation, KernelResources, Stage, Traffic, Verdict
+from harness import ErrorReport, Evaluation, KernelResources, Latency, Outcome, Stage, Traffic, Verdict
 from harness.wire.evaluation import STAGES
 from sessions import Recorder
 from sessions import events as ev
@@ -43,9 +43,16 @@ def evaluation(
         stages=stages,
         error=error,
         speedup=speedup,
+        latency=() if speedup is None else (timed(speedup),),
         resources={"gfx942": (KernelResources("k", "small", {}, None, "gfx942", "ab", (4, 1, 1), vgprs=32),)},
         traffic=(Traffic("small", {"n": 8}, 640, 320, 64, 32, 96, 0, 48, 1, 4),),
     )
+
+
+def timed(speedup: float) -> Latency:
+    """Return the timing of one case with this speedup."""
+    interval = (0.97 * speedup, 1.03 * speedup)
+    return Latency("0", "small", speedup, 1.0, speedup, interval, "tape", Outcome.NOT_RESOLVED)
 
 
 def started(session: str = SESSION, **changes: object) -> ev.SessionStarted:

@@ -72,7 +72,7 @@ async def test_read_only_hides_and_disables_decisions() -> None:
         assert pilot.app.screen is screen
         assert not decider.decisions
         assert "accept" not in screen.query_one("KeyBar").text
-        assert "read only" in screen.header_bar.text
+        assert "READ-ONLY" in screen.header_bar.text
 
 
 async def test_only_a_correct_attempt_can_be_accepted() -> None:

@@ -1,79 +1,243 @@
-"""Home screen: the list of sessions, and the next command if it is empty."""
+"""Home screen: what ran, what runs, what waits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
+from textual.widgets import Input
 
+from harness.wire.latency import Bound
 from sessions import Home
+from sessions.bests import Measured
 from sessions.catalog import SessionInfo, Standing
-from tests.support.cockpits import NARROW, WIDE, at_home, until
+from tests.support.cockpits import NARROW, NODE, WIDE, at_home, until
 from tests.support.journals import SESSION, running, write_live
+from tests.support.pictures import picture
+from tui.cockpit import messages
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs import TextDialog
+from tui.cockpit.home_view import best_cell
 from tui.cockpit.screens.fleet import FleetScreen
-from tui.cockpit.screens.home import HomeScreen, SessionTable
+from tui.cockpit.screens.home import HomeScreen
 from tui.cockpit.viewer import ExitNote
+from tui.cockpit.widgets.session_table import SessionTable
+from tui.node_facts import Gpu, NodeFacts, gpu_words, runtime_of
 
+
+def best(
+    task: str, speedup: float, interval: tuple[float, float], bound: Bound = Bound.NONE, cases: int = 6
+) -> Measured:
+    low, high = interval
+    return Measured(
+        task=task,
+        attempt="softmax#1/2",
+        confirmed=True,
+        speedup=speedup,
+        low=low,
+        high=high,
+        bound=bound,
+        cases=cases,
+        all_cases=6,
+        ranked=speedup,
+        product="MI300X",
+        against="triton",
+    )
+
+
+def session(name: str, state: Standing = Standing.FINISHED, **fields: object) -> SessionInfo:
+    """Return a session on one GPU with three attempts."""
+    usual = {"method": "geak", "model": "recorded:starter", "tasks": ("starter/softmax",), "devices": ("0",)}
+    return SessionInfo(
+        name=name, state=state, **{"attempts": 3, "started": 1_795_183_380.0, **usual, **fields}
+    )
+
+
+TASKS = tuple(f"tritonbench/kernel_{number}" for number in range(184))
 INFOS = [
-    SessionInfo(
-        name=SESSION,
-        state=Standing.RUNNING,
-        method="geak",
-        model="anthropic:some-model",
-        tasks=("starter/softmax", "starter/vector_add"),
-        started=1_795_183_380.0,
-        attempts=7,
+    session(
+        SESSION,
+        Standing.RUNNING,
+        title="paged-attn tuning",
+        model="anthropic:claude-x",
+        tasks=("starter/softmax", "starter/rms_norm"),
+        attempts=384,
         solved=("starter/softmax",),
-        speedups={"starter/softmax": 1.42},
-        input_tokens=120_000,
-        output_tokens=34_000,
-        cost_usd=1.23,
+        measured=(best("starter/softmax", 1.84, (1.79, 1.88), Bound.NONE, 6),),
+        cost_usd=14.2,
+        budget_usd=50.0,
+        worked_s=6127.0,
+        waiting=("softmax#1/4", "rope#2/3"),
     ),
-    SessionInfo(
-        name="20261119-090000-geak-0001", state=Standing.CRASHED, method="geak", model="recorded:starter"
+    session(
+        "20261120-120000-geak-0002",
+        Standing.RUNNING,
+        title="nightly tritonbench",
+        model="openai:qwen3@http://localhost:8000",
+        tasks=TASKS,
+        attempts=1902,
+        solved=TASKS[:71],
+        measured=(best(TASKS[3], 37.0, (36.0, 38.0), Bound.AT_LEAST, 5),),
+        worked_s=22_244.0,
+        waiting=(),
     ),
+    session(
+        "20261119-100000-tune-0003",
+        method="tune",
+        model="",
+        solved=("starter/softmax",),
+        confirmed=("starter/softmax",),
+        measured=(best("starter/softmax", 1.02, (0.99, 1.05), Bound.NONE, 6),),
+        accepted=("softmax#1/2",),
+        worked_s=552.0,
+    ),
+    session(
+        "20261119-090000-geak-0004",
+        tasks=("starter/softmax", "starter/rms_norm", "starter/rope"),
+        solved=("starter/softmax", "starter/rms_norm", "starter/rope"),
+        confirmed=("starter/softmax", "starter/rms_norm"),
+        devices=("cpu",),
+        worked_s=139.0,
+    ),
+    session("20261118-090000-geak-0005", Standing.STOPPED, cost_usd=0.31),
+    session("20261117-090000-geak-0006", Standing.CRASHED, attempts=0),
 ]
 
 
-def listed(pilot: Pilot[ExitNote]) -> Callable[[], bool]:
-    def done() -> bool:
-        screen = pilot.app.screen
-        return isinstance(screen, HomeScreen) and "Reading" not in screen.query_one(SessionTable).empty
-
-    return done
-
-
 async def wait_for_list(pilot: Pilot[ExitNote]) -> None:
-    await until(pilot, listed(pilot), "the list")
+    def is_read() -> bool:
+        screen = pilot.app.screen
+        return (
+            isinstance(screen, HomeScreen)
+            and "Reading" not in screen.table.empty
+            and "reading" not in screen.query_one("#header").text
+        )
+
+    await until(pilot, is_read, "the list")
 
 
-@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
-@pytest.mark.parametrize("infos", [[], INFOS], ids=["empty", "sessions"])
-def test_picture_of_the_home_screen(
-    size: tuple[int, int], infos: list[SessionInfo], snap_compare: Callable[..., bool]
-) -> None:
-    app = at_home(lambda: infos)
-    assert snap_compare(app, terminal_size=size, run_before=wait_for_list)
+def names(app: Cockpit) -> list[str]:
+    """Return the sessions on screen, without section lines."""
+    return [row.key for row in app.screen.query_one(SessionTable).rows if not row.key.startswith("#")]
 
 
-async def test_empty_home_names_the_next_command() -> None:
-    app = at_home(list)
+@pytest.mark.parametrize("size", [NARROW, (120, 40), WIDE], ids=["80x24", "120x40", "160x48"])
+async def test_picture_of_home(size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    app = at_home(lambda: INFOS)
+    async with app.run_test(size=size) as pilot:
+        await wait_for_list(pilot)
+        assert picture(app) == snapshot
+
+
+async def test_empty_home_shows_two_ways_to_start(snapshot: SnapshotAssertion) -> None:
+    app = at_home(list, node=NodeFacts(version="0.1.0", triton="3.7.1"))
     async with app.run_test(size=NARROW) as pilot:
         await wait_for_list(pilot)
-        assert "wavedeck run" in app.screen.query_one(SessionTable).empty
+        assert picture(app) == snapshot
 
 
-async def test_session_rows_show_the_known_facts() -> None:
+async def test_header_shows_the_node_and_what_waits() -> None:
     app = at_home(lambda: INFOS)
-    async with app.run_test(size=(200, 24)) as pilot:
+    async with app.run_test(size=WIDE) as pilot:
         await wait_for_list(pilot)
-        text = app.screen.query_one(SessionTable).text
-        for fact in ("running", "1/2", "softmax 1.42x", "120k in 34k out", "$1.23", "2026-11-20", "crashed"):
-            assert fact in text
+        assert (
+            "8x MI300X idle · ROCm 7.0 · triton 3.7.1 · key: anthropic"
+            in app.screen.query_one("#header").text
+        )
+        assert "2 running · ! 2 wait for you" in app.screen.query_one("#header").text
+
+
+def test_an_interval_around_one_is_not_green() -> None:
+    assert [best_cell(info).style for info in INFOS[:4]] == ["good", "good", "", "dim"]
+    assert best_cell(INFOS[1]).text == ">= 37.00x [36.00, 38.00]"
+    assert best_cell(INFOS[3]).text == "estimate only (no GPU)"
+
+
+async def test_filter_narrows_as_one_types_and_explains_errors() -> None:
+    app = at_home(lambda: INFOS)
+    async with app.run_test(size=WIDE) as pilot:
+        await wait_for_list(pilot)
+        await pilot.press("slash")
+        await until(pilot, lambda: bool(app.screen.query(Input)), "the line")
+        prompt = app.screen
+        prompt.query_one(Input).value = "state:crashed"
+        await pilot.pause()
+        home = app.screen_stack[-2]
+        assert [row.key for row in home.query_one(SessionTable).rows] == ["# finished", INFOS[5].name]
+        assert "1 of 6 sessions" in str(prompt.query_one("#about").render())
+        prompt.query_one(Input).value = "stat:crashed"
+        await pilot.pause()
+        assert "nearest: state" in str(prompt.query_one("#about").render())
+        prompt.query_one(Input).value = "speedup>1.2"
+        await pilot.press("enter")
+        await pilot.pause()
+        assert names(app) == [INFOS[0].name, INFOS[1].name]
+        await pilot.press("escape")
+        assert len(names(app)) == len(INFOS)
+
+
+async def test_order_and_cursor_skip_section_lines() -> None:
+    app = at_home(lambda: INFOS)
+    async with app.run_test(size=WIDE) as pilot:
+        await wait_for_list(pilot)
+        table = app.screen.query_one(SessionTable)
+        assert table.cursor_key == INFOS[0].name
+        await pilot.press("j", "j")
+        assert table.cursor_key == INFOS[2].name
+        await pilot.press("o")
+        assert names(app)[0] == INFOS[1].name, "best speedup first"
+        assert table.cursor_key == INFOS[2].name, "the cursor keeps its session"
+        await pilot.press("G", "g")
+        assert table.cursor_key == INFOS[1].name
+
+
+async def test_report_covers_the_marked_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    reports: list[Sequence[str]] = []
+    app = at_home(lambda: INFOS)
+    async with app.run_test(size=WIDE) as pilot:
+        await wait_for_list(pilot)
+        original = HomeScreen.post_message
+
+        def posted(screen: HomeScreen, message: object) -> bool:
+            if isinstance(message, messages.OpenReport):
+                reports.append(message.sessions)
+                return True
+            return original(screen, message)
+
+        monkeypatch.setattr(HomeScreen, "post_message", posted)
+        await pilot.press("R", "space", "j", "space", "R")
+        assert reports == [(INFOS[0].name,), (INFOS[0].name, INFOS[2].name)]
+
+
+async def test_sessions_that_can_go_on_say_how() -> None:
+    app = at_home(lambda: INFOS)
+    async with app.run_test(size=NARROW) as pilot:
+        await wait_for_list(pilot)
+        await pilot.press("G")
+        await pilot.pause()
+        about = app.screen.query_one("#about").text
+        assert about.startswith(f"wavedeck resume {INFOS[5].name}  crashed")
+
+
+async def test_list_is_read_again_only_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.cockpit.screens.home.LOOK_S", 0.01)
+    marks, reads = [1], []
+
+    def read() -> list[SessionInfo]:
+        reads.append(marks[0])
+        return INFOS[: marks[0]]
+
+    app = at_home(read, mark=lambda: marks[0])
+    async with app.run_test(size=WIDE) as pilot:
+        await wait_for_list(pilot)
+        await pilot.pause(0.1)
+        assert reads == [1]
+        marks[0] = 2
+        await until(pilot, lambda: len(names(app)) == 2, "the new session")
+        assert reads == [1, 2]
 
 
 async def test_enter_opens_the_live_session(home: Home) -> None:
@@ -111,3 +275,14 @@ async def test_unreadable_list_is_shown_with_a_crash_file(tmp_path: Path) -> Non
         assert "Traceback" in file.read_text()
         await pilot.press("escape")
         assert isinstance(app.screen, HomeScreen)
+
+
+def test_gpus_in_use_are_counted() -> None:
+    busy = (Gpu("0", "MI300X", "kim: python"), *NODE.gpus[1:])
+    assert gpu_words(NodeFacts(gpus=busy)) == "8x MI300X, 1 in use"
+    assert gpu_words(NodeFacts()) == "no GPU"
+    assert [runtime_of(text) for text in ("2.8.0+rocm7.0", "2.8.0+cu128", "2.8.0+cpu")] == [
+        "ROCm 7.0",
+        "CUDA 12.8",
+        "",
+    ]

@@ -233,10 +233,10 @@ def test_run_without_a_model_uses_the_recording_and_shows_no_key(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
-    from tui.commands.run import model_of
     from tui.config import Settings
+    from tui.run_plan import model_of
 
-    assert model_of(Settings(), {}, os.environ) == "recorded:starter"
+    assert model_of(Settings(), {}, os.environ)[0] == "recorded:starter"
     done = shell("run", "--instances", "0")
     assert "sk-secret" not in done.err + done.out
 

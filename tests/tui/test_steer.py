@@ -71,3 +71,26 @@ def test_file_of_an_edit_must_be_readable(shell: Shell, home: Home) -> None:
     done = shell("edit", stored.FIRST, "softmax#1/2", "gone.py")
     assert "gone.py cannot be read" in one_line(done)
     assert fold(journal_of(home, stored.FIRST).events).finished
+
+
+def test_title_of_a_finished_session_is_listed_and_found(shell: Shell, home: Home) -> None:
+    stored.finished(home, stored.FIRST)
+    stored.stopped(home, stored.SECOND)
+    assert shell("sessions", "title", stored.FIRST, "Paged attention, night run").code == 0
+    state = fold(journal_of(home, stored.FIRST).events)
+    assert (state.title, state.finished) == ("Paged attention, night run", True)
+    assert not home.live(stored.FIRST).folder.exists(), "it went back to the store"
+    listed = shell("sessions", "list", "--filter", 'title:"night run"').out
+    assert "Paged attention, night run" in listed
+    assert stored.SECOND not in listed
+    assert shell("sessions", "title", stored.SECOND, "two").code == 0
+    assert shell("sessions", "show", stored.SECOND).out.startswith(f"{stored.SECOND}: stopped, two\n")
+    assert shell("sessions", "title", stored.SECOND, "").code == 0
+    assert fold(journal_of(home, stored.SECOND).events).title == ""
+
+
+def test_title_must_be_one_short_line(shell: Shell, home: Home) -> None:
+    stored.finished(home)
+    assert "write it as one line" in one_line(shell("sessions", "title", stored.FIRST, "a\nb"))
+    assert "shorten it to 80" in one_line(shell("sessions", "title", stored.FIRST, "a" * 81))
+    assert "--title: the title has 81 characters" in shell("run", "--title", "a" * 81, "--detach").err

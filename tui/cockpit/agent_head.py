@@ -8,8 +8,9 @@ from harness import Verdict
 from sessions.speedups import attempt_speedup
 from sessions.state import AttemptState, Confirmation, InstanceState, SessionState
 from tui import vocabulary
+from tui.attention import Concern, Kind
 from tui.cockpit import attempts, standing
-from tui.cockpit.lines import Line, Span, cells
+from tui.cockpit.lines import Line, Span, cells, joined, plain, shorten
 from tui.cockpit.speedup_words import speedup_style
 from tui.doing import WORDS, doing
 
@@ -74,10 +75,15 @@ def _now(
     return Span(f"{name}{word}{since}{more}", now.style)
 
 
-def waiting_span(state: SessionState) -> Span:
-    """Return `! 3`: how many attempts of the session wait for a person; empty if none does."""
-    waiting = sum(attempt.waiting for attempt in state.attempts())
-    return Span(f"! {waiting}" if waiting else "", "warn")
+def head_tail(status: Line, concerns: Sequence[Concern], width: int) -> Line:
+    """Return the end of a head that replaces the session's header: status, and `! 3` for what needs a person.
+
+    A status that is longer than `width` cells is cut.
+    """
+    waiting = sum(concern.kind not in (Kind.ENGINE, Kind.MODEL) for concern in concerns)
+    text, style = plain(status), status[0].style if status else ""
+    parts = [Span(shorten(text, width), style), Span(f"! {waiting}" if waiting else "", "warn")]
+    return joined([(part,) for part in parts if part.text])
 
 
 def strip_line(instance: InstanceState, shown: AttemptState, width: int) -> Line:

@@ -11,6 +11,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter, NoColor
 
+from sessions.fold import fold
 from sessions.home import Home
 from tui.cockpit import attempts, messages, terminal, themes
 from tui.cockpit.ascii_filter import AsciiOnly
@@ -26,14 +27,19 @@ from tui.cockpit.orders import carry_out
 from tui.cockpit.outside import Outside
 from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.preferences import Preferences
+from tui.cockpit.screens.acting import ActingScreen
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.screens.merged_report import MergedReportScreen
+from tui.cockpit.screens.report import ReportScreen
+from tui.cockpit.screens.tree import TreeScreen
 from tui.cockpit.verbs import NotUnderstood, Subject, completions, parse
 from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import write_crash
+from tui.report import SessionReport, report_of
 
 Mode = Literal["live", "replay", "home"]
 FRAME_S = 0.05
@@ -110,7 +116,13 @@ class Cockpit(Viewer, inherit_bindings=False):
         """Open what was asked for and start drawing."""
         self.set_keymap(dict(self.preferences.keys))
         self.push_screen(
-            HomeScreen(self._doors.list_sessions, where=str(self._home.root), failed=self.tell_failure)
+            HomeScreen(
+                self._doors.list_sessions,
+                mark=self._doors.list_mark,
+                read_node=self._doors.read_node,
+                where=str(self._home.root),
+                failed=self.tell_failure,
+            )
         )
         session, mode = self._first
         if session is not None and mode == "live":
@@ -148,9 +160,33 @@ class Cockpit(Viewer, inherit_bindings=False):
     def _on_open_instance(self, message: messages.OpenInstance) -> None:
         self.open_agent(message.key, message.number)
 
+    @on(messages.OpenReport)
+    def _on_open_report(self, message: messages.OpenReport) -> None:
+        if self.feed is not None:
+            self._go_to(ReportScreen())
+        elif message.sessions:
+            self.push_screen(MergedReportScreen(message.sessions, read=self._read_report))
+
+    def _read_report(self, session: str) -> SessionReport:
+        return report_of(fold(self._doors.load_story(session).events))
+
     @on(messages.OpenFleet)
     def _on_open_fleet(self) -> None:
         self._back_to(FleetScreen)
+
+    @on(messages.OpenTree)
+    def _on_open_tree(self) -> None:
+        screen = self.screen
+        instance = screen.steered_instance if isinstance(screen, ActingScreen) else None
+        self._go_to(TreeScreen(instance.key if instance is not None else None))
+
+    @on(messages.NewRun)
+    def _on_new_run(self) -> None:
+        # Imported here: the first frame needs neither the form nor what checks it.
+        from tui.cockpit.screens.new_run import NewRunScreen, RunDoors
+
+        doors = RunDoors(self._home, self._doors.list_sessions, self._doors.read_node, self._doors.start)
+        self.push_screen(NewRunScreen(doors, failed=self.tell_failure))
 
     @on(messages.LeaveSession)
     def _on_leave_session(self) -> None:
@@ -208,15 +244,8 @@ class Cockpit(Viewer, inherit_bindings=False):
             self._driver.write(sequence)
 
     def remarks(self) -> list[Span]:
-        """What the header says of the cockpit itself."""
-        said = []
-        if self.feed is not None and self.feed.replay is not None:
-            said.append("replay, open for decisions" if self.commander.can_act else "replay")
-        elif self.readonly:
-            said.append("read only")
-        if not self._mouse:
-            said.append("mouse off")
-        return [Span(", ".join(said), "warn")] if said else []
+        """Return what the header says of the cockpit itself."""
+        return [] if self._mouse else [Span("mouse off", "warn")]
 
     # Keys that work everywhere
 

@@ -23,7 +23,7 @@ class Desk(Protocol):
     preferences: Preferences
 
     def remarks(self) -> list[Span]:
-        """Return what the header says of the cockpit itself: replay, read-only, mouse off."""
+        """Return what the header says of the cockpit itself: mouse off."""
         ...
 
     def frame(self) -> None:

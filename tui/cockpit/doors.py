@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from engine.errors import UsageProblem
 from sessions.home import Home
 from tui.cockpit.replays import Story, read_story
 from tui.cockpit.sources import LiveTail, Source
+from tui.node_facts import NodeFacts, read_node
 
 if TYPE_CHECKING:
+    from engine.plan import RunPlan
     from sessions.catalog import SessionInfo
     from sessions.events import AnyEvent
+    from sessions.session_list import SessionList
+
+
+def _no_start(run: RunPlan) -> str:
+    raise UsageProblem(f"no run of {run.method} can be started from here")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +38,12 @@ class Doors:
     open_live: Callable[[str], Source]
     mark: Callable[[str], tuple[int, ...]]
     """Changes when the store gets events of a session; cheap."""
+    list_mark: Callable[[], object] = tuple
+    """Changes when the list of sessions does; cheap."""
+    read_node: Callable[[], NodeFacts] = NodeFacts
+    """Reads GPUs and versions; runs in a thread."""
+    start: Callable[[RunPlan], str] = _no_start
+    """Starts the engine of a run and returns the session's name; runs in a thread."""
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
 
@@ -36,10 +51,11 @@ class Doors:
 def doors_of(home: Home) -> Doors:
     """The real ones. git is loaded when something is read from the store, not before."""
 
-    def list_sessions() -> Sequence[SessionInfo]:
-        from sessions.catalog import list_sessions as listed
+    @cache
+    def sessions() -> SessionList:
+        from sessions.session_list import SessionList
 
-        return listed(home)
+        return SessionList(home)
 
     def stored(home: Home, session: str) -> Sequence[AnyEvent]:
         from sessions.catalog import journal_of
@@ -56,4 +72,18 @@ def doors_of(home: Home) -> Doors:
     def is_live(session: str) -> bool:
         return home.live(session).folder.is_dir()
 
-    return Doors(list_sessions, load_story, is_live, partial(LiveTail, home, stored=stored), home.stored_mark)
+    def start(run: RunPlan) -> str:
+        from engine.launch import start as started
+
+        return started(run, home)
+
+    return Doors(
+        lambda: sessions().read(),
+        load_story,
+        is_live,
+        partial(LiveTail, home, stored=stored),
+        home.stored_mark,
+        list_mark=lambda: sessions().mark(),
+        read_node=partial(read_node, os.environ),
+        start=start,
+    )

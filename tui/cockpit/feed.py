@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from sessions.events import ReplyPiece
 from sessions.fold import apply
 from sessions.state import SessionState
 from tui.cockpit.lines import Span
 from tui.cockpit.replays import Replay
 from tui.cockpit.sources import LiveTail, Source
 from tui.cockpit.standing import session_word
-from tui.cockpit.views import Leaders
+from tui.instance_facts import FactsCache
 
 EVERYTHING = "*"
 """Dirty key that stands for all of them."""
@@ -20,7 +21,8 @@ class Feed:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.state = SessionState()
-        self.leaders = Leaders()
+        self.facts = FactsCache()
+        """Facts of the instances, as the state has them."""
 
     @property
     def session(self) -> str:
@@ -42,11 +44,17 @@ class Feed:
         batch = self.source.take(now)
         if batch.state is not None:
             self.state = batch.state
-            self.leaders = Leaders()
+            self.facts = FactsCache()
             return frozenset((EVERYTHING,))
         dirty: set[str] = set()
         for event in batch.events:
-            dirty |= apply(self.state, event)
+            keys = apply(self.state, event)
+            if isinstance(event, ReplyPiece):
+                for key in keys:
+                    self.facts.hear(key)
+            else:
+                self.facts.forget(keys)
+            dirty |= keys
         return frozenset(dirty)
 
     @property

@@ -12,6 +12,8 @@ from tui.cockpit.preferences import check_names
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.screens.merged_report import MergedReportScreen
+from tui.cockpit.screens.report import ReportScreen
 from tui.cockpit.widgets.code import CodePane
 from tui.cockpit.widgets.key_bar import declared
 from tui.cockpit.widgets.line_view import LineView
@@ -22,6 +24,8 @@ OWNERS: tuple[type[DOMNode], ...] = (
     HomeScreen,
     FleetScreen,
     AgentScreen,
+    ReportScreen,
+    MergedReportScreen,
     ReasonDialog,
     ConfirmDialog,
     TextDialog,
@@ -36,10 +40,16 @@ OWNERS: tuple[type[DOMNode], ...] = (
 
 def key_names(app: type[DOMNode]) -> list[str]:
     """All names, sorted."""
-    owners: Iterable[type[DOMNode]] = (app, *OWNERS)
+    # Imported here: the first frame does not need the form of a new run.
+    from tui.cockpit.choosing import ChoiceDialog
+    from tui.cockpit.screens.new_run import NewRunScreen
+    from tui.cockpit.widgets.form_table import FormTable
+
+    owners: Iterable[type[DOMNode]] = (app, *OWNERS, NewRunScreen, FormTable, ChoiceDialog)
     return sorted({binding.id for owner in owners for binding in declared(owner) if binding.id})
 
 
 def check_keymap(keymap: Mapping[str, str], app: type[DOMNode]) -> None:
     """Raise `Complaint` for a name that no key has, with the nearest right one."""
-    check_names(keymap, key_names(app), table="[keys]", noun="key's name")
+    if keymap:
+        check_names(keymap, key_names(app), table="[keys]", noun="key's name")

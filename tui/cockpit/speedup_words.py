@@ -12,25 +12,20 @@ from tui.certainty import counted_cases
 PERFORMANCE = "performance"
 
 
-def short_speedup(speedup: Speedup) -> str:
-    """Return `1.84x`, or `>= 2.65x` for a bound."""
-    sign = f"{speedup.bound.sign} " if speedup.bound is not Bound.NONE else ""
-    return sign + vocabulary.times(speedup.value)
-
-
 def long_speedup(evaluation: Evaluation, speedup: Speedup) -> str:
     """Return `1.84x [1.79, 1.88]`, with the cases if it does not cover all.
 
     A bound has no interval: behind it is the speedup over the cases that were measured exactly.
     """
+    words = vocabulary.speedup(speedup.value, speedup.bound)
     covered = f" on {speedup.cases} of {speedup.all_cases} cases" if speedup.cases < speedup.all_cases else ""
     if speedup.bound is Bound.NONE:
-        return short_speedup(speedup) + _interval(speedup) + covered
+        return words + _interval(speedup) + covered
     exact = exact_speedup(evaluation)
     if exact is None:
-        return f"{short_speedup(speedup)}{covered}"
-    measured = f" ({counted_cases(exact.cases)} exactly: {vocabulary.times(exact.value)}{_interval(exact)})"
-    return f"{short_speedup(speedup)}{covered}{measured}"
+        return words + covered
+    exactly = f" ({counted_cases(exact.cases)} exactly: {vocabulary.times(exact.value)}{_interval(exact)})"
+    return words + covered + exactly
 
 
 def _interval(speedup: Speedup) -> str:

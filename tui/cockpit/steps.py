@@ -13,7 +13,7 @@ from sessions.speedups import attempt_speedup
 from sessions.state import AttemptState, CallState
 from tui import vocabulary
 from tui.cockpit.lines import clean
-from tui.cockpit.speedup_words import short_speedup, speedup_style
+from tui.cockpit.speedup_words import speedup_style
 from tui.cockpit.standing import verdict_style
 from tui.cockpit.verdict_head import exam_words
 
@@ -145,7 +145,7 @@ def _verdict_words(attempt: AttemptState, evaluation: Evaluation) -> tuple[str, 
     speedup = attempt_speedup(attempt)
     if speedup is None:
         return "correct, no speedup", ""
-    return f"correct, {short_speedup(speedup)}", speedup_style(speedup)
+    return f"correct, {vocabulary.speedup(speedup.value, speedup.bound)}", speedup_style(speedup)
 
 
 def _code_blocks(call: CallState) -> tuple[Block, ...]:

@@ -25,11 +25,11 @@ from suites import SuiteError
 from tui.ablation_report import AblationReport, ablation_report, as_csv, as_markdown, as_table
 from tui.commands.options import complete_tasks, targets_option
 from tui.commands.report import FORMATS
-from tui.commands.run import RECORDED, model_of, plan
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.follow import Ending, EventPrinter, follow
 from tui.plain import emit, emit_json
+from tui.run_plan import RECORDED, model_of, plan
 
 LOCK = "ablate.lock"
 """Lock file in the home. Held while a row's session is looked up and started, so that two commands never start it twice."""
@@ -83,7 +83,10 @@ def ablate_command(tasks: tuple[str, ...], *, anew: bool, form: str, as_json: bo
     home = home_from(os.environ)
     home.ensure()
     settings = msgspec.structs.replace(configured.settings, method=METHOD)
-    requested = plan(settings, tasks, model_of(settings, configured.origins, os.environ))
+    model, remark = model_of(settings, configured.origins, os.environ)
+    if remark:
+        say(remark)
+    requested = plan(settings, tasks, model)
     ablation = settle(requested, home=home, environ=os.environ, anew=anew)
     say(
         f"{ablation.name}: {'continues' if ablation.sessions else 'begins'}; each of {len(ROWS)} rows is a session"

@@ -15,6 +15,7 @@ from harness import WHOLE, WITH_ENERGY, DevicePool, Evaluation, Target, Verdict,
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.nursery import Nursery
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.stages.chosen_cases import evaluate_cases
 from harness.stages.spread import evaluate_everywhere
 from harness.stages.timing.baselines import (
     KINDS,
@@ -69,6 +70,13 @@ from tui.plain import emit, emit_json
     help="Judge the exam cases instead of the open cases, replay every call and look for races.",
 )
 @click.option(
+    "--case",
+    "cases",
+    multiple=True,
+    metavar="NAME",
+    help="Judge only this open case, without hidden cases: to reproduce a failure or to profile. Repeatable.",
+)
+@click.option(
     "--energy", is_flag=True, help="Measure the energy of a call on GPUs that count it; about 3 s per case."
 )
 @json_option
@@ -83,21 +91,27 @@ def eval_command(
     cache: str,
     spread: bool,
     exam: bool,
+    cases: tuple[str, ...],
     energy: bool,
     as_json: bool,
 ) -> ExitCode:
     """Judge the kernel in FILE (- is standard input).
 
-    Exit code: 0 if it is correct, 1 with any other verdict, 3 if nothing could be judged.
+    Exit code: 0 if it is correct, 1 with any other verdict, 3 if nothing could be judged. With --case, 0 only says that
+    the chosen cases are correct.
     """
     configured = load(
         {"devices": device, "targets": targets, "seed": seed}, environ=os.environ, folder=Path.cwd()
     )
     settings = configured.settings
     loaded = load_task(task, registry=home_from(os.environ).suites)
-    source = read_candidate(file)
     if exam and spread:
         raise Complaint("--exam judges on one device; leave --spread out")
+    if cases and (exam or spread):
+        raise Complaint("--case judges open cases on one device; leave --exam and --spread out")
+    if cases:
+        loaded.with_cases(cases)  # refuses an unknown case before anything starts
+    source = read_candidate(file)
     timing = Against(baseline_of(loaded, against), cold=cache == "cold")
     drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
     evaluation = asyncio.run(
@@ -111,6 +125,7 @@ def eval_command(
             against=timing,
             exam=exam,
             energy=energy,
+            cases=cases,
         )
     )
     if as_json:
@@ -132,9 +147,11 @@ async def judged(
     against: Against = USUAL,
     exam: bool = False,
     energy: bool = False,
+    cases: Sequence[str] = (),
 ) -> Evaluation:
     """Judge a source with a new pool, on the first of the devices, or with `spread` on every one.
 
+    With `cases`, only these open cases.
     `devices` and `targets` as the settings name them. The nursery starts beside the search for devices: both take seconds.
     """
     async with Nursery() as nursery:
@@ -159,6 +176,7 @@ async def judged(
             against=against,
             exam=exam,
             energy=energy,
+            cases=cases,
         )
 
 
@@ -172,12 +190,17 @@ async def _judged_on(
     against: Against,
     exam: bool,
     energy: bool,
+    cases: Sequence[str],
 ) -> Evaluation:
     effort = WITH_ENERGY if energy else WHOLE
     async with pool:
         if len(pool.devices) > 1:
             return await evaluate_everywhere(
                 source, task, pool=pool, targets=targets, seed=seed, against=against, effort=effort
+            )
+        if cases:
+            return await evaluate_cases(
+                source, task, cases, pool=pool, targets=targets, seed=seed, against=against, effort=effort
             )
         return await evaluate(
             source,

@@ -1,4 +1,4 @@
-"""`wavedeck report`: the metrics of sessions."""
+"""`wavedeck report`: what is faster in sessions, and their metrics."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from sessions.home import home_from
 from tui.commands.options import complete_sessions
 from tui.diagnostics import say
 from tui.plain import emit, emit_json
-from tui.reporting import as_csv, as_markdown, as_table, rows
+from tui.report import as_html, as_markdown, as_text, report_of
+from tui.reporting import as_csv
 
-FORMATS = ("table", "md", "json", "csv")
+FORMATS = ("table", "md", "html", "json", "csv")
 
 
 @click.command(name="report")
@@ -28,27 +29,29 @@ FORMATS = ("table", "md", "json", "csv")
     show_choices=True,
 )
 def report_command(sessions: tuple[str, ...], *, form: str) -> None:
-    """Report the metrics of SESSIONs by task: call and execution accuracy, pass@k, speedups, tokens, cost.
+    """Report what is faster in SESSIONs: the winner of each task, its cases, why it is fast, and where its kernel lies.
 
-    Attempts without a counted verdict are only shown in brackets. Speedups are from measured attempts; on device cpu
-    there are none. pass@k counts instances: an instance is correct if any of its attempts is correct. All metrics use
-    the open cases. `exam` is the result of the best attempt on the exam cases, which no model sees.
+    Then come the attempts of each instance, verdicts, cost, and the field's metrics. Speedups are measured; without a
+    GPU the report has estimates, in a table of their own. Several sessions also get one table of all winners. `md` and
+    `html` say the same as `table`; `json` and `csv` have the metrics by task.
     """
     home = home_from(os.environ)
     reports = []
     for prefix in dict.fromkeys(sessions):
         name = find_session(home, prefix)
-        report = rows(fold(journal_of(home, name).events))
-        if report:
+        report = report_of(fold(journal_of(home, name).events))
+        if report.metrics:
             reports.append(report)
         else:
             say(f"session {name} names no tasks: nothing to report")
     match form:
         case "json":
-            emit_json([row for report in reports for row in report])
+            emit_json([row for report in reports for row in report.metrics])
         case "csv":
-            emit(as_csv(reports))
+            emit(as_csv([report.metrics for report in reports]))
         case "md":
             emit(as_markdown(reports))
+        case "html":
+            emit(as_html(reports))
         case _:
-            emit(as_table(reports))
+            emit(as_text(reports))

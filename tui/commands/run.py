@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,15 @@ import click
 
 from engine.environment import detach_risks
 from engine.launch import start
-from engine.methods import METHODS, open_method
-from engine.models import parse_models
-from engine.models.access import PROVIDERS
-from engine.plan import RunPlan
-from engine.prices import SHIPPED
-from sessions.events import MethodOptions
+from engine.methods import METHODS
 from sessions.home import Home, home_from
 from tui.commands.ending import print_until_end
 from tui.commands.options import complete_tasks, targets_option
-from tui.config import Settings, load
+from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.plain import emit, emit_json, interactive
+from tui.run_plan import RECORDED, model_of, plan, shipped_price_words
 
-RECORDED = "recorded:starter"
 EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in METHODS.items())
 
 
@@ -101,6 +95,7 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
     help="even, or best: move iterations from solved and hopeless tasks to others. [even]",
 )
 @click.option("--seed", type=int, metavar="N", help="Seed of the judge's inputs. [random]")
+@click.option("--title", default="", metavar="TEXT", help="Title of the session, shown in lists. [none]")
 @click.option("--detach", is_flag=True, help="Start the session and return at once.")
 @click.option("--headless", is_flag=True, help="Print progress as lines, also in a terminal.")
 @click.option(
@@ -110,7 +105,7 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
     help="With --headless: one event per line. With --detach: one document.",
 )
 def run_command(
-    tasks: tuple[str, ...], *, detach: bool, headless: bool, as_json: bool, **flags: Any
+    tasks: tuple[str, ...], *, title: str, detach: bool, headless: bool, as_json: bool, **flags: Any
 ) -> ExitCode:
     """Start agents on TASKs and watch them: in the cockpit, or as lines without a terminal.
 
@@ -131,8 +126,10 @@ def run_command(
         say(remark)
     home = home_from(os.environ)
     home.ensure()
-    model = model_of(configured.settings, configured.origins, os.environ)
-    requested = plan(configured.settings, tasks, model)
+    model, remark = model_of(configured.settings, configured.origins, os.environ)
+    if remark:
+        say(remark)
+    requested = plan(configured.settings, tasks, model, title=title)
     if words := shipped_price_words(requested):
         say(words)
     session = start(requested, home)
@@ -143,84 +140,6 @@ def run_command(
 
         return open_cockpit(os.environ, session=session, mode="live")
     return asyncio.run(print_until_end(home, session, as_json=as_json))
-
-
-def plan(settings: Settings, tasks: tuple[str, ...], model: str) -> RunPlan:
-    """Return the plan of a run for the engine."""
-    return RunPlan(
-        model=model,
-        tasks=tasks,
-        suite=settings.suite,
-        method=settings.method,
-        instances=settings.instances,
-        iterations=settings.iterations,
-        devices=settings.devices,
-        targets=settings.targets,
-        review=settings.review,
-        budget_usd=settings.budget_usd,
-        budget_tokens=settings.budget_tokens,
-        budget_attempts=settings.budget_attempts,
-        budget_device_s=settings.budget_device_s,
-        budget_wall_s=settings.budget_wall_s,
-        stop_at_speedup=settings.stop_at_speedup,
-        stop_without_gain=settings.stop_without_gain,
-        allocate=settings.allocate,
-        seed=settings.seed,
-        prices=settings.prices,
-        limits=settings.limits,
-        providers=settings.providers,
-        against=settings.against,
-        spread=settings.spread,
-        options=MethodOptions(
-            without=settings.without,
-            tune=settings.tune,
-            start=settings.start,
-            workers=settings.workers,
-            descendants=settings.descendants,
-            profile=settings.profile,
-            corpus=settings.corpus,
-        ),
-    )
-
-
-def shipped_price_words(requested: RunPlan) -> str:
-    """Return which shipped prices a budget in USD uses; empty if it uses none."""
-    if requested.budget_usd is None or not requested.model:
-        return ""
-    specs = parse_models(requested.model, open_method(requested.method).roles).values()
-    models = dict.fromkeys(map(str, specs))
-    used = {model: SHIPPED[model] for model in models if model in SHIPPED and model not in requested.prices}
-    shown = ", ".join(
-        f"{model} ${price.input:g} in, ${price.output:g} out for a million tokens ({price.date})"
-        for model, price in used.items()
-    )
-    return f'shipped prices: {shown}; [prices."MODEL"] in your config.toml replaces them' if used else ""
-
-
-def model_of(settings: Settings, origins: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """
-    Return the model of the settings; empty for a method without a model.
-
-    Without a setting this is the shipped recording, whatever keys are set: no run costs money by default.
-    """
-    if not open_method(settings.method).asks_model:
-        return settings.model or "" if origins.get("model", "").startswith("--") else ""
-    if settings.model is not None:
-        origin = origins["model"]
-        if not origin.startswith("--"):
-            say(f"model {settings.model}, from {origin}")
-        return settings.model
-    keys = [
-        provider.key_variable
-        for provider in PROVIDERS.values()
-        if environ.get(provider.key_variable, "").strip()
-    ]
-    names = " or ".join(
-        f"--model {name}:NAME" for name, provider in PROVIDERS.items() if provider.key_variable in keys
-    )
-    hint = f"; {' and '.join(keys)} set: {names} calls a real model" if keys else ""
-    say(f"no --model given: playing {RECORDED}, recorded replies of a real model, at no cost{hint}")
-    return RECORDED
 
 
 def detached(home: Home, session: str, *, as_json: bool) -> ExitCode:

@@ -1,7 +1,8 @@
-"""`wavedeck sessions`: list, show and delete sessions."""
+"""`wavedeck sessions`: list, show, title and delete sessions; `push` and `fetch` are in `sharing`."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,13 +16,18 @@ from sessions.home import home_from
 from sessions.names import short_task
 from tui.certainty import exam_sentence, exam_word, told_confirmed
 from tui.commands.options import json_option, session_argument
+from tui.commands.sharing import fetch_command, push_command
+from tui.deciding import login_name
 from tui.diagnostics import Complaint, one_line, say
+from tui.filters import parse
 from tui.method_words import method_words, option_words
 from tui.model_usage import model_usage, usage_table
 from tui.narrate import counted
 from tui.next_step import next_command
 from tui.plain import emit, emit_json, interactive, table
+from tui.session_fields import SESSION_FIELDS, session_fields
 from tui.spent import cost_of, device_s_of, tokens_of
+from tui.steering import steer
 from tui.summary import next_line, outcomes, summary
 from tui.tables import Column
 from tui.timed_against import spread_lines, timing_words
@@ -32,26 +38,44 @@ from tui.vocabulary import UNKNOWN, duration, grouped, money
 @json_option
 @click.pass_context
 def sessions_command(ctx: click.Context, *, as_json: bool) -> None:
-    """List, show and delete sessions."""
+    """List, show, title, push, fetch and delete sessions."""
     if ctx.invoked_subcommand is None:
         print_list(as_json=as_json)
 
 
+sessions_command.add_command(push_command)
+sessions_command.add_command(fetch_command)
+
+
 @sessions_command.command("list")
+@click.option(
+    "--filter",
+    "words",
+    default="",
+    metavar="TEXT",
+    help="Only sessions that match all words: softmax, task:softmax, state:running, speedup>1.2, -model:claude.",
+)
 @json_option
-def list_command(*, as_json: bool) -> None:
-    """List every session with its state, newest first."""
-    print_list(as_json=as_json)
+def list_command(*, words: str, as_json: bool) -> None:
+    """List every session with its state, newest first.
+
+    A word of --filter is text that any field contains, or FIELD:TEXT, or FIELD with > >= < <= = and a number. A leading
+    - negates. Fields: name, title, state, method, model, task, solved, confirmed, attempts, speedup, cost, tokens, waiting.
+    """
+    print_list(words, as_json=as_json)
 
 
-def print_list(*, as_json: bool) -> None:
-    """Print every session, as JSON or a table."""
+def print_list(words: str = "", *, as_json: bool) -> None:
+    """Print every session that the filter's words match, as JSON or a table."""
     home = home_from(os.environ)
-    infos = list_sessions(home)
+    wanted = parse(words, SESSION_FIELDS)
+    infos = [info for info in list_sessions(home) if wanted.matches(session_fields(info))]
     if as_json:
         emit_json(infos)
     elif infos:
         emit(sessions_table(infos))
+    elif wanted.terms:
+        say(f"no session matches {words!r}; list all with: wavedeck sessions")
     else:
         say(f"no sessions yet in {home.root}; begin with: wavedeck run")
 
@@ -60,6 +84,7 @@ def sessions_table(infos: Sequence[SessionInfo]) -> str:
     """Return a table with one line per session."""
     columns = [
         Column("session", keep=True),
+        Column("title", if_known=True),
         Column("state", keep=True),
         Column("solved", right=True),
         Column("confirmed", right=True, if_known=True),
@@ -76,6 +101,7 @@ def _row(info: SessionInfo) -> tuple[str, ...]:
     best = max(info.speedups.values(), default=None)
     return (
         info.name,
+        info.title or UNKNOWN,
         f"{info.state}",
         f"{len(info.solved)}/{len(info.tasks)}",
         told_confirmed(info),
@@ -140,7 +166,7 @@ def show_command(session: str, *, as_json: bool) -> None:
             }
         )
         return
-    emit(f"{name}: {info.state}")
+    emit(f"{name}: {info.state}{f', {info.title}' if info.title else ''}")
     if info.started is not None:
         method = method_words(info.method, info.options)
         emit(
@@ -217,6 +243,17 @@ def next_for(info: SessionInfo) -> str:
 def skipped_words(journal: Journal) -> str:
     """Return the message about journal lines that this version cannot read."""
     return f"skipped {counted(len(journal.skipped), 'line')} of the journal that cannot be read"
+
+
+@sessions_command.command("title")
+@session_argument
+@click.argument("text")
+def title_command(session: str, text: str) -> None:
+    """Give a session the title TEXT, one line of at most 80 characters; an empty TEXT removes the title."""
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    asyncio.run(steer(home, name, "title", text=text, by=login_name()))
+    say(f"{name} has the title {text.strip()}" if text.strip() else f"{name} has no title now")
 
 
 @sessions_command.command("delete")

@@ -9,13 +9,13 @@ from sessions.speedups import timed_evaluation
 from tui import vocabulary
 from tui.cockpit.attempts import short_name
 from tui.cockpit.lines import Line, clean
-from tui.cockpit.pages.page import Subject, table
+from tui.cockpit.pages.page import PageSubject, table
 from tui.tables import Cell, Column, Row
 
 NOTHING = Cell(vocabulary.UNKNOWN, "dim")
 
 
-def case_table(subject: Subject, width: int) -> list[Line]:
+def case_table(subject: PageSubject, width: int) -> list[Line]:
     """Return a row for each case and GPU; nothing if nothing was timed. Times are medians in microseconds."""
     evaluation = timed_evaluation(subject.attempt)
     if evaluation is None or not evaluation.latency:
@@ -81,9 +81,8 @@ def _speedup(latency: Latency) -> Cell:
     if latency.speedup is None:
         return Cell(latency.outcome.value, "dim")
     style = "good" if latency.outcome is Outcome.FASTER else ""
-    sign = f"{latency.bound.sign} " if latency.bound.sign else ""
     interval = f" {vocabulary.interval(*latency.ci)}" if latency.ci is not None else ""
-    return Cell(f"{sign}{vocabulary.times(latency.speedup)}{interval}", style)
+    return Cell(vocabulary.speedup(latency.speedup, latency.bound) + interval, style)
 
 
 def _roof(latency: Latency, *, measured: bool) -> tuple[float, str] | None:
@@ -103,7 +102,7 @@ def _share(latency: Latency) -> Cell:
     share = measured or _roof(latency, measured=False)
     if share is None:
         return NOTHING
-    return Cell(f"{share[0] * 100:.0f} % {share[1]}")
+    return Cell(f"{vocabulary.percent(share[0])} {share[1]}")
 
 
 def _change(this_ms: float, earlier_ms: float | None) -> Cell:

@@ -19,7 +19,7 @@ class Page(NamedTuple):
     """(index of the line, 1-based line of the candidate)."""
 
 
-class Subject(NamedTuple):
+class PageSubject(NamedTuple):
     """The attempt that a page is about, with what the page compares it with."""
 
     attempt: AttemptState

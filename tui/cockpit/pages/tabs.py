@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sessions.state import AttemptState
 from tui.cockpit.lines import line
-from tui.cockpit.pages.page import Page, Subject
+from tui.cockpit.pages.page import Page, PageSubject
 from tui.cockpit.pages.profile import has_profile, profile_lines
 from tui.cockpit.pages.prompt import prompt_lines, prompt_text
 from tui.cockpit.pages.resources import resource_lines
@@ -13,7 +13,7 @@ from tui.cockpit.pages.stages import stage_lines
 from tui.cockpit.pages.verdict import verdict_page
 
 
-def page_of(tab: str, subject: Subject, width: int) -> Page:
+def page_of(tab: str, subject: PageSubject, width: int) -> Page:
     """Return the page of a tab: `verdict`, `speed`, `resources`, `profile`, `stages` or `prompt`."""
     attempt = subject.attempt
     evaluation = attempt.evaluation

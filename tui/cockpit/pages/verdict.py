@@ -12,12 +12,12 @@ from tui.cockpit.attempts import short_name
 from tui.cockpit.error_lines import error_lines, frame_line
 from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap, wrap_line
 from tui.cockpit.pages.case_table import case_table
-from tui.cockpit.pages.page import Page, Subject, paragraph
+from tui.cockpit.pages.page import Page, PageSubject, paragraph
 from tui.cockpit.pages.stages import cascade_lines
 from tui.cockpit.verdict_head import head_lines
 
 
-def verdict_page(subject: Subject, width: int) -> Page:
+def verdict_page(subject: PageSubject, width: int) -> Page:
     """Return decision, verdict, and all that the judge knows about it, the most useful first."""
     attempt = subject.attempt
     evaluation = attempt.evaluation
@@ -62,7 +62,7 @@ def _decision(attempt: AttemptState, width: int) -> list[Line]:
     return [line("? waits for you: a accepts, r rejects", "warn")] if attempt.waiting else []
 
 
-def _base_verdict(subject: Subject, width: int) -> list[Line]:
+def _base_verdict(subject: PageSubject, width: int) -> list[Line]:
     """The verdict of the base, since that is the reason for this attempt."""
     base = subject.base
     if base is None or base.evaluation is None:
@@ -74,7 +74,7 @@ def _base_verdict(subject: Subject, width: int) -> list[Line]:
 
 
 def _error(
-    subject: Subject, error: ErrorReport, links: list[tuple[int, int]], start: int, width: int
+    subject: PageSubject, error: ErrorReport, links: list[tuple[int, int]], start: int, width: int
 ) -> list[Line]:
     """Everything that is not in the head; the whole message if the head may be cut. Adds to `links`."""
     lines: list[Line] = [EMPTY]

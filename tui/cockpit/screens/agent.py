@@ -15,7 +15,7 @@ from tui.cockpit import agent_head, attempts, views
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.lines import EMPTY, Line, Span, cells, plain
 from tui.cockpit.pages import tabs
-from tui.cockpit.pages.page import Subject
+from tui.cockpit.pages.page import PageSubject
 from tui.cockpit.screens.acting import STEERING
 from tui.cockpit.screens.comparing import COMPARING, ComparingScreen
 from tui.cockpit.screens.deciding import DECIDING
@@ -146,11 +146,7 @@ Brackets are around the attempt that all panes are about.
     def _draw_head(self) -> None:
         state, instance, attempt = self.feed.state, self.instance, self.attempt
         width = self.size.width
-        tail: list[Span] = []
-        if not self.has_room:
-            waiting = agent_head.waiting_span(state)
-            over = [self.feed.word()] if self.feed.is_over else []
-            tail = [span for part in (*over, *self.desk.remarks(), waiting) for span in (part, Span("  "))]
+        tail = EMPTY if self.has_room else agent_head.head_tail(self.status(), self.concerns, width // 2)
         head = agent_head.head_line(
             state, instance, self.key, attempt, wall=self.desk.wall(), tail=tail, width=width
         )
@@ -197,10 +193,10 @@ Brackets are around the attempt that all panes are about.
             return [EMPTY, EMPTY]
         return pinned_lines(attempt, self.instance, views.target(self.feed.state), self.size.width - 2)
 
-    def _subject(self, attempt: AttemptState) -> Subject:
+    def _subject(self, attempt: AttemptState) -> PageSubject:
         state = self.feed.state
         base = attempts.base_of(state, attempt)
-        return Subject(
+        return PageSubject(
             attempt, self.instance, base, views.target(state), self.facts.shapes, pinned=self.tabbed
         )
 

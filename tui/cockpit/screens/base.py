@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 
+from tui.attention import Concern, attention
 from tui.cockpit import header
 from tui.cockpit.desk import Desk
 from tui.cockpit.feed import EVERYTHING, Feed
@@ -91,6 +92,8 @@ class SessionScreen(Screen[None]):
         self.banner = Bar(id="banner")
         self.timeline = Bar(id="timeline")
         self.tab_bar = Bar(id="tabs")
+        self.concerns: list[Concern] = []
+        """What needs a person, as the header counts it."""
         self._over = False
 
     @property
@@ -148,11 +151,7 @@ class SessionScreen(Screen[None]):
             return
         feed = self.feed
         width = self.size.width
-        self.header_bar.show(
-            header.header_line(
-                feed.state, name=feed.session, word=feed.word(), extra=self.desk.remarks(), width=width - 1
-            )
-        )
+        self.header_bar.show(self._header(feed, width - 2))
         self._show_banner()
         if feed.replay is not None:
             self.timeline.show(timeline_line(feed.replay, width))
@@ -161,6 +160,30 @@ class SessionScreen(Screen[None]):
             dirty |= {EVERYTHING}
         if dirty:
             self.draw(dirty)
+
+    def _header(self, feed: Feed, width: int) -> Line:
+        now_wall = self.desk.wall()
+        health = feed.live.health if feed.live is not None else None
+        self.concerns = attention(feed.state, now_wall=now_wall, health=health, facts=feed.facts)
+        line = header.header_line(
+            feed.state,
+            feed.facts.all(feed.state),
+            name=feed.session,
+            status=self.status(),
+            concerns=self.concerns,
+            width=width,
+        )
+        return (Span(" "), *line)
+
+    def status(self) -> Line:
+        """Return what is unusual about the session or the view."""
+        return header.status_line(
+            self.feed,
+            readonly=self.desk.readonly,
+            can_act=self.desk.commander.can_act,
+            now_wall=self.desk.wall(),
+            remarks=self.desk.remarks(),
+        )
 
     def explained(self) -> str:
         """What `?` tells of the screen beside its focused pane."""

@@ -1,264 +1,345 @@
-"""All agents of a session at a glance: a row an instance, a row a device, the best attempts."""
+"""Fleet: what every instance does now, what the GPUs do, and what needs a person."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from textual import on
-from textual.binding import BindingType
-from textual.containers import Container, Horizontal, Vertical
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical
 from textual.widget import Widget
 
 from sessions.state import AttemptState, InstanceState
-from tui.cockpit import views
-from tui.cockpit.device_rows import DEVICE_COLUMNS, device_row
+from tui.attention import Concern
+from tui.cockpit import device_view, fleet_view
 from tui.cockpit.feed import EVERYTHING
-from tui.cockpit.lines import line
+from tui.cockpit.fleet_model import FleetModel
+from tui.cockpit.fleet_view import ORDERS, TaskFacts
+from tui.cockpit.lines import Line, Span, cells, clean, line
 from tui.cockpit.messages import LeaveSession, OpenInstance
 from tui.cockpit.screens.acting import STEERING, ActingScreen
-from tui.cockpit.widgets.glance import Glance
+from tui.cockpit.verbs import Subject
+from tui.cockpit.widgets.bar import Bar
+from tui.cockpit.widgets.line_view import LineView
+from tui.cockpit.widgets.matrix import Matrix
 from tui.cockpit.widgets.table import LineTable
-from tui.tables import Row
+from tui.instance_facts import InstanceFacts
+from tui.tables import Cell, Column, Row
+from tui.vocabulary import NO_GPU
 
-GLANCE_ROWS = 7
-"""Below the agents, where a look at one of them is worth its place; the agents come first."""
-GLANCE_ROWS_WIDE = 16
-"""The same where the best, devices and notices stand beside it."""
+NEXT_COLUMNS = (Column("", 1, 3, right=True), Column("", 8, 30), Column("", 20, 200))
+SIDE_BY_SIDE = 110
+"""From this width on, GPUs and Next are side by side."""
+GPUS_WIDTH = 78
+"""Cells of the table of GPUs with all its columns."""
+LOWER_SHARE = 3
+"""GPUs and Next get at most one part of so many, unless the tasks leave more."""
+STRIP_LINES = 4
 
 
-class AgentTable(LineTable):
-    """One row an instance."""
+class TaskMatrix(Matrix):
+    """A row a task, a cell an instance."""
 
     HELP = """\
-One row an agent: an instance of a task with its own chain of attempts.
-Rows never change places. `enter` opens the agent. Where there is room its
-latest words stand below.
+One row is a task, one cell is an instance: a chain of attempts on the task.
+`hjkl` moves over cells, `enter` opens the instance, `space` marks it; keys and
+`:` commands act on all marked instances. `o` takes the next order of the rows.
 
-doing   what it does now; `generate 1.2k`: 1,200 characters of a reply so far;
-        `wait`: for its turn at the model or the judge; `3 generate +1`: three
-        attempts are asked for at once, one more does something else;
-        `no model, try 2`: the model gave no words, the top line says why;
-        `paused`, `stopping`, `timed again`: a person asked for it
-best    its best attempt
-        C 1.42x [1.38-1.45]  measured; the widest 95 % interval of its cases;
-                             against the task's own baseline, where the line
-                             above names no other
-        C 1.31x (found 1.42x)  timed again at its exam: the best of many noisy
-                             figures is too good, this one counts
-        C est 1-2.10x roof   not measured: an estimate, between the roofline
-                             bound and 2.1 times it; 1.00x: both agree
-exam    of the best, at its agent's end, on cases that no model hears of:
-        confirmed, not confirmed, not examined (`enter` tells why)
-last    the newest verdict; + accepted, ! rejected, ? waits for a person
-tokens  of finished calls, as the provider counted them
-cost    only where prices are configured
-commit  of the newest attempt in the store
+g6C     the state, the number of the attempt, the newest verdict
+        g generate  j judge  t timing  r reflect  q queued  m model is silent
+        ? waits for a person  = paused  . done  x failed
+        C correct   W wrong    E compile error  X call error  R rejected by judge
+        T timeout   K crash    N no code        U unsupported I our failure
+!       three attempts in a row failed with the same error
+▴ ▾ •   for 5 seconds: a better best, a worse one, another verdict
 
-C correct      W wrong    E compile error   X call error   R rejected by judge
-T timeout      K crash    N no code         U unsupported here
-I our failure  - cancelled
+best    the best speedup of the task: geometric mean and 95 % interval; green
+        only if the interval is above 1. `>=`: a lower bound.
+        `est.` is an estimate, nothing was measured.
+        ? waits for a person, + accepted, = confirmed by the exam
+by      instance and attempt of the best, `#3/7`
+gain    time since the best was found
+trend   the best speedup over the attempts; the lowest bar: none yet
 """
 
 
-class DeviceTable(LineTable):
-    """One row a device."""
+class GpuPane(LineView):
+    """The GPUs of the session."""
 
     HELP = """\
-One row a device that judges candidates, while an engine runs.
-`lost`: it failed its probe, other devices have its work; `lent to others`: a
-person lent it, and nothing more starts on it.
-`not visible` and `-` stand for what this machine does not tell, never for zero;
-what no device tells has no column.
+One line a GPU, or all side by side where there is little room.
+t timing (alone on the GPU)   j judging   - idle   = lent to others
+! lost, throttled, or used by somebody else
+`-` stands for a value that this machine does not show, never for 0.
 """
 
 
-class LeaderTable(LineTable):
-    """The best attempts at each task."""
+class NextTable(LineTable):
+    """What needs a person."""
 
     HELP = """\
-The best correct attempts at each task; `enter` opens one. What a person
-rejected comes after all others, what failed its exam before those.
-Measured speedups come before all that is only estimated, those that the exam
-timed again before all others. Where nothing was
-measured the order is a guess, from these in their order:
-
-result   the estimate: nearer to the roofline
-exam     what the cases of the exam say: confirmed or not
-margin   left to the tolerance, by the worst element of all cases
-req/min  bytes requested over the fewest possible, counted by the interpreter
-spills   registers spilled, all kernels together
-waves    the lowest occupancy of its kernels
-made by  fresh, repair, optimize, tune, a person's own (human), or the
-         unchanged kernel that a fork starts from (fork)
+What needs a person, most urgent first: reviews, instances that repeat an error,
+GPUs with trouble, a budget above 90 %, a silent model. `enter` goes there.
 """
 
-
-class NoticeTable(LineTable):
-    """What a person should know."""
-
-    HELP = "Notices of the engine, newest first."
+    def render_line(self, y: int):  # type: ignore[no-untyped-def]  # as LineTable, without the line of titles
+        """Rows without titles."""
+        return super().render_line(y + 1 if self.rows else y)
 
 
 class FleetScreen(ActingScreen):
     """The session's first screen."""
 
     CSS_PATH = "fleet.tcss"
-    PANES: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("agents", "agents"),
-        ("leaders", "best"),
-        ("devices", "devices"),
-        ("notices", "notices"),
-        ("words", "words"),
-    )
-    BINDINGS: ClassVar[list[BindingType]] = [*STEERING]
+    PANES: ClassVar[tuple[tuple[str, str], ...]] = (("tasks", "tasks"), ("gpus", "GPUs"), ("next", "next"))
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("w", "jump('waiting', 1)", "next waiting", id="jump.waiting"),
+        Binding("o", "order", "order", id="fleet.order"),
+        Binding("T", "go('tree')", "tree", id="go.tree"),
+        *STEERING,
+    ]
 
     def __init__(self) -> None:
         super().__init__()
-        self._pane = "agents"
-        self._rows: dict[str, Row] = {}
-        self.agents = AgentTable(views.AGENT_COLUMNS, empty="No agent has started yet.", id="agents")
-        self.leaders = LeaderTable(views.LEADER_COLUMNS, empty="No attempt yet.", id="leaders")
-        self.devices = DeviceTable(DEVICE_COLUMNS, empty="No device was sampled yet.", id="devices")
-        self.notices = NoticeTable(views.NOTICE_COLUMNS, empty="Nothing to report.", id="notices")
-        self._panes: dict[str, LineTable] = {
-            "agents": self.agents,
-            "leaders": self.leaders,
-            "devices": self.devices,
-            "notices": self.notices,
-        }
-        self.glance = Glance(id="glance")
-        self.right = Vertical(self.devices, self.notices, id="right")
-        self.side = Container(self.leaders, self.right, id="side")
-        self.below = Horizontal(self.glance, self.side, id="below")
+        self.tasks = TaskMatrix(empty="No instance has started yet.", id="tasks")
+        self.gpus = GpuPane(id="gpus")
+        self.next = NextTable(NEXT_COLUMNS, empty="Nothing needs you.", id="next")
+        self.tasks_title = Bar()
+        self.gpus_title = Bar()
+        self.next_title = Bar()
+        self.gpus_side = Vertical(self.gpus_title, self.gpus, id="gpus-side")
+        self.next_side = Vertical(self.next_title, self.next, id="next-side")
+        self.below = Container(self.gpus_side, self.next_side, id="below")
+        self._model = FleetModel()
+        self._order = ORDERS[0]
+        self._predicate: Callable[[TaskFacts], bool] | None = None
+        self._second = -1
+
+    def middle(self) -> Iterable[Widget]:
+        """Tasks over GPUs and Next."""
+        yield self.tasks_title
+        yield self.tasks
+        yield self.below
+
+    def on_mount(self) -> None:
+        """Draw, and put the keys on the tasks."""
+        super().on_mount()
+        self.tasks.focus()
 
     @property
     def steered_instance(self) -> InstanceState | None:
         """The instance under the cursor."""
-        key = self.agents.cursor_key
-        return self.feed.state.instances.get(key) if key is not None else None
+        return self.feed.state.instances.get(self.tasks.spot or "")
 
     @property
     def steered_attempt(self) -> AttemptState | None:
-        """The attempt under the cursor of the best, if the keys are there, else the best of the instance."""
+        """The attempt that waits in the instance under the cursor, else its best."""
         instance = self.steered_instance
-        key = instance.best if instance is not None else None
-        if self.focused is self.leaders:
-            key = self.leaders.cursor_key
-        return next((each for each in self.feed.state.attempts() if each.attempt == key), None)
+        if instance is None:
+            return None
+        facts = self.feed.facts.of(self.feed.state, instance)
+        return facts.waiting[0] if facts.waiting else facts.best
 
-    def middle(self) -> Iterable[Widget]:
-        """Agents over the words of one of them, best, devices and notices."""
-        yield self.tab_bar
-        yield self.agents
-        yield self.below
+    @property
+    def subject(self) -> Subject:
+        """The marked instances, else the one under the cursor."""
+        one = super().subject
+        marked = tuple(key for key in self.feed.state.instances if key in self.tasks.marked)
+        return Subject(marked or one.instances, one.attempt)
 
-    def on_mount(self) -> None:
-        """Draw, and put the keys where the agents are."""
-        for name, title in self.PANES:
-            if name not in ("agents", "words"):
-                self._panes[name].border_title = title
-        super().on_mount()
-        self._choose("agents")
+    def filter_rows(self, predicate: Callable[[TaskFacts], bool] | None) -> None:
+        """Show only the tasks for which the predicate holds; `None` shows all."""
+        self._predicate = predicate
+        self.repaint(frozenset((EVERYTHING,)))
+
+    def repaint(self, dirty: frozenset[str]) -> None:
+        """Draw what changed, and once a second what depends on time."""
+        super().repaint(dirty)
+        if not dirty and self.is_mounted and self.desk.feed is not None:
+            self.draw(dirty)
 
     def draw(self, dirty: frozenset[str]) -> None:
-        """Rows of what changed."""
-        state = self.feed.state
-        everything = EVERYTHING in dirty
-        changed = [each for each in state.instances.values() if everything or each.key in dirty]
-        if everything:
-            self._rows.clear()
-        for instance in changed:
-            self._rows[instance.key] = views.agent_row(state, instance)
-        if changed or everything:
-            ordered = views.ordered_instances(state)
-            rows = [self._rows.get(each.key) or views.agent_row(state, each) for each in ordered]
-            self.agents.set_rows(rows)
-            self.leaders.set_rows(self.feed.leaders.rows(state))
-        if everything or any(key.startswith("device:") for key in dirty):
-            # What a device did last says nothing once no engine samples it.
-            self.devices.empty = "No engine runs." if self.feed.is_over else "No device was sampled yet."
-            devices = () if self.feed.is_over else state.devices.values()
-            self.devices.set_rows([device_row(each, lent=each.device in state.lent) for each in devices])
-        self.notices.set_rows(views.notice_rows(state))
-        self._place()
-        if everything or self.agents.cursor_key in dirty:
-            self._look()
+        """Draw the cells of changed instances, and the panes below."""
+        state, now_wall = self.feed.state, self.desk.wall()
+        now = self.desk.clock()
+        jumped = EVERYTHING in dirty
+        changed = self._model.update(state, self.feed.facts, now, jumped=jumped)
+        titles, rows = self._model.rows(
+            width=self.tasks.size.width - 3,
+            order=self._order,
+            changed=changed or jumped,
+            now=now,
+            now_wall=now_wall,
+            predicate=self._predicate,
+        )
+        self.tasks.show(titles, rows)
+        second = int(now_wall)
+        if jumped or second != self._second or any(key.startswith("device:") for key in dirty):
+            self._second = second
+            self._draw_gpus(now_wall)
+            self._draw_next()
+            self._place()
+            if self.tasks.marked - state.instances.keys():
+                self.tasks.marked &= state.instances.keys()
+        self._draw_titles()
+        if changed:
+            self.refresh_bindings()
 
-    def _look(self) -> None:
-        """Show the agent under the cursor, where there is room for it."""
-        if self.glance.display:
-            key = self.agents.cursor_key
-            instance = self.feed.state.instances.get(key) if key is not None else None
-            self.glance.tell(instance, target=views.target(self.feed.state))
+    def _draw_gpus(self, now_wall: float) -> None:
+        state = self.feed.state
+        names = device_view.gpu_names(state)
+        self.gpus_side.display = bool(names) and not self.feed.is_over
+        if not self.gpus_side.display:
+            return
+        width = self._gpus_width()
+        tabular = self.size.width >= SIDE_BY_SIDE and len(names) <= device_view.MOST_LINES
+        draw = device_view.gpu_table if tabular else device_view.gpu_strip
+        words = device_view.gpu_words(state)
+        lines = [line(words, "dim")] if words else draw(state, now_wall=now_wall, width=width)
+        self.gpus.show([(Span("  "), *drawn) for drawn in lines], copy_text=self.gpus.text)
+
+    def _gpus_width(self) -> int:
+        width = self.size.width
+        return min(GPUS_WIDTH, width // 2) if width >= SIDE_BY_SIDE else width - 3
+
+    def _draw_next(self) -> None:
+        rows = [
+            Row(
+                f"{concern.kind}:{concern.subject}:{number if not concern.subject else ''}",
+                (
+                    Cell(str(number), "dim"),
+                    Cell(_about(concern), concern.style),
+                    Cell(clean(concern.words).replace("\n", " ")),
+                ),
+            )
+            for number, concern in enumerate(self.concerns, start=1)
+        ]
+        self.next.set_rows(rows)
+
+    def _draw_titles(self) -> None:
+        width = self.size.width
+        narrow = width < SIDE_BY_SIDE
+        instances = [facts for task in self._model.tasks for facts in task.instances]
+        total, shown = len(self._model.tasks), len(self.tasks.rows)
+        top = self.tasks.scroll_offset.y
+        visible = min(shown - top, max(1, self.tasks.size.height - 1))
+        name = f"Tasks {top + 1}-{top + visible} of {shown}" if visible < shown else f"Tasks {shown}"
+        states = fleet_view.counts(instances, short=narrow)
+        if not device_view.gpu_names(self.feed.state) and self._model.layout is not None:
+            name = f"{name} · {NO_GPU}"
+        marked = f"marked {len(self.tasks.marked)}  " if self.tasks.marked else ""
+        hidden = f"{shown} of {total}" if shown < total else "all"
+        right = f"{marked}order: {self._order}  filter: {hidden}"
+        self.tasks_title.show(_title(name, states, right, width, focused=self.focused is self.tasks))
+        if self.gpus_side.display:
+            count = len(device_view.gpu_names(self.feed.state))
+            room = width if narrow else self._gpus_width() + 2
+            legend = [Span(device_view.LEGEND, "dim")] if narrow else []
+            title = _title(f"GPUs {count}", legend, "", room, focused=self.focused is self.gpus)
+            self.gpus_title.show(title)
+        waits = [Span("enter goes there", "dim")] if self.next.rows else []
+        self.next_title.show(
+            _title(f"Next {len(self.next.rows)}", waits, "", width, focused=self.focused is self.next)
+        )
 
     def _place(self) -> None:
-        """One pane where there is no room for all."""
-        tabbed = self.tabbed
-        self.tab_bar.display = tabbed
-        self.tab_bar.show(self.tabs(self._pane, list(self._panes)))
-        glance = self._spare() >= (GLANCE_ROWS if tabbed else GLANCE_ROWS_WIDE)
-        glance = glance and (not tabbed or self._pane == "agents")
-        appeared = glance and not self.glance.display
-        self.set_class(glance, "-glance")
-        self.glance.display = glance
-        for name, pane in self._panes.items():
-            pane.display = not tabbed or name == self._pane
-        self.side.display = not tabbed or self._pane != "agents"
-        self.below.display = glance or self.side.display
-        self.right.display = not tabbed or self._pane in ("devices", "notices")
-        if appeared:
-            self.call_after_refresh(self._look)
+        """Give the tasks what they need, and the panes below the rest, but at least a third if they need it."""
+        beside = self.size.width >= SIDE_BY_SIDE
+        self.below.set_class(beside, "-beside")
+        bars = (self.header_bar, self.banner, self.timeline)
+        room = self.size.height - 2 - sum(bar.display for bar in bars)  # without the title and the keys
+        tasks = len(self.tasks.rows) + 1
+        gpus = len(self.gpus.lines) + 1 if self.gpus_side.display else 0
+        wanted_next = max(1, len(self.next.rows)) + 1
+        if beside:
+            lower = max(gpus, wanted_next)
+            self.gpus_side.styles.width = self._gpus_width() + 3
+        else:
+            gpus = min(gpus, STRIP_LINES + 1)
+            wanted_next = min(wanted_next, 2 if tasks > room // 2 else 5)
+            lower = gpus + wanted_next
+            self.gpus_side.styles.width = "1fr"
+        self.gpus_side.styles.height = "100%" if beside else gpus
+        lower = max(min(lower, room // LOWER_SHARE), room - tasks)
+        self.below.styles.height = max(2, lower)
 
-    def _spare(self) -> int:
-        """Rows that the whole table of agents leaves."""
-        around = (self.header_bar, self.tab_bar, self.banner, self.timeline)
-        taken = sum(each.display for each in around) + 1  # the keys
-        return self.size.height - taken - len(self.agents.rows) - 1
-
-    def _choose(self, name: str) -> None:
-        self._pane = name
-        self._place()
-        self._panes[name].focus()
+    def action_order(self) -> None:
+        """Take the next order of the rows."""
+        self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
+        self.repaint(frozenset())
 
     def action_pane(self, number: int) -> None:
         """Go to a pane."""
-        name = self.PANES[number - 1][0]
-        if name == "words":
-            self.glance.words.focus()
-        else:
-            self._choose(name)
+        pane: Widget = (self.tasks, self.gpus, self.next)[number - 1]
+        pane.focus()
+        self._draw_titles()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The words can be gone to where they are."""
-        if action == "pane" and parameters == (len(self.PANES),):
-            return self.glance.display
+        """The GPUs can be gone to where there are some."""
+        if action == "pane" and parameters == (2,):
+            return self.gpus_side.display
         return super().check_action(action, parameters)
 
     def action_back(self) -> None:
-        """Back to the sessions."""
+        """Go Home."""
         self.post_message(LeaveSession())
 
-    @on(LineTable.Moved, "#agents")
-    def look_at_agent(self) -> None:
-        """The words of the row that the cursor is on now, and the keys that it has."""
-        self._look()
-        self.refresh_bindings()
+    def jump(self, kind: str, direction: int) -> bool:
+        """Move the cursor to the next or previous cell that waits, holds a best, or failed."""
+        leaders = {task.leader.key for task in self._model.tasks if task.leader is not None}
+        wanted: dict[str, Callable[[InstanceFacts], bool]] = {
+            "waiting": lambda facts: bool(facts.waiting),
+            "best": lambda facts: facts.key in leaders,
+            "failure": lambda facts: facts.is_failure,
+        }
+        facts = {instance.key: instance for task in self._model.tasks for instance in task.instances}
+        keys = self.tasks.spot_keys
+        here = keys.index(self.tasks.spot) if self.tasks.spot in keys else -1
+        ahead = keys[here + 1 :] if direction > 0 else keys[:here][::-1]
+        key = next((key for key in ahead if wanted[kind](facts[key])), None)
+        if key is None and kind == "waiting" and here >= 0 and wanted[kind](facts[keys[here]]):
+            key = keys[here]
+        if key is None:
+            return False
+        self.tasks.focus()
+        self.tasks.select_spot(key)
+        return True
 
-    @on(LineTable.Opened, "#agents")
-    def open_agent(self, message: LineTable.Opened) -> None:
-        """The agent's own screen."""
+    @on(LineTable.Moved, "#tasks")
+    def renew_keys(self) -> None:
+        """Other keys may work on another instance."""
+        self.refresh_bindings()
+        self._draw_titles()
+
+    @on(LineTable.Opened, "#tasks")
+    def open_instance(self, message: LineTable.Opened) -> None:
+        """Open the instance."""
         self.post_message(OpenInstance(message.key))
 
-    @on(LineTable.Opened, "#leaders")
-    def open_attempt(self, message: LineTable.Opened) -> None:
-        """The agent's screen, at that attempt."""
-        key, _, number = message.key.rpartition("/")
-        if key in self.feed.state.instances:
-            self.post_message(OpenInstance(key, int(number)))
+    @on(LineTable.Opened, "#next")
+    def go_to_concern(self, message: LineTable.Opened) -> None:
+        """Go to what needs a person, or show it whole."""
+        concern = self.concerns[self.next.cursor]
+        if concern.instance in self.feed.state.instances:
+            self.post_message(OpenInstance(concern.instance, concern.attempt))
+        else:
+            self.notify(clean(concern.words), title=_about(concern), timeout=20, markup=False)
 
-    @on(LineTable.Opened, "#notices")
-    def tell_notice(self, message: LineTable.Opened) -> None:
-        """A long notice, whole."""
-        level, text = self.feed.state.notices[int(message.key)]
-        self.notify(line(text)[0].text if text else "", title=level, timeout=20, markup=False)
+
+def _about(concern: Concern) -> str:
+    """The subject in words: `GPU 5`, `softmax#3/7`, `session`."""
+    if not concern.subject:
+        return "session"
+    return concern.subject if concern.instance else f"GPU {concern.subject}"
+
+
+def _title(name: str, middle: Sequence[Span], right: str, width: int, *, focused: bool) -> Line:
+    """`Tasks 20 ─ generate 31 · judge 40 ───── order: attention`; what is right goes first, then what is in the middle."""
+    left = [Span(f" {name} ", "bold" if focused else "head")]
+    if middle and cells(left) + cells(middle) + 4 <= width:
+        left += [Span("─ ", "dim"), *middle, Span(" ")]
+    if right and cells(left) + len(right) + 4 <= width:
+        fill = width - cells(left) - len(right) - 2
+        return (*left, Span("─" * fill, "dim"), Span(f" {right} ", "dim"))
+    return (*left, Span("─" * max(0, width - cells(left)), "dim"))

@@ -1,158 +1,211 @@
-"""The sessions of this home: running and past."""
+"""Home: what ran, what runs, what waits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
-from sessions.names import short_task
-from tui import vocabulary
-from tui.certainty import told_confirmed
-from tui.cockpit.lines import Line, Span, line
-from tui.cockpit.messages import OpenSession
+from tui.cockpit.desk import Desk
+from tui.cockpit.home_view import about_line, header_line
+from tui.cockpit.line_prompt import LinePrompt
+from tui.cockpit.messages import NewRun, OpenReport, OpenSession
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
+from tui.cockpit.widgets.session_table import SessionTable
 from tui.cockpit.widgets.table import LineTable
-from tui.method_words import option_words
-from tui.tables import Cell, Column, Row
+from tui.node_facts import NodeFacts
 
 if TYPE_CHECKING:
     from sessions.catalog import SessionInfo
 
-COLUMNS = (
-    Column("session", 20, 34),
-    Column("state", 8, 8),
-    Column("tasks", 10, 30, drop=2),
-    Column("solved", 6, 6, right=True),
-    Column("confirmed", 12, 12, right=True, drop=1, if_known=True),
-    Column("attempts", 8, 8, right=True, drop=4),
-    Column("best", 14, 22, drop=5),
-    Column("model", 12, 28, drop=7),
-    Column("options", 12, 40, drop=9, if_known=True),
-    Column("tokens", 17, 20, drop=8),
-    Column("cost", 7, 9, right=True, drop=6),
-    Column("started, UTC", 16, 16, drop=3),
-)
-EMPTY_HOME = """
-No session yet. Start one in a shell:
-
-  wavedeck run
-      plays a recorded session; needs no key and no GPU
-
-  wavedeck run softmax --model anthropic:NAME
-      agents on one task, with a model of your own choice"""
+LOOK_S = 2.0
+"""How often it is asked whether the list changed."""
 READING = "\nReading the sessions ..."
 UNREADABLE = "\nThe sessions could not be read. f5 tries again."
-STYLES = {"running": "busy", "finished": "dim", "stopped": "warn", "crashed": "bad"}
+EMPTY_HOME = """
+No session yet in {where}.
 
+Two ways to start:
 
-def session_row(info: SessionInfo) -> Row:
-    """One session in one line."""
-    tasks = ", ".join(short_task(task) for task in info.tasks)
-    fastest = max(info.speedups.items(), key=lambda each: each[1], default=None)
-    best = "-" if fastest is None else f"{short_task(fastest[0])} {vocabulary.times(fastest[1])}"
-    return Row(
-        info.name,
-        (
-            Cell(info.name),
-            Cell(info.state.value, STYLES[info.state.value]),
-            Cell(tasks or "-", "dim"),
-            Cell(f"{len(info.solved)}/{len(info.tasks)}" if info.tasks else "-"),
-            Cell(told_confirmed(info), "good" if info.confirmed else "dim"),
-            Cell(str(info.attempts)),
-            Cell(best, "" if fastest else "dim"),
-            Cell(info.model or "-", "dim"),
-            Cell(option_words(info.options) or "-", "dim"),
-            Cell(vocabulary.tokens(info.input_tokens, info.output_tokens), "dim"),
-            Cell(vocabulary.money(info.cost_usd), "dim"),
-            Cell(vocabulary.moment(info.started), "dim"),
-        ),
-    )
+  c    opens the form of a new run. It is set to a recorded model:
+       no key, no GPU and no cost. ctrl+r there starts the run.
 
-
-class SessionTable(LineTable):
-    """One row a session."""
-
-    HELP = """\
-One row a session, newest first. `enter` opens it: a running one live, a
-finished one as a replay standing at its end (`space` plays from the start).
-Stopped and crashed ones go on with `wavedeck resume SESSION`.
-
-solved     tasks with a correct attempt
-confirmed  tasks among them whose best passed the exam at its agent's end
-options    of the method, those that are not the usual ones
-"""
+  ANTHROPIC_API_KEY=...   in the environment, then `wavedeck` again:
+       c offers a real model, and shows the cost before it starts.
+       OPENAI_API_KEY, GEMINI_API_KEY and AZURE_OPENAI_API_KEY work too."""
 
 
 class HomeScreen(Screen[None]):
     """Lists sessions; reading them happens in a thread."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("c", "new_run", "new run", id="home.new_run"),
+        Binding("o", "order", "order", id="home.order"),
+        Binding("R", "report", "report", id="home.report"),
+        Binding("slash", "find", "filter", id="home.find", key_display="/"),
+        Binding("n", "match(1)", "next match", id="home.next_match", show=False),
+        Binding("N", "match(-1)", "match before", id="home.match_before", show=False),
         Binding("f5", "reload", "reload", id="home.reload"),
-        Binding("q,escape", "app.quit", "leave", id="home.leave", key_display="q"),
+        Binding("q", "app.quit", "leave", id="home.leave", key_display="q"),
+        Binding("escape", "escape", "show all, or leave", id="home.escape", show=False),
     ]
 
     def __init__(
         self,
         list_sessions: Callable[[], Sequence[SessionInfo]],
         *,
+        mark: Callable[[], object],
+        read_node: Callable[[], NodeFacts],
         where: str,
         failed: Callable[[Worker.StateChanged], None],
     ) -> None:
+        """`list_sessions` and `read_node` run in threads; `mark` is cheap and changes when the list does."""
         super().__init__()
-        self._tell_failure = failed
         self._list = list_sessions
+        self._mark = mark
+        self._read_node = read_node
         self._where = where
+        self._tell_failure = failed
         self._failed = False
+        self._node: NodeFacts | None = None
+        self._marked_at: object = None
 
     def compose(self) -> ComposeResult:
-        """Header, table, keys."""
+        """Header, table, the session under the cursor, keys."""
         yield Bar(id="header", classes="header")
-        yield SessionTable(COLUMNS, empty=READING, id="sessions")
+        yield SessionTable(empty=READING, id="sessions")
+        yield Bar(id="about")
         yield KeyBar(id="keys")
+
+    @property
+    def table(self) -> SessionTable:
+        """The list."""
+        return self.query_one(SessionTable)
+
+    def on_mount(self) -> None:
+        """Look for changes while the screen is shown."""
+        self.table.show_only(cast("Desk", self.app).preferences.columns.get("sessions"))
+        self.set_interval(LOOK_S, self._look)
 
     def on_screen_resume(self) -> None:
         """Read anew whenever the person comes here, but not over and over what fails."""
-        self._head(())
+        self._draw()
+        self.node()
         if not self._failed:
             self.action_reload()
 
-    def _head(self, told: Line) -> None:
-        self.query_one("#header", Bar).show(
-            (Span("Wavedeck  ", "key"), Span(f"{self._where}  ", "dim"), *told)
-        )
+    def on_resize(self, event: events.Resize) -> None:
+        """Lines depend on the width."""
+        self.call_after_refresh(self._draw)
 
-    @work(thread=True, exclusive=True, exit_on_error=False, name="reading the list of sessions")
+    @work(thread=True, exclusive=True, exit_on_error=False, group="node", name="reading this node")
+    def node(self) -> None:
+        """Read GPUs and their use."""
+        node = self._read_node()
+        self.app.call_from_thread(self._show_node, node)
+
+    def _show_node(self, node: NodeFacts) -> None:
+        self._node = node
+        self._draw()
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="list", name="reading the list of sessions")
     def action_reload(self) -> None:
         """Read the list of sessions."""
+        self._read()
+
+    def _look(self) -> None:
+        if self.is_current and not self._failed and self._marked_at is not None:
+            self._read_changes()
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="list", name="reading the list of sessions")
+    def _read_changes(self) -> None:
+        if self._mark() != self._marked_at:
+            self._read()
+
+    def _read(self) -> None:
+        mark = self._mark()
         infos = self._list()
-        self.app.call_from_thread(self.tell, infos)
+        self.app.call_from_thread(self.tell, infos, mark)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """The app tells of a reading that failed."""
-        if event.state is WorkerState.ERROR:
+        """The app shows a reading that failed."""
+        if event.state is WorkerState.ERROR and event.worker.group == "list":
             self._failed = True
-            self.query_one(SessionTable).empty = UNREADABLE
-            self.query_one(SessionTable).refresh()
+            self.table.empty = UNREADABLE
+            self.table.refresh()
         self._tell_failure(event)
 
-    def tell(self, infos: Sequence[SessionInfo]) -> None:
-        """Show these sessions."""
+    def tell(self, infos: Sequence[SessionInfo], mark: object = ()) -> None:
+        """Show these sessions; `mark` is of the moment before they were read."""
         self._failed = False
-        table = self.query_one(SessionTable)
-        table.empty = EMPTY_HOME
-        table.set_rows([session_row(info) for info in infos])
-        table.refresh()
-        running = sum(info.state.value == "running" for info in infos)
-        self._head(line(f"{len(infos)} sessions, {running} running") if infos else ())
+        self._marked_at = mark
+        self.table.nothing = EMPTY_HOME.format(where=self._where)
+        self.table.show(infos)
+        self.refresh_bindings()
+        self._draw()
+
+    def _draw(self) -> None:
+        """Draw header and the line about the session under the cursor."""
+        if not self.is_mounted:
+            return
+        self.query_one("#header", Bar).show(header_line(self._node, self.table.infos, width=self.size.width))
+        current = self.table.current
+        self.query_one("#about", Bar).show(about_line(current) if current is not None else ())
+
+    @on(LineTable.Moved)
+    def _follow_cursor(self) -> None:
+        self._draw()
 
     @on(LineTable.Opened)
     def open_session(self, message: LineTable.Opened) -> None:
         """Go to the session's fleet."""
-        self.post_message(OpenSession(message.key))
+        if self.table.current is not None:
+            self.post_message(OpenSession(message.key))
+
+    def action_new_run(self) -> None:
+        """Open the form of a new run."""
+        self.post_message(NewRun())
+
+    def action_report(self) -> None:
+        """Report the marked sessions, or the one under the cursor."""
+        marked = [info.name for info in self.table.infos if info.name in self.table.marked]
+        current = self.table.current
+        names = marked or ([current.name] if current is not None else [])
+        if names:
+            self.post_message(OpenReport(names))
+
+    def action_order(self) -> None:
+        """Order the list another way."""
+        self.table.next_order()
+
+    def action_find(self) -> None:
+        """Filter the list as the person types; escape ends the filter."""
+
+        def answered(text: str | None) -> None:
+            if text is None:
+                self.table.find("")
+
+        self.app.push_screen(LinePrompt("/", text=self.table.filtered, changed=self.table.find), answered)
+
+    def action_match(self, direction: int) -> None:
+        """Go to the next session of the filtered list, or to the one before."""
+        self.table.go_to_match(direction)
+
+    async def action_escape(self) -> None:
+        """End the filter, or leave."""
+        if self.table.filtered:
+            self.table.find("")
+        else:
+            await self.app.run_action("quit")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the list only while it has sessions."""
+        if action in ("order", "report", "find") and self.is_mounted:
+            return bool(self.table.infos)
+        return super().check_action(action, parameters)

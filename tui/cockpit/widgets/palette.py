@@ -23,6 +23,7 @@ WORDS = (
     "link",
     "bold",
     "cursor",
+    "marked",
     "match",
     "reasoning",
     "add",

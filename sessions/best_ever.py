@@ -1,0 +1,63 @@
+"""The best ever of a task over all sessions of a home."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .bests import Field, Measured, field_of, measured_bests, order
+from .catalog import journal_of, list_sessions
+from .fold import fold
+from .home import Home
+
+
+@dataclass(frozen=True, slots=True)
+class BestEver:
+    """The fastest attempt of its field over all sessions."""
+
+    session: str
+    measured: Measured
+
+
+def best_of_each(sessions: Iterable[tuple[str, Iterable[Measured]]]) -> list[BestEver]:
+    """Returns the best of each field over sessions given as (name, their bests): tasks by name, best first."""
+    bests: dict[Field, BestEver] = {}
+    for session, measured_attempts in sessions:
+        for measured in measured_attempts:
+            best = bests.get(field_of(measured))
+            if best is None or order(measured) > order(best.measured):
+                bests[field_of(measured)] = BestEver(session, measured)
+    by_rank = sorted(bests.values(), key=lambda best: order(best.measured), reverse=True)
+    return sorted(by_rank, key=lambda best: best.measured.task)
+
+
+def bests_ever(home: Home) -> list[BestEver]:
+    """Returns the best of each task, device product and baseline over all sessions of the home; reads git.
+
+    Reads summaries, and the journal of a session with a summary of an older version.
+    """
+    oldest_first = reversed(list_sessions(home))
+    return best_of_each(
+        (
+            info.name,
+            measured_bests(fold(journal_of(home, info.name).events))
+            if info.measured is None
+            else info.measured,
+        )
+        for info in oldest_first
+    )
+
+
+def best_ever(home: Home, task: str, *, product: str = "", against: str | None = None) -> BestEver | None:
+    """Returns the best attempt of a task (full name) over all sessions of the home; `None` if none was measured.
+
+    `product` and `against` select a device product and a baseline; without them all fields count.
+    """
+    fitting = [
+        best
+        for best in bests_ever(home)
+        if best.measured.task == task
+        and product in ("", best.measured.product)
+        and against in (None, best.measured.against)
+    ]
+    return next(iter(fitting), None)

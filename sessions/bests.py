@@ -1,0 +1,122 @@
+"""The fastest measured attempts of a session's tasks, as its summary keeps them.
+
+A speedup only compares with speedups on the same device product and against the same timing baseline.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from harness import Evaluation, Verdict
+from harness.wire.latency import Bound
+
+from .ranking import ranked_speedup
+from .speedups import Speedup, speedup_of, timed_evaluation
+from .state import AttemptState, Confirmation, SessionState
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """A measured attempt, as `summary.json` keeps the best of each task."""
+
+    task: str
+    """Full name, `suite/task`."""
+    attempt: str
+    confirmed: bool
+    """True if the exam confirmed it."""
+    speedup: float
+    """Geometric mean over the covered cases."""
+    low: float | None
+    """Lower end of the 95 % interval; `None` if a covered case has no interval."""
+    high: float | None
+    bound: Bound
+    cases: int
+    """Covered cases."""
+    all_cases: int
+    ranked: float
+    """Speedup over all cases, where a case without a ratio counts as 1.00: the order of attempts."""
+    product: str
+    """Product of the device; its name in the session if the product is not known."""
+    against: str
+    """Name of the timing baseline."""
+    triton: str = ""
+    torch: str = ""
+    judged: float = 0.0
+    """Time of the verdict, seconds since the epoch, UTC."""
+
+    @property
+    def overall(self) -> Speedup:
+        """The speedup with its interval."""
+        return Speedup(self.speedup, self.low, self.high, self.bound, self.cases, self.all_cases)
+
+
+class Field(NamedTuple):
+    """Measured attempts with the same field compare with each other."""
+
+    task: str
+    product: str
+    against: str
+
+
+def field_of(measured: Measured) -> Field:
+    """Returns the field of a measured attempt."""
+    return Field(measured.task, measured.product, measured.against)
+
+
+def measured_attempt(task: str, attempt: AttemptState) -> Measured | None:
+    """Returns the measurement of an attempt; `None` if it was not timed, is not correct or failed its exam."""
+    evaluation = timed_evaluation(attempt)
+    if evaluation is None or attempt.verdict is not Verdict.CORRECT:
+        return None
+    overall, ranked = speedup_of(evaluation), ranked_speedup(evaluation)
+    if overall is None or ranked is None or attempt.confirmation is Confirmation.NOT_CONFIRMED:
+        return None
+    baselines = dict.fromkeys(latency.against for latency in evaluation.latency if latency.against)
+    return Measured(
+        task=task,
+        attempt=attempt.attempt,
+        confirmed=attempt.confirmation is Confirmation.CONFIRMED,
+        speedup=overall.value,
+        low=overall.low,
+        high=overall.high,
+        bound=overall.bound,
+        cases=overall.cases,
+        all_cases=overall.all_cases,
+        ranked=ranked,
+        product=product_of(evaluation),
+        against=", ".join(baselines),
+        triton=evaluation.versions.get("triton", ""),
+        torch=evaluation.versions.get("torch", ""),
+        judged=attempt.judged_wall,
+    )
+
+
+def product_of(evaluation: Evaluation) -> str:
+    """Returns the product of the timed device; its name in the session if the product is not known."""
+    products = [latency.efficiency.product for latency in evaluation.latency if latency.efficiency]
+    before = evaluation.device_before
+    return (before.product if before else "") or next(iter(products), "") or evaluation.device
+
+
+def measured_bests(state: SessionState) -> tuple[Measured, ...]:
+    """Returns the best measured attempt of each task, device product and baseline, in the order of the tasks.
+
+    Confirmed attempts come before others. Attempts that a person rejected do not count.
+    """
+    bests: dict[Field, Measured] = {}
+    for instance in state.instances.values():
+        for attempt in instance.attempts:
+            if attempt.decision is None or attempt.decision.accepted:
+                measured = measured_attempt(instance.task, attempt)
+                if measured is not None:
+                    best = bests.get(field_of(measured))
+                    # Strictly better: of equal attempts the earlier stays.
+                    if best is None or order(measured) > order(best):
+                        bests[field_of(measured)] = measured
+    return tuple(bests.values())
+
+
+def order(measured: Measured) -> tuple[bool, float]:
+    """Returns the sort key in a field: (confirmed, speedup over all cases). Greater is better."""
+    return measured.confirmed, measured.ranked

@@ -1,0 +1,193 @@
+"""The facts of one session that lists show, from its journal or its summary; reads no git.
+
+Only the events that a summary needs are decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+
+from .bests import Measured
+from .codec import BadLine, decode, tag_of
+from .description import SessionDescription, SessionSummary, describe, summarise
+from .events import (
+    AttemptSwept,
+    CallStarted,
+    CandidateProposed,
+    DeviceAwaited,
+    DeviceSampled,
+    Event,
+    MethodOptions,
+    ReplyPiece,
+    StageFinished,
+    StageStarted,
+    SweepRung,
+    SweepStarted,
+)
+from .fold import apply
+from .home import Home, LiveFiles
+from .state import SessionState
+
+
+class Standing(StrEnum):
+    """The status of a session."""
+
+    RUNNING = "running"
+    """An engine holds its lock."""
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    """Its engine stopped in good order; it can be resumed."""
+    CRASHED = "crashed"
+    """Its engine ended without a final event; it can be resumed."""
+
+
+class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a list of sessions."""
+
+    name: str
+    state: Standing
+    title: str = ""
+    """Title by a person; empty if none."""
+    method: str = ""
+    model: str = ""
+    tasks: tuple[str, ...] = ()
+    started: float | None = None
+    """Seconds since the epoch, UTC."""
+    last: float | None = None
+    """Time of its last event."""
+    instances: int | None = None
+    iterations: int | None = None
+    series: str = ""
+    """Name of the ablation that it belongs to; empty if none."""
+    options: MethodOptions = MethodOptions()
+    attempts: int = 0
+    """Number of judged attempts."""
+    solved: tuple[str, ...] = ()
+    """Tasks with a correct attempt."""
+    confirmed: tuple[str, ...] | None = None
+    """Tasks with a confirmed attempt; `None` if nothing was examined."""
+    best: dict[str, str] = {}
+    """The best attempt of each task, correct or not, without rejected attempts."""
+    speedups: dict[str, float] = {}
+    """Speedup of that attempt by task, if measured: geometric mean over its cases with a ratio."""
+    measured: tuple[Measured, ...] | None = None
+    """See `SessionSummary`."""
+    accepted: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+    """Attempts that wait for a person."""
+    calls: int | None = None
+    """Number of model calls with a reply; `None` in sessions of older versions, as `worked_s`."""
+    worked_s: float | None = None
+    """Seconds in which an engine worked."""
+    devices: tuple[str, ...] = ()
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    unpriced_calls: int = 0
+
+
+def live_info(files: LiveFiles) -> SessionInfo | None:
+    """Returns the facts of a session with live files; `None` if its folder has no journal.
+
+    Nothing was recorded in such a folder, or it is being removed.
+    """
+    try:
+        data = files.journal.read_bytes()
+    except FileNotFoundError:
+        return None
+    state = SessionState()
+    skim(state, data.split(b"\n")[:-1])
+    return live_info_of(files, state)
+
+
+def live_info_of(files: LiveFiles, state: SessionState) -> SessionInfo:
+    """Returns the facts of a live session from `state`, into which its journal was skimmed."""
+    description = describe(state.started) if state.started is not None else None
+    return info_of(files.session, description, summarise(state), running=files.running)
+
+
+def running_infos(home: Home) -> list[SessionInfo]:
+    """Returns the sessions that an engine runs, newest first."""
+    infos = [live_info(files) for files in home.live_sessions() if files.running]
+    return [info for info in reversed(infos) if info is not None]
+
+
+DETAILS = (
+    CallStarted,
+    ReplyPiece,
+    CandidateProposed,
+    SweepStarted,
+    AttemptSwept,
+    SweepRung,
+    StageStarted,
+    StageFinished,
+    DeviceSampled,
+    DeviceAwaited,
+)
+"""Events that a summary does not need: nearly all events of a long journal."""
+_SKIPPED = tuple(b'{"type":"%s"' % tag_of(kind).encode() for kind in DETAILS)
+
+
+def skim(state: SessionState, lines: Iterable[bytes]) -> None:
+    """Fold only the events that a summary needs."""
+    for line in lines:
+        if line.startswith(_SKIPPED):
+            continue
+        event = decode(line)
+        if isinstance(event, Event):
+            apply(state, event)
+        elif isinstance(event, BadLine):
+            state.skipped_events += 1
+
+
+def info_of(
+    name: str, description: SessionDescription | None, summary: SessionSummary, *, running: bool
+) -> SessionInfo:
+    """Returns the facts of a session from its description and its summary."""
+    if running:
+        standing = Standing.RUNNING
+    elif summary.finished:
+        standing = Standing.FINISHED
+    else:
+        standing = Standing.STOPPED if summary.stopped is not None else Standing.CRASHED
+    info = SessionInfo(
+        name=name,
+        state=standing,
+        title=summary.title,
+        last=summary.last_wall,
+        attempts=summary.attempts,
+        solved=summary.solved,
+        confirmed=summary.confirmed,
+        best=summary.best,
+        speedups=summary.speedups,
+        measured=summary.measured,
+        accepted=summary.accepted,
+        waiting=summary.waiting,
+        calls=summary.calls,
+        worked_s=summary.worked_s,
+        input_tokens=summary.input_tokens,
+        output_tokens=summary.output_tokens,
+        cost_usd=summary.cost_usd,
+        unpriced_calls=summary.unpriced_calls,
+    )
+    if description is None:
+        return info
+    return msgspec.structs.replace(
+        info,
+        method=description.method,
+        model=description.model,
+        tasks=description.tasks,
+        started=description.started,
+        instances=description.instances,
+        iterations=description.iterations,
+        series=description.series,
+        options=description.options,
+        devices=description.devices,
+        budget_usd=description.budget_usd,
+        budget_tokens=description.budget_tokens,
+    )

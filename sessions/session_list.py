@@ -1,0 +1,105 @@
+"""The list of sessions for a reader that asks again and again: each reading reads only what is new."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, field
+
+from .description import SessionSummary
+from .home import JOURNAL, Home, LiveFiles
+from .info import SessionInfo, info_of, live_info_of, skim
+from .state import SessionState
+from .store import Store
+
+
+@dataclass(slots=True)
+class _Tail:
+    """A live journal, read up to an offset."""
+
+    inode: int
+    offset: int = 0
+    state: SessionState = field(default_factory=SessionState)
+
+
+class SessionList:
+    """All sessions of a home. Any thread may read; readings wait for each other."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._tails: dict[str, _Tail] = {}
+        self._stored: dict[str, SessionInfo] = {}
+        """Lines of stored sessions, by commit of the journal's branch."""
+        self._reading = threading.Lock()
+
+    def mark(self) -> tuple[object, ...]:
+        """Returns a value that changes when a session starts, writes or ends, or a branch is added; reads no file."""
+        live = [(files.session, _size(files), files.running) for files in self._home.live_sessions()]
+        store = self._home.store
+        times = []
+        for path in (store / "refs" / "heads", store / "packed-refs"):
+            try:
+                times.append(path.stat().st_mtime_ns)
+            except OSError:
+                times.append(0)
+        return (*live, *times)
+
+    def read(self) -> list[SessionInfo]:
+        """Returns every session, newest first, as `catalog.list_sessions`."""
+        with self._reading:
+            # Live folders first: a session that moves to the store during this call is then found there.
+            sessions = {}
+            for files in self._home.live_sessions():
+                info = self._read_live(files)
+                if info is not None:
+                    sessions[info.name] = info
+            self._tails = {name: tail for name, tail in self._tails.items() if name in sessions}
+            for name, info in self._read_store().items():
+                sessions.setdefault(name, info)
+            return sorted(sessions.values(), key=lambda info: info.name, reverse=True)
+
+    def _read_live(self, files: LiveFiles) -> SessionInfo | None:
+        try:
+            with files.journal.open("rb") as journal:
+                status = os.fstat(journal.fileno())
+                tail = self._tail(files.session, status.st_size, status.st_ino)
+                journal.seek(tail.offset)
+                data = journal.read()
+        except FileNotFoundError:
+            return None
+        whole = data.rfind(b"\n") + 1
+        skim(tail.state, data[:whole].split(b"\n")[:-1])
+        tail.offset += whole
+        return live_info_of(files, tail.state)
+
+    def _tail(self, session: str, size: int, inode: int) -> _Tail:
+        tail = self._tails.get(session)
+        if tail is None or tail.inode != inode or size < tail.offset:
+            tail = self._tails[session] = _Tail(inode)
+        return tail
+
+    def _read_store(self) -> dict[str, SessionInfo]:
+        if not self._home.store.exists():
+            return {}
+        suffix = f"/{JOURNAL}"
+        sessions = {}
+        stored = {}
+        with Store.read_only(self._home.store) as store:
+            for branch, commit in store.heads().items():
+                if not branch.endswith(suffix):
+                    continue
+                name = branch.removesuffix(suffix)
+                info = self._stored.get(commit)
+                if info is None:
+                    description, summary = store.describe(name, commit=commit)
+                    info = info_of(name, description, summary or SessionSummary(), running=False)
+                sessions[name] = stored[commit] = info
+        self._stored = stored
+        return sessions
+
+
+def _size(files: LiveFiles) -> int:
+    try:
+        return files.journal.stat().st_size
+    except OSError:
+        return 0

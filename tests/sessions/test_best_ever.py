@@ -1,0 +1,90 @@
+"""The best ever of a task: the fastest confirmed attempt of all sessions, else the fastest measured one."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from harness import Verdict
+from harness.wire.latency import DeviceState
+from sessions import Home, Recorder, Store, fold, list_sessions
+from sessions import events as ev
+from sessions.best_ever import best_ever, bests_ever
+from sessions.bests import measured_bests
+from sessions.description import SUMMARY, summarise
+from tests.support import story
+
+TASK = "starter/softmax"
+FIRST, SECOND, THIRD = (f"20250102-03040{number}-geak-ffff" for number in (1, 2, 3))
+
+
+def record(home: Home, session: str, speedup: float, *, confirmed: bool = False, product: str = "") -> None:
+    """Record a stopped session with one attempt of this speedup."""
+    with Recorder.begin(home, story.started(session)) as recorder:
+        for event in story.attempt("softmax#1/1", Verdict.CORRECT, speedup=speedup):
+            if isinstance(event, ev.AttemptJudged):
+                before = DeviceState(product=product)
+                evaluation = msgspec.structs.replace(event.evaluation, device_before=before)
+                event = msgspec.structs.replace(event, evaluation=evaluation)
+            recorder.record(event)
+        if confirmed:
+            exam = msgspec.structs.replace(story.evaluation(Verdict.CORRECT, speedup=speedup), exam=True)
+            exam = msgspec.structs.replace(exam, device_before=DeviceState(product=product))
+            recorder.record(ev.WinnerExamined(attempt="softmax#1/1", evaluation=exam))
+        recorder.record(ev.EngineStopped(reason="asked"))
+
+
+def test_confirmed_attempt_comes_before_a_faster_unconfirmed_one(home: Home) -> None:
+    record(home, FIRST, 1.5, confirmed=True)
+    record(home, SECOND, 1.8)
+    best = best_ever(home, TASK)
+    assert best is not None
+    assert (best.session, best.measured.attempt, best.measured.confirmed) == (FIRST, "softmax#1/1", True)
+    assert best.measured.speedup == pytest.approx(1.5)
+    assert best.measured.low == pytest.approx(1.5 * 0.97, rel=0.01)
+    assert best_ever(home, "starter/rope") is None
+
+
+def test_speedups_compare_only_on_the_same_device_product(home: Home) -> None:
+    record(home, FIRST, 1.5, product="MI300X")
+    record(home, SECOND, 1.2, product="H200 SXM")
+    record(home, THIRD, 1.7, product="MI300X")
+    assert [(best.session, best.measured.product) for best in bests_ever(home)] == [
+        (THIRD, "MI300X"),
+        (SECOND, "H200 SXM"),
+    ]
+    on_h200 = best_ever(home, TASK, product="H200 SXM")
+    assert on_h200 is not None
+    assert on_h200.session == SECOND
+
+
+def test_rejected_and_failed_attempts_are_no_best() -> None:
+    state = fold([story.started(), *story.attempt("softmax#1/1", Verdict.CORRECT, speedup=2.0)])
+    assert [measured.attempt for measured in measured_bests(state)] == ["softmax#1/1"]
+    for event in story.exam("softmax#1/1", Verdict.WRONG):
+        rejected = fold([story.started(), *story.attempt("softmax#1/1", Verdict.CORRECT, speedup=2.0), event])
+    assert measured_bests(rejected) == ()
+    decision = ev.DecisionMade(attempt="softmax#1/1", accepted=False)
+    assert not measured_bests(
+        fold([story.started(), *story.attempt("softmax#1/1", Verdict.CORRECT, speedup=2.0), decision])
+    )
+
+
+def test_summary_of_an_older_version_is_completed_from_the_journal(copied_home: Home) -> None:
+    [before] = bests_ever(copied_home)
+    with Store.of(copied_home) as store:
+        _, summary = store.describe(story.SESSION)
+        older = msgspec.structs.replace(summary, measured=None)
+        store.extend_journal(
+            story.SESSION, segments={}, files={"summary.json": msgspec.json.encode(older)}, wall=0.0
+        )
+    assert list_sessions(copied_home)[0].measured is None
+    assert bests_ever(copied_home) == [before]
+
+
+def test_summary_keeps_the_measurement() -> None:
+    state = fold([story.started(), *story.attempt("softmax#1/1", Verdict.CORRECT, speedup=2.0)])
+    summary = summarise(state)
+    assert summary.measured
+    assert SUMMARY.decode(msgspec.json.encode(summary)) == summary
+    assert SUMMARY.decode(b'{"attempts": 3}').measured is None

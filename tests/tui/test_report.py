@@ -1,0 +1,232 @@
+"""Report of a session: winners with speedups over cases, what changed, estimates apart, and every format."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness import Latency, Outcome, Verdict
+from sessions import events as ev
+from sessions.events import AnyEvent
+from sessions.fold import fold
+from tests.support.journals import finished, timed_again
+from tests.support.measured_sessions import (
+    empty,
+    estimated,
+    latency,
+    measured,
+    softmax_cases,
+    timed,
+    unsolved,
+)
+from tui.cockpit import report_tables, report_view
+from tui.cockpit.writing_report import write_files
+from tui.report import SessionReport, as_html, as_markdown, as_text, report_of
+from tui.report.bars import bar_lines, bars_of, scale_end
+from tui.report.sections import sections_of
+from tui.report.speedups import speedup_of
+
+
+def report(events: list[AnyEvent]) -> SessionReport:
+    """Return the report of these events."""
+    return report_of(fold(events))
+
+
+def test_winner_has_the_mean_with_and_without_bounds() -> None:
+    winner, even = report(measured()).winners
+    assert (winner.attempt, even.attempt) == ("softmax#1/3", "rms_norm#1/1")
+    cases = [case for case in softmax_cases() if case.speedup is not None]
+    assert winner.speedup is not None
+    assert winner.speedup.ratio == pytest.approx(math.prod(case.speedup or 0 for case in cases) ** (1 / 5))
+    assert (winner.speedup.bound.sign, winner.speedup.cases, winner.speedup.of_cases) == (">=", 5, 6)
+    assert winner.speedup.interval is None, "a bound has no interval"
+    exact = winner.speedup.exact
+    assert exact is not None
+    lows = [case.ci[0] for case in cases[:4] if case.ci is not None]
+    assert (exact.cases, exact.interval) == (
+        4,
+        (pytest.approx(math.prod(lows) ** 0.25), pytest.approx(1.84, abs=0.01)),
+    )
+    assert winner.roof is not None
+    assert [round(share.share, 2) for share in winner.roof] == [0.84, 0.97]
+    assert (winner.accepted, even.waiting, winner.accepted_file) == (True, True, "starter/softmax/kernel.py")
+
+
+@pytest.mark.parametrize(
+    ("half", "style"), [(0.01, "good"), (0.2, "")], ids=["interval above 1", "interval contains 1"]
+)
+def test_only_a_certain_speedup_is_green(half: float, style: str) -> None:
+    speedup = speedup_of(timed((latency("fp32", 110, 100, half=half), latency("fp16", 120, 100, half=0.01))))
+    assert report_view.speedup_style(speedup) == style
+
+
+def test_case_without_a_time_leaves_no_speedup_and_says_why() -> None:
+    events = [
+        msgspec.structs.replace(
+            event, evaluation=msgspec.structs.replace(event.evaluation, speedup=None, not_timed=("fp64",))
+        )
+        if isinstance(event, ev.AttemptJudged) and event.attempt == "rms_norm#1/1"
+        else event
+        for event in measured()
+    ]
+    winner = report(events).winners[-1]
+    assert (winner.speedup, winner.no_speedup) == (None, "no overall speedup: 1 case without a time")
+    assert "not timed" in {case.why for case in report(events).cases}
+
+
+def test_exam_that_timed_again_gives_the_speedup() -> None:
+    (winner,) = (winner for winner in report(timed_again()).winners if winner.task == "starter/vector_add")
+    assert winner.before_exam == pytest.approx(math.sqrt(1.43 * 1.01))
+    assert winner.mean == 1.14
+
+
+def test_winner_that_failed_its_exam_is_not_to_be_used() -> None:
+    assert "Do not use vector_add#1/1: wrong on the cases of the exam." in as_text([report(finished())])
+
+
+def test_change_counts_lines_and_gain_on_cases_that_both_timed_exactly() -> None:
+    changes = {change.attempt: change for change in report(measured()).changes}
+    best = changes["softmax#1/3"]
+    assert (best.added, best.removed, best.is_best) == (3, 2, True)
+    assert best.gain == pytest.approx(0.06)
+    assert (changes["softmax#1/2"].gain, changes["softmax#1/1"].added) == (None, None)
+    assert changes["softmax#1/1"].error.startswith("output y of case")
+
+
+def test_stages_verdicts_and_cost_are_counted() -> None:
+    whole = report(measured())
+    assert [(stage.reached, stage.passed) for stage in whole.stages] == [(6, 6)] * 3 + [
+        (6, 4),
+        (4, 4),
+        (4, 4),
+    ]
+    assert [(count.verdict, count.error, count.attempts) for count in whole.verdicts] == [
+        (Verdict.CORRECT, "", 4),
+        (Verdict.WRONG, "mismatch", 2),
+    ]
+    costs = {cost.task: cost for cost in whole.costs}
+    assert costs["starter/softmax"].to_first_correct == 2
+    assert costs["starter/softmax"].cost_usd == pytest.approx(0.93)
+    assert costs["starter/matmul"].to_first_correct is None
+
+
+def test_bars_are_linear_from_zero_with_a_mark_at_the_baseline() -> None:
+    winners = report(measured()).winners
+    end = scale_end(winners)
+    fast, even = bars_of(winners, 100)
+    assert fast.drawing.index("|") == int(1 / end * 100)
+    assert fast.drawing.index(">") == pytest.approx(winners[0].speedup.ratio / end * 100, abs=1)  # type: ignore[union-attr]
+    assert even.drawing.rstrip().endswith("]"), "the interval covers the end of the bar"
+    assert bar_lines(winners, 100)[-1].split() == ["0", "1x", f"{end:g}x"]
+
+
+def test_outlier_does_not_shrink_the_bars_of_the_others() -> None:
+    fast, even = report(measured()).winners
+    assert fast.speedup is not None
+    outlier = dataclasses.replace(fast, speedup=dataclasses.replace(fast.speedup, ratio=40.0))
+    ordinary = [dataclasses.replace(even, task=f"starter/{name}") for name in "abc"]
+    bars = bars_of([outlier, *ordinary], 40)
+    assert scale_end([outlier, *ordinary]) < 2
+    assert bars[0].drawing.endswith("//")
+    assert bars[0].figure.startswith(">= 40.00x")
+
+
+def test_every_format_says_the_same() -> None:
+    reports = [report(measured())]
+    text, page, markup = as_text(reports), as_markdown(reports), as_html(reports)
+    for section in sections_of(reports[0]):
+        assert section.title in text
+        assert f"## {section.title}" in page
+        for row in section.known()[1]:
+            assert "| " + " | ".join(row) + " |" in page
+            assert all(cell in text for cell in row)
+    assert len(re.findall("<tr>", markup)) > 40
+    titles = [line for line in page.splitlines() if line.startswith("## ")]
+    assert titles[:2] == ["## Winners", "## Speedup by task"]
+
+
+def test_html_is_one_safe_page() -> None:
+    events = [
+        msgspec.structs.replace(event, strategy="<script>alert(1)</script>")
+        if isinstance(event, ev.CandidateProposed)
+        else event
+        for event in measured()
+    ]
+    page = as_html([report(events)])
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert not re.search(r"(src|href)=|url\(|@import", page)
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        (empty, ("There is no winner: no attempt was judged yet.",)),
+        (unsolved, ("There is no winner: no task is solved.", "wrong: output y of case fp16 outliers")),
+        (estimated, ("estimate only: no GPU", "not measured: no GPU", "No figure here was measured.")),
+    ],
+)
+def test_states_without_a_speedup_have_words(
+    events: Callable[[], list[AnyEvent]], words: tuple[str, ...]
+) -> None:
+    text = as_text([report(events())])
+    assert all(phrase in text for phrase in words)
+    winners = text.partition("Winners")[2].partition("From attempt")[0]
+    assert not re.search(r"\d\.\d\dx", winners), "an estimate is never in the place of a speedup"
+
+
+def test_sessions_are_merged_fastest_first_with_a_caution_for_other_baselines() -> None:
+    def of_session(name: str, against: str, scale: float) -> list[AnyEvent]:
+        def other(case: Latency) -> Latency:
+            return msgspec.structs.replace(case, against=against)
+
+        evaluation = timed(tuple(map(other, softmax_cases(scale))))
+        return [
+            msgspec.structs.replace(event, session=name)
+            if isinstance(event, ev.SessionStarted)
+            else msgspec.structs.replace(event, evaluation=evaluation)
+            if isinstance(event, ev.AttemptJudged) and event.attempt == "softmax#1/3"
+            else event
+            for event in measured()
+        ]
+
+    slow, fast = report(of_session("first", "triton", 1.2)), report(of_session("second", "eager", 1.0))
+    merged = as_markdown([slow, fast]).partition("## Winners of all sessions")[2]
+    assert [line.split(" | ")[-1].rstrip(" |") for line in merged.splitlines() if "softmax#" in line] == [
+        "second",
+        "first",
+    ]
+    assert "Compare only rows with the same baseline and the same device." in merged
+    assert [row.key.partition("|")[0] for row in report_view.merged_rows([slow, fast])][:2] == [
+        "second",
+        "first",
+    ]
+
+
+def test_report_is_written_as_three_files(tmp_path: Path) -> None:
+    whole = report(measured())
+    files = write_files([whole], tmp_path)
+    assert [file.suffix for file in files] == [".md", ".html", ".csv"]
+    assert "softmax#1/3" in files[0].read_text()
+    assert files[2].read_text().startswith("session,method,")
+    write_files([whole], tmp_path)
+    assert len(list(tmp_path.glob("report-*"))) == 6, "no file is replaced"
+
+
+def test_a_short_time_is_shown_as_a_bound() -> None:
+    rows = {row.key: [cell.text for cell in row.cells] for row in report_tables.case_rows(report(measured()))}
+    narrow = rows["softmax#1/3|2|narrow"]
+    assert "< 18" in narrow
+    assert ">= 12.17x" in narrow
+    assert "97 % memory" in rows["softmax#1/3|2|fp32"]
+    assert {case.outcome for case in report(measured()).cases} == {
+        Outcome.FASTER,
+        Outcome.TOO_SHORT,
+        Outcome.NOT_RESOLVED,
+    }

@@ -1,0 +1,143 @@
+"""Report screen: winners first, panes below, ways to other screens, files; live, in replay and over sessions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from textual.pilot import Pilot
+from textual.widgets._toast import Toast
+
+from sessions.events import AnyEvent, AttemptJudged
+from tests.support.cockpits import NARROW, WIDE, ScriptedSource, at_home, live, replayed, until
+from tests.support.journals import SESSION
+from tests.support.measured_sessions import empty, estimated, measured
+from tests.support.pictures import picture
+from tui.cockpit.app import Cockpit
+from tui.cockpit.messages import OpenReport
+from tui.cockpit.replays import read_story
+from tui.cockpit.screens.agent import AgentScreen
+from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.screens.merged_report import MergedReportScreen
+from tui.cockpit.screens.report import ReportScreen
+from tui.cockpit.viewer import ExitNote
+
+MIDDLE = (120, 40)
+Opened = tuple[Pilot[ExitNote], Cockpit, ScriptedSource, ReportScreen]
+
+
+@asynccontextmanager
+async def opened(events: Sequence[AnyEvent], size: tuple[int, int] = NARROW) -> AsyncIterator[Opened]:
+    """Open the Report of a running session with these events, by its key."""
+    app, source = live(events)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await pilot.press("R")
+        await until(pilot, lambda: isinstance(app.screen, ReportScreen), "Report")
+        assert isinstance(app.screen, ReportScreen)
+        await pilot.pause()
+        yield pilot, app, source, app.screen
+
+
+@pytest.mark.parametrize(("size", "key"), [(NARROW, "1"), (NARROW, "2"), (MIDDLE, "3"), (WIDE, "1")], ids=str)
+async def test_pictures(size: tuple[int, int], key: str, snapshot: SnapshotAssertion) -> None:
+    async with opened(measured(), size) as (pilot, app, _, _):
+        await pilot.press(key)
+        await pilot.pause()
+        assert picture(app) == snapshot
+
+
+async def test_enter_opens_the_winner_and_escape_comes_back() -> None:
+    async with opened(measured()) as (pilot, app, _, screen):
+        assert screen.winners.cursor_key == "softmax#1/3"
+        assert "accepted as  starter/softmax/kernel.py" in screen.detail.text
+        await pilot.press("j")
+        assert screen.detail.text.startswith("rms_norm#1/1")
+        await pilot.press("k", "enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
+        assert isinstance(app.screen, AgentScreen)
+        assert app.screen.attempt is not None
+        assert app.screen.attempt.attempt == "softmax#1/3"
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is screen, "Report again")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet again")
+
+
+async def test_keys_jump_to_the_next_failure_and_the_next_that_waits() -> None:
+    async with opened(measured()) as (pilot, _, _, screen):
+        await pilot.press("x")
+        assert screen.changes.has_focus
+        assert screen.changes.cursor_key == "softmax#1/1"
+        await pilot.press("w")
+        assert screen.winners.has_focus
+        assert screen.winners.cursor_key == "rms_norm#1/1"
+
+
+async def test_new_verdict_changes_an_open_report() -> None:
+    events = measured()
+    names = [event.attempt if isinstance(event, AttemptJudged) else "" for event in events]
+    best = names.index("softmax#1/3")
+    async with opened(events[:best]) as (pilot, app, source, screen):
+        assert screen.report is not None
+        assert [winner.attempt for winner in screen.report.winners] == ["softmax#1/2"]
+        source.pending = list(events[best:])
+        app.frame()
+        await pilot.pause()
+        assert "softmax" in screen.winners.text.splitlines()[1]
+        assert screen.winners.rows[0].key == "softmax#1/3"
+
+
+async def test_replay_shows_the_report_as_it_was_then() -> None:
+    app = replayed(measured())
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await pilot.press("dollar_sign", "R")
+        await until(pilot, lambda: isinstance(app.screen, ReportScreen), "Report")
+        assert isinstance(app.screen, ReportScreen)
+        assert "2 of 3 solved" in app.screen.summary.text
+        await pilot.press("0")
+        await pilot.pause()
+        assert "0 attempts" in app.screen.summary.text
+        assert app.screen.winners.empty == "No attempt was judged yet."
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [(empty, "No attempt was judged yet."), (estimated, "estimate only (no GPU)")],
+    ids=["no attempt", "no GPU"],
+)
+async def test_states_have_words(events: Callable[[], list[AnyEvent]], words: str) -> None:
+    async with opened(events()) as (_, app, _, _):
+        assert words in picture(app)
+
+
+def files_in(folder: Path) -> list[str]:
+    """Return the names of the reports in a folder."""
+    return sorted(file.name for file in folder.glob("report-*"))
+
+
+async def test_files_are_written_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(measured()) as (pilot, app, _, _):
+        await pilot.press("O")
+        await until(pilot, lambda: bool(app.screen.query(Toast)), "the note")
+    assert files_in(tmp_path) == [f"report-{SESSION}.{ending}" for ending in ("csv", "html", "md")]
+
+
+async def test_several_sessions_are_merged_at_home() -> None:
+    app = at_home(list, load=lambda name: read_story(name, measured()))
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home")
+        app.post_message(OpenReport(("first", "second")))
+        await until(pilot, lambda: isinstance(app.screen, MergedReportScreen), "the merged report")
+        assert isinstance(app.screen, MergedReportScreen)
+        screen = app.screen
+        await until(pilot, lambda: bool(screen.winners.rows), "its rows")
+        assert [row.cells[0].text for row in screen.winners.rows] == ["softmax"] * 2 + ["rms_norm"] * 2
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home again")

@@ -1,0 +1,111 @@
+"""`wavedeck status`, `wait` and `best`: what a person reads away from the screen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harness import Verdict
+from sessions import Home
+from sessions import events as ev
+from sessions.files import FileLock
+from sessions.recorder import Recorder
+from tests.support import journals
+from tests.support import stored_sessions as stored
+from tests.support.command_line import Shell, one_line
+from tests.test_imports import loaded_by
+from tui.diagnostics import ExitCode
+
+
+@contextmanager
+def running(home: Home, *, waiting: bool) -> Iterator[Recorder]:
+    """Run a session on softmax; its second attempt is correct and timed."""
+    with stored.begin(home) as recorder:
+        stored.attempt(recorder, 1, Verdict.WRONG)
+        timed = journals.correct(speed=journals.latencies())
+        recorder.record(ev.AttemptStarted(attempt="softmax#1/2", origin=ev.Origin.REPAIR, base="softmax#1/1"))
+        recorder.record(ev.AttemptJudged(attempt="softmax#1/2", evaluation=timed))
+        if waiting:
+            recorder.record(ev.WaitingForPerson(attempt="softmax#1/2"))
+        yield recorder
+
+
+@contextmanager
+def engine_of(home: Home) -> Iterator[None]:
+    """Hold the lock of a session, as its engine does."""
+    lock = FileLock(home.live(stored.FIRST).lock)
+    assert lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def test_short_status_is_one_line_and_empty_if_nothing_runs(shell: Shell, home: Home) -> None:
+    assert shell("status", "--short") == (0, "", "")
+    with running(home, waiting=True):
+        line = shell("status", "--short")
+    assert line == (0, "wavedeck 1 running  1/1 solved  best 1.20x softmax  ! 1\n", "")
+    assert shell("status", "--short") == (0, "", ""), "no engine runs it now"
+
+
+def test_status_names_what_waits(shell: Shell, home: Home) -> None:
+    assert "no session runs; start one with: wavedeck run" in one_line(shell("status"))
+    stored.finished(home, stored.SECOND)
+    with running(home, waiting=True):
+        shown = shell("status").out
+        assert "softmax#1/2" in shown.splitlines()[1]
+        assert stored.SECOND not in shown
+        [info] = json.loads(shell("status", "--json").out)
+        assert (info["name"], info["waiting"], info["attempts"]) == (stored.FIRST, ["softmax#1/2"], 2)
+        assert "does not run" in one_line(shell("status", stored.SECOND))
+
+
+def test_short_status_loads_neither_git_nor_the_judge_nor_textual() -> None:
+    loaded = loaded_by("from tui.cli import main; main(['status', '--short'])")
+    assert "sessions.info" in loaded
+    assert loaded.isdisjoint(("git", "textual", "engine", "harness.processes.pool", "torch"))
+
+
+def test_wait_returns_when_an_attempt_needs_a_decision(shell: Shell, home: Home) -> None:
+    with running(home, waiting=True):
+        assert shell("wait", stored.FIRST[:15], "--for", "review") == (0, "softmax#1/2\n", "")
+    with engine_of(home):
+        done = shell("wait", stored.FIRST, "--for", "end", "--timeout", "0")
+    assert done.code == ExitCode.NO
+    assert "still runs" in one_line(done)
+
+
+def test_wait_ends_with_the_session(shell: Shell, home: Home) -> None:
+    stored.stopped(home, stored.FIRST)
+    stored.finished(home, stored.SECOND)
+    assert shell("wait", stored.FIRST, "--for", "end").code == 0
+    assert shell("wait", stored.SECOND, "--for", "end").code == 0
+    review = shell("wait", stored.SECOND, "--for", "review")
+    assert review.code == ExitCode.NO
+    assert "finished; no attempt waits" in one_line(review)
+
+
+def test_wait_reports_an_engine_that_is_gone(shell: Shell, home: Home) -> None:
+    with running(home, waiting=False):
+        pass
+    gone = shell("wait", stored.FIRST, "--for", "end")
+    assert gone.code == ExitCode.FAILED
+    assert f"wavedeck resume {stored.FIRST}" in one_line(gone)
+
+
+def test_best_attempt_has_interval_device_and_versions(shell: Shell, home: Home) -> None:
+    assert "no attempt was measured" in one_line(shell("best"))
+    with running(home, waiting=False) as recorder:
+        recorder.record(ev.EngineStopped(reason="asked"))
+    [row] = [line.split("  ") for line in shell("best", "softmax").out.splitlines()[1:]]
+    cells = [cell.strip() for cell in row if cell]
+    assert cells[:4] == ["softmax", "1.20x [1.18, 1.23]", "2/2", "not examined"]
+    assert cells[4:8] == ["triton", "H200 SXM", "3.7.1", "2.13.0"]
+    assert cells[-2:] == [stored.FIRST, "softmax#1/2"]
+    [best] = json.loads(shell("best", "--json").out)
+    assert best["session"] == stored.FIRST
+    assert best["measured"]["product"] == "H200 SXM"
+    unknown = shell("best", "rope")
+    assert "no attempt of rope was measured; measured tasks: softmax" in one_line(unknown)

@@ -1,0 +1,93 @@
+"""One instance in one cell of Fleet, in words or in letters."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sessions.speedups import Speedup
+from tui import vocabulary
+from tui.cockpit.lines import Span, fit
+from tui.cockpit.standing import verdict_style
+from tui.instance_facts import InstanceFacts
+
+WORD = 10
+"""Cells of a state word: `judge:time`."""
+FIGURE = 6
+"""Cells of a speedup: `>=37x`."""
+
+
+class Form(NamedTuple):
+    """How much a cell shows."""
+
+    words: bool
+    """The state in words; else its letter."""
+    speedup: bool
+    """The best speedup; else the letter of the newest verdict."""
+
+
+WIDE, MEDIUM, NARROW = Form(True, True), Form(True, False), Form(False, False)
+FORMS = (WIDE, MEDIUM, NARROW)
+
+
+def cell_width(form: Form, digits: int) -> int:
+    """Return the width of a cell with its mark and the gap behind it."""
+    if not form.words:
+        return 1 + max(digits, 2) + 1 + 1
+    return WORD + 1 + max(digits, 2) + (1 + FIGURE if form.speedup else 1) + 1 + 1
+
+
+def cell(facts: InstanceFacts, form: Form, *, digits: int, change: str, named: bool) -> list[Span]:
+    """
+    Return the spans of a cell: `generate  6 1.31x`, `generate  6C` or `g6C`.
+
+    `change` is the mark of a cell that changed lately. A stuck instance has `!` there. `named` puts the number of the
+    instance in front.
+    """
+    stuck = bool(facts.same_error) and not facts.finished
+    mark, mark_style = (change, "key") if change else ("!", "bad") if stuck else ("", "")
+    verdict = _verdict(facts)
+    if not form.words:
+        number = str(facts.attempt or "")
+        text = f"{facts.doing.letter}{number}"
+        name = [Span(f"#{facts.number}", "dim")] if named else []
+        rest = max(digits, 2) + 1 - len(text)
+        return [*name, Span(text, facts.doing.style), verdict, Span(fit(mark, rest + 1), mark_style)]
+    word, style = ("stuck", "bad") if stuck else (_short(facts), facts.doing.style)
+    number = f" {facts.attempt or '':>{max(digits, 2)}}"
+    figure = [verdict]
+    if form.speedup:
+        figure = [Span(" "), _speedup(facts.speedup) if facts.speedup is not None else _padded(verdict)]
+    return [Span(fit(word, WORD), style), Span(number), *figure, Span(fit(mark, 1), mark_style)]
+
+
+def _short(facts: InstanceFacts) -> str:
+    """The state in at most `WORD` cells: `judge:time`, `judge:exec`, `REVIEW`."""
+    if facts.doing.letter == "?":
+        return "REVIEW"
+    word, colon, stage = facts.doing.word.partition(": ")
+    return f"{word}:{'time' if stage == 'timing' else stage[:4]}" if colon else word
+
+
+def _verdict(facts: InstanceFacts) -> Span:
+    if facts.verdict is None:
+        return Span(vocabulary.UNKNOWN, "dim")
+    letter = vocabulary.letter(facts.verdict)
+    if letter == "C":
+        return Span(letter, "good" if facts.certain else "")
+    return Span(letter, verdict_style(facts.verdict))
+
+
+def _speedup(speedup: Speedup) -> Span:
+    style = "good" if speedup.is_gain else "bad" if speedup.is_loss else ""
+    text = vocabulary.times(speedup.value)
+    if speedup.bound.sign:
+        text = (
+            f"{speedup.bound.sign}{speedup.value:.1f}x"
+            if speedup.value < 9.95
+            else f"{speedup.bound.sign}{speedup.value:.0f}x"
+        )
+    return Span(fit(text, FIGURE), style)
+
+
+def _padded(span: Span) -> Span:
+    return Span(fit(span.text, FIGURE), span.style)

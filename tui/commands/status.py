@@ -1,0 +1,94 @@
+"""`wavedeck status`: the sessions that run now, as a table, one line or JSON. Reads no git, so it is fast."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import click
+
+from sessions.home import Home, home_from
+from sessions.info import SessionInfo, running_infos
+from sessions.names import short_task
+from tui.bests import fastest, speedup_words
+from tui.commands.options import complete_sessions, json_option
+from tui.diagnostics import Complaint, say
+from tui.plain import emit, emit_json, table
+from tui.tables import Column
+from tui.vocabulary import UNKNOWN, money
+
+
+@click.command(name="status")
+@click.argument("session", required=False, shell_complete=complete_sessions)
+@click.option(
+    "--short", is_flag=True, help="One line for the status line of tmux; no line if no session runs."
+)
+@json_option
+def status_command(session: str | None, *, short: bool, as_json: bool) -> None:
+    """Show the sessions that run now, or only SESSION: solved tasks, attempts, best speedup, and what waits for you."""
+    if short and as_json:
+        raise Complaint("--short and --json exclude each other; give one of them")
+    home = home_from(os.environ)
+    infos = [info for info in running_infos(home) if info.name.startswith(session or "")]
+    if as_json:
+        emit_json(infos)
+    elif short:
+        if infos:
+            emit(short_line(infos))
+    elif infos:
+        emit(status_table(infos))
+    else:
+        say(not_running(home, session))
+
+
+def short_line(infos: Sequence[SessionInfo]) -> str:
+    """Return `wavedeck 2 running  12/20 solved  best 1.84x softmax  ! 2`; parts that are not known are left out."""
+    solved = sum(len(info.solved) for info in infos)
+    tasks = sum(len(info.tasks) for info in infos)
+    waiting = sum(len(info.waiting) for info in infos)
+    bests = [best for best in map(fastest, infos) if best is not None]
+    best = max(bests, key=lambda measured: measured.ranked, default=None)
+    parts = [
+        f"wavedeck {len(infos)} running",
+        f"{solved}/{tasks} solved",
+        f"best {speedup_words(best)} {short_task(best.task)}" if best is not None else "",
+        f"! {waiting}" if waiting else "",
+    ]
+    return "  ".join(filter(None, parts))
+
+
+def status_table(infos: Sequence[SessionInfo]) -> str:
+    """Return a table with one line per session."""
+    columns = [
+        Column("session", keep=True),
+        Column("title", if_known=True),
+        Column("solved", right=True),
+        Column("attempts", right=True),
+        Column("best", keep=True, if_known=True),
+        Column("cost", right=True, if_known=True),
+        Column("waits for you", if_known=True),
+    ]
+    return table(columns, list(map(_row, infos)))
+
+
+def _row(info: SessionInfo) -> tuple[str, ...]:
+    best = fastest(info)
+    return (
+        info.name,
+        info.title or UNKNOWN,
+        f"{len(info.solved)}/{len(info.tasks)}",
+        f"{info.attempts:,}",
+        UNKNOWN if best is None else f"{speedup_words(best)} {short_task(best.task)}",
+        money(info.cost_usd),
+        ", ".join(info.waiting) or UNKNOWN,
+    )
+
+
+def not_running(home: Home, session: str | None) -> str:
+    """Return that nothing runs, or that this session does not run, with the next command."""
+    if session is None:
+        return "no session runs; start one with: wavedeck run"
+    # Imported here: it needs git.
+    from sessions.catalog import find_session
+
+    return f"{find_session(home, session)} does not run; see it with: wavedeck sessions show {session}"

@@ -1,0 +1,224 @@
+"""The parts of a report as plain values. A value that was not measured is `None`, never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness import Outcome, Verdict
+from sessions.events import Origin
+from sessions.state import Confirmation
+from tui.reporting import Row
+
+from .speedups import RoofShare, Speedup
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Facts about the whole session."""
+
+    session: str
+    state: str
+    """`running`, `finished` or `stopped (reason)`."""
+    method: str
+    model: str
+    against: str
+    """Name of the timing baseline; empty if nothing was timed."""
+    tasks: int
+    solved: int
+    """Tasks with a correct attempt."""
+    confirmed: int | None
+    """Tasks with a confirmed attempt; `None` if no exam ran."""
+    accepted: int
+    """Attempts that a person accepted."""
+    waiting: int
+    """Attempts that wait for a person."""
+    judged: int
+    """Judged attempts, with those that the metrics leave out."""
+    share_correct: float | None
+    """Execution accuracy, 0 to 1."""
+    spending: str
+    """Tokens and money in words."""
+    cost_usd: float | None
+    device_s: float
+    worked_s: float
+    """Time in which an engine worked."""
+    timing: str
+    """`measured`, `no GPU` or `not measured yet`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """The best correct attempt of a task."""
+
+    task: str
+    attempt: str
+    instance: str
+    number: int
+    origin: Origin
+    base: str | None
+    strategy: str
+    speedup: Speedup | None
+    """From the exam if it timed the attempt again, else from the verdict."""
+    no_speedup: str
+    """Why there is no speedup; empty if there is one."""
+    before_exam: float | None
+    """Speedup when the attempt was found, if the exam timed it again; over the cases that both have."""
+    confirmed: Confirmation
+    accepted: bool
+    waiting: bool
+    against: str
+    device: str
+    """Device and product: `0 MI300X`."""
+    by_gpu: str
+    """Speedup on each GPU: `0 1.42x, 1 1.40x`; empty if it was not measured on several."""
+    mean: float | None
+    """Arithmetic mean over the cases (GEAK)."""
+    roof: tuple[RoofShare, RoofShare] | None
+    """The smallest and the largest share of the practical roof, of the cases that are not launch-bound."""
+    commit: str | None
+    branch: str
+    accepted_file: str
+    """The kernel's file on the branch `accepted`; empty if it is not accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseTime:
+    """One case of a winner on one device. Times are medians in microseconds."""
+
+    task: str
+    attempt: str
+    case: str
+    device: str
+    sizes: str
+    baseline_us: float | None
+    candidate_us: float | None
+    baseline_short_us: float | None
+    """The shortest time that can be timed exactly, if the baseline takes less."""
+    candidate_short_us: float | None
+    ratio: float | None
+    sign: str
+    """`>=` or `<=` before a bound."""
+    interval: tuple[float, float] | None
+    """95 %; `None` for a bound."""
+    outcome: Outcome | None
+    """`None` if it was not timed."""
+    roof: RoofShare | None
+    cache: str
+    why: str
+    """Why there is no speedup; empty if there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsolved:
+    """A task without a winner."""
+
+    task: str
+    attempts: int
+    closest: str
+    """The attempt that came furthest; empty if none was judged."""
+    why: str
+    """The verdict and the error of that attempt."""
+    ended: str
+    """Why its instances ended; empty while one runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One attempt of an instance, compared with its base."""
+
+    task: str
+    instance: str
+    attempt: str
+    number: int
+    origin: Origin
+    base: str | None
+    verdict: Verdict | None
+    """`None` while it is in progress."""
+    error: str
+    speedup: Speedup | None
+    gain: float | None
+    """Time of the base over its own time, minus 1, over the cases that one device timed for both."""
+    slowdown: float | None
+    """Estimate for an attempt without times: at most so many times the roofline's time."""
+    added: int | None
+    """Lines that the base lacks; `None` without a base."""
+    removed: int | None
+    strategy: str
+    is_best: bool
+    """True if it is the best of its instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageCount:
+    """A stage of the judge."""
+
+    stage: str
+    reached: int
+    passed: int
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictCount:
+    """Attempts with one verdict and one class of error."""
+
+    verdict: Verdict
+    error: str
+    """The error's class; empty for a correct attempt."""
+    attempts: int
+    example: str
+    """The newest attempt of this class."""
+    message: str
+    """The first line of that attempt's error."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCost:
+    """The cost of a task's attempts."""
+
+    task: str
+    solved: bool
+    attempts: int
+    to_first_correct: int | None
+    """Judged attempts of the task up to its first correct one; `None` if it is not solved."""
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    device_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedCase:
+    """Bounds of one case of a winner, from counted bytes and operations. Times are in microseconds."""
+
+    task: str
+    attempt: str
+    case: str
+    sizes: str
+    target: str
+    low_us: float
+    high_us: float
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionReport:
+    """Everything that a report of a session says."""
+
+    summary: Summary
+    winners: tuple[Winner, ...]
+    """Fastest first; winners without times come last, in the session's order."""
+    unsolved: tuple[Unsolved, ...]
+    cases: tuple[CaseTime, ...]
+    changes: tuple[Change, ...]
+    stages: tuple[StageCount, ...]
+    verdicts: tuple[VerdictCount, ...]
+    costs: tuple[TaskCost, ...]
+    estimates: tuple[EstimatedCase, ...]
+    """Bounds of the winners that were not timed."""
+    metrics: tuple[Row, ...]
+    """One row for each task; with several tasks, the last row is over all."""
+
+    def cases_of(self, attempt: str) -> Sequence[CaseTime]:
+        """Return the cases of a winner."""
+        return [case for case in self.cases if case.attempt == attempt]

@@ -1,0 +1,210 @@
+"""The winners of a session, their cases, and the tasks without a winner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness import Evaluation, Latency, Verdict
+from harness.node.discovery import CPU
+from sessions.names import split_attempt
+from sessions.state import AttemptState, InstanceState, SessionState
+from tui.endings import ending_words
+from tui.reporting import counting_evaluation, ratio
+from tui.timed_against import sorted_by_device
+
+from .model import CaseTime, EstimatedCase, Unsolved, Winner
+from .speedups import no_speedup_words, roof_range, roof_share, shortest_us, speedup_of
+
+
+def tasks_of(state: SessionState) -> list[str]:
+    """Return the tasks in the session's order; tasks of forks in other suites come last."""
+    planned = state.started.tasks if state.started else ()
+    return list(dict.fromkeys([*planned, *(instance.task for instance in state.instances.values())]))
+
+
+def has_gpu(state: SessionState) -> bool:
+    """True if the session judges on a GPU, or a time was measured in it."""
+    planned = state.started.devices if state.started else ()
+    return any(device != CPU.name for device in planned) or is_measured(state)
+
+
+def is_measured(state: SessionState) -> bool:
+    """True if a case of an attempt was timed."""
+    return any(
+        attempt.evaluation is not None and (attempt.evaluation.latency or attempt.evaluation.speedup)
+        for attempt in state.attempts()
+    )
+
+
+def winners_of(state: SessionState, bests: dict[str, AttemptState]) -> tuple[Winner, ...]:
+    """Return the winner of each solved task, fastest first; winners without times come last."""
+    session = state.started.session if state.started else ""
+    gpu = has_gpu(state)
+    winners = [
+        _winner(session, state.instances[split_attempt(attempt.attempt).instance], attempt, has_gpu=gpu)
+        for attempt in bests.values()
+        if attempt.verdict is Verdict.CORRECT
+    ]
+    return tuple(sorted(winners, key=lambda winner: -winner.speedup.ratio if winner.speedup else 0.0))
+
+
+def _winner(session: str, instance: InstanceState, attempt: AttemptState, *, has_gpu: bool) -> Winner:
+    evaluation = counting_evaluation(attempt)
+    accepted = attempt.decision is not None and attempt.decision.accepted
+    return Winner(
+        task=instance.task,
+        attempt=attempt.attempt,
+        instance=instance.key,
+        number=attempt.number,
+        origin=attempt.origin,
+        base=attempt.base,
+        strategy=" ".join(attempt.strategy.split()),
+        speedup=speedup_of(evaluation),
+        no_speedup=no_speedup_words(evaluation, has_gpu=has_gpu),
+        before_exam=_before_exam(attempt),
+        confirmed=attempt.confirmation,
+        accepted=accepted,
+        waiting=attempt.waiting,
+        against=", ".join(
+            dict.fromkeys(latency.against for latency in evaluation.latency if latency.against)
+        ),
+        device=_device_words(evaluation),
+        by_gpu=", ".join(
+            f"{measurement.device} {ratio(measurement.evaluation.speedup)}"
+            for measurement in sorted_by_device(attempt.spread)
+        ),
+        mean=evaluation.speedup,
+        roof=roof_range(evaluation),
+        commit=attempt.commit,
+        branch=f"{session}/{instance.task}/{instance.instance}",
+        accepted_file=f"{instance.task}/kernel.py" if accepted else "",
+    )
+
+
+def _before_exam(attempt: AttemptState) -> float | None:
+    """Return the speedup before the exam; `None` if the exam did not time the same cases again."""
+    if attempt.speedup_confirmed is None or attempt.evaluation is None or attempt.exam is None:
+        return None
+    before, after = (
+        {latency.case for latency in evaluation.latency if latency.speedup is not None}
+        for evaluation in (attempt.evaluation, attempt.exam)
+    )
+    speedup = speedup_of(attempt.evaluation)
+    return speedup.ratio if speedup is not None and before == after else None
+
+
+def _device_words(evaluation: Evaluation) -> str:
+    """Return `0 MI300X`: the devices of the times, with their products; empty if nothing was timed."""
+    products: dict[str, str] = {}
+    for latency in evaluation.latency:
+        products.setdefault(latency.device, latency.efficiency.product if latency.efficiency else "")
+    return ", ".join(f"{device} {product}".strip() for device, product in products.items())
+
+
+def cases_of(winner: Winner, attempt: AttemptState) -> Iterator[CaseTime]:
+    """Yield the cases of a winner: the timed cases first, then those without a time."""
+    evaluation = counting_evaluation(attempt)
+    sizes = case_sizes(evaluation)
+    for latency in evaluation.latency:
+        yield _case_time(winner, latency, sizes.get(latency.case, ""))
+    for case in evaluation.not_timed:
+        yield CaseTime(
+            winner.task, winner.attempt, case, "", sizes.get(case, ""), None, None, None, None, None, "", None,
+            None, None, "", "not timed",
+        )  # fmt: skip
+
+
+def _case_time(winner: Winner, latency: Latency, sizes: str) -> CaseTime:
+    shortest = shortest_us(latency)
+    times_us = latency.baseline_ms * 1e3, latency.candidate_ms * 1e3
+    short = [shortest if shortest is not None and time_us < shortest else None for time_us in times_us]
+    suspect = latency.efficiency.suspect if latency.efficiency is not None else ""
+    why = "both sides are too short" if latency.speedup is None else suspect and f"suspect: {suspect}"
+    return CaseTime(
+        task=winner.task,
+        attempt=winner.attempt,
+        case=latency.case,
+        device=latency.device,
+        sizes=sizes,
+        baseline_us=times_us[0],
+        candidate_us=times_us[1],
+        baseline_short_us=short[0],
+        candidate_short_us=short[1],
+        ratio=latency.speedup,
+        sign=latency.bound.sign,
+        interval=None if latency.bound.sign else latency.ci,
+        outcome=latency.outcome,
+        roof=roof_share(latency),
+        cache=latency.cache,
+        why=why,
+    )
+
+
+def case_sizes(evaluation: Evaluation) -> dict[str, str]:
+    """Return the sizes at which a GPU runs each case, as far as the evaluation knows them: `rows=8192 cols=4097`."""
+    sized = [(sample.case, sample.sizes) for sample in evaluation.sampled]
+    sized += [
+        (estimate.case, estimate.sizes)
+        for estimate in evaluation.estimate
+        if estimate.case not in evaluation.not_sampled
+    ]
+    return {case: size_words(sizes) for case, sizes in sized}
+
+
+def size_words(sizes: dict[str, int]) -> str:
+    """Return `rows=8192 cols=4097`."""
+    return " ".join(f"{name}={size}" for name, size in sizes.items())
+
+
+def estimates_of(winner: Winner, attempt: AttemptState) -> Iterator[EstimatedCase]:
+    """Yield the bounds of each case of a winner, for the first target."""
+    estimates = attempt.evaluation.estimate if attempt.evaluation is not None else ()
+    for estimate in estimates:
+        if estimate.target != estimates[0].target:
+            continue
+        bounds = dict.fromkeys((estimate.bound_low, estimate.bound_high))
+        yield EstimatedCase(
+            task=winner.task,
+            attempt=winner.attempt,
+            case=estimate.case,
+            sizes=size_words(estimate.sizes),
+            target=estimate.target,
+            low_us=estimate.low_us,
+            high_us=estimate.high_us,
+            limit=" to ".join(bounds),
+        )
+
+
+def unsolved_of(state: SessionState, bests: dict[str, AttemptState]) -> Iterator[Unsolved]:
+    """Yield the tasks without a winner, with the attempt that came furthest."""
+    for task in tasks_of(state):
+        best = bests.get(task)
+        if best is not None and best.verdict is Verdict.CORRECT:
+            continue
+        instances = [instance for instance in state.instances.values() if instance.task == task]
+        yield Unsolved(
+            task=task,
+            attempts=sum(
+                attempt.evaluation is not None for instance in instances for attempt in instance.attempts
+            ),
+            closest=best.attempt if best is not None else "",
+            why=_why_not(instances, best),
+            ended=_ended(instances),
+        )
+
+
+def _why_not(instances: Sequence[InstanceState], best: AttemptState | None) -> str:
+    if any(instance.solved for instance in instances):
+        return "a person rejected every correct attempt"
+    if best is None or best.evaluation is None:
+        return "no attempt was judged yet"
+    error = best.evaluation.error
+    words = best.evaluation.verdict.value.replace("_", " ")
+    return f"{words}: {error.first_line}" if error is not None else words
+
+
+def _ended(instances: Sequence[InstanceState]) -> str:
+    reasons = [instance.finished for instance in instances]
+    if not reasons or None in reasons:
+        return ""
+    return "; ".join(dict.fromkeys(ending_words(reason) for reason in reasons if reason is not None))

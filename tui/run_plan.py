@@ -1,0 +1,95 @@
+"""The plan of a run from settings: what `wavedeck run` and the form of a new run share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engine.methods import open_method
+from engine.models import parse_models
+from engine.models.access import PROVIDERS
+from engine.plan import RunPlan
+from engine.prices import SHIPPED
+from sessions.events import MethodOptions
+from tui.config import Settings
+
+RECORDED = "recorded:starter"
+"""The model without a setting: a shipped recording, so that no run costs money by default."""
+
+
+def plan(settings: Settings, tasks: tuple[str, ...], model: str, *, title: str = "") -> RunPlan:
+    """Return the plan of a run for the engine."""
+    return RunPlan(
+        model=model,
+        title=title,
+        tasks=tasks,
+        suite=settings.suite,
+        method=settings.method,
+        instances=settings.instances,
+        iterations=settings.iterations,
+        devices=settings.devices,
+        targets=settings.targets,
+        review=settings.review,
+        budget_usd=settings.budget_usd,
+        budget_tokens=settings.budget_tokens,
+        budget_attempts=settings.budget_attempts,
+        budget_device_s=settings.budget_device_s,
+        budget_wall_s=settings.budget_wall_s,
+        stop_at_speedup=settings.stop_at_speedup,
+        stop_without_gain=settings.stop_without_gain,
+        allocate=settings.allocate,
+        seed=settings.seed,
+        prices=settings.prices,
+        limits=settings.limits,
+        providers=settings.providers,
+        against=settings.against,
+        spread=settings.spread,
+        options=MethodOptions(
+            without=settings.without,
+            tune=settings.tune,
+            start=settings.start,
+            workers=settings.workers,
+            descendants=settings.descendants,
+            profile=settings.profile,
+            corpus=settings.corpus,
+        ),
+    )
+
+
+def shipped_price_words(requested: RunPlan) -> str:
+    """Return which shipped prices a budget in USD uses; empty if it uses none."""
+    if requested.budget_usd is None or not requested.model:
+        return ""
+    specs = parse_models(requested.model, open_method(requested.method).roles).values()
+    models = dict.fromkeys(map(str, specs))
+    used = {model: SHIPPED[model] for model in models if model in SHIPPED and model not in requested.prices}
+    shown = ", ".join(
+        f"{model} ${price.input:g} in, ${price.output:g} out for a million tokens ({price.date})"
+        for model, price in used.items()
+    )
+    return f'shipped prices: {shown}; [prices."MODEL"] in your config.toml replaces them' if used else ""
+
+
+def model_of(settings: Settings, origins: Mapping[str, str], environ: Mapping[str, str]) -> tuple[str, str]:
+    """
+    Return the model of the settings, empty for a method without a model, and a remark on where it comes from.
+
+    Without a setting this is the shipped recording, whatever keys are set: no run costs money by default.
+    """
+    if not open_method(settings.method).asks_model:
+        return settings.model or "" if origins.get("model", "").startswith("--") else "", ""
+    if settings.model is not None:
+        origin = origins["model"]
+        return settings.model, "" if origin.startswith("--") else f"model {settings.model}, from {origin}"
+    keys = [
+        provider.key_variable
+        for provider in PROVIDERS.values()
+        if environ.get(provider.key_variable, "").strip()
+    ]
+    names = " or ".join(
+        f"--model {name}:NAME" for name, provider in PROVIDERS.items() if provider.key_variable in keys
+    )
+    hint = f"; {' and '.join(keys)} set: {names} calls a real model" if keys else ""
+    return (
+        RECORDED,
+        f"no --model given: playing {RECORDED}, recorded replies of a real model, at no cost{hint}",
+    )

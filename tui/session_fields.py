@@ -1,0 +1,68 @@
+"""The fields of a session by which `wavedeck sessions list --filter` and the cockpit's Home filter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from harness.wire.latency import Bound
+from sessions.names import short_task
+from sessions.speedups import Speedup
+
+from .filters import Value
+
+if TYPE_CHECKING:
+    from sessions.catalog import SessionInfo
+
+SESSION_FIELDS = frozenset(
+    {
+        "name",
+        "title",
+        "state",
+        "method",
+        "model",
+        "task",
+        "solved",
+        "confirmed",
+        "attempts",
+        "speedup",
+        "cost",
+        "tokens",
+        "waiting",
+    }
+)
+"""Keys of `session_fields`."""
+
+
+def session_fields(info: SessionInfo) -> Mapping[str, Value]:
+    """Return the values to filter by; `speedup` is the best speedup of its tasks, `cost` is in USD.
+
+    Unknown values are `None`: a session without an exam has no `confirmed`.
+    """
+    return {
+        "name": info.name,
+        "title": info.title,
+        "state": str(info.state),
+        "method": info.method,
+        "model": info.model,
+        "task": " ".join(map(short_task, info.tasks)),
+        "solved": len(info.solved),
+        "confirmed": None if info.confirmed is None else len(info.confirmed),
+        "attempts": info.attempts,
+        "speedup": best.value if (best := fastest(info)[1]) is not None else None,
+        "cost": info.cost_usd,
+        "tokens": info.input_tokens + info.output_tokens,
+        "waiting": len(info.waiting),
+    }
+
+
+def fastest(info: SessionInfo) -> tuple[str, Speedup | None]:
+    """Return the task with the best measured speedup of the session, and this speedup; `("", None)` if none was measured.
+
+    Sessions of earlier versions know the value without its interval.
+    """
+    measured = {best.task: best.overall for best in reversed(info.measured or ())} or {
+        task: Speedup(value, None, None, Bound.NONE, 0, 0) for task, value in info.speedups.items()
+    }
+    task = max(measured, key=lambda name: measured[name].value, default="")
+    return task, measured.get(task)
