@@ -76,7 +76,7 @@ class Confirmation(StrEnum):
     """The result of the exam of a correct attempt."""
 
     CONFIRMED = "confirmed"
-    NOT_CONFIRMED = "not confirmed"
+    NOT_CONFIRMED = "failed exam"
     NOT_EXAMINED = "not examined"
 
 

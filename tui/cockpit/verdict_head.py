@@ -8,7 +8,7 @@ from harness import ErrorReport, Evaluation, Mismatch, Verdict
 from sessions.speedups import speedup_of, timed_evaluation
 from sessions.state import AttemptState, Confirmation, InstanceState
 from tui import vocabulary
-from tui.certainty import against_words, worst_first
+from tui.certainty import against_words, used_share, worst_first
 from tui.cockpit import standing
 from tui.cockpit.error_lines import error_lines
 from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, fit, line
@@ -63,7 +63,7 @@ def tolerance_words(evaluation: Evaluation) -> str:
         return ""
     if all(margin.measure == "exact" for margin in margins):
         return "all outputs exact"
-    return f"tolerance used {math.ceil(margins[0].used * 100)} % (case {clean(margins[0].case)})"
+    return f"tolerance used {used_share(margins[0].used)} (case {clean(margins[0].case)})"
 
 
 def exam_words(attempt: AttemptState, instance: InstanceState | None) -> Span:

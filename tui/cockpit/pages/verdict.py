@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from harness import ErrorReport, Evaluation, Mismatch, Verdict
 from sessions.state import AttemptState
 from tui import vocabulary
-from tui.certainty import measured, worst_first
+from tui.certainty import measured, used_share, worst_first
 from tui.cockpit.attempts import short_name
 from tui.cockpit.error_lines import error_lines, frame_line
 from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap, wrap_line
@@ -129,7 +127,7 @@ def _pair(got: str, expected: str) -> str:
 def _tolerances(evaluation: Evaluation, width: int) -> list[Line]:
     """The share of the tolerance that the worst element of each output used, worst first."""
     rows = [
-        (_used(margin.used), clean(margin.case), clean(margin.output), clean(measured(margin)))
+        (used_share(margin.used), clean(margin.case), clean(margin.output), clean(measured(margin)))
         for margin in worst_first(evaluation)
     ]
     if not rows or evaluation.verdict is not Verdict.CORRECT:
@@ -142,10 +140,6 @@ def _tolerances(evaluation: Evaluation, width: int) -> list[Line]:
             names = f"  {share:>6}  {case:<{cases}}  {output:<{outputs}}  "
             lines.append((Span(names if not place else " " * len(names)), Span(part, "dim")))
     return lines
-
-
-def _used(share: float) -> str:
-    return f"{math.ceil(share * 100)} %"
 
 
 def _compile_errors(evaluation: Evaluation, width: int) -> list[Line]:

@@ -69,7 +69,7 @@ goes there. New words are followed; scroll up to hold the text still.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "step(1)", "down", show=False, id="steps.down"),
         Binding("k,up", "step(-1)", "up", show=False, id="steps.up"),
-        Binding("enter", "unfold", "open", id="steps.unfold"),
+        Binding("enter", "unfold", "open", show=False, id="steps.unfold"),
         Binding("f,G,end", "follow", "follow", show=False, id="steps.follow"),
     ]
 
