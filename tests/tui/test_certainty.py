@@ -13,7 +13,7 @@ from sessions.metrics import TimedTwice
 from sessions.state import AttemptState
 from suites import Case, Distribution, Tolerance, load_task
 from tests.support.evaluations import correct, failed
-from tui.certainty import exam_sentence, left, margin_words, speedup_words, told_confirmed, worst_first
+from tui.certainty import exam_sentence, margin_words, speedup_words, told_confirmed, used_share, worst_first
 from tui.cockpit import latencies, standing
 from tui.commands.suites import allowed, tolerance
 from tui.judgement import headline, page
@@ -23,17 +23,15 @@ from tui.timed_against import measured_words
 @pytest.mark.parametrize(
     ("used", "words"),
     [
-        (0.0, "100 %"),
-        (0.0001, "99 %"),
-        (0.374, "62 %"),
-        (0.99, "1 %"),
-        (0.995, "<1 %"),
-        (1.0, "none"),
-        (7.5, "none"),
+        (0.0, "0 %"),
+        (0.0001, "1 %"),
+        (0.374, "38 %"),
+        (0.995, "100 %"),
+        (7.5, "750 %"),
     ],
 )
-def test_remaining_margin_is_rounded_down_but_not_to_zero(used: float, words: str) -> None:
-    assert left(used) == words
+def test_used_share_of_a_tolerance_is_rounded_up(used: float, words: str) -> None:
+    assert used_share(used) == words
 
 
 def with_margins(*margins: Margin) -> object:
@@ -51,11 +49,11 @@ def test_headline_of_a_correct_kernel_has_the_smallest_margin() -> None:
         "correct, 1.50x against triton; 2 cases pass; closest to its tolerance: 70 % used"
     )
     lines = page(evaluation).splitlines()
-    begin = lines.index("margins left to the tolerances, worst first")
+    begin = lines.index("tolerance used, worst first")
     assert [row.split() for row in lines[begin + 2 : begin + 5]] == [
-        ["a", "scale", "30", "%", "cosine"],
-        ["b", "y", "70", "%", "elementwise", "at", "[1]"],
-        ["a", "y", "90", "%", "elementwise", "at", "[0]"],
+        ["a", "scale", "70", "%", "cosine"],
+        ["b", "y", "30", "%", "elementwise", "at", "[1]"],
+        ["a", "y", "10", "%", "elementwise", "at", "[0]"],
     ]
 
 
@@ -63,7 +61,7 @@ def test_exact_outputs_have_no_margin_and_unknown_margins_are_not_shown() -> Non
     exact = with_margins(Margin("a", "y", "exact", 0.0), Margin("b", "y", "exact", 0.0))
     assert margin_words(exact) == "2 cases pass; all exact"
     assert headline(correct()) == "correct"
-    assert "margin" not in page(correct())
+    assert "tolerance used" not in page(correct())
     assert "margin" not in headline(
         msgspec.structs.replace(failed(), margins=(Margin("a", "y", "exact", 2.0),))
     )
@@ -154,5 +152,5 @@ def test_found_and_confirmed_speedups_name_their_common_cases() -> None:
 def test_partly_timed_exam_confirms_the_speedup_of_its_cases() -> None:
     attempt = AttemptState("vector_add#1/1", 1, Origin.FRESH, None, evaluation=correct(speedup=5.56))
     attempt.exam = msgspec.structs.replace(in_part(), exam=True)
-    assert exam_sentence(attempt, None).startswith("confirmed correct on the exam cases: ")
+    assert exam_sentence(attempt, None).startswith("confirmed by exam: ")
     assert "confirmed 1.00x" in exam_sentence(attempt, None)
