@@ -28,6 +28,7 @@ from tui.cockpit.orders import carry_out
 from tui.cockpit.outside import Outside
 from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.preferences import Preferences
+from tui.cockpit.review_library import HomeLibrary
 from tui.cockpit.screens.acting import ActingScreen
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.base import SessionScreen
@@ -36,6 +37,7 @@ from tui.cockpit.screens.home import HomeScreen
 from tui.cockpit.screens.latency import LatencyScreen
 from tui.cockpit.screens.merged_report import MergedReportScreen
 from tui.cockpit.screens.report import ReportScreen
+from tui.cockpit.screens.review import ReviewScreen
 from tui.cockpit.screens.tree import TreeScreen
 from tui.cockpit.verbs import NotUnderstood, Subject, completions, parse
 from tui.cockpit.viewer import ExitNote, Viewer
@@ -166,6 +168,11 @@ class Cockpit(Viewer, inherit_bindings=False):
     def _on_open_latency(self, message: messages.OpenLatency) -> None:
         name = split_attempt(message.attempt)
         self._go_to(LatencyScreen(name.instance, name.number))
+
+    @on(messages.OpenReview)
+    def _on_open_review(self, message: messages.OpenReview) -> None:
+        if self.feed is not None:
+            self._go_to(ReviewScreen(message.attempt, library=HomeLibrary(self._home)))
 
     @on(messages.OpenReport)
     def _on_open_report(self, message: messages.OpenReport) -> None:
