@@ -1,343 +1,174 @@
-"""Events of a large session in the middle of its run, for pictures, tests and benchmarks of the cockpit.
+"""Recorded events of a session in the middle of its run: by default 20 tasks, 80 instances and 8 GPUs.
 
-By default 20 tasks with 4 instances each on eight GPUs: instances in every state, every verdict, a GPU that is lost, one in
-use by another person, one that throttles, a model that refuses calls, attempts that wait for a person. Everything is
-deterministic, and no figure in it was measured.
+The session has instances in every state, every verdict, and everything that needs a person. Names, times and figures
+are fixed, so that pictures of screens can be compared. No figure here was measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from benchmarks import eighty_verdicts as verdicts
+from benchmarks.eighty_chains import MODEL, SESSION, Chain, Plan
+from benchmarks.eighty_verdicts import correct, refused
 from harness import Verdict
 from sessions import events as ev
 
-SESSION = "20261123-214500-geak-8080"
-STARTED_WALL = 1_795_470_300.0
-MODEL = "anthropic:claude-x"
-BUDGET_USD = 50.0
-SPENT_SHARE = 0.91
-NAMES = (
-    "softmax", "layer_norm", "rms_norm", "swiglu", "rope", "paged_attention", "matmul_w8a8", "cross_entropy",
-    "embedding", "gelu", "quantize_rows", "moe_gating", "flash_decode", "kv_cache_copy", "int4_matmul",
-    "group_norm", "argmax", "cumsum", "masked_select", "batched_gemm",
-)  # fmt: skip
-STATES = (
-    "generate", "timing", "review", "reflect", "compile", "stuck", "generate", "execution",
-    "confirmed", "accepted", "paused", "generate", "failed", "no model", "queued", "timing",
-    "not confirmed", "generate", "execution", "done",
-)  # fmt: skip
-"""Last state of each instance, in turns."""
-COMMON = (
-    Verdict.WRONG, Verdict.CORRECT, Verdict.COMPILE_ERROR, Verdict.CORRECT, Verdict.CALL_ERROR, Verdict.CORRECT,
-    Verdict.CORRECT,
-)  # fmt: skip
-RARE = (
-    Verdict.REJECTED, Verdict.TIMEOUT, Verdict.CRASH, Verdict.NO_CODE, Verdict.UNSUPPORTED, Verdict.INFRA_ERROR,
-)  # fmt: skip
-"""Verdicts of consecutive attempts come from `COMMON` in turns; each 17th is a rare one."""
-REASONING = (
-    "The rows are read twice; 8192 x 8192 fp32 is 537 MB a pass, so one pass with the row in registers should halve the time. ",
-    "At 4097 columns the tail needs a mask, and the masked lanes must load -inf so that they do not count in the maximum. ",
-    "Eight waves a row keep more loads in flight. The occupancy falls to five, which is enough for a copy. ",
-)
+STARTED_WALL = 1_795_258_800.0
+"""2026-11-21 11:00:00 UTC."""
+SAMPLE_EVERY_S = 5.0
+SPENT = 0.91
+"""Share of the budget that is spent."""
+HOLDER = "kim: python (pid 3117), 141 GB"
+
+Entry = tuple[float, ev.AnyEvent]
+"""Seconds from the session's start, and an event."""
 
 
-@dataclass(slots=True)
-class Instance:
-    """The events of one instance with their times, in seconds from the session's start."""
+def session(
+    tasks: int = 20, instances: int = 4, devices: int = 8, attempts: int = 10, *, pieces: int = 6
+) -> list[ev.AnyEvent]:
+    """Return the events of a running session with `tasks` times `instances` instances, numbered and in time order.
 
-    task: str
-    number: int
-    place: int
-    """Position among all instances; every choice below follows from it."""
-    devices: tuple[str, ...]
-    now: float = 0.0
-    events: list[tuple[float, ev.AnyEvent]] = field(default_factory=list)
-
-    @property
-    def key(self) -> str:
-        """`softmax#2`."""
-        return f"{self.task.rpartition('/')[2]}#{self.number}"
-
-    @property
-    def device(self) -> str:
-        """The GPU that judges it."""
-        return self.devices[self.place % len(self.devices)]
-
-    def add(self, event: ev.AnyEvent, *, after_s: float = 0.0) -> None:
-        """Append an event, `after_s` seconds after the last."""
-        self.now += after_s
-        self.events.append((self.now, event))
-
-    def call(self, attempt: str, role: ev.Role, *, live: bool = False, pieces: int = 3) -> str:
-        """Append a call with its streamed reply; a live call is not finished. Returns the call's name."""
-        call = f"{attempt}/{role.value}/1"
-        messages = (
-            ev.Message("system", "You write Triton kernels."),
-            ev.Message("user", f"Write {self.task}."),
-        )
-        self.add(ev.CallStarted(call=call, attempt=attempt, role=role, model=MODEL, messages=messages))
-        for piece in range(pieces):
-            text = REASONING[(self.place + piece) % len(REASONING)]
-            self.add(ev.ReplyPiece(call=call, kind="reasoning", text=text), after_s=4.0)
-        if live:
-            self.add(ev.ReplyPiece(call=call, kind="text", text="One pass, row in registers."), after_s=1.0)
-        return call
-
-    def attempt(self, number: int, verdict: Verdict, *, speedup: float | None, base: int | None) -> str:
-        """Append a whole attempt, from its call to its commit; returns its name."""
-        name = f"{self.key}/{number}"
-        origin = (
-            ev.Origin.FRESH
-            if base is None
-            else ev.Origin.OPTIMIZE
-            if verdict is Verdict.CORRECT
-            else ev.Origin.REPAIR
-        )
-        self.add(
-            ev.AttemptStarted(attempt=name, origin=origin, base=f"{self.key}/{base}" if base else None),
-            after_s=1.0,
-        )
-        call = self.call(name, ev.Role.GENERATOR)
-        source = verdicts.kernel(self.task, number - 1, variant=self.place)
-        strategy = verdicts.STRATEGIES[(number - 1) % len(verdicts.STRATEGIES)]
-        usage = ev.Usage(
-            input_tokens=5200 + 310 * number, output_tokens=1900 + 17 * self.place, cached_tokens=3100
-        )
-        text = f"{strategy}\n\n```python\n{source}```\n"
-        self.add(
-            ev.CallFinished(call=call, text=text, stop_reason="end", usage=usage, cost_usd=1.0, seconds=13.0),
-            after_s=1.0,
-        )
-        code = "" if verdict is Verdict.NO_CODE else source
-        self.add(ev.CandidateProposed(attempt=name, source=code, strategy=strategy))
-        evaluation = self.evaluation(verdict, number, speedup)
-        for stage in evaluation.stages:
-            if stage.ok is not None:
-                self.add(
-                    ev.StageStarted(attempt=name, stage=stage.name, device=self.device),
-                    after_s=stage.seconds,
-                )
-                self.add(ev.StageFinished(attempt=name, stage=stage))
-        self.add(ev.AttemptJudged(attempt=name, evaluation=evaluation, device_s=6.0), after_s=0.5)
-        self.add(
-            ev.AttemptCommitted(
-                attempt=name,
-                commit=f"{self.place * 100 + number:040x}",
-                branch=f"{SESSION}/{self.task}/{self.number}",
-            )
-        )
-        return name
-
-    def evaluation(self, verdict: Verdict, number: int, speedup: float | None) -> verdicts.Evaluation:
-        """Return the evaluation of an attempt of this instance."""
-        if verdict is not Verdict.CORRECT:
-            case = "ragged" if self.place % 3 else "outliers"
-            return verdicts.refused(self.task, self.device, verdict, case=case)
-        return verdicts.correct(
-            self.task,
-            self.device,
-            speedup,
-            half_width=0.04 if self.place % 7 == 2 else 0.02,
-            bounded=self.place % 5 == 0,
-            throttled=self.device == "5" and number % 3 == 0,
-            version=number - 1,
-        )
-
-
-def session(tasks: int = 20, instances: int = 4, devices: int = 8, attempts: int = 10) -> list[ev.AnyEvent]:
-    """Return the events of a session; without `devices` it runs on `cpu`, where nothing is timed.
-
-    `attempts` is the most iterations of an instance. At most `len(NAMES)` tasks have different names; more get a number.
+    `devices` is the number of GPUs; with 0 the interpreter on `cpu` judges, and all speeds are estimates. At least 4 GPUs
+    have a throttled, an awaited and a quarantined GPU. `attempts` is the limit of each instance, which most instances
+    have not reached. `pieces` is the number of pieces of a streamed reply's reasoning and of its text.
     """
-    gpus = tuple(map(str, range(devices)))
-    names = tuple(f"starter/{NAMES[place % len(NAMES)]}{place // len(NAMES) or ''}" for place in range(tasks))
-    chains = [
-        _chain(
-            Instance(task, number, (number - 1) + instances * place, gpus or ("cpu",)),
-            attempts,
-            timed=bool(gpus),
-        )
-        for place, task in enumerate(names)
-        for number in range(1, instances + 1)
-    ]
-    end = max(chain.now for chain in chains)
-    timed = [(0.0, event) for event in _opening(names, instances, attempts, gpus)]
+    plan = Plan(tasks=tasks, instances=instances, gpus=devices, attempts=attempts, pieces=pieces)
+    chains = [Chain(plan, place, number) for place in range(tasks) for number in range(1, instances + 1)]
+    entries: list[Entry] = [(0.2, ev.EngineStarted(host="node17", pid=4242))]
+    entries += _baselines(plan)
     for chain in chains:
-        # All instances are busy up to the end: what happens now is the newest.
-        late = end - chain.now
-        timed += [(time + late, event) for time, event in chain.events]
-    timed += _devices(gpus, chains, end)
-    timed.sort(key=lambda entry: entry[0])
-    return list(_numbered(_priced(event for _, event in timed), [time for time, _ in timed]))
+        entries += chain.entries
+    entries += _people(plan, chains)
+    entries += _spread(plan, chains)
+    entries += _devices(plan, chains)
+    entries.sort(key=lambda entry: entry[0])
+    entries.insert(0, (0.0, _first(plan, entries)))
+    return [
+        msgspec.structs.replace(event, seq=number, wall=STARTED_WALL + seconds, mono=seconds)
+        for number, (seconds, event) in enumerate(entries, start=1)
+    ]
 
 
-def _opening(
-    names: tuple[str, ...], instances: int, attempts: int, gpus: tuple[str, ...]
-) -> Iterator[ev.AnyEvent]:
-    yield ev.SessionStarted(
+def _first(plan: Plan, entries: Sequence[Entry]) -> ev.SessionStarted:
+    spent = math.fsum(event.cost_usd or 0.0 for _, event in entries if isinstance(event, ev.CallFinished))
+    return ev.SessionStarted(
         session=SESSION,
         method="geak",
         model=MODEL,
-        tasks=names,
-        instances=instances,
-        iterations=attempts,
+        tasks=plan.tasks,
+        instances=plan.instances,
+        iterations=plan.attempts,
         seed=7,
-        devices=gpus or ("cpu",),
+        devices=plan.devices,
         targets=("gfx942",),
         review="manual",
-        budget_usd=BUDGET_USD,
-        versions=verdicts.VERSIONS,
+        budget_usd=round(spent / SPENT, 2),
+        versions={"rocm": "7.0", "torch": "2.13.0", "triton": "3.7.1"},
     )
-    yield ev.EngineStarted(host="node17", pid=4242)
-    yield ev.Notice(level="warning", message="GPU 5 reaches its power cap: timings there are repeated")
 
 
-def _chain(chain: Instance, attempts: int, *, timed: bool) -> Instance:
-    """Append an instance's life up to its last state."""
-    place = chain.place
-    state = STATES[place % len(STATES)]
-    chain.add(ev.InstanceStarted(task=chain.task, instance=chain.number))
-    if state == "queued":
-        return chain
-    ended = state in ("confirmed", "accepted", "not confirmed", "failed", "done")
-    count = attempts if ended else max(2, 1 + (place * 7) % max(attempts - 1, 1))
-    best: tuple[float, int] | None = None
-    for number in range(1, count + 1):
-        turn = place * 11 + number
-        verdict = RARE[turn // 17 % len(RARE)] if turn % 17 == 0 else COMMON[turn % len(COMMON)]
-        if state == "stuck" and number > count - 3:
-            verdict = Verdict.WRONG
-        elif number == 2 or (number == count and state in ("review", "reflect")):
-            verdict = Verdict.CORRECT
-        speedup = round(0.93 + 0.09 * number + 0.04 * (place % 6), 3) if timed else None
-        name = chain.attempt(number, verdict, speedup=speedup, base=number - 1 if number > 1 else None)
-        if verdict is Verdict.CORRECT and (best is None or (speedup or 0.0) > best[0]):
-            best = (speedup or 0.0, number)
-        elif verdict is Verdict.WRONG and number < count:
-            call = chain.call(name, ev.Role.REFLECTOR, pieces=1)
-            usage = ev.Usage(input_tokens=2400, output_tokens=310)
-            text = "The tail of the row is not masked."
-            chain.add(
-                ev.CallFinished(call=call, text=text, usage=usage, cost_usd=0.4, seconds=5.0), after_s=1.0
-            )
-    _last_state(chain, state, count, f"{chain.key}/{best[1]}" if best else None, best[0] if best else 0.0)
-    return chain
-
-
-def _last_state(chain: Instance, state: str, count: int, best: str | None, speedup: float) -> None:
-    following = f"{chain.key}/{count + 1}"
-    start = ev.AttemptStarted(
-        attempt=following, origin=ev.Origin.OPTIMIZE if best else ev.Origin.REPAIR, base=best
-    )
-    finished = ev.InstanceFinished(
-        task=chain.task, instance=chain.number, reason=ev.EndReason.ITERATIONS, best=best
-    )
-    match state:
-        case "generate" | "stuck" | "no model":
-            chain.add(start)
-            call = chain.call(
-                following, ev.Role.GENERATOR, live=state != "no model", pieces=2 * (state != "no model")
-            )
-            if state == "no model":
-                reason, message = "rate_limited", "429: too many requests"
-                chain.add(
-                    ev.CallRetried(call=call, reason=reason, message=message, wait_s=20.0, retry=1),
-                    after_s=1.0,
-                )
-        case "timing" | "compile" | "execution":
-            chain.add(start)
-            call = chain.call(following, ev.Role.GENERATOR)
-            source = verdicts.kernel(chain.task, count, variant=chain.place)
-            chain.add(ev.CallFinished(call=call, text=f"```python\n{source}```", cost_usd=1.0, seconds=12.0))
-            chain.add(ev.CandidateProposed(attempt=following, source=source, strategy=verdicts.STRATEGIES[2]))
-            stage = "performance" if state == "timing" else state
-            chain.add(ev.StageStarted(attempt=following, stage=stage, device=chain.device), after_s=9.0)
-        case "reflect":
-            chain.call(f"{chain.key}/{count}", ev.Role.REFLECTOR, live=True, pieces=1)
-        case "review":
-            chain.add(ev.WaitingForPerson(attempt=f"{chain.key}/{count}"))
-        case "paused":
-            chain.add(ev.Paused(instance=chain.key, by="kim"))
-        case "failed":
-            chain.add(
-                msgspec.structs.replace(
-                    finished, reason=ev.EndReason.MODEL_FAILED, message="401: key refused"
-                )
-            )
-        case _:
-            _end(chain, state, finished, best, speedup)
-
-
-def _end(
-    chain: Instance, state: str, finished: ev.InstanceFinished, best: str | None, speedup: float
-) -> None:
-    if best is None or state == "done":
-        chain.add(finished, after_s=1.0)
-        return
-    timed = speedup or None
-    exam = (
-        verdicts.refused(chain.task, chain.device, Verdict.WRONG)
-        if state == "not confirmed"
-        else verdicts.correct(chain.task, chain.device, timed and timed - 0.03)
-    )
-    chain.add(
-        ev.WinnerExamined(attempt=best, evaluation=msgspec.structs.replace(exam, exam=True)), after_s=7.0
-    )
-    chain.add(finished, after_s=0.2)
-    if state == "accepted":
-        chain.add(ev.DecisionMade(attempt=best, accepted=True, why="one pass, reads coalesce", by="kim"))
-        for gpu in chain.devices[:6] if timed else ():
-            again = verdicts.correct(
-                chain.task, gpu, speedup + 0.004 * int(gpu), bounded=True, throttled=gpu == "5"
-            )
-            chain.add(ev.WinnerMeasured(attempt=best, device=gpu, evaluation=again), after_s=2.0)
-
-
-def _devices(
-    gpus: tuple[str, ...], chains: Iterable[Instance], end: float
-) -> Iterator[tuple[float, ev.AnyEvent]]:
-    """Yield the samples of the last minute, and what happened to two of the GPUs."""
-    busy = {gpu: [chain.key for chain in chains if chain.device == gpu] for gpu in gpus}
-    for step in range(12):
-        for place, gpu in enumerate(gpus):
-            used = (0.95, 0.38, 0.0, 0.71, 1.0)[(place + step // 4) % 5]
-            yield (
-                end - 60.0 + 5.0 * step,
-                ev.DeviceSampled(
-                    device=gpu,
-                    description="MI300X gfx942",
-                    busy_with=tuple(f"{key}/4" for key in busy[gpu][:1]) if used else (),
-                    utilisation=used,
-                    memory_used_bytes=(9 + 3 * place) << 30,
-                    memory_total_bytes=192 << 30,
-                    temperature_c=51.0 + 4 * place,
-                    power_w=140.0 + 500 * used,
-                    clock_mhz=1610.0 if gpu == "5" else 2100.0,
-                ),
-            )
-    if len(gpus) >= 8:
-        yield end - 1.0, ev.DeviceAwaited(device=gpus[6], holders=("kim: python, 141 GiB",))
-        yield end - 0.5, ev.DeviceQuarantined(device=gpus[7], why="hang: no reply to a probe for 30 s")
-
-
-def _priced(events: Iterable[ev.AnyEvent]) -> Iterator[ev.AnyEvent]:
-    """Scale the costs of the calls to the wanted share of the budget."""
-    known = list(events)
-    total = sum(event.cost_usd or 0.0 for event in known if isinstance(event, ev.CallFinished))
-    for event in known:
-        if isinstance(event, ev.CallFinished) and event.cost_usd is not None:
-            cost = event.cost_usd * BUDGET_USD * SPENT_SHARE / total
-            yield msgspec.structs.replace(event, cost_usd=cost)
+def _baselines(plan: Plan) -> Iterator[Entry]:
+    for place, task in enumerate(plan.tasks):
+        if plan.measures and not plan.is_timed(place):
+            evaluation = refused(task, plan.devices[0], Verdict.COMPILE_ERROR)
         else:
-            yield event
+            evaluation = correct(task, plan.devices[0], 1.0 if plan.measures else None)
+        yield 3.0 + place * 0.01, ev.BaselineMeasured(task=task, evaluation=evaluation, device_s=14.0)
 
 
-def _numbered(events: Iterable[ev.AnyEvent], times: list[float]) -> Iterator[ev.AnyEvent]:
-    for number, (event, time) in enumerate(zip(events, times, strict=True), start=1):
-        yield msgspec.structs.replace(event, seq=number, wall=STARTED_WALL + time, mono=time)
+def _people(plan: Plan, chains: Sequence[Chain]) -> Iterator[Entry]:
+    """Commands of people, and notices."""
+    for chain in chains:
+        if chain.best is None:
+            continue
+        if chain.state == "accepted":
+            yield (
+                chain.now,
+                ev.DecisionMade(attempt=chain.best, accepted=True, why="clean and fast", by="kim"),
+            )
+        elif chain.state == "optimize":
+            why = "the guard on line 12 refuses columns > 8192"
+            judged = next(seconds for seconds, event in chain.entries if _judges(event, chain.best))
+            yield judged + 20.0, ev.DecisionMade(attempt=chain.best, accepted=False, why=why, by="kim")
+    first = chains[0]
+    text = "Keep the row in registers; 8192 columns fit with eight waves."
+    yield first.now - 400.0, ev.HintGiven(instance=first.key, text=text, by="kim")
+    cold = "the compile cache is empty: the first attempts take longer"
+    yield 5.0, ev.Notice(level="info", message=cold)
+    yield plan.run_s - 900.0, ev.Notice(level="warning", message="90 % of the budget is spent")
+
+
+def _judges(event: ev.AnyEvent, attempt: str) -> bool:
+    return isinstance(event, ev.AttemptJudged) and event.attempt == attempt
+
+
+def _spread(plan: Plan, chains: Sequence[Chain]) -> Iterator[Entry]:
+    """Times of one attempt on every usable GPU: of the first that waits for a person, else of the first correct one."""
+    ready = [chain for chain in chains if chain.best is not None and chain.steps[-1].speedup is not None]
+    chain = next((chain for chain in ready if chain.state == "review"), ready[0] if ready else None)
+    if chain is None or len(plan.usable) < 2:
+        return
+    attempt, speedup = chain.name(len(chain.steps)), chain.steps[-1].speedup
+    asked = chain.now - 1.0 + 0.1
+    yield asked, ev.MeasureAsked(attempt=attempt, devices=plan.usable, by="kim")
+    for place, device in enumerate(plan.usable):
+        evaluation = correct(
+            chain.task,
+            device,
+            round((speedup or 1.0) * (1 - 0.002 * place), 3),
+            bounded=chain.is_bounded,
+            throttled=device == plan.throttled,
+            version=len(chain.steps) - 1,
+        )
+        measured = ev.WinnerMeasured(attempt=attempt, device=device, evaluation=evaluation, device_s=23.0)
+        yield asked + 2.0 + place, measured
+
+
+def _devices(plan: Plan, chains: Sequence[Chain]) -> Iterator[Entry]:
+    """Samples of each device, each minute and in the last two minutes more often, and the devices in trouble."""
+    lost_s = plan.run_s - 2400.0
+    if plan.quarantined:
+        why = "no reply within 30 s after a memory access fault; a reset did not help"
+        yield lost_s, ev.DeviceQuarantined(device=plan.quarantined, why=why)
+        yield plan.run_s - 250.0, ev.DeviceAwaited(device=plan.awaited, holders=(HOLDER,))
+    times = [60.0 * minute for minute in range(1, int(plan.run_s // 60) - 2)]
+    times += [plan.run_s - SAMPLE_EVERY_S * back for back in range(24, -1, -1)]
+    busy = {device: _judged_on(chains, device) for device in plan.devices}
+    for turn, seconds in enumerate(times):
+        for place, device in enumerate(plan.devices):
+            if device != plan.quarantined or seconds < lost_s:
+                now_busy = busy[device] if seconds > plan.run_s - 16.0 else ()
+                yield (
+                    seconds + 0.01 * place,
+                    _sample(plan, device, (turn * 7 + place * 5) % 11 / 10, now_busy),
+                )
+
+
+def _judged_on(chains: Sequence[Chain], device: str) -> tuple[str, ...]:
+    last = (chain.entries[-1][1] for chain in chains)
+    return tuple(
+        event.attempt for event in last if isinstance(event, ev.StageStarted) and event.device == device
+    )
+
+
+def _sample(plan: Plan, device: str, share: float, busy: tuple[str, ...]) -> ev.DeviceSampled:
+    if device == "cpu":
+        return ev.DeviceSampled(
+            device=device, description="Triton's interpreter, 2 cores", busy_with=busy, utilisation=share
+        )
+    foreign, slow = device == plan.awaited, device == plan.throttled
+    return ev.DeviceSampled(
+        device=device,
+        description="MI300X gfx942",
+        busy_with=busy,
+        utilisation=1.0 if foreign or busy else share,
+        memory_used_bytes=141_000_000_000 if foreign else (3 << 30) + int(share * (9 << 30)),
+        memory_total_bytes=192 << 30,
+        temperature_c=round(46.0 + 27.0 * share, 1),
+        power_w=750.0 if slow else round(150.0 + 520.0 * share),
+        clock_mhz=1610.0 if slow else 2100.0,
+    )

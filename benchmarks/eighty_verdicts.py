@@ -165,7 +165,10 @@ def correct(
         verdict=Verdict.CORRECT,
         call=True,
         execution=True,
-        stages=stages(6 if latency else 5),
+        stages=stages(
+            6 if latency else 5,
+            untimed="no latency on device cpu" if device == "cpu" else "the timing baseline does not compile",
+        ),
         latency=latency,
         speedup=sum(ratios) / len(ratios) if ratios else None,
         speedup_geomean=math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None,
@@ -230,7 +233,7 @@ def refused(task: str, device: str, verdict: Verdict, *, case: str = "ragged") -
     )
 
 
-def stages(passed: int, *, failed: bool = False, detail: str = "") -> tuple[Stage, ...]:
+def stages(passed: int, *, failed: bool = False, detail: str = "", untimed: str = "") -> tuple[Stage, ...]:
     """Return six stages: `passed` stages passed; the next stage failed or was not reached."""
     seconds = (0.02, 1.9, 6.3, 4.8, 3.1, 21.0)
     details = (
@@ -244,7 +247,7 @@ def stages(passed: int, *, failed: bool = False, detail: str = "") -> tuple[Stag
         elif place == passed and failed:
             rows.append(Stage(name, False, seconds[place], detail))
         else:
-            rows.append(Stage(name, None, 0.0, "" if failed else "not timed: no GPU was asked"))
+            rows.append(Stage(name, None, 0.0, "" if failed else untimed))
     return tuple(rows)
 
 

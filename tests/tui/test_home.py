@@ -12,8 +12,8 @@ from textual.widgets import Input
 
 from harness.wire.latency import Bound
 from sessions import Home
+from sessions.bests import Measured
 from sessions.catalog import SessionInfo, Standing
-from sessions.speedups import Speedup
 from tests.support.cockpits import NARROW, NODE, WIDE, at_home, until
 from tests.support.journals import SESSION, running, write_live
 from tests.support.pictures import picture
@@ -26,6 +26,26 @@ from tui.cockpit.screens.home import HomeScreen
 from tui.cockpit.viewer import ExitNote
 from tui.cockpit.widgets.session_table import SessionTable
 from tui.node_facts import Gpu, NodeFacts, gpu_words, runtime_of
+
+
+def best(
+    task: str, speedup: float, interval: tuple[float, float], bound: Bound = Bound.NONE, cases: int = 6
+) -> Measured:
+    low, high = interval
+    return Measured(
+        task=task,
+        attempt="softmax#1/2",
+        confirmed=True,
+        speedup=speedup,
+        low=low,
+        high=high,
+        bound=bound,
+        cases=cases,
+        all_cases=6,
+        ranked=speedup,
+        product="MI300X",
+        against="triton",
+    )
 
 
 def session(name: str, state: Standing = Standing.FINISHED, **fields: object) -> SessionInfo:
@@ -46,11 +66,11 @@ INFOS = [
         tasks=("starter/softmax", "starter/rms_norm"),
         attempts=384,
         solved=("starter/softmax",),
-        measured={"starter/softmax": Speedup(1.84, 1.79, 1.88, Bound.NONE, 6, 6)},
+        measured=(best("starter/softmax", 1.84, (1.79, 1.88), Bound.NONE, 6),),
         cost_usd=14.2,
         budget_usd=50.0,
         worked_s=6127.0,
-        waiting=2,
+        waiting=("softmax#1/4", "rope#2/3"),
     ),
     session(
         "20261120-120000-geak-0002",
@@ -60,9 +80,9 @@ INFOS = [
         tasks=TASKS,
         attempts=1902,
         solved=TASKS[:71],
-        measured={TASKS[3]: Speedup(37.0, 36.0, 38.0, Bound.AT_LEAST, 5, 6)},
+        measured=(best(TASKS[3], 37.0, (36.0, 38.0), Bound.AT_LEAST, 5),),
         worked_s=22_244.0,
-        waiting=0,
+        waiting=(),
     ),
     session(
         "20261119-100000-tune-0003",
@@ -70,7 +90,7 @@ INFOS = [
         model="",
         solved=("starter/softmax",),
         confirmed=("starter/softmax",),
-        measured={"starter/softmax": Speedup(1.02, 0.99, 1.05, Bound.NONE, 6, 6)},
+        measured=(best("starter/softmax", 1.02, (0.99, 1.05), Bound.NONE, 6),),
         accepted=("softmax#1/2",),
         worked_s=552.0,
     ),
@@ -235,7 +255,7 @@ async def test_enter_opens_the_live_session(home: Home) -> None:
         await until(
             pilot, lambda: app.feed is not None and app.feed.state.last_seq == len(running()), "all events"
         )
-        assert "softmax#1" in app.screen.agents.text
+        await until(pilot, lambda: "softmax" in picture(app), "its task")
         await pilot.press("escape")
         assert isinstance(app.screen, HomeScreen)
 

@@ -72,8 +72,8 @@ def test_nothing_is_invented_without_a_past_session(home: Home) -> None:
     figures = estimate(plan, PAST)
     assert figures.unknown == ("vector_add",)
     assert (figures.calls, figures.cost_usd, figures.wall_s) == (None, None, None)
-    others = [past("d", model="openai:m", cost_usd=1.0), past("e", method="direct", cost_usd=1.0)]
-    assert estimate(plan, others).unknown == ("softmax", "vector_add")
+    unlike = [past("d", model="openai:m", cost_usd=1.0), past("e", method="direct", cost_usd=1.0)]
+    assert estimate(plan, unlike).unknown == ("softmax", "vector_add")
     unpriced = [past("f", tasks=plan.tasks, cost_usd=1.0, unpriced_calls=3, calls=3)]
     assert estimate(plan, unpriced).cost_usd is None, "a part of the cost is no cost"
 

@@ -9,6 +9,7 @@ from sessions.state import AttemptState, InstanceState
 from tui.cockpit import attempts, latencies, measures
 from tui.cockpit.attempts import Told
 from tui.cockpit.grid import heading, places, row_line
+from tui.cockpit.latency.absences import unmeasured_words
 from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap
 from tui.cockpit.measures import Binary
 from tui.measured import state_words
@@ -136,17 +137,6 @@ def _on_each(attempt: AttemptState, width: int) -> list[Line]:
     return lines
 
 
-def _unmeasured(evaluation: Evaluation) -> str:
-    """Why there is no latency: the judge's own words, if timing was tried."""
-    failed = next((stage.name for stage in evaluation.stages if stage.ok is False), None)
-    timing = next((stage for stage in evaluation.stages if stage.name == "performance"), None)
-    if failed is not None and failed != "performance":
-        return f"the judge stopped at stage {failed}."
-    if timing is not None and timing.detail:
-        return timing.detail.removeprefix("not timed: ")
-    return f"device {evaluation.device} gives no latency."
-
-
 def speed(evaluation: Evaluation, width: int) -> list[Line]:
     """Latencies where they were measured; else what is known without a measurement, labelled so."""
     lines: list[Line] = []
@@ -154,7 +144,7 @@ def speed(evaluation: Evaluation, width: int) -> list[Line]:
         lines += _measured(evaluation, width)
     else:
         lines += [
-            line(each, "warn") for each in wrap(f"Not measured: {clean(_unmeasured(evaluation))}", width)
+            line(each, "warn") for each in wrap(f"Not measured: {clean(unmeasured_words(evaluation))}", width)
         ]
     notes = [each for note in evaluation.notes for each in wrap(clean(note), width)]
     lines += [line(each, "warn") for each in notes]

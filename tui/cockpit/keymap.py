@@ -12,8 +12,11 @@ from tui.cockpit.preferences import check_names
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.screens.latency import LatencyScreen
 from tui.cockpit.screens.merged_report import MergedReportScreen
 from tui.cockpit.screens.report import ReportScreen
+from tui.cockpit.screens.review import ReviewScreen
+from tui.cockpit.widgets.cell_table import CellTable
 from tui.cockpit.widgets.key_bar import declared
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
@@ -23,14 +26,17 @@ OWNERS: tuple[type[DOMNode], ...] = (
     HomeScreen,
     FleetScreen,
     AgentScreen,
+    LatencyScreen,
     ReportScreen,
     MergedReportScreen,
+    ReviewScreen,
     ReasonDialog,
     ConfirmDialog,
     TextDialog,
     LinePrompt,
     LineView,
     LineTable,
+    CellTable,
     Tail,
 )
 """Everything with keys but the app itself."""
@@ -40,7 +46,8 @@ def key_names(app: type[DOMNode]) -> list[str]:
     """All names, sorted."""
     # Imported here: the first frame does not need the form of a new run.
     from tui.cockpit.choosing import ChoiceDialog
-    from tui.cockpit.screens.new_run import FormTable, NewRunScreen
+    from tui.cockpit.screens.new_run import NewRunScreen
+    from tui.cockpit.widgets.form_table import FormTable
 
     owners: Iterable[type[DOMNode]] = (app, *OWNERS, NewRunScreen, FormTable, ChoiceDialog)
     return sorted({binding.id for owner in owners for binding in declared(owner) if binding.id})

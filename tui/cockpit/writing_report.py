@@ -10,8 +10,9 @@ from typing import Any
 from textual.app import App
 
 from tui.cockpit.lines import clean
-from tui.report import SessionReport
-from tui.report.files import write_report
+from tui.cockpit.writing import write_new
+from tui.report import SessionReport, as_html, as_markdown
+from tui.reporting import as_csv
 
 
 def write_reports(app: App[Any], reports: Sequence[SessionReport]) -> None:
@@ -26,9 +27,24 @@ def write_reports(app: App[Any], reports: Sequence[SessionReport]) -> None:
     )
 
 
+def write_files(reports: Sequence[SessionReport], folder: Path) -> list[Path]:
+    """
+    Write Markdown, HTML and the CSV of the metrics to new files; return them.
+
+    The names contain the session, or the number of sessions. Raises `OSError` if the folder cannot be written.
+    """
+    name = reports[0].summary.session if len(reports) == 1 else f"{len(reports)}-sessions"
+    texts = {
+        "md": as_markdown(reports),
+        "html": as_html(reports),
+        "csv": as_csv([report.metrics for report in reports]),
+    }
+    return [write_new(folder / f"report-{name}.{ending}", text) for ending, text in texts.items()]
+
+
 def _write(app: App[Any], reports: Sequence[SessionReport], folder: Path) -> None:
     try:
-        files = write_report(reports, folder)
+        files = write_files(reports, folder)
     except OSError as error:
         words = f"The report was not written to {folder}: {error.strerror or error}"
         app.call_from_thread(app.notify, clean(words), severity="error", timeout=10, markup=False)

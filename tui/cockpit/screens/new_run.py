@@ -37,9 +37,9 @@ from tui.cockpit.new_run_view import (
     summary_line,
 )
 from tui.cockpit.widgets.bar import Bar
+from tui.cockpit.widgets.form_table import FormTable
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.line_view import LineView
-from tui.cockpit.widgets.sectioned_table import SectionedTable
 from tui.cockpit.widgets.table import LineTable
 from tui.node_facts import NodeFacts, node_words
 from tui.run_estimates import estimate
@@ -55,7 +55,6 @@ from tui.run_form import (
     shown_fields,
     task_names,
 )
-from tui.tables import Row
 
 if TYPE_CHECKING:
     from engine.models.spec import ModelSpec
@@ -78,30 +77,6 @@ class RunDoors:
     """Starts the engine and returns the session's name."""
     environ: Mapping[str, str] = dataclasses.field(default_factory=lambda: os.environ)
     unreachable: Callable[[ModelSpec, Mapping[str, str]], str] = unreachable_because
-
-
-class FormTable(SectionedTable):
-    """One row a field; below it the error of its value."""
-
-    HELP = """\
-The fields of a new run. `enter` edits a field or opens its choices; an empty
-field has the default, drawn faintly. The right side, or pane 2, shows what the
-run will do before it starts. Estimates come from past sessions of the same
-task, model and method: median, lowest and highest. `ctrl+r` starts the run.
-`y` copies the same run as a line for a shell.
-"""
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "edit", id="table.open")]
-    command = ""
-    """The run as a line for a shell."""
-
-    def heading_line(self, row: Row, width: int) -> Line:
-        """Return a line of a field's error."""
-        return (Span("     "), Span(row.cells[0].text, "bad"))
-
-    @property
-    def copy_text(self) -> str:
-        """The run as a line for a shell."""
-        return self.command
 
 
 class NewRunScreen(Screen[None]):
