@@ -158,7 +158,8 @@ class LatencyScreen(ActingScreen):
         title = title_lines(attempt, width, has_gpu=has_gpu) if attempt is not None else []
         if timings is None:
             self.above.show(title)
-            lines = absence_lines(attempt, self.key, width, has_gpu=has_gpu)
+            name = self.key if self.number is None else f"{self.key}/{self.number}"
+            lines = absence_lines(attempt, name, width, has_gpu=has_gpu)
             self.plots.show(lines, copy_text="\n".join(map(plain, [*title, *lines])))
             self._put_keys(self.plots)
             return
