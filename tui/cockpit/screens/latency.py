@@ -181,10 +181,9 @@ class LatencyScreen(ActingScreen):
         """Show what depends on the cell under the cursor."""
         width = max(self.size.width - 1, 20)
         texts = [cell.text for row in self.times.rows for cell in row.cells]
-        notes = footnotes(timings, width, texts, can_measure=bool(self.check_action("measure", ())))
         case = self._case(timings)
-        if case is not None:
-            notes += detail_lines(timings, case, self._column(timings), width)
+        notes = [] if case is None else detail_lines(timings, case, self._column(timings), width)
+        notes += footnotes(timings, width, texts, can_measure=bool(self.check_action("measure", ())))
         self.notes.show(notes)
         self.tab_bar.show(self.tabs(PLOTS[self._plot][0], [name for name, _ in PLOTS]))
         self.show_plots()
