@@ -15,6 +15,7 @@ from tui.cockpit.screens.home import HomeScreen
 from tui.cockpit.screens.latency import LatencyScreen
 from tui.cockpit.screens.merged_report import MergedReportScreen
 from tui.cockpit.screens.report import ReportScreen
+from tui.cockpit.screens.review import ReviewScreen
 from tui.cockpit.widgets.cell_table import CellTable
 from tui.cockpit.widgets.key_bar import declared
 from tui.cockpit.widgets.line_view import LineView
@@ -28,6 +29,7 @@ OWNERS: tuple[type[DOMNode], ...] = (
     LatencyScreen,
     ReportScreen,
     MergedReportScreen,
+    ReviewScreen,
     ReasonDialog,
     ConfirmDialog,
     TextDialog,
