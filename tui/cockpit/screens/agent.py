@@ -146,7 +146,7 @@ Brackets are around the attempt that all panes are about.
     def _draw_head(self) -> None:
         state, instance, attempt = self.feed.state, self.instance, self.attempt
         width = self.size.width
-        tail = EMPTY if self.has_room else agent_head.head_tail(self.status(), self.concerns, width // 2)
+        tail = EMPTY if self.has_room else agent_head.head_tail(self.status(), self.concerns, width // 4)
         head = agent_head.head_line(
             state, instance, self.key, attempt, wall=self.desk.wall(), tail=tail, width=width
         )
