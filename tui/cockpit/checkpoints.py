@@ -104,7 +104,7 @@ class Checkpoints:
                     replaced = place < last_samples[event.device] and event.device in state.devices
                 case _:
                     replaced = False
-            if replaced:
+            if replaced and not isinstance(event, Skipped):
                 pass_time(state, event)
             else:
                 yield place, event

@@ -128,6 +128,12 @@ class LatencyScreen(ActingScreen):
             return best_of(instance)
         return next((attempt for attempt in instance.attempts if attempt.number == self.number), None)
 
+    @property
+    def steered_case(self) -> str:
+        """The case under the cursor."""
+        case = self._case(self._timings) if self._timings is not None else None
+        return case.name if case is not None else ""
+
     def middle(self) -> Iterable[Widget]:
         """Captions, the table, what its marks mean, plots."""
         self.above.can_focus = self.notes.can_focus = False
