@@ -44,8 +44,8 @@ class Kind(StrEnum):
     """Kinds of concerns; their order is the order of urgency."""
 
     ENGINE = "engine"
-    MODEL = "model"
     REVIEW = "review"
+    MODEL = "model"
     LOST = "GPU lost"
     STUCK = "stuck"
     FAILED = "failed"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from harness import Evaluation, Verdict
+from harness import Verdict
 from sessions import AttemptState, InstanceState, SessionState
 from sessions.events import GIVEN
 from sessions.metrics import (
@@ -21,6 +21,7 @@ from sessions.metrics import (
     speedup_mean,
 )
 from sessions.names import short_task
+from sessions.speedups import timed_evaluation
 from sessions.state import Confirmation
 from sessions.winners import best_of
 
@@ -112,7 +113,9 @@ def _row(state: SessionState, name: str, tasks: Sequence[str], bests: dict[str, 
     k = state.started.instances if state.started else 0
     winners = [bests[task] for task in tasks if task in bests]
     timed = [
-        msgspec.structs.replace(counting_evaluation(winner), speedup=winner.speedup) for winner in winners
+        msgspec.structs.replace(evaluation, speedup=winner.speedup)
+        for winner in winners
+        if (evaluation := timed_evaluation(winner)) is not None
     ]
     best = winners[0] if winners and len(tasks) == 1 else None
     solved = best is not None and best.verdict is Verdict.CORRECT
@@ -159,18 +162,6 @@ def _row(state: SessionState, name: str, tasks: Sequence[str], bests: dict[str, 
         output_tokens=known_sum([usage.output_tokens for usage in used]),
         cost_usd=sum(costs) if costs else None,
     )
-
-
-def counting_evaluation(attempt: AttemptState) -> Evaluation:
-    """Return the evaluation whose times count: the exam's if it timed the attempt again.
-
-    Raises `ValueError` if the attempt is not judged.
-    """
-    if attempt.exam is not None and attempt.speedup_confirmed is not None:
-        return attempt.exam
-    if attempt.evaluation is None:
-        raise ValueError(f"{attempt.attempt} is not judged")
-    return attempt.evaluation
 
 
 def _samples(state: SessionState, task: str) -> tuple[int, int]:

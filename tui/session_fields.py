@@ -10,6 +10,7 @@ from sessions.names import short_task
 from sessions.speedups import Speedup
 
 from .filters import Value
+from .vocabulary import UNKNOWN, speedup
 
 if TYPE_CHECKING:
     from sessions.catalog import SessionInfo
@@ -54,6 +55,12 @@ def session_fields(info: SessionInfo) -> Mapping[str, Value]:
         "tokens": info.input_tokens + info.output_tokens,
         "waiting": len(info.waiting),
     }
+
+
+def best_words(info: SessionInfo) -> str:
+    """Return the best measured speedup with its task: `1.84x softmax`; `-` if none was measured."""
+    task, best = fastest(info)
+    return UNKNOWN if best is None else f"{speedup(best.value, best.bound)} {short_task(task)}"
 
 
 def fastest(info: SessionInfo) -> tuple[str, Speedup | None]:

@@ -67,8 +67,9 @@ def lay_out(
     rows: Sequence[Sequence[str]],
     width: int,
     only: Collection[str] | None = None,
+    gap: int = GAP,
 ) -> tuple[Place, ...]:
-    """Return the columns that fit into `width` cells, with the widths of their contents or less.
+    """Return the columns that fit into `width` cells, `gap` cells apart, with the widths of their contents or less.
 
     Columns with `drop` go first. If that is not enough, the widest column that may be narrower shrinks.
     `only` are the titles of the columns that a person chose.
@@ -90,11 +91,11 @@ def lay_out(
     while droppable := [place for place in shown if columns[place].drop]:
         # A column that never goes is not narrowed while another one can go.
         needed = sum(minimum[place] if columns[place].drop else wanted[place] for place in shown)
-        if needed + GAP * (len(shown) - 1) <= width:
+        if needed + gap * (len(shown) - 1) <= width:
             break
         shown.remove(max(droppable, key=lambda place: (columns[place].drop, place)))
     widths = {place: wanted[place] for place in shown}
-    over = sum(widths.values()) + GAP * (len(shown) - 1) - width
+    over = sum(widths.values()) + gap * (len(shown) - 1) - width
     while over > 0:
         narrowable = [place for place in shown if widths[place] > minimum[place]]
         if not narrowable:
@@ -105,7 +106,7 @@ def lay_out(
     places: list[Place] = []
     for place in shown:
         places.append(Place(place, x, widths[place]))
-        x += widths[place] + GAP
+        x += widths[place] + gap
     return tuple(places)
 
 

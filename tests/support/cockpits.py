@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,8 +93,9 @@ def live(
     readonly: bool = False,
     home: Home = HOME,
     preferences: Preferences | None = None,
+    wall: Callable[[], float] = time.time,
 ) -> tuple[Cockpit, ScriptedSource]:
-    """Return a cockpit on a running session with these events, and its source."""
+    """Return a cockpit on a running session with these events, and its source; `wall` is its clock of the day."""
     source = ScriptedSource(pending=list(events))
     app = Cockpit(
         home,
@@ -102,7 +104,7 @@ def live(
         readonly=readonly,
         decider=decider or RecordingDecider(),
         preferences=preferences,
-        doors=Doors(list, _no_story, lambda _: True, lambda _: source, _no_mark),
+        doors=Doors(list, _no_story, lambda _: True, lambda _: source, _no_mark, wall=wall),
     )
     app.theme = "wavedeck"
     return app, source

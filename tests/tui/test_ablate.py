@@ -24,8 +24,8 @@ from tests.support.command_line import LIMIT_S, Shell, one_line, start, wait_for
 from tests.support.live_engines import right, wrong
 from tests.support.model_server import Answer, ModelServer, Seen, hangs, model_server, refuses, says
 from tui.cockpit.header import header_line
-from tui.cockpit.lines import Span, plain
-from tui.cockpit.screens.home import session_row
+from tui.cockpit.home_view import session_row
+from tui.cockpit.lines import plain
 from tui.diagnostics import ExitCode
 from tui.narrate import Narrator, log
 
@@ -164,15 +164,15 @@ def test_switched_off_modules_are_shown_everywhere(shell: Shell, whole: dict[int
     assert listed[whole[3]].endswith(words)
     assert "without" not in listed[whole[4]]
     infos = {info.name: info for info in list_sessions(home)}
-    assert words in [cell.text for cell in session_row(infos[whole[3]]).cells]
+    assert f"geak ({words})" in [cell.text for cell in session_row(infos[whole[3]]).cells]
     assert f"geak ({words}) with anthropic:test" in shell("report", whole[3], whole[4]).out
     reported = json.loads(shell("report", whole[3], whole[4], "--format", "json").out)
     assert [row["options"] for row in reported] == [words, ""]
     events = journal_of(home, whole[3]).events
     assert any(f"geak ({words}) with" in line for line in log(fold(events)))
     assert f"geak ({words}) with" in Narrator().lines(events[0])[0]
-    header = header_line(fold(events), name="s", word=Span("running"), extra=(), width=160)
-    assert f"geak ({words}) anthropic:test" in plain(header)
+    header = header_line(fold(events), (), name="s", status=(), concerns=(), width=160)
+    assert f"geak ({words})  anthropic:test" in plain(header)
 
 
 # With engines and the judge

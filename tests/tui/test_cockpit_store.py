@@ -16,14 +16,18 @@ from sessions.decisions import undo as undo_at_rest
 from sessions.events import DecisionMade
 from sessions.files import FileLock
 from sessions.fold import fold
+from sessions.store import Store
 from tests.support import stored_sessions as stored
 from tests.support.cockpits import NARROW, WIDE, until
 from tui.cockpit.app import Cockpit
 from tui.cockpit.decider import SessionDecider
 from tui.cockpit.dialogs import ReasonDialog
+from tui.cockpit.review_library import HomeLibrary
+from tui.cockpit.review_reasons import accepted_place
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import SessionTable
+from tui.cockpit.screens.review import ReviewScreen
 from tui.cockpit.viewer import ExitNote
 
 
@@ -54,7 +58,7 @@ async def test_finished_session_opens_as_a_replay_at_its_end(home: Home) -> None
         assert app.feed.replay is not None
         assert app.feed.replay.at_end
         assert app.feed.state == fold(journal_of(home, session).events)
-        await pilot.press("space")
+        await pilot.press("p")
         assert app.feed.replay.playing
         assert app.feed.replay.position < len(app.feed.replay.story.events)
 
@@ -109,11 +113,11 @@ async def test_finished_session_is_decided_at_the_end_of_its_replay(home: Home) 
         await until(pilot, lambda: bool(app.screen.query_one(SessionTable).rows), "the list")
         await pilot.press("enter")
         screen = await opened_agent(pilot)
-        assert "open for decisions" in screen.header_bar.text
+        assert "decisions count" in screen.header_bar.text
         await pilot.press("r")
         assert isinstance(app.screen, ReasonDialog)
         hint = str(app.screen.query_one("#hint", Static).render())
-        assert "into the record" in hint
+        assert "only into the record" in hint
         assert "reflector" not in hint, "no further prompt follows"
         await pilot.press(*"slow", "enter")
         await until(pilot, lambda: "2C!" in screen.strip.text, "the decision")
@@ -121,6 +125,38 @@ async def test_finished_session_is_decided_at_the_end_of_its_replay(home: Home) 
         await until(pilot, lambda: "2C!" not in screen.strip.text, "the undoing in another shell")
         await pilot.press("0")
         assert not screen.check_action("reject", ()), "the past is not decided"
+
+
+async def test_winner_of_a_finished_session_is_accepted_on_review_and_written_where_it_says(
+    home: Home,
+) -> None:
+    session = stored.finished(home)
+    app = Cockpit(home)
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: bool(app.screen.query_one(SessionTable).rows), "the list")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        screen = ReviewScreen(library=HomeLibrary(home))
+        app.push_screen(screen)
+        await until(pilot, lambda: bool(screen.queue.rows), "the queue")
+        assert screen.queue.cursor_key == "softmax#1/2"
+        baseline = "diff to baseline"
+        await until(pilot, lambda: baseline in str(screen.change.border_title), "the suite's baseline")
+        await until(pilot, lambda: "accepted: none" in screen.evidence.text, "the store's kernels")
+        await pilot.press("a", *"fine", "enter")
+        await until(
+            pilot, lambda: "decided 1: 1 + 0 !" in screen.decided.text, "the decision, out of the store"
+        )
+        store = Store.of(home)
+        assert store.accepted()["starter/softmax"].attempt == "softmax#1/2"
+        branch, _, path = accepted_place("starter/softmax").partition(":")
+        head = store.repository.read_ref(f"refs/heads/{branch}")
+        assert head is not None
+        assert path in store.repository.read_tree(head)
+        store.close()
+        await asyncio.to_thread(undo_at_rest, home, session, "softmax#1/2", by="kim")
+        await until(pilot, lambda: "decided 0" in screen.decided.text, "the undoing in another shell")
+        await until(pilot, lambda: "Review 1" in str(screen.queue.border_title), "the attempt, open again")
 
 
 async def test_parallel_decisions_are_recorded_in_order(home: Home) -> None:

@@ -255,7 +255,7 @@ async def test_enter_opens_the_live_session(home: Home) -> None:
         await until(
             pilot, lambda: app.feed is not None and app.feed.state.last_seq == len(running()), "all events"
         )
-        assert "softmax#1" in app.screen.agents.text
+        await until(pilot, lambda: "softmax" in picture(app), "its task")
         await pilot.press("escape")
         assert isinstance(app.screen, HomeScreen)
 

@@ -13,6 +13,7 @@ from textual.filter import LineFilter, NoColor
 
 from sessions.fold import fold
 from sessions.home import Home
+from sessions.names import split_attempt
 from tui.cockpit import attempts, messages, terminal, themes
 from tui.cockpit.ascii_filter import AsciiOnly
 from tui.cockpit.commanding import Commander
@@ -32,6 +33,7 @@ from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.screens.latency import LatencyScreen
 from tui.cockpit.screens.merged_report import MergedReportScreen
 from tui.cockpit.screens.report import ReportScreen
 from tui.cockpit.screens.tree import TreeScreen
@@ -150,7 +152,7 @@ class Cockpit(Viewer, inherit_bindings=False):
             number = waiting[-1].number
         newest = attempts.newest(instance) if instance is not None else None
         followed = newest is not None and number == newest.number
-        self._go_to(AgentScreen(key, None if followed else number))
+        self._go_to(AgentScreen(key, None if followed else number, registry=self._home.suites))
 
     @on(messages.OpenSession)
     def _on_open_session(self, message: messages.OpenSession) -> None:
@@ -159,6 +161,11 @@ class Cockpit(Viewer, inherit_bindings=False):
     @on(messages.OpenInstance)
     def _on_open_instance(self, message: messages.OpenInstance) -> None:
         self.open_agent(message.key, message.number)
+
+    @on(messages.OpenLatency)
+    def _on_open_latency(self, message: messages.OpenLatency) -> None:
+        name = split_attempt(message.attempt)
+        self._go_to(LatencyScreen(name.instance, name.number))
 
     @on(messages.OpenReport)
     def _on_open_report(self, message: messages.OpenReport) -> None:

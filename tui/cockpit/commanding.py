@@ -18,6 +18,7 @@ from tui.cockpit.dialogs import ConfirmDialog, LineDialog, ReasonDialog
 from tui.cockpit.editing import NotEdited, edited
 from tui.cockpit.feed import Feed
 from tui.cockpit.lines import clean
+from tui.cockpit.review_reasons import decision_words
 from tui.cockpit.verdict_head import certainty_words
 
 REFUSAL_S = 15
@@ -70,13 +71,14 @@ class Commander:
             decided()
             self._send(attempt.attempt, accepted=accepted, why=why)
 
-        instance = self._instance(attempt.attempt)
-        goes_on = instance is not None and instance.finished is None
+        feed = self._host.feed
+        if feed is None:
+            return
         dialog = ReasonDialog(
             attempt.attempt,
             accepted=accepted,
-            known=certainty_words(attempt, instance),
-            to_reflector=goes_on,
+            follows=decision_words(feed.state, attempt, accepted=accepted, over=feed.is_over),
+            known=certainty_words(attempt, self._instance(attempt.attempt)),
         )
         self._host.app.push_screen(dialog, answered)
 

@@ -26,7 +26,7 @@ COLUMNS = (
     Column("last minute", 11, 11, drop=8, if_known=True),
 )
 MOST_LINES = 16
-"""With more GPUs the pane is a strip."""
+"""With more GPUs the pane is a strip, and names no attempts."""
 STATES = {
     "timing": ("t", "busy"),
     "judge": ("j", "busy"),
@@ -146,9 +146,10 @@ def _trouble(state: SessionState, device: DeviceState, now_wall: float) -> str:
 def _short(state: SessionState, device: DeviceState, now_wall: float) -> Span:
     word = gpu_state(state, device)
     letter, style = STATES[word]
-    words = _trouble(state, device, now_wall) or _attempts(device.busy_with)
+    attempts = _attempts(device.busy_with) if len(state.devices) <= MOST_LINES else ""
+    words = _trouble(state, device, now_wall) or attempts
     if word == "throttled":
-        words = f"throttled {words}"
+        words = f"throttled {words}".rstrip()
     return Span(f"{device.device}{letter} {words}".rstrip(), style)
 
 

@@ -53,14 +53,12 @@ class LineDialog(ModalScreen[str | None]):
 class ReasonDialog(LineDialog):
     """Asks why a person accepts or rejects an attempt."""
 
-    def __init__(self, attempt: str, *, accepted: bool, known: str = "", to_reflector: bool = False) -> None:
+    def __init__(self, attempt: str, *, accepted: bool, follows: str, known: str = "") -> None:
+        """`follows` says what the decision does, and who reads the reason."""
         word = "Accept" if accepted else "Reject"
-        kept = "The reason goes into the record, to no model."
-        if to_reflector and not accepted:
-            kept = "The reason goes to the reflector."
         super().__init__(
             f"{word} {attempt}",
-            hint=f"{kept}  enter: {word.lower()}, escape: cancel",
+            hint=f"{follows}\nenter: {word.lower()}   escape: cancel",
             placeholder="why (may stay empty)",
             known=known,
         )
@@ -84,7 +82,7 @@ class ConfirmDialog(ModalScreen[bool]):
         """The question, and what follows a yes."""
         with Vertical(id="dialog"):
             yield Static(self._question, id="question", markup=False)
-            yield Static(f"{self._consequence}  enter: yes, escape: no", id="hint", markup=False)
+            yield Static(f"{self._consequence}\nenter: yes   escape: no", id="hint", markup=False)
 
     def action_answer(self, answer: bool) -> None:  # noqa: FBT001 -- an action's argument
         """Yes or no."""

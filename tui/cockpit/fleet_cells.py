@@ -49,7 +49,7 @@ def cell(facts: InstanceFacts, form: Form, *, digits: int, change: str, named: b
     if not form.words:
         number = str(facts.attempt or "")
         text = f"{facts.doing.letter}{number}"
-        name = [Span(f"#{facts.number}", "dim")] if named else []
+        name = [Span(f"#{facts.number} ", "dim")] if named else []
         rest = max(digits, 2) + 1 - len(text)
         return [*name, Span(text, facts.doing.style), verdict, Span(fit(mark, rest + 1), mark_style)]
     word, style = ("stuck", "bad") if stuck else (_short(facts), facts.doing.style)

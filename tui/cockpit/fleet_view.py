@@ -18,14 +18,14 @@ from tui.tables import Cell
 
 GAP = 2
 LONGEST_TASK = 24
-SHORTEST_TASK = 12
+SHORTEST_TASK = 16
 INTERVAL = 14
 """Cells of ` [1.79, 1.88]`."""
 BEST = 7
 ESTIMATE = 12
-EXTRAS = ("trend", "gain", "spent", "cases", "by", "interval")
+EXTRAS = ("trend", "cases", "gain", "spent", "by", "interval")
 """Columns in the order in which they are left out when space is short."""
-WORDY = 3
+WORDY = 4
 """Of these, so many are left out before the cells lose words."""
 ORDERS = ("attention", "task", "best", "spent")
 """Orders of the rows; `o` takes the next."""
@@ -67,6 +67,8 @@ class Layout:
     """Width of the names of tasks."""
     best: int
     extras: frozenset[str]
+    by: int
+    """Width of the names of the best attempts: `#3/7`."""
     digits: int
     """Digits of the numbers of attempts."""
     named: bool
@@ -110,6 +112,7 @@ def layout(tasks: Sequence[TaskFacts], width: int, *, wanted: Collection[str] = 
         for task in tasks
     )
     best = ESTIMATE if estimates else BEST
+    by = max((len(_by(task.leader)) for task in tasks), default=2)
     kept = [extra for extra in EXTRAS if extra in wanted]
     for form in FORMS:
         cell_cells = cell_width(form, digits)
@@ -117,14 +120,15 @@ def layout(tasks: Sequence[TaskFacts], width: int, *, wanted: Collection[str] = 
         for gone in range(len(droppable) + 1):
             extras = frozenset(kept) - set(droppable[:gone])
             for task_width in dict.fromkeys((name, min(name, SHORTEST_TASK))):
-                if _fixed(task_width, best, extras) + most * cell_cells <= width:
-                    return Layout(form, cell_cells, most, task_width, best, extras, digits, False)
+                if _fixed(task_width, best, by, extras) + most * cell_cells <= width:
+                    return Layout(form, cell_cells, most, task_width, best, extras, by, digits, named=False)
     task_width = min(name, SHORTEST_TASK)
-    widest = len(str(max((facts.number for task in tasks for facts in task.instances), default=1))) + 1
+    widest = len(str(max((facts.number for task in tasks for facts in task.instances), default=1))) + 2
     cell_cells = cell_width(NARROW, digits) + widest
     extras = frozenset(extra for extra in kept if width >= 100 and extra in ("interval", "by"))
-    room = width - _fixed(task_width, best, extras) - len("+99 ")
-    return Layout(NARROW, cell_cells, max(1, room // cell_cells), task_width, best, extras, digits, most > 1)
+    room = width - _fixed(task_width, best, by, extras) - len("+99 ")
+    shown = max(1, room // cell_cells)
+    return Layout(NARROW, cell_cells, shown, task_width, best, extras, by, digits, named=most > 1)
 
 
 def titles(form: Layout, spent: str) -> Line:
@@ -136,7 +140,7 @@ def titles(form: Layout, spent: str) -> Line:
     if "cases" in form.extras:
         text += "  cases"
     if "by" in form.extras:
-        text += "  by   "
+        text += "  " + fit("by", form.by)
     text += "  "
     if form.named:
         text += fit("instances", form.shown * form.cell + len("+99 "))
@@ -167,7 +171,7 @@ def row(
         words = f"{partial.cases}/{partial.all_cases}" if partial is not None else vocabulary.UNKNOWN
         spans.append(Span("  " + fit(words, 5), "dim"))
     if "by" in form.extras:
-        spans.append(Span("  " + fit(_by(leader), 5), "dim"))
+        spans.append(Span("  " + fit(_by(leader), form.by), "dim"))
     spans.append(Span("  "))
     shown = _shown(task, form)
     spots = []
@@ -235,9 +239,9 @@ def speedup_style(speedup: Speedup) -> str:
     return "good" if speedup.is_gain else "bad" if speedup.is_loss else ""
 
 
-def _fixed(task: int, best: int, extras: Collection[str]) -> int:
+def _fixed(task: int, best: int, by: int, extras: Collection[str]) -> int:
     """Cells of all columns but the instances."""
-    widths = {"trend": TREND, "gain": 6, "spent": 6, "cases": 5, "by": 5}
+    widths = {"trend": TREND, "gain": 6, "spent": 6, "cases": 5, "by": by}
     interval = max(0, BEST + INTERVAL - best) if "interval" in extras else 0
     return (
         2

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tui.cockpit.lines import Line, Span, fit
-from tui.tables import Cell, Column, Place, Row, lay_out
+from tui.tables import GAP, Cell, Column, Place, Row, lay_out
 
 
 def places(
-    columns: Sequence[Column], rows: Sequence[Row], width: int, only: Collection[str] | None = None
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    width: int,
+    only: Collection[str] | None = None,
+    gap: int = GAP,
 ) -> tuple[Place, ...]:
     """Return the columns that fit into `width` cells; the last of them is cut at the edge."""
-    laid_out = lay_out(columns, [[cell.text for cell in row.cells] for row in rows], width, only)
+    laid_out = lay_out(columns, [[cell.text for cell in row.cells] for row in rows], width, only, gap)
     return tuple(
         place._replace(width=min(place.width, width - place.x)) for place in laid_out if place.x < width
     )

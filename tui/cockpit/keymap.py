@@ -12,8 +12,11 @@ from tui.cockpit.preferences import check_names
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.screens.latency import LatencyScreen
 from tui.cockpit.screens.merged_report import MergedReportScreen
 from tui.cockpit.screens.report import ReportScreen
+from tui.cockpit.screens.review import ReviewScreen
+from tui.cockpit.widgets.cell_table import CellTable
 from tui.cockpit.widgets.code import CodePane
 from tui.cockpit.widgets.key_bar import declared
 from tui.cockpit.widgets.line_view import LineView
@@ -24,14 +27,17 @@ OWNERS: tuple[type[DOMNode], ...] = (
     HomeScreen,
     FleetScreen,
     AgentScreen,
+    LatencyScreen,
     ReportScreen,
     MergedReportScreen,
+    ReviewScreen,
     ReasonDialog,
     ConfirmDialog,
     TextDialog,
     LinePrompt,
     LineView,
     LineTable,
+    CellTable,
     StepsView,
     CodePane,
 )

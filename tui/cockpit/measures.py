@@ -17,6 +17,8 @@ NAME_CELLS, NAME_CELLS_NARROW = 30, 20
 WIDE_TABLE = 100
 CASES_CELLS = 28
 
+NOTHING = Cell(vocabulary.UNKNOWN, "dim")
+
 
 class Binary(NamedTuple):
     """Launches that were compiled to the same: one row instead of one a case."""
@@ -181,10 +183,11 @@ ESTIMATE_COLUMNS = (
     Column("target", 6, 8),
     Column("case", 12, 24),
     Column("sizes", 18, 30, drop=4),
-    Column("no faster than", 14, 14, right=True),
-    Column("bound", 7, 7, drop=2),
-    Column("if all went to memory", 21, 21, right=True),
-    Column("bound", 7, 7, drop=3),
+    Column("est. at best", 12, 12, right=True),
+    Column("limit", 7, 7, drop=2),
+    Column("est. at worst", 13, 13, right=True),
+    Column("limit", 7, 7, drop=3),
+    Column("of the roofline", 15, 20, right=True, drop=1),
 )
 
 
@@ -249,6 +252,7 @@ def estimate_rows(evaluation: Evaluation) -> list[Row]:
                 Cell(each.bound_low, "dim"),
                 Cell(vocabulary.microseconds(each.high_us)),
                 Cell(each.bound_high, "dim"),
+                Cell(vocabulary.estimate(each.high_us / each.low_us)) if each.low_us > 0 else NOTHING,
             ),
         )
         for each in evaluation.estimate

@@ -22,7 +22,7 @@ from tui.report.phrases import (
     short_commit,
     speedup_words,
 )
-from tui.report.speedups import Speedup
+from tui.report.speedups import Figures
 from tui.tables import Cell, Column, Row
 from tui.vocabulary import (
     NO_GPU,
@@ -155,7 +155,7 @@ def merged_rows(reports: Sequence[SessionReport]) -> list[Row]:
     return rows
 
 
-def speedup_style(speedup: Speedup | None) -> str:
+def speedup_style(speedup: Figures | None) -> str:
     """Return green only for a speedup with an interval above 1 in every case."""
     if speedup is None:
         return DIM

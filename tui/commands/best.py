@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import click
 
 from sessions.best_ever import BestEver, bests_ever
+from sessions.bests import Measured
 from sessions.home import home_from
 from sessions.names import full_task, short_task
-from tui.bests import speedup_with_interval
 from tui.commands.options import complete_tasks, json_option
 from tui.diagnostics import Complaint, say
 from tui.plain import emit, emit_json, table
 from tui.tables import Column
-from tui.vocabulary import UNKNOWN, moment
+from tui.vocabulary import UNKNOWN, interval, moment, speedup
 
 
 @click.command(name="best")
@@ -61,11 +61,19 @@ def best_table(bests: Sequence[BestEver]) -> str:
     return table(columns, list(map(_row, bests)))
 
 
+def speedup_words(measured: Measured) -> str:
+    """Return `1.84x [1.79, 1.88]`; without the interval if a case has none."""
+    words = speedup(measured.speedup, measured.bound)
+    if measured.low is None or measured.high is None:
+        return words
+    return f"{words} {interval(measured.low, measured.high)}"
+
+
 def _row(best: BestEver) -> tuple[str, ...]:
     measured = best.measured
     return (
         short_task(measured.task),
-        speedup_with_interval(measured),
+        speedup_words(measured),
         f"{measured.cases}/{measured.all_cases}",
         "confirmed" if measured.confirmed else "not examined",
         measured.against or UNKNOWN,

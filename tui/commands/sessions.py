@@ -25,7 +25,7 @@ from tui.model_usage import model_usage, usage_table
 from tui.narrate import counted
 from tui.next_step import next_command
 from tui.plain import emit, emit_json, interactive, table
-from tui.session_fields import SESSION_FIELDS, session_fields
+from tui.session_fields import SESSION_FIELDS, best_words, session_fields
 from tui.spent import cost_of, device_s_of, tokens_of
 from tui.steering import steer
 from tui.summary import next_line, outcomes, summary
@@ -89,7 +89,7 @@ def sessions_table(infos: Sequence[SessionInfo]) -> str:
         Column("solved", right=True),
         Column("confirmed", right=True, if_known=True),
         Column("attempts", right=True),
-        Column("best", right=True, if_known=True),
+        Column("best", keep=True, if_known=True),
         Column("cost", right=True, if_known=True),
         Column("model"),
         Column("options", if_known=True),
@@ -98,7 +98,6 @@ def sessions_table(infos: Sequence[SessionInfo]) -> str:
 
 
 def _row(info: SessionInfo) -> tuple[str, ...]:
-    best = max(info.speedups.values(), default=None)
     return (
         info.name,
         info.title or UNKNOWN,
@@ -106,7 +105,7 @@ def _row(info: SessionInfo) -> tuple[str, ...]:
         f"{len(info.solved)}/{len(info.tasks)}",
         told_confirmed(info),
         str(info.attempts),
-        UNKNOWN if best is None else f"{best:.2f}x",
+        best_words(info),
         money(info.cost_usd),
         info.model,
         option_words(info.options) or UNKNOWN,

@@ -10,12 +10,12 @@ import click
 from sessions.home import Home, home_from
 from sessions.info import SessionInfo, running_infos
 from sessions.names import short_task
-from tui.bests import fastest, speedup_words
 from tui.commands.options import complete_sessions, json_option
 from tui.diagnostics import Complaint, say
 from tui.plain import emit, emit_json, table
+from tui.session_fields import best_words, fastest
 from tui.tables import Column
-from tui.vocabulary import UNKNOWN, money
+from tui.vocabulary import UNKNOWN, money, speedup
 
 
 @click.command(name="status")
@@ -46,12 +46,12 @@ def short_line(infos: Sequence[SessionInfo]) -> str:
     solved = sum(len(info.solved) for info in infos)
     tasks = sum(len(info.tasks) for info in infos)
     waiting = sum(len(info.waiting) for info in infos)
-    bests = [best for best in map(fastest, infos) if best is not None]
-    best = max(bests, key=lambda measured: measured.ranked, default=None)
+    bests = [(task, best) for task, best in map(fastest, infos) if best is not None]
+    task, best = max(bests, key=lambda pair: pair[1].value, default=("", None))
     parts = [
         f"wavedeck {len(infos)} running",
         f"{solved}/{tasks} solved",
-        f"best {speedup_words(best)} {short_task(best.task)}" if best is not None else "",
+        f"best {speedup(best.value, best.bound)} {short_task(task)}" if best is not None else "",
         f"! {waiting}" if waiting else "",
     ]
     return "  ".join(filter(None, parts))
@@ -72,13 +72,12 @@ def status_table(infos: Sequence[SessionInfo]) -> str:
 
 
 def _row(info: SessionInfo) -> tuple[str, ...]:
-    best = fastest(info)
     return (
         info.name,
         info.title or UNKNOWN,
         f"{len(info.solved)}/{len(info.tasks)}",
         f"{info.attempts:,}",
-        UNKNOWN if best is None else f"{speedup_words(best)} {short_task(best.task)}",
+        best_words(info),
         money(info.cost_usd),
         ", ".join(info.waiting) or UNKNOWN,
     )

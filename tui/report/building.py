@@ -46,6 +46,7 @@ def _summary(state: SessionState, total: Sequence[Row]) -> Summary:
     attempts = state.attempts()
     return Summary(
         session=started.session if started else "",
+        title=state.title,
         state=ending(state),
         method=method_words(started.method, started.options) if started else "",
         model=started.model if started else "",

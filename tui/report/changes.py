@@ -10,7 +10,7 @@ from harness import Evaluation, Verdict
 from sessions.state import AttemptState, InstanceState, SessionState
 
 from .model import Change
-from .speedups import geomean, speedup_of
+from .speedups import figures_of, geomean
 
 COUNTED = 4096
 """Pairs of texts with remembered counts: a live report asks for them again with each verdict."""
@@ -28,7 +28,7 @@ def changes_of(state: SessionState) -> Iterator[Change]:
 def _change(instance: InstanceState, attempt: AttemptState, base: AttemptState | None) -> Change:
     evaluation = attempt.evaluation
     is_correct = evaluation is not None and evaluation.verdict is Verdict.CORRECT
-    speedup = speedup_of(evaluation) if evaluation is not None and is_correct else None
+    speedup = figures_of(evaluation) if evaluation is not None and is_correct else None
     added, removed = _changed_lines(base.source, attempt.source) if base is not None else (None, None)
     return Change(
         task=instance.task,

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness import Outcome, Verdict
+from harness.wire.latency import Bound
 from sessions.events import Origin
 from sessions.state import Confirmation
 from tui.reporting import Row
 
-from .speedups import RoofShare, Speedup
+from .speedups import Figures, RoofShare
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,8 @@ class Summary:
     """Facts about the whole session."""
 
     session: str
+    title: str
+    """A person's title of the session; empty if it has none."""
     state: str
     """`running`, `finished` or `stopped (reason)`."""
     method: str
@@ -58,7 +61,7 @@ class Winner:
     origin: Origin
     base: str | None
     strategy: str
-    speedup: Speedup | None
+    speedup: Figures | None
     """From the exam if it timed the attempt again, else from the verdict."""
     no_speedup: str
     """Why there is no speedup; empty if there is one."""
@@ -97,8 +100,7 @@ class CaseTime:
     """The shortest time that can be timed exactly, if the baseline takes less."""
     candidate_short_us: float | None
     ratio: float | None
-    sign: str
-    """`>=` or `<=` before a bound."""
+    bound: Bound
     interval: tuple[float, float] | None
     """95 %; `None` for a bound."""
     outcome: Outcome | None
@@ -136,7 +138,7 @@ class Change:
     verdict: Verdict | None
     """`None` while it is in progress."""
     error: str
-    speedup: Speedup | None
+    speedup: Figures | None
     gain: float | None
     """Time of the base over its own time, minus 1, over the cases that one device timed for both."""
     slowdown: float | None

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from sessions.events import Origin
 from sessions.state import Confirmation
-from tui.vocabulary import ACCEPTED, CONFIRMED, UNKNOWN, WAITS, grouped, interval, percent, times
+from tui.vocabulary import ACCEPTED, CONFIRMED, UNKNOWN, WAITS, grouped, interval, percent
+from tui.vocabulary import speedup as measured_ratio
 
 from .model import CaseTime, Winner
-from .speedups import RoofShare, Speedup
+from .speedups import Figures, RoofShare
 
 
-def ratio_words(speedup: Speedup | None) -> str:
+def ratio_words(speedup: Figures | None) -> str:
     """Return `1.84x` or `>= 2.65x`."""
-    return UNKNOWN if speedup is None else f"{_sign(speedup.bound.sign)}{times(speedup.ratio)}"
+    return UNKNOWN if speedup is None else measured_ratio(speedup.ratio, speedup.bound)
 
 
-def interval_words(speedup: Speedup | None) -> str:
+def interval_words(speedup: Figures | None) -> str:
     """Return the 95 % interval: `[1.79, 1.88]`."""
     return UNKNOWN if speedup is None or speedup.interval is None else interval(*speedup.interval)
 
 
-def exact_words(speedup: Speedup | None) -> str:
+def exact_words(speedup: Figures | None) -> str:
     """Return the speedup over the cases that are no bounds, `4 measured: 1.81x [1.77, 1.84]`, if some are bounds."""
     if speedup is None or speedup.exact is None:
         return UNKNOWN
@@ -28,7 +29,7 @@ def exact_words(speedup: Speedup | None) -> str:
     return f"{exact.cases} measured: {speedup_words(exact)}"
 
 
-def cases_words(speedup: Speedup | None) -> str:
+def cases_words(speedup: Figures | None) -> str:
     """Return the cases that the speedup covers: `6`, or `5 of 6`."""
     if speedup is None or not speedup.cases:
         return UNKNOWN
@@ -37,7 +38,7 @@ def cases_words(speedup: Speedup | None) -> str:
     )
 
 
-def speedup_words(speedup: Speedup | None) -> str:
+def speedup_words(speedup: Figures | None) -> str:
     """Return `1.84x [1.79, 1.88]`, or `>= 2.65x, 4 measured: 1.81x [1.77, 1.84]`."""
     if speedup is None:
         return UNKNOWN
@@ -48,7 +49,7 @@ def speedup_words(speedup: Speedup | None) -> str:
     )
 
 
-def covered_words(speedup: Speedup | None) -> str:
+def covered_words(speedup: Figures | None) -> str:
     """Return `1.84x [1.79, 1.88] over 6 cases`, or `>= 2.65x over 5 of 6 cases; 4 measured: 1.81x [1.77, 1.84]`."""
     if speedup is None:
         return UNKNOWN
@@ -94,7 +95,7 @@ def marks(winner: Winner) -> str:
 
 def case_ratio(case: CaseTime) -> str:
     """Return the speedup of a case: `1.93x`, `>= 12x`."""
-    return UNKNOWN if case.ratio is None else f"{_sign(case.sign)}{times(case.ratio)}"
+    return UNKNOWN if case.ratio is None else measured_ratio(case.ratio, case.bound)
 
 
 def case_time(time_us: float | None, short_us: float | None) -> str:
@@ -124,7 +125,3 @@ def origin_words(origin: Origin, base: str | None) -> str:
 def short_commit(commit: str | None) -> str:
     """Return the first characters of a commit, enough for git."""
     return commit[:12] if commit else UNKNOWN
-
-
-def _sign(sign: str) -> str:
-    return f"{sign} " if sign else ""

@@ -61,6 +61,7 @@ def facts_of(report: SessionReport) -> list[tuple[str, str]]:
     device = f"{duration(summary.device_s)} on devices" if summary.device_s else ""
     price = summary.cost_usd / summary.solved if summary.cost_usd is not None and summary.solved else None
     facts = [
+        ("title", summary.title),
         ("session", f"{summary.session}, {summary.state}"),
         ("method", f"{summary.method} with {summary.model}"),
         ("speed", timing),

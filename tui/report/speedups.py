@@ -10,22 +10,23 @@ from typing import NamedTuple
 from harness import Evaluation, Latency, Outcome
 from harness.wire.latency import Bound
 from harness.wire.ratios import FLOORS
-from tui.certainty import counted_cases
+from sessions.speedups import Speedup, exact_speedup, speedup_of
 
 
 @dataclass(frozen=True, slots=True)
-class Speedup:
-    """Geometric mean of the cases' speedups."""
+class Figures:
+    """The speedup of an attempt as a report shows it: a bound never has an interval."""
 
     ratio: float
+    """Geometric mean over the cases with a ratio."""
     bound: Bound
     """`at least` or `at most` if the launch hides a part of some case."""
     interval: tuple[float, float] | None
-    """95 %, of the cases that are no bounds; `None` if a case is a bound or has no interval."""
+    """95 %; `None` if a case is a bound or has no interval."""
     cases: int
     """Cases with a ratio."""
     of_cases: int
-    exact: Speedup | None = None
+    exact: Figures | None = None
     """The mean without the bounds, if some cases are bounds and some are not."""
     is_faster: bool = False
     """True if every case with a ratio is faster, with an interval above 1."""
@@ -33,66 +34,44 @@ class Speedup:
     """True if every case with a ratio is slower, with an interval below 1."""
 
 
-def speedup_of(evaluation: Evaluation) -> Speedup | None:
-    """
-    Return the speedup of a correct evaluation; `None` if it has none (`no_speedup_words` says why).
-
-    The interval has the geometric means of the cases' bounds. It covers at least 95 %, however the errors of the
-    cases depend on each other, because the deviation of a mean is at most the mean of the deviations.
-    """
-    if evaluation.speedup is None:
+def figures_of(evaluation: Evaluation) -> Figures | None:
+    """Return the speedup of a correct evaluation; `None` if it has none (`no_speedup_words` says why)."""
+    overall, exact = speedup_of(evaluation), exact_speedup(evaluation)
+    if overall is None:
         return None
-    timed = [latency for latency in evaluation.latency if latency.speedup is not None]
-    count = len(evaluation.latency) + len(evaluation.not_timed)
-    if not timed:
-        return Speedup(evaluation.speedup_geomean or evaluation.speedup, Bound.NONE, None, 0, count)
-    exact = [latency for latency in timed if latency.bound is Bound.NONE]
-    whole = _mean(timed, count, evaluation.speedup_bound)
-    if not exact or len(exact) == len(timed):
-        return whole
-    return Speedup(
-        whole.ratio,
-        whole.bound,
-        None,
-        whole.cases,
-        whole.of_cases,
-        _mean(exact, count, Bound.NONE),
-        whole.is_faster,
-        whole.is_slower,
+    outcomes = {latency.outcome for latency in evaluation.latency if latency.speedup is not None}
+    has_bounds = exact is None or exact.cases < overall.cases
+    return Figures(
+        overall.value,
+        overall.bound,
+        None if has_bounds else _interval(overall),
+        overall.cases,
+        overall.all_cases,
+        _exact_figures(exact) if has_bounds and exact is not None else None,
+        is_faster=outcomes == {Outcome.FASTER},
+        is_slower=outcomes == {Outcome.SLOWER},
     )
 
 
-def _mean(timed: Sequence[Latency], count: int, bound: Bound) -> Speedup:
-    intervals = [latency.ci for latency in timed if latency.ci is not None and latency.bound is Bound.NONE]
-    interval = None
-    if len(intervals) == len(timed):
-        interval = geomean([low for low, _ in intervals]), geomean([high for _, high in intervals])
-    return Speedup(
-        geomean([latency.speedup for latency in timed if latency.speedup is not None]),
-        bound,
-        interval,
-        len(timed),
-        count,
-        is_faster=all(latency.outcome is Outcome.FASTER for latency in timed),
-        is_slower=all(latency.outcome is Outcome.SLOWER for latency in timed),
-    )
+def _exact_figures(exact: Speedup) -> Figures:
+    return Figures(exact.value, exact.bound, _interval(exact), exact.cases, exact.all_cases)
+
+
+def _interval(speedup: Speedup) -> tuple[float, float] | None:
+    return None if speedup.low is None or speedup.high is None else (speedup.low, speedup.high)
 
 
 def geomean(ratios: Sequence[float]) -> float:
-    """Return the geometric mean of positive numbers; 0 if one of them is 0, as a bound of an interval can be."""
-    if any(ratio <= 0 for ratio in ratios):
-        return 0.0
+    """Return the geometric mean of positive numbers."""
     return math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
 
 
 def no_speedup_words(evaluation: Evaluation, *, has_gpu: bool) -> str:
     """Return why a correct evaluation has no speedup; empty if it has one."""
-    if evaluation.speedup is not None:
+    if any(latency.speedup is not None for latency in evaluation.latency):
         return ""
-    if evaluation.not_timed:
-        return f"no overall speedup: {counted_cases(len(evaluation.not_timed))} without a time"
     if evaluation.latency:
-        return "no overall speedup: every case is too short on both sides"
+        return "every case is too short on both sides"
     return "not measured" if has_gpu else "not measured: no GPU"
 
 

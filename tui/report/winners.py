@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from harness import Evaluation, Latency, Verdict
 from harness.node.discovery import CPU
+from harness.wire.latency import Bound
 from sessions.names import split_attempt
+from sessions.speedups import timed_evaluation
 from sessions.state import AttemptState, InstanceState, SessionState
 from tui.endings import ending_words
-from tui.reporting import counting_evaluation, ratio
+from tui.reporting import ratio
 from tui.timed_against import sorted_by_device
 
 from .model import CaseTime, EstimatedCase, Unsolved, Winner
-from .speedups import no_speedup_words, roof_range, roof_share, shortest_us, speedup_of
+from .speedups import figures_of, no_speedup_words, roof_range, roof_share, shortest_us
 
 
 def tasks_of(state: SessionState) -> list[str]:
@@ -49,7 +51,8 @@ def winners_of(state: SessionState, bests: dict[str, AttemptState]) -> tuple[Win
 
 
 def _winner(session: str, instance: InstanceState, attempt: AttemptState, *, has_gpu: bool) -> Winner:
-    evaluation = counting_evaluation(attempt)
+    evaluation = timed_evaluation(attempt)
+    assert evaluation is not None, "a winner is judged"
     accepted = attempt.decision is not None and attempt.decision.accepted
     return Winner(
         task=instance.task,
@@ -59,7 +62,7 @@ def _winner(session: str, instance: InstanceState, attempt: AttemptState, *, has
         origin=attempt.origin,
         base=attempt.base,
         strategy=" ".join(attempt.strategy.split()),
-        speedup=speedup_of(evaluation),
+        speedup=figures_of(evaluation),
         no_speedup=no_speedup_words(evaluation, has_gpu=has_gpu),
         before_exam=_before_exam(attempt),
         confirmed=attempt.confirmation,
@@ -89,7 +92,7 @@ def _before_exam(attempt: AttemptState) -> float | None:
         {latency.case for latency in evaluation.latency if latency.speedup is not None}
         for evaluation in (attempt.evaluation, attempt.exam)
     )
-    speedup = speedup_of(attempt.evaluation)
+    speedup = figures_of(attempt.evaluation)
     return speedup.ratio if speedup is not None and before == after else None
 
 
@@ -103,14 +106,15 @@ def _device_words(evaluation: Evaluation) -> str:
 
 def cases_of(winner: Winner, attempt: AttemptState) -> Iterator[CaseTime]:
     """Yield the cases of a winner: the timed cases first, then those without a time."""
-    evaluation = counting_evaluation(attempt)
+    evaluation = timed_evaluation(attempt)
+    assert evaluation is not None, "a winner is judged"
     sizes = case_sizes(evaluation)
     for latency in evaluation.latency:
         yield _case_time(winner, latency, sizes.get(latency.case, ""))
     for case in evaluation.not_timed:
         yield CaseTime(
-            winner.task, winner.attempt, case, "", sizes.get(case, ""), None, None, None, None, None, "", None,
-            None, None, "", "not timed",
+            winner.task, winner.attempt, case, "", sizes.get(case, ""), None, None, None, None, None, Bound.NONE,
+            None, None, None, "", "not timed",
         )  # fmt: skip
 
 
@@ -131,7 +135,7 @@ def _case_time(winner: Winner, latency: Latency, sizes: str) -> CaseTime:
         baseline_short_us=short[0],
         candidate_short_us=short[1],
         ratio=latency.speedup,
-        sign=latency.bound.sign,
+        bound=latency.bound,
         interval=None if latency.bound.sign else latency.ci,
         outcome=latency.outcome,
         roof=roof_share(latency),

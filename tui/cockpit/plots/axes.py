@@ -53,6 +53,9 @@ class Axis:
     scale: Scale
     title: str
     label: Callable[[float], str]
+    """A horizontal axis has no tick where the label is empty."""
+    tick_cells: int = 10
+    """Least cells for a tick of a horizontal axis."""
 
 
 def number(value: float) -> str:
@@ -76,9 +79,11 @@ def framed(canvas: Canvas, x: Axis, y: Axis, *, ascii: bool) -> list[Line]:
     edge = [rule] * canvas.width
     below = [" "] * (canvas.width + LABEL)
     free = 0
-    for value in x.scale.ticks(max(2, canvas.width // 10)):
+    for value in x.scale.ticks(max(2, canvas.width // x.tick_cells)):
         column = canvas.column(x.scale.share(value))
         words = x.label(value)
+        if not words:
+            continue
         start = max(0, column - len(words) // 2)
         edge[column] = tick
         if start >= free and start + len(words) <= len(below):

@@ -9,6 +9,7 @@ from tui.cockpit.lines import Line, Span
 BRAILLE = 0x2800
 BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bit of each dot in a braille character, by row from the top and column (Unicode block U+2800)."""
+SEVERAL = "*"
 
 
 class Canvas:
@@ -42,14 +43,20 @@ class Canvas:
             self.dot(start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1]), style)
 
     def mark(self, x: float, y: float, character: str, style: str = "") -> None:
-        """Put a character over the dots; the latest character in a cell stays."""
+        """Put a character over the dots; a cell with different characters shows `SEVERAL`."""
         if 0 <= x <= 1 and 0 <= y <= 1:
             cell = self.column(x), round((1 - y) * (self.height - 1))
-            self._marks[cell] = Span(character, style)
+            before = self._marks.get(cell)
+            several = before is not None and before.text != character
+            self._marks[cell] = Span(SEVERAL if several else character, style)
 
     def column(self, x: float) -> int:
         """Return the cell column of a position."""
         return round(x * (self.width - 1))
+
+    def centred(self, x: float) -> float:
+        """Return the position of the dots that lie in the same cell as a mark at `x`."""
+        return self.column(x) * self._columns / max(self.width * self._columns - 1, 1)
 
     def lines(self) -> list[Line]:
         """Return the rows, top first, each `width` cells wide."""

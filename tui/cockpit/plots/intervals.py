@@ -96,5 +96,5 @@ def _scale_lines(
     indent = " " * (label_width + 4)
     return [
         (Span(indent + "".join(labels).rstrip(), "dim"),),
-        (Span(f"{indent}{axis}; the scale does not begin at 0", "dim"),),
+        (Span(f"{indent}{axis}; the scale is not from 0", "dim"),),
     ]

@@ -60,17 +60,20 @@ def by_number(
         if point.y is None:
             continue
         if point.low is not None and point.high is not None:
-            canvas.segment((across, y.share(point.low)), (across, y.share(point.high)), point.style)
+            upright = canvas.centred(across)
+            canvas.segment((upright, y.share(point.low)), (upright, y.share(point.high)), point.style)
         canvas.mark(across, y.share(point.y), point.mark, point.style)
-    *plot, title = framed(canvas, Axis(x, x_title, _whole), Axis(y, y_title, number), ascii=ascii)
-    return [*plot, _marks_without_value(points, canvas, x), title]
+    *plot, title = framed(
+        canvas, Axis(x, x_title, _whole, tick_cells=4), Axis(y, y_title, number), ascii=ascii
+    )
+    unknown = [point for point in points if point.y is None]
+    return [*plot, *([_marks_without_value(unknown, canvas, x)] if unknown else []), title]
 
 
 def _marks_without_value(points: Sequence[Point], canvas: Canvas, x: Scale) -> Line:
     row = Canvas(canvas.width, 1, ascii=True)
     for point in points:
-        if point.y is None:
-            row.mark(x.share(point.x), 0.0, point.mark, point.style)
+        row.mark(x.share(point.x), 0.0, point.mark, point.style)
     return Span(" " * FRAME_WIDTH), *row.lines()[0]
 
 
@@ -91,7 +94,8 @@ def roofline(
     """
     Return a log-log roofline: FLOP per byte against FLOP/s, with the roofs of memory and compute that are known.
 
-    Points without FLOPs cannot be drawn; without any point the result is the words of `empty`.
+    A cell with several points shows `*`. Points without FLOPs cannot be drawn. Without any point the result is the words
+    of `empty`.
     """
     drawn = [point for point in points if point.y and point.x > 0]
     if not drawn:

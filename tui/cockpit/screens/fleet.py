@@ -166,7 +166,7 @@ class FleetScreen(ActingScreen):
         jumped = EVERYTHING in dirty
         changed = self._model.update(state, self.feed.facts, now, jumped=jumped)
         titles, rows = self._model.rows(
-            width=self.tasks.size.width - 3,
+            width=self.size.width - 3,
             order=self._order,
             changed=changed or jumped,
             now=now,
@@ -225,7 +225,9 @@ class FleetScreen(ActingScreen):
         top = self.tasks.scroll_offset.y
         visible = min(shown - top, max(1, self.tasks.size.height - 1))
         name = f"Tasks {top + 1}-{top + visible} of {shown}" if visible < shown else f"Tasks {shown}"
-        states = fleet_view.counts(instances, short=narrow)
+        states = fleet_view.counts(instances, short=False)
+        if narrow or cells(states) + len(name) + 6 > width:
+            states = fleet_view.counts(instances, short=True)
         if not device_view.gpu_names(self.feed.state) and self._model.layout is not None:
             name = f"{name} · {NO_GPU}"
         marked = f"marked {len(self.tasks.marked)}  " if self.tasks.marked else ""
@@ -256,12 +258,12 @@ class FleetScreen(ActingScreen):
             lower = max(gpus, wanted_next)
             self.gpus_side.styles.width = self._gpus_width() + 3
         else:
-            gpus = min(gpus, STRIP_LINES + 1)
+            gpus = min(gpus, STRIP_LINES + 1, max(2, room // LOWER_SHARE - 1))
             wanted_next = min(wanted_next, 2 if tasks > room // 2 else 5)
             lower = gpus + wanted_next
             self.gpus_side.styles.width = "1fr"
         self.gpus_side.styles.height = "100%" if beside else gpus
-        lower = max(min(lower, room // LOWER_SHARE), room - tasks)
+        lower = max(min(lower, room // LOWER_SHARE + 1), room - tasks)
         self.below.styles.height = max(2, lower)
 
     def action_order(self) -> None:

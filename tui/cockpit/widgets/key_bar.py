@@ -51,8 +51,12 @@ def declared(owner: type[DOMNode]) -> Iterable[Binding]:
 
 
 def active_hints(screen: Screen[object], *, hidden: bool = False) -> list[KeyHint]:
-    """Named bindings that do something now: the focused widget's, the screen's, the app's; with `hidden` all of them."""
-    order: dict[str | None, int] = {}
+    """Named bindings that do something now: the focused widget's, the screen's, the app's; with `hidden` all of them.
+
+    A screen with `FIRST_KEYS` has the bindings of these names before all others.
+    """
+    first: Sequence[str] = getattr(screen, "FIRST_KEYS", ())
+    order: dict[str | None, int] = {name: place for place, name in enumerate(first)}
     for owner in (
         type(screen.focused) if screen.focused is not None else None,
         type(screen),

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import Line, Span, cells, line, plain
 from tui.cockpit.widgets.palette import Styled
-from tui.tables import Column, Place, Row
+from tui.tables import GAP, Column, Place, Row
 from tui.vocabulary import counted
 
 MARGIN = 2
@@ -63,6 +63,8 @@ class LineTable(ScrollView, Styled, can_focus=True):
 
     MARKS: ClassVar[bool] = False
     """True if rows can be marked."""
+    COLUMN_GAP: ClassVar[int] = GAP
+    """Cells between columns."""
 
     def __init__(
         self, columns: Sequence[Column], *, empty: str = "", id: str | None = None, classes: str | None = None
@@ -144,7 +146,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
 
     def _lay_out(self) -> None:
         width = max(self.scrollable_content_region.width - MARGIN, 0)
-        placed = places(self.columns, self.rows, width, self._only)
+        placed = places(self.columns, self.rows, width, self._only, self.COLUMN_GAP)
         drawn = [row_line(self.columns, placed, row) for row in self.rows]
         before, self._drawn = self._drawn, drawn
         if placed != self._places or len(drawn) != len(before):

@@ -1,0 +1,225 @@
+"""The queue of attempts to decide, and the words of the evidence and of the consequences."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from harness.wire.latency import Bound
+from sessions import events as ev
+from sessions.fold import fold
+from sessions.state import SessionState
+from tests.support import reviews
+from tests.support.journals import RIGHT_SOURCE, EventLog, correct, finished, running
+from tui.cockpit.lines import Line, cells, plain
+from tui.cockpit.review_footer import footer
+from tui.cockpit.review_queue import (
+    Kind,
+    decided_words,
+    empty_words,
+    gain_words,
+    next_undecided,
+    queue_title,
+    review_queue,
+)
+from tui.cockpit.review_reasons import decision_words
+from tui.cockpit.review_sent import SentDecisions
+from tui.cockpit.review_view import evidence
+
+
+def facts(state: SessionState, name: str, *, width: int = 100, wall: float | None = None) -> dict[str, str]:
+    attempt = state.attempt(name)
+    instance = state.instances[name.partition("/")[0]]
+    return by_name(evidence(state, attempt, instance, wall=wall, width=width))
+
+
+def by_name(lines: list[Line]) -> dict[str, str]:
+    """Return the facts by name, each on one line."""
+    values: dict[str, str] = {}
+    name = ""
+    for line in map(plain, lines):
+        name = line[:10].strip() or name
+        values[name] = f"{values.get(name, '')}  {line[10:]}".strip()
+    return values
+
+
+def test_waiting_attempts_come_first_and_the_oldest_before_all() -> None:
+    entries = review_queue(fold(reviews.waiting()), over=False)
+    assert [(entry.key, entry.kind) for entry in entries] == [
+        ("softmax#1/3", Kind.WAITS),
+        ("vector_add#1/1", Kind.WAITS),
+        ("softmax#2/1", Kind.DECIDED),
+        ("softmax#1/1", Kind.DECIDED),
+    ]
+    assert queue_title(entries) == "Review 2, oldest first"
+    assert decided_words(entries) == "decided 2: 1 + 1 !"
+
+
+def test_winners_of_a_finished_session_are_open() -> None:
+    entries = review_queue(fold(finished()), over=True)
+    assert [(entry.key, entry.kind) for entry in entries] == [
+        ("softmax#1/3", Kind.OPEN),
+        ("vector_add#1/1", Kind.OPEN),
+        ("softmax#1/2", Kind.DECIDED),
+    ]
+
+
+def test_best_attempt_of_a_running_instance_is_no_winner_yet() -> None:
+    state = fold(running())
+    assert [entry.kind for entry in review_queue(state, over=False)] == [Kind.DECIDED]
+    assert Kind.OPEN in [entry.kind for entry in review_queue(state, over=True)]
+
+
+def test_attempt_stays_in_the_queue_when_its_decision_is_undone() -> None:
+    log = EventLog(events=reviews.waiting())
+    log.wall = log.events[-1].wall
+    log.add(ev.DecisionUndone(attempt="softmax#2/1", by="kim"))
+    kinds = {entry.key: entry.kind for entry in review_queue(fold(log.events), over=False)}
+    assert kinds["softmax#2/1"] is Kind.OPEN
+
+
+def test_next_entry_wraps_around_and_is_never_the_same() -> None:
+    entries = review_queue(fold(reviews.waiting()), over=False)
+    following = next_undecided(entries, "softmax#1/3")
+    assert following is not None
+    assert following.key == "vector_add#1/1"
+    again = next_undecided(entries, "vector_add#1/1")
+    assert again is not None
+    assert again.key == "softmax#1/3"
+    assert next_undecided(entries[:1], "softmax#1/3") is None
+
+
+def test_gain_covers_the_cases_that_both_attempts_measured() -> None:
+    state = fold(reviews.waiting())
+    instance = state.instances["softmax#1"]
+    # fp32 and ragged gained 1.81 / 1.71 each; a bound says nothing about a gain.
+    assert gain_words(state.attempt("softmax#1/3"), instance) == "+6 %"
+    assert gain_words(state.attempt("softmax#1/1"), instance) == "first"
+    unmeasured = fold(finished())
+    assert gain_words(unmeasured.attempt("softmax#1/3"), unmeasured.instances["softmax#1"]) == "-"
+
+
+def test_claim_names_worst_case_bounds_and_cases_left_out() -> None:
+    shown = facts(fold(reviews.waiting()), "softmax#1/3")
+    assert shown["claim"] == (
+        "1.72x [1.70, 1.74] over 2 of 4 cases  worst ragged 1.63x  narrow >= 12x  left out, too short: one-row"
+    )
+    assert shown["measured"] == "GPU 2 only (t: all)  against triton  no case slower  91 % of the roof"
+    assert shown["before"] == "accepted: softmax#1/1 1.62x  session's best: this"
+    assert shown["checks"] == "static C  call C  compile C  execution 27/27  integrity C  timing C"
+    assert shown["tolerance"] == "80 % used  case fp32-outlier, y[0,31]"
+    assert shown["findings"] == "1: line 12 refuses sizes: refuses columns > 8192; no case goes there"
+    assert shown["resources"] == "vgpr 96 (+40)  spill 0  LDS 256  waves 5  (gfx942, to the baseline)"
+    assert shown["reason"] == '"rows are read twice; one pass, row in registers"'
+
+
+def test_claim_is_green_only_if_its_interval_is_above_one() -> None:
+    state = fold(reviews.waiting())
+    styles = {}
+    for name in ("softmax#1/3", "vector_add#1/1"):
+        attempt = state.attempt(name)
+        instance = state.instances[name.partition("/")[0]]
+        row = evidence(state, attempt, instance, wall=None, width=100)[0]
+        styles[name] = row[1].style
+    assert "good" in styles["softmax#1/3"]
+    assert "good" not in styles["vector_add#1/1"]
+    shown = facts(state, "vector_add#1/1")
+    assert "slower: ragged" in shown["measured"]
+
+
+def test_unmeasured_attempt_has_an_estimate_and_no_speedup() -> None:
+    shown = facts(fold(finished()), "softmax#1/3")
+    assert shown["claim"] == "not measured, estimate only (no GPU)  est. <= 1.70x roof"
+    assert "measured" not in shown
+    assert shown["exam"] == "confirmed on 2 exam cases, 59 % of the tolerance used"
+
+
+def test_failed_exam_is_named() -> None:
+    shown = facts(fold(finished()), "vector_add#1/1")
+    assert shown["exam"].startswith("failed exam, wrong: ")
+
+
+def test_bounds_alone_are_no_measured_claim() -> None:
+    log = EventLog()
+    log.open(review="manual", devices=("0",))
+    log.add(ev.InstanceStarted(task="starter/softmax", instance=1))
+    rows = tuple(msgspec.structs.replace(row, bound=Bound.AT_LEAST) for row in reviews.timed(3.0)[:1])
+    log.attempt("softmax#1/1", RIGHT_SOURCE, correct(speed=rows))
+    claim = facts(fold(log.events), "softmax#1/1")["claim"]
+    assert claim.startswith(">= 3.00x over 1 of 1 case")
+
+
+@pytest.mark.parametrize("width", [60, 79, 100])
+def test_no_line_of_the_evidence_is_too_wide(width: int) -> None:
+    state = fold(reviews.waiting())
+    instance = state.instances["softmax#1"]
+    lines = evidence(state, state.attempt("softmax#1/3"), instance, wall=None, width=width)
+    assert max(map(cells, lines)) <= width
+
+
+def test_decision_of_another_person_is_named_with_its_age() -> None:
+    state = fold(reviews.waiting())
+    decision = state.attempt("softmax#2/1").decision
+    assert decision is not None
+    shown = facts(state, "softmax#2/1", wall=decision.wall + 5)
+    assert shown["decision"] == "! kim rejected 0:05 ago: ignores the stride"
+    assert "UTC" in facts(state, "softmax#2/1", wall=None)["decision"], "at rest no clock runs"
+
+
+def words(state: SessionState, name: str, *, accepted: bool, over: bool = False) -> str:
+    return decision_words(state, state.attempt(name), accepted=accepted, over=over)
+
+
+def test_dialog_says_who_reads_the_reason() -> None:
+    state = fold(reviews.waiting())
+    assert words(state, "softmax#1/3", accepted=False) == (
+        "Rejected: softmax#1 goes on without it.\n"
+        "The reason goes to the reflector: into the next prompt of softmax#1, and into those of softmax#2."
+    )
+    assert words(state, "softmax#1/3", accepted=True) == (
+        "Accepted: softmax#1 goes on from it, the store gets accepted:starter/softmax/kernel.py.\n"
+        "The reason goes into the next prompts of softmax#1, softmax#2."
+    )
+
+
+def test_reason_of_a_finished_session_goes_only_into_the_record() -> None:
+    sentences = words(fold(finished()), "softmax#1/3", accepted=False, over=True)
+    assert "only into the record" in sentences
+    assert "prompt of" not in sentences
+
+
+def test_reason_at_a_stopped_engine_waits_for_a_resume() -> None:
+    sentences = words(fold(reviews.waiting()), "softmax#1/3", accepted=False, over=True)
+    assert "goes on without it after `wavedeck resume`" in sentences
+    assert "After `wavedeck resume` the next prompts of softmax quote it" in sentences
+
+
+def test_empty_queue_names_manual_review() -> None:
+    auto = " ".join(empty_words(fold(running()), over=False))
+    assert "`wavedeck run --review manual`" in auto
+    manual = " ".join(empty_words(fold(reviews.waiting()), over=False))
+    assert "better than the best of its instance" in manual
+
+
+def test_last_line_fits_and_keeps_what_the_instance_does() -> None:
+    state = fold(reviews.waiting())
+    entries = review_queue(state, over=False)
+    shown = plain(footer(state, entries, entries[0], None, over=False, width=80))
+    assert shown == " decided 2: 1 + 1 !   if accepted: stored, and softmax#1 goes on from it"
+    wide = plain(footer(state, entries, entries[0], None, over=False, width=160))
+    assert "accepted:starter/softmax/kernel.py   if rejected: softmax#1 goes on without it" in wide
+
+
+def test_decisions_of_others_do_not_count_as_sent_from_here() -> None:
+    log = EventLog(events=reviews.waiting())
+    log.wall = log.events[-1].wall
+    sent = SentDecisions()
+    sent.send("softmax#1/3", log.events[-1].seq)
+    sent.send("vector_add#1/1", log.events[-1].seq)
+    log.add(ev.DecisionMade(attempt="softmax#1/3", accepted=True, by="kim"))
+    log.add(ev.DecisionMade(attempt="vector_add#1/1", accepted=False, by="ada"))
+    state = fold(log.events)
+    entries = review_queue(state, over=False)
+    assert sent.arrived(entries, state.last_seq, "ada") == ["vector_add#1/1"]
+    assert sent.arrived(entries, state.last_seq, "ada") == []
+    assert sent.undoable(entries, None) == "vector_add#1/1"

@@ -1,0 +1,56 @@
+"""The reason why an attempt has no times, and its estimates."""
+
+from __future__ import annotations
+
+from harness import Evaluation, Verdict
+from sessions.state import AttemptState
+from tui.cockpit import measures
+from tui.cockpit.grid import heading, places, row_line
+from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap
+from tui.vocabulary import words
+
+
+def absence_lines(attempt: AttemptState | None, instance: str, width: int, *, has_gpu: bool) -> list[Line]:
+    """Return why there are no times, then the table of estimates if there are estimates."""
+    if attempt is None:
+        return [line(f"{instance} has no attempt yet: its times come here after its first verdict.", "dim")]
+    evaluation = attempt.evaluation
+    if evaluation is None:
+        return [line(f"{attempt.attempt} has no verdict yet. {_progress(attempt)}", "busy")]
+    if evaluation.verdict is not Verdict.CORRECT:
+        why = f": {clean(evaluation.error.first_line)}" if evaluation.error is not None else ""
+        text = f"Only correct attempts are timed. The verdict is {words(evaluation.verdict)}{why}"
+        return [line(row) for row in wrap(text, width)]
+    text = "No GPU: nothing is timed." if not has_gpu else f"Not timed: {clean(unmeasured_words(evaluation))}"
+    return [*(line(row) for row in wrap(text, width)), EMPTY, *estimate_lines(evaluation, width)]
+
+
+def _progress(attempt: AttemptState) -> str:
+    return f"Now: judge: {attempt.stage}." if attempt.stage else f"Now: {attempt.word}."
+
+
+def unmeasured_words(evaluation: Evaluation) -> str:
+    """Return why a correct attempt has no latency: the judge's words, if timing was tried."""
+    failed = next((stage.name for stage in evaluation.stages if stage.ok is False), None)
+    timing = next((stage for stage in evaluation.stages if stage.name == "performance"), None)
+    if failed is not None and failed != "performance":
+        return f"the judge stopped at stage {failed}."
+    if timing is not None and timing.detail:
+        return timing.detail.removeprefix("not timed: ")
+    return f"device {evaluation.device} gives no latency."
+
+
+def estimate_lines(evaluation: Evaluation, width: int) -> list[Line]:
+    """Return the roofline estimates by target and case, with their basis; words if there are none."""
+    rows = measures.estimate_rows(evaluation)
+    if not rows:
+        return [line("No estimate either: nothing was compiled or counted at GPU sizes.", "dim")]
+    placed = places(measures.ESTIMATE_COLUMNS, rows, width)
+    lines: list[Line] = [
+        (Span("Estimates from the roofline, not measured", "head"),),
+        heading(measures.ESTIMATE_COLUMNS, placed),
+        *(row_line(measures.ESTIMATE_COLUMNS, placed, row) for row in rows),
+    ]
+    for basis in dict.fromkeys(estimate.basis.partition("; at ")[0] for estimate in evaluation.estimate):
+        lines += [line(row, "dim") for row in wrap(f"basis: {clean(basis)}", width)]
+    return lines

@@ -1,0 +1,165 @@
+"""The claim of an attempt: how much faster it is, over which cases, on which GPUs, and how near to the roof."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness import Evaluation, Latency, Outcome, Verdict
+from harness.wire.latency import Bound
+from sessions.speedups import Speedup, exact_speedup, speedup_of, timed_evaluation
+from sessions.state import AttemptState, SessionState
+from tui import vocabulary
+from tui.certainty import counted_cases
+from tui.cockpit.lines import Span, clean
+from tui.cockpit.standing import roof_factor
+from tui.cockpit.views import gpus, target
+
+MOST_CASES = 3
+"""Cases that are named; more are counted."""
+Fact = tuple[str, Sequence[Span]]
+"""A name and phrases; a phrase is never broken while it fits into a line."""
+
+
+def claim_facts(state: SessionState, attempt: AttemptState) -> list[Fact]:
+    """Return the claim of a correct attempt, and where it was measured."""
+    evaluation, speedup = timed_evaluation(attempt), shown_speedup(attempt)
+    if evaluation is None or speedup is None:
+        return [("claim", _not_measured(state, attempt))]
+    return [
+        ("claim", _claim(evaluation, speedup)),
+        ("measured", _circumstances(state, attempt, evaluation)),
+    ]
+
+
+def shown_speedup(attempt: AttemptState) -> Speedup | None:
+    """Return the speedup over the cases that were measured exactly, else over all; `None` if it was not timed."""
+    evaluation = timed_evaluation(attempt)
+    if evaluation is None:
+        return None
+    return exact_speedup(evaluation) or speedup_of(evaluation)
+
+
+def short(speedup: Speedup) -> str:
+    """Return `1.84x`, or `>= 2.65x` for a bound."""
+    return f"{_sign(speedup.bound)}{vocabulary.times(speedup.value)}"
+
+
+def with_interval(speedup: Speedup) -> str:
+    """Return `1.84x [1.79, 1.88]`; a bound has no interval."""
+    if speedup.low is None or speedup.high is None or speedup.bound is not Bound.NONE:
+        return short(speedup)
+    return f"{short(speedup)} {vocabulary.interval(speedup.low, speedup.high)}"
+
+
+def _sign(bound: Bound) -> str:
+    return "" if bound is Bound.NONE else f"{bound.sign} "
+
+
+def _claim(evaluation: Evaluation, shown: Speedup) -> list[Span]:
+    covered = f" over {shown.cases} of {counted_cases(shown.all_cases)}"
+    phrases = [Span(with_interval(shown) + covered, "good bold" if shown.is_gain else "bold")]
+    if evaluation.exam:
+        phrases.append(Span("timed again by the exam"))
+    ratios = _exact(evaluation)
+    if len(ratios) > 1:
+        worst = min(ratios, key=lambda row: row.speedup or 0.0)
+        phrases.append(Span(f"worst {_case(worst)}", "bad" if worst.outcome is Outcome.SLOWER else ""))
+    bounds = [row for row in evaluation.latency if row.speedup and row.bound is not Bound.NONE]
+    phrases += [Span(_case(row)) for row in bounds[:MOST_CASES]]
+    if len(bounds) > MOST_CASES:
+        phrases.append(Span(f"{len(bounds) - MOST_CASES} more cases with a bound"))
+    return phrases + _left_out(evaluation)
+
+
+def _exact(evaluation: Evaluation) -> list[Latency]:
+    return [row for row in evaluation.latency if row.speedup and row.bound is Bound.NONE]
+
+
+def _case(row: Latency) -> str:
+    ratio = row.speedup or 0.0
+    digits = vocabulary.times(ratio) if row.bound is Bound.NONE else f"{ratio:.3g}x"
+    return f"{clean(row.case)} {_sign(row.bound)}{digits}"
+
+
+def _left_out(evaluation: Evaluation) -> list[Span]:
+    short_cases = [clean(row.case) for row in evaluation.latency if row.speedup is None]
+    phrases = []
+    if short_cases:
+        phrases.append(Span(f"left out, too short: {_listed(short_cases)}"))
+    if evaluation.not_timed:
+        phrases.append(Span(f"not timed: {_listed([clean(case) for case in evaluation.not_timed])}"))
+    return phrases
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_CASES} more" if len(names) > MOST_CASES else ""
+    return ", ".join(names[:MOST_CASES]) + more
+
+
+def _circumstances(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -> list[Span]:
+    """GPUs, baseline, cases that are no gain, and the share of the roof."""
+    baselines = ", ".join(dict.fromkeys(clean(row.against) for row in evaluation.latency if row.against))
+    phrases = [*_where(state, attempt, evaluation)]
+    if baselines:
+        phrases.append(Span(f"against {baselines}"))
+    slower = [clean(row.case) for row in evaluation.latency if row.outcome is Outcome.SLOWER]
+    open_cases = [clean(row.case) for row in evaluation.latency if row.outcome is Outcome.NOT_RESOLVED]
+    phrases.append(Span(f"slower: {_listed(slower)}", "bad") if slower else Span("no case slower"))
+    if open_cases:
+        phrases.append(Span(f"interval contains 1: {_listed(open_cases)}"))
+    phrases += _roof(evaluation)
+    return phrases
+
+
+def _where(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -> list[Span]:
+    spread = {measured.device: measured.evaluation for measured in attempt.spread}
+    if not spread:
+        devices = list(dict.fromkeys(row.device for row in evaluation.latency))
+        only = " only (t: all)" if set(gpus(state)) - set(devices) else ""
+        return [Span(f"GPU {', '.join(devices)}{only}")]
+    speedups = [exact_speedup(judged) or speedup_of(judged) for judged in spread.values()]
+    values = [speedup.value for speedup in speedups if speedup is not None]
+    failed = [device for device, judged in spread.items() if judged.verdict is not Verdict.CORRECT]
+    phrases = []
+    if values:
+        count = vocabulary.counted(len(values), "GPU")
+        ends = f"{vocabulary.times(min(values))} to {vocabulary.times(max(values))}"
+        phrases.append(Span(f"on {count}: {ends}"))
+    if failed:
+        phrases.append(Span(f"not correct on GPU {', '.join(failed)}", "bad"))
+    return phrases
+
+
+def _roof(evaluation: Evaluation) -> list[Span]:
+    """Share of the practical roof over the cases that were measured exactly, else share of the vendor's peak."""
+    used = [row.efficiency for row in _exact(evaluation) if row.efficiency is not None]
+    practical = [
+        max(shares)
+        for efficiency in used
+        if (shares := [share for share in (efficiency.io_measured, efficiency.mfu_measured) if share])
+    ]
+    if practical:
+        return [Span(f"{_percent(practical)} of the roof")]
+    peak = [efficiency.best for efficiency in used if efficiency.best is not None]
+    return [Span(f"{_percent(peak)} of the vendor's peak")] if peak else []
+
+
+def _percent(shares: Sequence[float]) -> str:
+    low, high = (f"{share * 100:.0f}" for share in (min(shares), max(shares)))
+    return f"{low} %" if low == high else f"{low}-{high} %"
+
+
+def _not_measured(state: SessionState, attempt: AttemptState) -> list[Span]:
+    evaluation = attempt.evaluation
+    if evaluation is None:
+        return []
+    phrases = [
+        Span(vocabulary.NOT_MEASURED if gpus(state) else f"{vocabulary.NOT_MEASURED}, {vocabulary.NO_GPU}")
+    ]
+    short_cases = [clean(row.case) for row in evaluation.latency if row.outcome is Outcome.TOO_SHORT]
+    if short_cases:
+        phrases.append(Span(f"too short for a ratio: {_listed(short_cases)}"))
+    factor = roof_factor(evaluation, target(state))
+    if factor is not None:
+        phrases.append(Span(vocabulary.estimate(factor), "dim"))
+    return phrases

@@ -1,0 +1,93 @@
+"""Facts outside the session that a review needs: source of the baseline, accepted kernels, bests of all sessions.
+
+All methods read files or git: call them in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from sessions.bests import Field, field_of
+from sessions.errors import SessionsError
+from sessions.events import SessionStarted
+from sessions.home import Home
+
+if TYPE_CHECKING:
+    from sessions.best_ever import BestEver
+
+KERNEL_MARK = "@triton.jit"
+"""In each Triton kernel; a baseline without it is PyTorch code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The kernel of a task on the store's branch `accepted`."""
+
+    session: str
+    attempt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Accepted kernels and best attempts over all sessions of a home."""
+
+    accepted: Mapping[str, Accepted] = field(default_factory=dict)
+    """Kernels by full task name."""
+    bests: Sequence[BestEver] = ()
+
+    def best(self, wanted: Field) -> BestEver | None:
+        """Return the best attempt of a task, device product and baseline; `None` if none was measured."""
+        return next((best for best in self.bests if field_of(best.measured) == wanted), None)
+
+
+class Library(Protocol):
+    """Reads these facts; tests put their own in."""
+
+    def baseline(self, started: SessionStarted, task: str) -> str:
+        """Return the source of the baseline of a task (full name); empty if it is not known."""
+        ...
+
+    def archive(self) -> Archive | None:
+        """Return the facts about all sessions; `None` if they cannot be read."""
+        ...
+
+
+class HomeLibrary:
+    """Reads the home's store and its suites."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def baseline(self, started: SessionStarted, task: str) -> str:
+        """Return the kernel file that `--against` named, else the task's own baseline as the suite has it now."""
+        if started.against_source or started.against:
+            return started.against_source
+        from suites import SuiteError, baseline_source, load_task
+
+        try:
+            return baseline_source(load_task(task, registry=self._home.suites))
+        except SuiteError:
+            return ""
+
+    def archive(self) -> Archive | None:
+        """Return the accepted kernels and the bests; `None` if the store cannot be read. Loads git."""
+        from sessions.best_ever import bests_ever
+        from sessions.store import Store
+
+        if not self._home.store.exists():
+            return Archive()
+        try:
+            with Store.read_only(self._home.store) as store:
+                kernels = store.accepted()
+            bests = bests_ever(self._home)
+        except (OSError, SessionsError):
+            return None
+        accepted = {task: Accepted(kernel.session, kernel.attempt) for task, kernel in kernels.items()}
+        return Archive(accepted, bests)
+
+
+def is_kernel(source: str) -> bool:
+    """True if a diff from this source to a Triton kernel says something."""
+    return KERNEL_MARK in source

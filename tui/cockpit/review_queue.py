@@ -1,0 +1,259 @@
+"""The attempts that a person may decide on, in the order of the Review screen. Pure functions of the state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from harness import Latency, Verdict
+from harness.wire.latency import Bound
+from sessions.speedups import timed_evaluation
+from sessions.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
+from sessions.winners import best_of
+from tui import vocabulary
+from tui.cockpit.lines import clean, shorten
+from tui.cockpit.review_claim import shown_speedup, with_interval
+from tui.tables import Cell, Column, Row
+
+LONGEST_NAME = 30
+EXAM_WORDS = {Confirmation.CONFIRMED: "confirmed", Confirmation.NOT_CONFIRMED: "failed exam"}
+
+
+class Kind(Enum):
+    """Why an attempt is in the queue."""
+
+    WAITS = "waits"
+    """Its instance waits for the decision."""
+    OPEN = "open"
+    """The winner of an instance, or an attempt whose decision was undone: no instance waits for a decision about it."""
+    DECIDED = "decided"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One attempt of the queue."""
+
+    kind: Kind
+    attempt: AttemptState
+    instance: InstanceState
+
+    @property
+    def key(self) -> str:
+        """Name of the attempt."""
+        return self.attempt.attempt
+
+
+class Gain(NamedTuple):
+    """Speedup of an attempt over an earlier attempt of its instance."""
+
+    share: float
+    """0.06 for 6 % faster."""
+    over: str
+    """Name of the earlier attempt."""
+
+
+def review_queue(state: SessionState, *, over: bool) -> list[Entry]:
+    """Return what waits, oldest first; then open winners, oldest first; then decisions, newest first.
+
+    `over`: no engine works on the session, so that the best attempt of each instance is its winner.
+    """
+    waiting: list[Entry] = []
+    undecided: list[Entry] = []
+    decided: list[tuple[Decision, Entry]] = []
+    for instance in state.instances.values():
+        for attempt in instance.attempts:
+            if attempt.waiting:
+                waiting.append(Entry(Kind.WAITS, attempt, instance))
+            elif attempt.decision is not None:
+                decided.append((attempt.decision, Entry(Kind.DECIDED, attempt, instance)))
+            elif attempt.verdict is Verdict.CORRECT and _is_open(attempt, instance, over=over):
+                undecided.append(Entry(Kind.OPEN, attempt, instance))
+    waiting.sort(key=lambda entry: entry.attempt.waiting_wall)
+    undecided.sort(key=lambda entry: entry.attempt.judged_wall)
+    decided.sort(key=lambda pair: pair[0].wall, reverse=True)
+    return [*waiting, *undecided, *(entry for _, entry in decided)]
+
+
+def _is_open(attempt: AttemptState, instance: InstanceState, *, over: bool) -> bool:
+    ended = over or instance.finished is not None
+    return attempt.held or (ended and instance.best == attempt.attempt)
+
+
+def undecided(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries without a decision, in their order."""
+    return [entry for entry in entries if entry.kind is not Kind.DECIDED]
+
+
+def next_undecided(entries: Sequence[Entry], after: str | None) -> Entry | None:
+    """Return the next entry to decide behind an attempt, from the start again behind the last; `None` if none is left.
+
+    The attempt itself is never returned.
+    """
+    places = [place for place, entry in enumerate(entries) if entry.key == after]
+    start = places[0] + 1 if places else 0
+    in_order = [*entries[start:], *entries[:start]]
+    return next((entry for entry in undecided(in_order) if entry.key != after), None)
+
+
+def next_of_kind(entries: Sequence[Entry], after: str | None, kind: str, direction: int) -> Entry | None:
+    """Return the next entry (`direction` -1: the one before) that waits (`waiting`) or is a `best` of its instance."""
+    place = next((place for place, entry in enumerate(entries) if entry.key == after), -1)
+    later = entries[place + 1 :] if direction > 0 else entries[: max(place, 0)][::-1]
+    for entry in later:
+        if (kind == "waiting" and entry.attempt.waiting) or (
+            kind == "best" and entry.instance.best == entry.key
+        ):
+            return entry
+    return None
+
+
+def earlier_best(attempt: AttemptState, instance: InstanceState) -> AttemptState | None:
+    """Return the best correct attempt of the instance before this attempt that no person rejected."""
+    earlier = [before for before in instance.attempts if before.number < attempt.number]
+    best = best_of(earlier)
+    return best if best is not None and best.verdict is Verdict.CORRECT else None
+
+
+def gain(attempt: AttemptState, instance: InstanceState) -> Gain | None:
+    """Return the gain on the instance's earlier best, over the cases that both measured exactly; `None` without one."""
+    before = earlier_best(attempt, instance)
+    now, then = timed_evaluation(attempt), timed_evaluation(before) if before is not None else None
+    if before is None or now is None or then is None:
+        return None
+    ratios, earlier_ratios = _ratios(now.latency), _ratios(then.latency)
+    shared = ratios.keys() & earlier_ratios.keys()
+    if not shared:
+        return None
+    logs = [math.log(ratios[case] / earlier_ratios[case]) for case in shared]
+    return Gain(math.exp(math.fsum(logs) / len(logs)) - 1.0, before.attempt)
+
+
+def _ratios(latency: Sequence[Latency]) -> dict[str, float]:
+    return {row.case: row.speedup for row in latency if row.speedup and row.bound is Bound.NONE}
+
+
+def gain_words(attempt: AttemptState, instance: InstanceState) -> str:
+    """Return `+6 %`, `first` without an earlier correct attempt, or `-` if nothing was measured."""
+    if earlier_best(attempt, instance) is None:
+        return "first" if attempt.verdict is Verdict.CORRECT else vocabulary.UNKNOWN
+    measured = gain(attempt, instance)
+    return vocabulary.UNKNOWN if measured is None else f"{measured.share:+.0%}".replace("%", " %")
+
+
+def seen(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
+    """Return what the rows depend on, cheap to compare: equal lists give equal rows at the same moment."""
+    return [
+        (
+            entry.key,
+            entry.kind,
+            id(entry.attempt.evaluation),
+            id(entry.attempt.exam),
+            entry.attempt.decision,
+            entry.instance.finished,
+        )
+        for entry in entries
+    ]
+
+
+def queue_columns(entries: Sequence[Entry], *, wide: bool) -> tuple[Column, ...]:
+    """Return the columns of the queue; `wide`: it has the whole width of the screen."""
+    waits = any(entry.kind is Kind.WAITS for entry in entries)
+    columns = (
+        Column("waits" if waits else "state", 7, 9, right=True),
+        Column("attempt", 10, LONGEST_NAME, keep=wide),
+        Column("gain", 6, 6, right=True),
+    )
+    if not wide:
+        return columns
+    return (
+        *columns,
+        Column("speedup", 18, 24, drop=2, if_known=True),
+        Column("exam", 11, 11, drop=3, if_known=True),
+        Column("reason", 10, 60, drop=4, if_known=True),
+    )
+
+
+def queue_rows(entries: Sequence[Entry], wall: float, name_cells: int) -> list[Row]:
+    """Return a row for each entry; `wall` is the present moment in seconds since the epoch.
+
+    Names of attempts have at most `name_cells` cells, but at least ten and at most `LONGEST_NAME`.
+    """
+    return [Row(entry.key, tuple(_cells(entry, wall, name_cells))) for entry in entries]
+
+
+def rows_later(rows: Sequence[Row], entries: Sequence[Entry], wall: float) -> list[Row]:
+    """Return the rows of the same entries at a later moment: only the times of those that wait are new."""
+    return [
+        Row(row.key, (_state_cell(entry, wall), *row.cells[1:])) if entry.kind is Kind.WAITS else row
+        for row, entry in zip(rows, entries, strict=True)
+    ]
+
+
+def _cells(entry: Entry, wall: float, name_cells: int) -> list[Cell]:
+    attempt = entry.attempt
+    speedup = shown_speedup(attempt)
+    decided = entry.kind is Kind.DECIDED
+    reason = attempt.decision.why if attempt.decision is not None else attempt.strategy
+    return [
+        _state_cell(entry, wall),
+        Cell(shorten(entry.key, min(max(name_cells, 10), LONGEST_NAME)), "dim" if decided else ""),
+        Cell(gain_words(attempt, entry.instance), "dim" if decided else ""),
+        Cell(
+            vocabulary.UNKNOWN if speedup is None else with_interval(speedup),
+            "good" if speedup is not None and speedup.is_gain else "dim" if decided else "",
+        ),
+        Cell(EXAM_WORDS.get(attempt.confirmation, vocabulary.UNKNOWN), "dim"),
+        Cell(" ".join(clean(reason).split()), "dim"),
+    ]
+
+
+def _state_cell(entry: Entry, wall: float) -> Cell:
+    decision = entry.attempt.decision
+    if entry.kind is Kind.WAITS:
+        return Cell(f"{vocabulary.WAITS} {vocabulary.clock(wall - entry.attempt.waiting_wall)}", "warn")
+    if decision is None:
+        return Cell("open")
+    mark = vocabulary.ACCEPTED if decision.accepted else vocabulary.REJECTED
+    return Cell(mark, "" if decision.accepted else "bad")
+
+
+def queue_title(entries: Sequence[Entry]) -> str:
+    """Return `Review 3, oldest first`."""
+    count = len(undecided(entries))
+    return f"Review {count}, oldest first" if count else "Review: nothing to decide"
+
+
+def decided_words(entries: Sequence[Entry]) -> str:
+    """Return `decided 7: 5 + 2 !`."""
+    decisions = [entry.attempt.decision for entry in entries if entry.attempt.decision is not None]
+    accepted = sum(decision.accepted for decision in decisions)
+    return f"decided {len(decisions)}: {accepted} {vocabulary.ACCEPTED} {len(decisions) - accepted} {vocabulary.REJECTED}"
+
+
+def empty_words(state: SessionState, *, over: bool) -> list[str]:
+    """Return sentences for an empty queue: when an attempt appears there, and how to choose manual review."""
+    manual = state.started is not None and state.started.review == "manual"
+    correct = any(attempt.verdict is Verdict.CORRECT for attempt in state.attempts())
+    if over:
+        return [
+            "Nothing to decide: no attempt of this session is correct."
+            if not correct
+            else "Nothing to decide.",
+            "The best correct attempt of each instance appears here.",
+        ]
+    if manual:
+        return [
+            "Nothing waits for you.",
+            "An attempt appears here when it is correct and better than the best of its instance.",
+            "Its instance then waits for your decision.",
+        ]
+    return [
+        "Nothing to decide yet.",
+        "This session runs with `--review auto`: no instance waits for a person.",
+        "The best attempt of an instance appears here when the instance ends.",
+        "`wavedeck run --review manual` lets an instance build on accepted attempts only.",
+        "Then each gain waits here for your decision.",
+    ]
