@@ -62,3 +62,18 @@ async def test_filter_keeps_rows_with_all_words_and_the_cursor_follows() -> None
         assert table.cursor_key == "softmax/judge"
         table.find("")
         assert len(table.rows) == 3
+
+
+async def test_second_enter_in_the_same_moment_answers_nothing_and_closes_nothing() -> None:
+    answers: list[str | None] = []
+    app, _ = live(running())
+    async with app.run_test(size=NARROW) as pilot:
+        screen = app.screen
+        prompt = LinePrompt(":")
+        app.push_screen(prompt, answers.append)
+        await pilot.pause()
+        prompt.dismiss("first")
+        prompt.dismiss("second")
+        await pilot.pause()
+        assert answers == ["first"]
+        assert app.screen is screen

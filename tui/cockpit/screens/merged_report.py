@@ -12,6 +12,7 @@ from textual.screen import Screen
 
 from sessions.errors import SessionsError
 from tui.cockpit import report_view
+from tui.cockpit.closing import ClosesOnce
 from tui.cockpit.lines import line
 from tui.cockpit.messages import OpenSession
 from tui.cockpit.widgets.bar import Bar
@@ -32,7 +33,7 @@ the session. Rows with different baselines or devices do not compare.
 """
 
 
-class MergedReportScreen(Screen[None]):
+class MergedReportScreen(ClosesOnce, Screen[None]):
     """Reads sessions in a thread and shows their winners; `O` writes the whole reports to files."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

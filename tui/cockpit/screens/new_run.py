@@ -26,6 +26,7 @@ from sessions.errors import SessionsError
 from sessions.home import Home
 from suites import SuiteError
 from tui.cockpit.choosing import ChoiceDialog
+from tui.cockpit.closing import ClosesOnce
 from tui.cockpit.dialogs import ConfirmDialog
 from tui.cockpit.lines import Line, Span, clean, line
 from tui.cockpit.messages import OpenSession
@@ -79,7 +80,7 @@ class RunDoors:
     unreachable: Callable[[ModelSpec, Mapping[str, str]], str] = unreachable_because
 
 
-class NewRunScreen(Screen[None]):
+class NewRunScreen(ClosesOnce, Screen[None]):
     """Checks while one types; starts nothing before `ctrl+r`."""
 
     CSS_PATH = "new_run.tcss"
