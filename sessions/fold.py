@@ -106,22 +106,22 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.CandidateProposed():
             attempt, instance = _attempt(state, event.attempt)
             attempt.source, attempt.strategy = event.source, event.strategy
-            _set_word(instance, attempt, "wait")
+            _set_word(instance, attempt, "wait", event.wall)
             return frozenset((instance.key,))
         case ev.SweepStarted():
             attempt, instance = _attempt(state, event.attempt)
-            _set_word(instance, attempt, "tune")
+            _set_word(instance, attempt, "tune", event.wall)
             return frozenset((instance.key,))
         case ev.AttemptSwept():
             attempt, instance = _attempt(state, event.attempt)
             attempt.sweep = event
-            _set_word(instance, attempt, "wait")
+            _set_word(instance, attempt, "wait", event.wall)
             return frozenset((instance.key,))
         case ev.SweepRung():
             attempt, instance = _attempt(state, event.attempt)
             attempt.rungs.append(event)
             attempt.device_s += event.device_s
-            _set_word(instance, attempt, "wait")
+            _set_word(instance, attempt, "wait", event.wall)
             return frozenset((instance.key,))
         case ev.StageStarted(exam=True) | ev.StageFinished(exam=True) | ev.WinnerExamined():
             return _apply_exam(state, event)
@@ -306,7 +306,7 @@ def _start_attempt(state: SessionState, event: ev.AttemptStarted) -> frozenset[s
     if not attempt.started_wall:
         attempt.started_wall = event.wall
     instance.finished, instance.message = None, ""
-    _set_word(instance, attempt, "wait")
+    _set_word(instance, attempt, "wait", event.wall)
     return frozenset((instance.key,))
 
 
@@ -329,7 +329,7 @@ def _apply_call(
             )
             fresh = CallState(event.call, name.attempt, event.role, event.model, messages, event.mono)
             attempt.calls[attempt.calls.index(call)] = fresh
-            _set_word(instance, attempt, WORD_OF_ROLE[event.role])
+            _set_word(instance, attempt, WORD_OF_ROLE[event.role], event.wall)
         case ev.ReplyPiece():
             words = call.reasoning_words if event.kind == "reasoning" else call.text_words
             words.add(event.text)
@@ -346,7 +346,7 @@ def _apply_call(
             call.finished, call.failed, call.refused_wall, call.retry_wall = True, "", 0.0, 0.0
             call.stop_reason, call.usage, call.cost_usd = event.stop_reason, event.usage, event.cost_usd
             call.seconds, call.temperature = event.seconds, event.temperature
-            _set_word(instance, attempt, "wait")
+            _set_word(instance, attempt, "wait", event.wall)
             _count(state, event)
             return dirty | {SESSION}
         case ev.CallFailed():
@@ -354,7 +354,7 @@ def _apply_call(
             call.failed = f"{event.reason}{cause}: {event.message}"
             if event.billed:
                 state.lost_tries.append((call.model, call.messages))
-            _set_word(instance, attempt, "wait")
+            _set_word(instance, attempt, "wait", event.wall)
         case _:
             assert_never(event)
     return dirty
@@ -376,7 +376,7 @@ def _apply_judging(
     match event:
         case ev.StageStarted():
             attempt.stage = event.stage
-            _set_word(instance, attempt, event.stage)
+            _set_word(instance, attempt, event.stage, event.wall)
             # A repeated stage: the judging started again, perhaps on another device.
             names = [stage.name for stage in attempt.stages]
             if event.stage in names:
@@ -389,7 +389,7 @@ def _apply_judging(
             attempt.stages = list(event.evaluation.stages)
             attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
             attempt.device_s += event.device_s
-            _set_word(instance, attempt, "wait")
+            _set_word(instance, attempt, "wait", event.wall)
             instance.best = _best_after_verdict(instance, attempt)
             throttled = note_timings(state.devices, event.evaluation, event.wall)
             return frozenset((instance.key, *map(device_key, throttled)))
@@ -406,22 +406,23 @@ def _apply_exam(
     match event:
         case ev.StageStarted():
             attempt.examining = event.stage
-            _set_word(instance, attempt, "exam")
+            _set_word(instance, attempt, "exam", event.wall)
         case ev.StageFinished():
             attempt.examining = None
         case ev.WinnerExamined():
             attempt.examining, attempt.exam = None, event.evaluation
             attempt.device_s += event.device_s
-            _set_word(instance, attempt, "wait")
+            _set_word(instance, attempt, "wait", event.wall)
             instance.best = _best(instance)
         case _:
             assert_never(event)
     return frozenset((instance.key,))
 
 
-def _set_word(instance: InstanceState, attempt: AttemptState, word: str) -> None:
+def _set_word(instance: InstanceState, attempt: AttemptState, word: str, wall: float) -> None:
     """Set the attempt's word, and the instance's word to that of its latest busy attempt."""
-    attempt.word = word
+    if attempt.word != word:
+        attempt.word, attempt.word_wall = word, wall
     busy = (state.word for state in reversed(instance.attempts) if state.word != "wait")
     instance.word = next(busy, "wait")
 
@@ -448,13 +449,13 @@ def _apply_decision(
         case ev.WaitingForPerson():
             attempt.waiting = attempt.held = True
             attempt.waiting_wall = event.wall
-            _set_word(instance, attempt, "person")
+            _set_word(instance, attempt, "person", event.wall)
         case ev.DecisionMade():
             state.commands.append(event)
             attempt.decision = Decision(event.accepted, event.why, event.by, event.wall)
             if attempt.waiting:
                 attempt.waiting = False
-                _set_word(instance, attempt, "wait")
+                _set_word(instance, attempt, "wait", event.wall)
         case ev.DecisionUndone():
             state.commands.append(event)
             attempt.decision = None

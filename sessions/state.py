@@ -76,7 +76,7 @@ class Confirmation(StrEnum):
     """The result of the exam of a correct attempt."""
 
     CONFIRMED = "confirmed"
-    NOT_CONFIRMED = "not confirmed"
+    NOT_CONFIRMED = "failed exam"
     NOT_EXAMINED = "not examined"
 
 
@@ -158,6 +158,8 @@ class AttemptState:
     strategy: str = ""
     word: str = "wait"
     """Its current work, in the words of `InstanceState.word`; several attempts of an instance may be in progress."""
+    word_wall: float = 0.0
+    """Time of the event with which that work began, in seconds since the epoch; 0 before the first work."""
     stage: str | None = None
     """The current stage of the judge."""
     stages: list[Stage] = field(default_factory=list)

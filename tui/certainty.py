@@ -19,12 +19,9 @@ BASES = (
 """Kinds of facts in the order in which pages list them, each with its title."""
 
 
-def left(used: float) -> str:
-    """Return the share of a tolerance that is left, rounded down: `62 %`, `<1 %`, `none`."""
-    share = 1.0 - used
-    if share <= 0.0:
-        return "none"
-    return f"{math.floor(share * 100)} %" if share >= 0.01 else "<1 %"
+def used_share(used: float) -> str:
+    """Return the share of a tolerance that is used, rounded up: `38 %`."""
+    return f"{math.ceil(used * 100)} %"
 
 
 def worst_first(evaluation: Evaluation) -> list[Margin]:
@@ -60,7 +57,7 @@ def is_winner(attempt: AttemptState, instance: InstanceState | None) -> bool:
 
 
 def exam_word(attempt: AttemptState | None, instance: InstanceState | None) -> str:
-    """Return `confirmed`, `not confirmed` or `not examined`; empty if the attempt needs no exam, or none yet."""
+    """Return `confirmed`, `failed exam` or `not examined`; empty if the attempt needs no exam, or none yet."""
     if attempt is None or (attempt.exam is None and not is_winner(attempt, instance)):
         return ""
     return str(attempt.confirmation)
@@ -79,9 +76,9 @@ def exam_sentence(attempt: AttemptState, instance: InstanceState | None) -> str:
             if attempt.evaluation is not None and attempt.speedup_confirmed is not None:
                 figures.append(speedup_words(attempt.evaluation, attempt.timed_twice))
             words = "; ".join(filter(None, figures))
-            return f"confirmed correct on the exam cases{f': {words}' if words else ''}"
+            return f"confirmed by exam{f': {words}' if words else ''}"
         why = exam.error.first_line if exam.error is not None else "it failed"
-        return f"not confirmed: {exam.verdict.value.replace('_', ' ')} on the exam cases: {why}"
+        return f"failed exam: {exam.verdict.value.replace('_', ' ')} on the exam cases: {why}"
     if attempt.unexamined_because:
         return f"not examined: {attempt.unexamined_because}"
     if instance is not None and instance.finished is None:

@@ -10,10 +10,10 @@ from .certainty import (
     BASES,
     against_words,
     facts_of,
-    left,
     margin_words,
     measured,
     speedup_words,
+    used_share,
     worst_first,
 )
 from .measured import timing
@@ -118,16 +118,16 @@ def _margins(evaluation: Evaluation) -> str:
     if not evaluation.margins:
         return ""
     rows = [
-        (margin.case, margin.output, left(margin.used), measured(margin))
+        (margin.case, margin.output, used_share(margin.used), measured(margin))
         for margin in worst_first(evaluation)
     ]
     columns = [
         Column("case", keep=True),
         Column("output", keep=True),
-        Column("left", right=True),
+        Column("used", right=True),
         Column("by"),
     ]
-    return "margins left to the tolerances, worst first\n" + table(columns, rows, indent=2)
+    return "tolerance used, worst first\n" + table(columns, rows, indent=2)
 
 
 def _resources(evaluation: Evaluation) -> str:

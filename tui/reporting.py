@@ -55,7 +55,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     best_attempt: str | None = None
     best_verdict: str | None = None
     best_exam: str | None = None
-    """Exam of a correct best attempt: `confirmed`, `not confirmed` or `not examined`."""
+    """Exam of a correct best attempt: `confirmed`, `failed exam` or `not examined`."""
     best_speedup: float | None = None
     against: str = ""
     """Names of the timing baselines; empty if nothing was timed."""

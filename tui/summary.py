@@ -9,7 +9,7 @@ from sessions import AttemptState, SessionState
 from sessions.names import short_task
 from sessions.winners import best_of
 
-from .certainty import against_words, left, speedup_words, worst_first
+from .certainty import against_words, speedup_words, used_share, worst_first
 from .narrate import counted
 from .plain import table
 from .tables import Column
@@ -31,16 +31,16 @@ class TaskOutcome:
 
     @property
     def exam(self) -> str:
-        """Exam of the best attempt: `confirmed`, `not confirmed`, `not examined`; empty if it is not correct."""
+        """Exam of the best attempt: `confirmed`, `failed exam`, `not examined`; empty if it is not correct."""
         if self.best is None or self.best.verdict is not Verdict.CORRECT:
             return ""
         return str(self.best.confirmation)
 
     @property
-    def margin(self) -> str:
-        """Smallest margin left of the best attempt; empty if unknown."""
+    def tolerance(self) -> str:
+        """Share of the tolerance that the worst element of the best attempt used: `80 %`; empty if unknown."""
         evaluation = self.best.evaluation if self.best and self.best.verdict is Verdict.CORRECT else None
-        return left(worst_first(evaluation)[0].used) if evaluation and evaluation.margins else ""
+        return used_share(worst_first(evaluation)[0].used) if evaluation and evaluation.margins else ""
 
 
 def outcomes(state: SessionState) -> list[TaskOutcome]:
@@ -69,7 +69,7 @@ def summary(state: SessionState) -> str:
             short_task(outcome.task),
             f"{outcome.best.verdict}" if outcome.best else UNKNOWN,
             outcome.exam or UNKNOWN,
-            outcome.margin or UNKNOWN,
+            outcome.tolerance or UNKNOWN,
             speed(outcome.best),
             outcome.best.attempt if outcome.best else UNKNOWN,
             str(outcome.correct),
@@ -81,7 +81,7 @@ def summary(state: SessionState) -> str:
         Column("task", keep=True),
         Column("best verdict", keep=True),
         Column("exam", keep=True, if_known=True),
-        Column("margin", right=True, if_known=True, drop=1),
+        Column("tolerance used", right=True, if_known=True, drop=1),
         Column("speedup", right=True, if_known=True),
         Column("best attempt", keep=True),
         Column("correct", right=True, drop=3),

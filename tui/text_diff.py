@@ -141,7 +141,7 @@ def stretches(rows: Sequence[Row]) -> Iterator[tuple[Kind, list[Row]]]:
 
 def skipped_words(lines: int) -> str:
     """Returns the words that stand for unchanged lines."""
-    return f"{lines} same line{'s' if lines != 1 else ''}"
+    return f"{lines} unchanged line{'s' if lines != 1 else ''}"
 
 
 def moved_words(rows: Sequence[Row]) -> str:

@@ -26,8 +26,11 @@ from sessions.reconcile import take_up
 from suites import Task, baseline_source, load_task
 from tests.support.engines import ScriptedJudge, plan, play, run, scripted_model, shared
 from tests.support.evaluations import correct, failed
-from tui.cockpit import details, views
-from tui.cockpit.lines import Span, plain
+from tui.cockpit.header import header_line
+from tui.cockpit.lines import plain
+from tui.cockpit.pages.page import PageSubject
+from tui.cockpit.pages.tabs import page_of
+from tui.instance_facts import FactsCache
 from tui.narrate import Narrator
 from tui.reporting import rows
 from tui.summary import summary
@@ -83,13 +86,14 @@ async def test_winner_is_measured_on_every_gpu_after_its_exam(tmp_path: Path) ->
     assert rows(state)[0].best_spread == "0 1.50x, 1 1.40x, 2 -"
     files = exam_files(state)
     assert {"spread/starter/vector_add/1/1/0.json", "spread/starter/vector_add/1/1/2.json"} <= files.keys()
-    pane = "\n".join(map(plain, details.told("speed", winner, None, None, 160).lines))
+    pane = "\n".join(map(plain, page_of("speed", PageSubject(winner), 160).lines))
     assert "timed again on these GPUs, in new processes" in pane
     assert re.search(r"^ *1 .*small.* 1\.40x ", pane, re.MULTILINE), "one row per GPU"
     assert "eager" in pane
     assert "GPU 2: infra error: GPU 2 is in quarantine: it hangs" in pane
-    header = views.header(state, name=SPREAD.session, word=Span("running"), extra=[], width=300)
-    assert "timed against eager; winners on every GPU" in plain(header)
+    facts = FactsCache().all(state)
+    header = header_line(state, facts, name=SPREAD.session, status=(), concerns=(), width=300)
+    assert "against eager" in plain(header)
     narrated = Narrator()
     words = [line for event in events for line in [narrated.lines(event)] if line]
     assert any("measured on GPU 1: 1.40x against eager" in str(line) for line in words)

@@ -240,19 +240,19 @@ def test_exam_result_is_shown_with_the_best_attempt(shell: Shell, home: Home) ->
     stored.finish(recorder)
     assert "softmax  correct       confirmed" in shell("replay", stored.FIRST).out
     log = shell("replay", stored.FIRST).out
-    assert "   not confirmed: wrong on the exam cases: an exam case is wrong" in log
-    assert "   confirmed correct on the exam cases" in log
+    assert "   failed exam: wrong on the exam cases: an exam case is wrong" in log
+    assert "   confirmed by exam" in log
     (row,) = json.loads(shell("report", stored.FIRST, "--format", "json").out)
     assert (row["best_attempt"], row["best_exam"], row["confirmed"]) == ("softmax#1/2", "confirmed", 1)
     shown = json.loads(shell("sessions", "show", stored.FIRST, "--json").out)
-    assert [attempt["confirmation"] for attempt in shown["attempts"]] == ["not confirmed", "confirmed"]
+    assert [attempt["confirmation"] for attempt in shown["attempts"]] == ["failed exam", "confirmed"]
     assert [attempt["exam"] for attempt in shown["attempts"]] == ["wrong", "correct"]
     (listed,) = json.loads(shell("sessions", "list", "--json").out)
     assert listed["confirmed"] == ["starter/softmax"]
     assert shell("sessions").out.splitlines()[1].split()[:4] == [stored.FIRST, "finished", "1/1", "1/1"]
     accepted = shell("accept", stored.FIRST, "softmax#1/2")
     assert "softmax#1/2 of" in accepted.err
-    assert "accepted (confirmed correct on the exam cases)" in accepted.err
+    assert "accepted (confirmed by exam)" in accepted.err
 
 
 def test_report_has_the_speedup_of_the_best_attempt(shell: Shell, home: Home) -> None:

@@ -110,9 +110,9 @@ async def test_keymap_changes_any_key() -> None:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         await pilot.press("enter", "d")
         assert isinstance(app.screen, AgentScreen)
-        assert not app.screen.shows_diff
+        assert app.screen.comparison == "code"
         await pilot.press("ctrl+t")
-        assert app.screen.shows_diff
+        assert app.screen.comparison == "base"
         assert " ^t diff" in app.screen.query_one("KeyBar").text
 
 
@@ -125,7 +125,7 @@ def test_every_key_binding_has_a_name() -> None:
         "screen.back",
         "home.reload",
         "table.open",
-        "words.follow",
+        "steps.follow",
     ):
         assert expected in names
 

@@ -182,7 +182,7 @@ async def test_stopped_session_accepts_decisions(home: Home, key: str) -> None:
         await pilot.press(key, *"because", "enter")
         mark = "1C+" if key == "a" else "1C!"
         await until(pilot, lambda: mark in screen.strip.text, mark)
-        assert "because" in screen.detail.text
+        assert "because" in screen.page.text
     decision = fold(journal_of(home, session).events).attempt("softmax#1/1").decision
     assert decision is not None
     assert decision.accepted is (key == "a")

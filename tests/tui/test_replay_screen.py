@@ -132,7 +132,7 @@ async def test_agent_screen_follows_the_replay_position() -> None:
         assert screen.timeline.display
         assert "3C" in screen.strip.text
         await pilot.press("0")
-        assert "not started" in screen.strip.text
+        assert "not started" in screen.head.text
         await pilot.press("x")
         assert "[1W]" in screen.strip.text
         assert replay.position == replay.story.marks.verdicts[0]

@@ -55,7 +55,7 @@ def test_run_without_a_terminal_prints_progress_and_summary(
         for subject, words in rows
     )
     assert any(
-        subject == "vector_add#1/2" and words.startswith("confirmed correct on") for subject, words in rows
+        subject == "vector_add#1/2" and words.startswith("confirmed by exam") for subject, words in rows
     )
     ended = "ends: all iterations spent, best vector_add#1/2 (confirmed); spent "
     assert any(words.startswith(ended) for _, words in rows)

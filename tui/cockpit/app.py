@@ -28,6 +28,7 @@ from tui.cockpit.orders import carry_out
 from tui.cockpit.outside import Outside
 from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.preferences import Preferences
+from tui.cockpit.review_library import HomeLibrary
 from tui.cockpit.screens.acting import ActingScreen
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.base import SessionScreen
@@ -36,6 +37,7 @@ from tui.cockpit.screens.home import HomeScreen
 from tui.cockpit.screens.latency import LatencyScreen
 from tui.cockpit.screens.merged_report import MergedReportScreen
 from tui.cockpit.screens.report import ReportScreen
+from tui.cockpit.screens.review import ReviewScreen
 from tui.cockpit.screens.tree import TreeScreen
 from tui.cockpit.verbs import NotUnderstood, Subject, completions, parse
 from tui.cockpit.viewer import ExitNote, Viewer
@@ -122,7 +124,7 @@ class Cockpit(Viewer, inherit_bindings=False):
                 self._doors.list_sessions,
                 mark=self._doors.list_mark,
                 read_node=self._doors.read_node,
-                where=str(self._home.root),
+                where=str(self.home.root),
                 failed=self.tell_failure,
             )
         )
@@ -167,6 +169,11 @@ class Cockpit(Viewer, inherit_bindings=False):
         name = split_attempt(message.attempt)
         self._go_to(LatencyScreen(name.instance, name.number))
 
+    @on(messages.OpenReview)
+    def _on_open_review(self, message: messages.OpenReview) -> None:
+        if self.feed is not None:
+            self._go_to(ReviewScreen(message.attempt, library=HomeLibrary(self.home)))
+
     @on(messages.OpenReport)
     def _on_open_report(self, message: messages.OpenReport) -> None:
         if self.feed is not None:
@@ -192,7 +199,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         # Imported here: the first frame needs neither the form nor what checks it.
         from tui.cockpit.screens.new_run import NewRunScreen, RunDoors
 
-        doors = RunDoors(self._home, self._doors.list_sessions, self._doors.read_node, self._doors.start)
+        doors = RunDoors(self.home, self._doors.list_sessions, self._doors.read_node, self._doors.start)
         self.push_screen(NewRunScreen(doors, failed=self.tell_failure))
 
     @on(messages.LeaveSession)
@@ -340,7 +347,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         if self.is_headless or not isinstance(error, Exception):
             super()._fatal_error()
             return
-        file = write_crash(error, self._home.root / "crashes")
+        file = write_crash(error, self.home.root / "crashes")
         said = f"the cockpit failed: {type(error).__name__}: {clean(str(error))}; the traceback is in {file}"
         note = self.exit_note()
         self.exit(ExitNote((said, *note.lines), failed=True), return_code=3)

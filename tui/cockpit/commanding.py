@@ -13,13 +13,13 @@ from textual.app import App, SuspendNotSupported
 
 from sessions.names import split_attempt
 from sessions.state import AttemptState, Decision, InstanceState
-from tui.cockpit import attempts
 from tui.cockpit.decider import Decider, DecisionFailed
 from tui.cockpit.dialogs import ConfirmDialog, LineDialog, ReasonDialog
 from tui.cockpit.editing import NotEdited, edited
 from tui.cockpit.feed import Feed
 from tui.cockpit.lines import clean
 from tui.cockpit.review_reasons import decision_words
+from tui.cockpit.verdict_head import certainty_words
 
 REFUSAL_S = 15
 
@@ -78,7 +78,7 @@ class Commander:
             attempt.attempt,
             accepted=accepted,
             follows=decision_words(feed.state, attempt, accepted=accepted, over=feed.is_over),
-            known=attempts.certainty_words(attempt, self._instance(attempt.attempt)),
+            known=certainty_words(attempt, self._instance(attempt.attempt)),
         )
         self._host.app.push_screen(dialog, answered)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -14,6 +15,7 @@ from tui.text_diff import Diff, Kind, Row, compare_lines, diff_text, moved_words
 
 LONGEST_LINES = 4000
 """Longer sources are not compared on screen."""
+DEFINITION = re.compile(r"(?:async )?def (\w+)")
 CURRENT = "▌"
 """Stands before the signs of the current hunk."""
 
@@ -24,6 +26,23 @@ class Drawn(NamedTuple):
     lines: list[Line]
     hunks: list[int]
     """Index of the line with the first change of each hunk."""
+    folds: dict[int, int]
+    """Fold by the index of the line in its place. Fold n is before hunk n; the last one is after all hunks."""
+    chosen: int | None
+    """Index of the chosen error line, if it is in the new source."""
+
+
+class View(NamedTuple):
+    """The open folds and the marked lines of a diff."""
+
+    hunk: int = 0
+    """The current hunk."""
+    opened: frozenset[int] = frozenset()
+    """Folds that a person opened."""
+    errors: frozenset[int] = frozenset()
+    """Lines of the new source, 1-based, that the error names."""
+    chosen: int | None = None
+    """The line of them that `e` went to last."""
 
 
 @lru_cache(maxsize=32)
@@ -64,82 +83,134 @@ def number(value: int | None, width: int) -> str:
     return " " * width if value is None else str(value + 1).rjust(width)
 
 
-def unified(old: str, new: str, diff: Diff, width: int, *, current: int) -> Drawn:
-    """One column: the numbers of both sides, a sign, the line, folded at `width` cells.
+def unified(old: str, new: str, diff: Diff, width: int, view: View) -> Drawn:
+    """Return one column: the numbers of both sides, a sign, the line, folded at `width` cells.
 
-    A changed line stands above its successor.
+    A changed line is above its successor. `E` marks a line that the error names.
     """
     before, after = highlighted(old), highlighted(new)
     digits = len(str(max(len(before), len(after))))
-    indent = 2 * digits + 4
+    indent = 2 * digits + 4 + bool(view.errors)
 
-    def folded(row: Row, sign: str, style: str, text: Line) -> list[Line]:
+    def wrapped(row: Row, sign: str, style: str, text: Line) -> list[Line]:
+        if view.errors:
+            sign += "E" if _is_error(row, view) else " "
+        if _is_chosen(row, view):
+            style += " error-line"
+            text = tuple(Span(span.text, f"error-line {span.style}".strip()) for span in text)
         numbers = f"{number(row.old, digits)} {number(row.new, digits)}"
         first, *rest = wrap_line(text, width - indent)
-        blank = " " * len(numbers) + sign[0] + " " * (len(sign) - 1)
-        return [(Span(numbers + sign, style), *first), *((Span(blank, style), *part) for part in rest)]
+        head = f"{numbers}{sign} "
+        return [(Span(head, style), *first), *((Span(" " * len(head), style), *part) for part in rest)]
 
     def drawn(row: Row, bar: str) -> list[Line]:
         if row.kind is Kind.SAME and row.new is not None:
-            return folded(row, "   ", "dim", after[row.new])
+            return wrapped(row, "  ", "dim", after[row.new])
         if row.kind is Kind.MOVED_HERE and row.new is not None:
-            return folded(row, f"{bar}> ", "hunk", after[row.new])
+            return wrapped(row, f"{bar}>", "hunk", after[row.new])
         lines: list[Line] = []
         if row.old is not None:
             text = marked(before[row.old], row.old_marks, under="del", strong="del-strong")
-            lines += folded(row._replace(new=None), f"{bar}- ", "del bad", text)
+            lines += wrapped(row._replace(new=None), f"{bar}-", "del bad", text)
         if row.new is not None:
             text = marked(after[row.new], row.new_marks, under="add", strong="add-strong")
-            lines += folded(row._replace(old=None), f"{bar}+ ", "add good", text)
+            lines += wrapped(row._replace(old=None), f"{bar}+", "add good", text)
         return lines
 
-    return _draw(diff, drawn, current=current, indent=indent)
+    return _draw(diff, drawn, view, indent, width)
 
 
-def side_by_side(old: str, new: str, diff: Diff, width: int, *, current: int) -> Drawn:
-    """Two columns in `width` cells: the old side left, the new side right; long lines are cut."""
+def side_by_side(old: str, new: str, diff: Diff, width: int, view: View) -> Drawn:
+    """Return two columns in `width` cells: the old side left, the new side right; long lines are cut."""
     before, after = highlighted(old), highlighted(new)
     digits = len(str(max(len(before), len(after))))
     size = digits, (width - 3) // 2
 
     def drawn(row: Row, bar: str) -> list[Line]:
+        error = "E" if _is_error(row, view) else " "
         match row.kind:
             case Kind.SAME:
                 left = _half(before, row.old, (), size, _Look("   ", "dim"))
-                right = _half(after, row.new, (), size, _Look("   ", "dim"))
+                style = "dim error-line" if _is_chosen(row, view) else "dim"
+                right = _half(after, row.new, (), size, _Look(f" {error} ", style))
             case Kind.MOVED_HERE:
                 left = (Span(f"{number(row.old, digits)}{bar}> ".ljust(size[1]), "hunk"),)
-                right = _half(after, row.new, (), size, _Look(f"{bar}> ", "hunk"))
+                right = _half(after, row.new, (), size, _Look(f"{bar}>{error}", "hunk"))
             case _:
                 left = _half(before, row.old, row.old_marks, size, _Look(f"{bar}- ", "del bad", "del"))
-                right = _half(after, row.new, row.new_marks, size, _Look(f"{bar}+ ", "add good", "add"))
+                right = _half(after, row.new, row.new_marks, size, _Look(f"{bar}+{error}", "add good", "add"))
         return [(*left, Span(" │ ", "dim"), *right)]
 
-    return _draw(diff, drawn, current=current, indent=digits + 3)
+    return _draw(diff, drawn, view, digits + 3, width)
 
 
-def _draw(diff: Diff, drawn: Callable[[Row, str], list[Line]], *, current: int, indent: int) -> Drawn:
-    """All hunks, each row as `drawn(row, bar)` draws it; notes stand for what is left out."""
-    lines: list[Line] = []
-    hunks: list[int] = []
-    for place, hunk in enumerate(diff.hunks):
-        if hunk.skipped:
-            lines.append(_note(skipped_words(hunk.skipped), indent))
-        bar = CURRENT if place == current and len(diff.hunks) > 1 else " "
-        for kind, rows in stretches(hunk.rows):
+def _is_error(row: Row, view: View) -> bool:
+    return row.new is not None and row.new + 1 in view.errors
+
+
+def _is_chosen(row: Row, view: View) -> bool:
+    return row.new is not None and row.new + 1 == view.chosen
+
+
+def _draw(diff: Diff, drawn: Callable[[Row, str], list[Line]], view: View, indent: int, width: int) -> Drawn:
+    """Draw all hunks, each row as `drawn(row, bar)` draws it, with the folds between them."""
+    picture = Drawn([], [], {}, None)
+    lines, hunks = picture.lines, picture.hunks
+    chosen: int | None = None
+    for place, rows in enumerate(_folded_rows(diff)):
+        if rows and (place in view.opened or any(_is_chosen(row, view) for row in rows)):
+            for row in rows:
+                chosen = len(lines) if _is_chosen(row, view) else chosen
+                lines += drawn(row, " ")
+        elif rows:
+            picture.folds[len(lines)] = place
+            hint = " (enter opens them)" if place in adjacent_folds(view.hunk) else ""
+            lines.append(_note(skipped_words(len(rows)) + hint, indent, width))
+        if place == len(diff.hunks):
+            break
+        bar = CURRENT if place == view.hunk and len(diff.hunks) > 1 else " "
+        for kind, stretch in stretches(diff.hunks[place].rows):
             if kind is not Kind.SAME and len(hunks) == place:
                 hunks.append(len(lines))
             if kind is Kind.MOVED_AWAY:
-                lines.append(_note(moved_words(rows), indent))
-            else:
-                lines += [line for row in rows for line in drawn(row, bar)]
-    if diff.hunks and diff.rest:
-        lines.append(_note(skipped_words(diff.rest), indent))
-    return Drawn(lines, hunks)
+                lines.append(_note(moved_words(stretch), indent, width))
+                continue
+            for row in stretch:
+                chosen = len(lines) if _is_chosen(row, view) else chosen
+                lines += drawn(row, bar)
+    return picture._replace(chosen=chosen)
 
 
-def _note(words: str, indent: int) -> Line:
-    return (Span(f"{'...':<{indent}}{words}", "hunk"),)
+def adjacent_folds(hunk: int) -> tuple[int, int]:
+    """Return the folds before and after a hunk."""
+    return hunk, hunk + 1
+
+
+def _folded_rows(diff: Diff) -> list[list[Row]]:
+    """The unchanged rows before each hunk, then those after the last one."""
+    folds: list[list[Row]] = []
+    old = new = 0
+    for hunk in (*diff.hunks, None):
+        count = hunk.skipped if hunk is not None else diff.rest
+        folds.append([Row(Kind.SAME, old + step, new + step) for step in range(count)])
+        if hunk is not None:
+            olds = [row.old for row in hunk.rows if row.old is not None and row.kind is not Kind.MOVED_HERE]
+            news = [row.new for row in hunk.rows if row.new is not None and row.kind is not Kind.MOVED_AWAY]
+            old, new = max(olds, default=old + count - 1) + 1, max(news, default=new + count - 1) + 1
+    return folds
+
+
+def enclosing_function(source: str, line: int) -> str:
+    """Return the name of the function around a line (0-based) of a source; empty if there is none."""
+    for text in reversed(source.split("\n")[: line + 1]):
+        definition = DEFINITION.match(text)
+        if definition:
+            return definition[1]
+    return ""
+
+
+def _note(words: str, indent: int, width: int) -> Line:
+    return (Span(beginning(f"{'...':<{indent}}{words}", width), "hunk"),)
 
 
 class _Look(NamedTuple):

@@ -17,10 +17,11 @@ from tui.cockpit.screens.merged_report import MergedReportScreen
 from tui.cockpit.screens.report import ReportScreen
 from tui.cockpit.screens.review import ReviewScreen
 from tui.cockpit.widgets.cell_table import CellTable
+from tui.cockpit.widgets.code import CodePane
 from tui.cockpit.widgets.key_bar import declared
 from tui.cockpit.widgets.line_view import LineView
+from tui.cockpit.widgets.steps_view import StepsView
 from tui.cockpit.widgets.table import LineTable
-from tui.cockpit.widgets.tail import Tail
 
 OWNERS: tuple[type[DOMNode], ...] = (
     HomeScreen,
@@ -37,7 +38,8 @@ OWNERS: tuple[type[DOMNode], ...] = (
     LineView,
     LineTable,
     CellTable,
-    Tail,
+    StepsView,
+    CodePane,
 )
 """Everything with keys but the app itself."""
 

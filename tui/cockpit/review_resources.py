@@ -9,7 +9,7 @@ from harness import Evaluation, KernelResources
 from sessions.ranking import lowest_occupancy
 from sessions.state import AttemptState, InstanceState, SessionState
 from tui import vocabulary
-from tui.cockpit.attempts import find_base
+from tui.cockpit.attempts import base_of
 from tui.cockpit.lines import Span
 from tui.cockpit.review_claim import Fact
 
@@ -34,7 +34,7 @@ def resource_facts(state: SessionState, attempt: AttemptState, instance: Instanc
     if evaluation is None or name is None:
         return []
     baseline = state.baselines.get(instance.task)
-    base = find_base(instance, attempt)
+    base = base_of(state, attempt)
     compared: tuple[tuple[str, Evaluation | None], ...] = (
         ("to the baseline", baseline),
         (f"to {base.attempt}" if base is not None else "", base.evaluation if base is not None else None),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sessions.state import AttemptState, InstanceState
-from tui.cockpit.attempts import find_base
+from sessions.state import AttemptState, InstanceState, SessionState
+from tui.cockpit.attempts import base_of
 from tui.cockpit.review_library import is_kernel
 from tui.cockpit.review_queue import earlier_best
 
@@ -21,14 +21,18 @@ class Source(NamedTuple):
 
 
 def sources(
-    attempt: AttemptState, instance: InstanceState, baseline: str, baseline_name: str
+    state: SessionState,
+    attempt: AttemptState,
+    instance: InstanceState,
+    baseline: str,
+    baseline_name: str,
 ) -> list[Source]:
     """Return the sources to compare an attempt with, baseline first, each attempt once.
 
     `baseline` is the source of the baseline; empty if it is not known. PyTorch code comes last.
     """
     compared: list[Source] = []
-    base, best = find_base(instance, attempt), earlier_best(attempt, instance)
+    base, best = base_of(state, attempt), earlier_best(attempt, instance)
     for word, earlier in (("base", base), ("best before", best)):
         if earlier is not None and earlier.source and all(side.name != earlier.attempt for side in compared):
             title = f"{word} {earlier.attempt}"

@@ -11,7 +11,7 @@ from tui.certainty import against_words
 from tui.cockpit.lines import Line, Span, cells, clean, line, wrap
 from tui.measured import throttle_words
 from tui.report.phrases import exact_words, ratio_words
-from tui.report.speedups import Speedup, no_speedup_words, speedup_of
+from tui.report.speedups import Figures, figures_of, no_speedup_words
 from tui.vocabulary import interval, percent, times
 
 from .time_table import BOTH_SHORT, LEFT_OUT, Shown, limit_word
@@ -29,7 +29,7 @@ def title_lines(attempt: AttemptState, width: int, *, has_gpu: bool) -> list[Lin
     if evaluation.verdict is not Verdict.CORRECT:
         words = evaluation.verdict.value.replace("_", " ")
         return [(*parts, Span(f"{GAP}{words}", "bad" if evaluation.verdict.counted else "dim"))]
-    speedup = speedup_of(evaluation)
+    speedup = figures_of(evaluation)
     if speedup is None:
         parts.append(Span(no_speedup_words(evaluation, has_gpu=has_gpu), "dim"))
     else:
@@ -43,7 +43,7 @@ def title_lines(attempt: AttemptState, width: int, *, has_gpu: bool) -> list[Lin
     return packed(parts, width)
 
 
-def mean_words(speedup: Speedup) -> str:
+def mean_words(speedup: Figures) -> str:
     """Return `1.84x [1.79, 1.88] geo mean, all 6 cases` or `>= 2.65x geo mean, 5 of 6 cases`."""
     ratio = ratio_words(speedup)
     limits = f" {interval(*speedup.interval)}" if speedup.interval is not None else ""

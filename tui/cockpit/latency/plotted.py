@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from harness import Latency, Outcome, Verdict
 from sessions.state import InstanceState
 from tui.cockpit import plots
-from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, line, shorten
+from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, line, shorten, wrap_line
 from tui.cockpit.standing import verdict_style
-from tui.report.speedups import is_launch_bound, roof_share, speedup_of
+from tui.report.speedups import figures_of, is_launch_bound, roof_share
 from tui.vocabulary import letter
 
 from .captions import measured_roofs
@@ -57,7 +57,7 @@ def side_by_side(first: Sequence[Line], second: Sequence[Line], width: int, heig
     """Return two blocks of `height` rows beside each other; the second begins after `width` cells."""
     rows: list[Line] = []
     for place in range(height):
-        row = first[place] if place < len(first) else EMPTY
+        row = wrap_line(first[place], width - 1)[0] if place < len(first) else EMPTY
         addition = second[place] if place < len(second) else EMPTY
         rows.append((*row, Span(" " * max(1, width - cells(row))), *addition) if addition else row)
     return rows
@@ -100,7 +100,7 @@ def attempts_plot(
     for attempt in instance.attempts:
         evaluation = attempt.evaluation
         correct = evaluation is not None and evaluation.verdict is Verdict.CORRECT
-        speedup = speedup_of(evaluation) if evaluation is not None and correct else None
+        speedup = figures_of(evaluation) if evaluation is not None and correct else None
         if speedup is None:
             style = "dim" if correct else verdict_style(attempt.verdict)
             points.append(plots.Point(attempt.number, None, letter(attempt.verdict), style))

@@ -1,4 +1,4 @@
-"""One agent: what it says, what it wrote, what the judge made of it, attempt by attempt."""
+"""One instance: the steps of an attempt, its code or diff, the judge's verdict; the strip leads to other attempts."""
 
 from __future__ import annotations
 
@@ -10,56 +10,49 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widget import Widget
 
-from harness import Verdict
 from sessions.state import AttemptState, InstanceState
-from tui.cockpit import attempts, details, views
+from tui.cockpit import agent_head, attempts, views
 from tui.cockpit.feed import EVERYTHING
-from tui.cockpit.lines import Line, Span, cells
-from tui.cockpit.passages import passages, written_code
-from tui.cockpit.screens.acting import STEERING, ActingScreen
+from tui.cockpit.lines import EMPTY, Line, Span, cells, plain
+from tui.cockpit.pages import tabs
+from tui.cockpit.pages.page import PageSubject
+from tui.cockpit.screens.acting import STEERING
+from tui.cockpit.screens.comparing import COMPARING, ComparingScreen
+from tui.cockpit.screens.deciding import DECIDING
+from tui.cockpit.steps import steps_of
+from tui.cockpit.verdict_head import pinned_lines
 from tui.cockpit.widgets.bar import Bar
-from tui.cockpit.widgets.code import CodePane, Side
-from tui.cockpit.widgets.detail import DetailPane
-from tui.cockpit.widgets.tail import Tail
+from tui.cockpit.widgets.page_view import PageView
+from tui.cockpit.widgets.steps_view import StepsView
 
-ABOVE = ("words", "code")
-"""Panes that are always there where there is room."""
+ABOVE = ("steps", "code")
+"""Panes that are always on screen where there is room."""
 
 
-class AgentScreen(ActingScreen):
+class AgentScreen(ComparingScreen):
     """The instance `key`; follows its newest attempt until the person walks to another."""
 
     CSS_PATH = "agent.tcss"
     HELP = """\
-The line under the header has a cell an attempt: its number, the letter of its
-verdict (as in the table of agents; `.` none yet), then `+` accepted, `!`
-rejected by a person, `?` waits for you; `*` is the best so far. Brackets stand
-around the one that all panes are about. Behind them: what the agent does now;
-`3 generate +1`: three attempts of it are asked for at once, one does something else.
+The strip has a cell for each attempt: its number, the letter of its verdict
+(lower case: what it does now), its speedup. `*` is the best; marks behind it:
+`+` accepted, `!` rejected, `?` waits for you, `=` confirmed by the exam.
+Brackets are around the attempt that all panes are about.
 """
     PERIOD_S = 0.125
     PANES: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("words", "words"),
+        ("steps", "steps"),
         ("code", "code"),
         ("verdict", "verdict"),
-        ("resources", "resources"),
         ("speed", "speed"),
+        ("resources", "resources"),
+        ("profile", "profile"),
         ("stages", "stages"),
         ("prompt", "prompt"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "accept", "accept", id="agent.accept"),
-        Binding("r", "reject", "reject", id="agent.reject"),
-        Binding("u", "undo", "undo", id="agent.undo"),
-        Binding("left_square_bracket", "walk(-1)", "attempts", id="agent.previous", key_display="[]"),
-        Binding("right_square_bracket", "walk(1)", "next attempt", id="agent.next", show=False),
-        Binding("e", "error", "error", id="agent.error"),
-        Binding("d", "diff", "diff", id="agent.diff"),
-        Binding("left_curly_bracket", "hunk(-1)", "hunks", id="agent.hunk_previous", key_display="{}"),
-        Binding("right_curly_bracket", "hunk(1)", "next hunk", id="agent.hunk_next", show=False),
-        Binding("less_than_sign", "other(-1)", "compare with", id="agent.other_previous", key_display="<>"),
-        Binding("greater_than_sign", "other(1)", "compare with later", id="agent.other_next", show=False),
-        Binding("s", "columns", "columns", id="agent.columns"),
+        *DECIDING,
+        *COMPARING,
         *STEERING,
         Binding("z", "zoom", "zoom", id="agent.zoom"),
     ]
@@ -68,25 +61,21 @@ around the one that all panes are about. Behind them: what the agent does now;
         super().__init__()
         self.key = key
         self.number = number
-        """The attempt looked at; `None` follows the newest."""
-        self.compared_with: int | None = None
-        """The other side of the diff; `None` is the base, else the attempt before."""
-        self.shows_diff = False
+        """The attempt on screen; `None` follows the newest."""
         self.zoomed = False
-        self._pane = "words"
-        self._detail = "verdict"
-        self._frame = -1
-        """Which of the lines that the error names `e` went to last; -1 before the first."""
-        self._framed = ""
-        """The attempt of `_frame`."""
-        self._told: tuple[object, ...] = ()
-        """What the details were drawn from, so that words that stream do not draw them again."""
+        self._pane = "steps"
+        self._tab = "verdict"
+        self._shown = ""
+        """The attempt of the steps on screen."""
+        self._page_key: tuple[object, ...] = ()
+        """Everything that the page depends on: streamed words do not draw it again."""
+        self.head = Bar(id="agent-head")
         self.strip = Bar(id="strip")
-        self.words = Tail(id="words")
-        self.code = CodePane(id="code")
-        self.body = Horizontal(self.words, self.code, id="body")
+        self.verdict = (Bar(classes="pinned"), Bar(classes="pinned"))
+        self.steps = StepsView(id="steps")
+        self.body = Horizontal(self.steps, self.code, id="body")
         self.lower_tabs = Bar(id="lower-tabs")
-        self.detail = DetailPane(id="detail")
+        self.page = PageView(id="page")
 
     @property
     def instance(self) -> InstanceState | None:
@@ -95,186 +84,192 @@ around the one that all panes are about. Behind them: what the agent does now;
 
     @property
     def attempt(self) -> AttemptState | None:
-        """The attempt looked at."""
+        """The attempt on screen."""
         return attempts.find(self.feed.state, self.key, self.number)
 
     steered_instance, steered_attempt = instance, attempt
 
     @property
+    def has_room(self) -> bool:
+        """True if all panes have room at once."""
+        return not super().tabbed
+
+    @property
     def tabbed(self) -> bool:
-        """One pane alone: no room for more, or zoomed."""
-        return self.zoomed or super().tabbed
+        """True for one pane alone: no room for more, or zoomed."""
+        return self.zoomed or not self.has_room
+
+    @property
+    def shows_code(self) -> bool:
+        """True if the code pane is on screen."""
+        return not self.tabbed or self._pane == "code"
 
     def middle(self) -> Iterable[Widget]:
-        """Strip, words and code, details."""
+        """Head and strip, the pinned verdict, steps and code, a page of the judge."""
+        yield self.head
         yield self.strip
+        yield from self.verdict
         yield self.tab_bar
         yield self.body
         yield self.lower_tabs
-        yield self.detail
+        yield self.page
 
     def on_mount(self) -> None:
-        """Draw, and put the keys on the words."""
+        """Draw, and put the keys on the steps."""
         super().on_mount()
-        self._choose("words")
+        self._choose("steps")
+
+    def repaint(self, dirty: frozenset[str]) -> None:
+        """Draw what changed, and the clock in the head."""
+        super().repaint(dirty)
+        if self.is_mounted and self.desk.feed is not None:
+            self._draw_head()
 
     def draw(self, dirty: frozenset[str]) -> None:
-        """All panes of this instance; each paints its changed lines alone."""
+        """Draw all panes of this instance; each paints its changed lines alone."""
         if EVERYTHING not in dirty and self.key not in dirty:
             return
-        self._place()
         instance, attempt = self.instance, self.attempt
-        if attempt is not None and attempt.attempt != self._framed:
-            self._framed, self._frame = attempt.attempt, -1
-        self.strip.show(self._strip(instance, attempt))
-        self._draw_words(attempt)
-        self._draw_code(instance, attempt)
-        self._draw_detail(attempt)
+        self.ask_for_facts(instance)
+        self._place()
+        if instance is not None and attempt is not None:
+            self.strip.show(agent_head.strip_line(instance, attempt, self.size.width))
+        else:
+            self.strip.show(EMPTY)
+        self._draw_head()
+        self._draw_steps(attempt)
+        self.draw_code(instance, attempt)
+        _set_title(self.code, self.code.title)
+        self._draw_page(attempt)
         self.refresh_bindings()
 
-    def _strip(self, instance: InstanceState | None, attempt: AttemptState | None) -> Line:
-        head = Span(f" {self.key} ", "key")
-        if instance is None or attempt is None:
-            return head, Span(" not started", "dim")
-        doing = views.doing_cell(self.feed.state, instance)
-        tail = (Span(f"  {doing.text}", doing.style),)
-        room = self.size.width - cells((head, *tail))
-        chosen = attempt.number
-        found = attempts.strip_cells(instance, chosen)
-        place = next(index for index, each in enumerate(instance.attempts) if each.number == chosen)
-        first, last = place, place + 1
-        # Cells around the chosen one, as many as fit.
-        while first > 0 or last < len(found):
-            if first > 0 and cells(found[first - 1 : last]) <= room:
-                first -= 1
-            elif last < len(found) and cells(found[first : last + 1]) <= room:
-                last += 1
-            else:
-                break
-        return (head, *found[first:last], *tail)
-
-    def _draw_words(self, attempt: AttemptState | None) -> None:
-        words = self.words
-        place = ", in pane 2" if self.tabbed else ", on the right"
-        words.tell(passages(attempt, place=place) if attempt is not None else ())
-        title = f"words of {attempt.attempt}, {attempts.lineage(attempt)}" if attempt is not None else "words"
-        hold = "" if words.following else ", held: f follows"
-        _title(words, f"{title}{hold}")
-
-    def _draw_code(self, instance: InstanceState | None, attempt: AttemptState | None) -> None:
-        code = self.code
-        if instance is None or attempt is None:
-            code.show_code(None, missing="")
-            return
-        if not self.shows_diff or attempt.source is None:
-            written = written_code(attempt)
-            missing = "no code in this attempt" if attempt.evaluation is not None else "no code yet"
-            earlier = attempts.find_base(instance, attempt)
-            if earlier is not None and written is None:
-                missing += f"; it is made from attempt {earlier.number}, which [ and ] lead to"
-            code.show_code(
-                Side(attempt.attempt, written, attempt.commit) if written else None,
-                marked_line=self._marked_line(attempt),
-                missing=missing,
-                growing=attempt.source is None,
-            )
-            _title(code, f"code of {attempt.attempt}  {code.summary}".rstrip())
-            return
-        other = attempts.find_other(instance, attempt, self.compared_with)
-        missing = (
-            "nothing to compare with: this is the first attempt"
-            if other is None
-            else f"no code in attempt {other.number}"
+    def _draw_head(self) -> None:
+        state, instance, attempt = self.feed.state, self.instance, self.attempt
+        width = self.size.width
+        tail = EMPTY if self.has_room else agent_head.head_tail(self.status(), self.concerns, width // 4)
+        head = agent_head.head_line(
+            state, instance, self.key, attempt, wall=self.desk.wall(), tail=tail, width=width
         )
-        code.show_diff(_side(other) if other is not None else None, _side(attempt), missing=missing)
-        before = other.number if other is not None else "-"
-        _title(code, f"diff {self.key}/{before} -> /{attempt.number}  {code.summary}")
+        strip = self.strip.line
+        one_line = self.has_room and cells(head) + cells(strip) + 2 <= width
+        gap = Span(" " * (width - cells(head) - cells(strip) - 1))
+        self.head.show((*head, gap, *strip) if one_line else head)
+        self.strip.display = not one_line
 
-    def _marked_line(self, attempt: AttemptState) -> int | None:
-        """The line that `e` chose, else the line of the error."""
-        links = self._links(attempt) if self._frame >= 0 else []
-        if 0 <= self._frame < len(links):
-            return links[self._frame][1]
-        error = attempt.evaluation.error if attempt.evaluation is not None else None
-        return error.line if error is not None else None
+    def _draw_steps(self, attempt: AttemptState | None) -> None:
+        view = self.steps
+        name = attempt.attempt if attempt is not None else ""
+        is_live = attempt is not None and attempt.word not in ("wait", "exam", "person")
+        if name != self._shown:
+            self._shown = name
+            view.restart(follows=is_live)
+        view.show_steps(steps_of(attempt) if attempt is not None else ())
+        hold = ", held: f follows" if is_live and not view.following else ""
+        _set_title(view, f"steps {attempts.short_name(name)}{hold}" if name else "steps")
 
-    def _draw_detail(self, attempt: AttemptState | None) -> None:
-        pane = self.detail
-        width = pane.scrollable_content_region.width - 1
+    def _draw_page(self, attempt: AttemptState | None) -> None:
+        for bar, line in zip(self.verdict, self._pinned(attempt), strict=True):
+            bar.show((Span(" "), *line))
+        page = self.page
+        width = page.scrollable_content_region.width - 1
         if attempt is None or width <= 0:
-            pane.show(())
-            self._told = ()
+            page.show(())
+            self._page_key = ()
             return
-        name = self._detail
-        asked = [call.messages for call in attempt.calls]
-        instance = self.instance
-        ended = (instance.finished, instance.best) if instance is not None else None
-        words = (attempt.attempt, attempt.strategy, attempt.waiting, attempt.stage, asked)
-        judged = (id(attempt.evaluation), id(attempt.exam), attempt.examining, list(attempt.stages))
-        seen: tuple[object, ...] = (name, self._frame, width, *words, *judged, ended, attempt.decision)
-        if seen == self._told:
+        key = self._key_of_page(attempt, width)
+        if key == self._page_key:
             return
-        self._told = seen
-        told = details.told(name, attempt, instance, views.target(self.feed.state), width)
-        lines = list(told.lines)
-        if name == "verdict" and 0 <= self._frame < len(told.links):
-            at = told.links[self._frame][0]
-            first, *others = lines[at]
-            lines[at] = (Span("> ", "bad"), first._replace(text=first.text.removeprefix("  ")), *others)
-        pane.show(
-            lines,
-            copy_text=details.copy_text(name, attempt)
-            or "\n".join("".join(s.text for s in row) for row in lines),
+        self._page_key = key
+        content = tabs.page_of(self._tab, self._subject(attempt), width)
+        lines = list(content.lines)
+        chosen = next((place for place, number in content.links if number == self.chosen_error), None)
+        if self._tab == "verdict" and chosen is not None:
+            first, *spans = lines[chosen]
+            lines[chosen] = (Span("> ", "bad"), first._replace(text=first.text.removeprefix("  ")), *spans)
+        page.show(lines, copy_text=tabs.copy_text(self._tab, attempt) or "\n".join(map(plain, lines)))
+
+    def _pinned(self, attempt: AttemptState | None) -> list[Line]:
+        if attempt is None:
+            return [EMPTY, EMPTY]
+        return pinned_lines(attempt, self.instance, views.target(self.feed.state), self.size.width - 2)
+
+    def _subject(self, attempt: AttemptState) -> PageSubject:
+        state = self.feed.state
+        base = attempts.base_of(state, attempt)
+        return PageSubject(
+            attempt, self.instance, base, views.target(state), self.facts.shapes, pinned=self.tabbed
         )
 
-    @on(DetailPane.Resized)
-    def draw_details_anew(self) -> None:
-        """Other width, other lines."""
-        self._draw_detail(self.attempt)
+    def _key_of_page(self, attempt: AttemptState, width: int) -> tuple[object, ...]:
+        subject = self._subject(attempt)
+        instance, base = subject.instance, subject.base
+        ended = (instance.finished, instance.best) if instance is not None else None
+        prompts = [call.messages for call in attempt.calls]
+        failed = [call.failed for call in attempt.calls]
+        person = (attempt.strategy, attempt.waiting, attempt.decision)
+        judged = (id(attempt.evaluation), id(attempt.exam), len(attempt.spread), attempt.examining)
+        running = (attempt.stage, list(attempt.stages), prompts, failed)
+        drawn = (self._tab, width, self.chosen_error, subject.pinned, id(self.facts))
+        return attempt.attempt, *drawn, *person, *judged, *running, ended, base and id(base.evaluation)
+
+    @on(PageView.Resized)
+    def _draw_page_anew(self) -> None:
+        self._draw_page(self.attempt)
+
+    @on(StepsView.Chosen)
+    def _show_pane_of_step(self, message: StepsView.Chosen) -> None:
+        self._choose(message.pane)
 
     def _place(self) -> None:
         tabbed = self.tabbed
-        names = [name for name, _ in self.PANES]
+        attempt = self.attempt
+        if not tabs.is_there(self._tab, attempt):
+            self._tab = "verdict"
+            self._pane = "verdict" if self._pane not in ABOVE else self._pane
+        names = [name for name, _ in self.PANES if tabs.is_there(name, attempt)]
+        self.header_bar.display = self.has_room
+        for bar in self.verdict:
+            bar.display = tabbed
         self.tab_bar.display = tabbed
         self.tab_bar.show(self.tabs(self._pane, names))
-        lower = self.lower_tabs
-        lower.display = not tabbed
-        lower.show(self.tabs(self._detail, [name for name in names if name not in ABOVE]))
-        self.words.display = not tabbed or self._pane == "words"
-        self.code.display = not tabbed or self._pane == "code"
+        self.lower_tabs.display = not tabbed
+        self.lower_tabs.show(self.tabs(self._tab, [name for name in names if name not in ABOVE]))
+        self.steps.display = not tabbed or self._pane == "steps"
+        self.code.display = self.shows_code
         self.body.display = not tabbed or self._pane in ABOVE
-        self.detail.display = not tabbed or self._pane not in ABOVE
+        self.page.display = not tabbed or self._pane not in ABOVE
 
     def _choose(self, name: str) -> None:
         self._pane = name
         if name not in ABOVE:
-            self._detail = name
+            self._tab = name
         self._place()
-        pane = {"words": self.words, "code": self.code}.get(name, self.detail)
+        pane = {"steps": self.steps, "code": self.code}.get(name, self.page)
         pane.focus()
-        self.draw(frozenset((EVERYTHING,)))
+        self.redraw()
 
-    def _look_at(self, number: int | None) -> None:
-        self.number = number
-        self.draw(frozenset((EVERYTHING,)))
+    def bring_up_code(self) -> None:
+        """Choose the code pane where only one pane has room."""
+        if self.tabbed and self._pane != "code":
+            self._choose("code")
+
+    def stay_at(self, attempt: AttemptState) -> None:
+        """Stay with an attempt although a newer one begins."""
+        self.number = attempt.number
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Decisions only where they can be made; only a correct attempt can be accepted."""
-        if action in ("accept", "reject", "undo"):
-            attempt = self.attempt if self.desk.commander.can_act else None
-            if attempt is None or attempt.evaluation is None:
-                return False
-            if action == "accept":
-                return attempt.verdict is Verdict.CORRECT
-            return attempt.decision is not None if action == "undo" else True
-        if action in ("other", "columns"):
-            return self.shows_diff and (not self.tabbed or self._pane == "code")
-        if action == "hunk":
-            return self.code.has_hunks and (not self.tabbed or self._pane == "code")
+        """Digits only for tabs that are there."""
+        if self.desk.feed is None:
+            return False
+        if action == "pane":
+            place = parameters[0]
+            return (
+                isinstance(place, int)
+                and place <= len(self.PANES)
+                and tabs.is_there(self.PANES[place - 1][0], self.attempt)
+            )
         if action == "zoom":
-            return self.zoomed or not self.tabbed
-        if action == "error":
-            return self.attempt is not None and bool(self._links(self.attempt))
+            return self.zoomed or self.has_room
         return super().check_action(action, parameters)
 
     def action_pane(self, number: int) -> None:
@@ -282,105 +277,46 @@ around the one that all panes are about. Behind them: what the agent does now;
         self._choose(self.PANES[number - 1][0])
 
     def action_walk(self, steps: int) -> None:
-        """To another attempt; past the last one, follow the newest again."""
+        """Go to another attempt; past the last one, follow the newest again."""
         instance, attempt = self.instance, self.attempt
         if instance is None or attempt is None:
             return
-        numbers = [each.number for each in instance.attempts]
+        numbers = [sibling.number for sibling in instance.attempts]
         place = max(numbers.index(attempt.number) + steps, 0)
-        newest = attempts.newest(instance)
-        follows = place >= len(numbers) or (newest is not None and numbers[place] == newest.number)
-        self._look_at(None if follows else numbers[place])
+        self._look_at(numbers[place] if place < len(numbers) else None)
 
-    def action_other(self, steps: int) -> None:
-        """Compare with another attempt."""
+    def jump(self, kind: str, direction: int) -> bool:
+        """Go to the next attempt of this instance that waits, is the best or failed."""
         instance, attempt = self.instance, self.attempt
         if instance is None or attempt is None:
-            return
-        numbers = [each.number for each in instance.attempts if each.number != attempt.number]
-        other = attempts.find_other(instance, attempt, self.compared_with)
-        if other is None or not numbers:
-            return
-        place = numbers.index(other.number) + steps
-        self.compared_with = numbers[min(max(place, 0), len(numbers) - 1)]
-        self.draw(frozenset((EVERYTHING,)))
+            return False
+        target = attempts.next_of_kind(instance, attempt.number, kind, direction)
+        if target is not None:
+            self._look_at(target.number)
+        return target is not None
 
-    def action_diff(self) -> None:
-        """Turn between code and diff."""
-        self.shows_diff = not self.shows_diff
-        if self.tabbed and self._pane != "code":
-            self._choose("code")
-        self.draw(frozenset((EVERYTHING,)))
-
-    def action_hunk(self, steps: int) -> None:
-        """To the hunk before, or to the next one."""
-        self.code.go_to_hunk(steps)
-        self.draw(frozenset((EVERYTHING,)))
-
-    def action_columns(self) -> None:
-        """One column or two."""
-        self.code.toggle_columns()
+    def _look_at(self, number: int | None) -> None:
+        newest = attempts.newest(self.instance) if self.instance is not None else None
+        follows = newest is not None and number == newest.number
+        self.number = None if follows else number
+        self.redraw()
 
     def action_zoom(self) -> None:
-        """One pane alone, and back."""
+        """Give one pane the whole screen, or all panes their places."""
         self.zoomed = not self.zoomed
         self.set_class(self.zoomed, "-zoomed")
-        names: dict[Widget | None, str] = {self.words: "words", self.code: "code", None: self._pane}
-        self._choose(names.get(self.focused, self._detail))
-
-    def _links(self, attempt: AttemptState) -> list[tuple[int, int]]:
-        return attempts.verdict_lines(attempt, None, None, 80).links
-
-    def action_error(self) -> None:
-        """To the next line of the candidate that the error names."""
-        attempt = self.attempt
-        if attempt is None:
-            return
-        links = self._links(attempt)
-        self._frame = (self._frame + 1) % len(links)
-        self.shows_diff = False
-        if self.tabbed:
-            self._choose("code")
-        self.draw(frozenset((EVERYTHING,)))
-        self.call_after_refresh(self.code.go_to, links[self._frame][1])
+        names: dict[Widget | None, str] = {self.steps: "steps", self.code: "code", self.page: self._tab}
+        self._choose(names.get(self.focused, self._pane))
 
     def action_back(self) -> None:
-        """Out of the zoom, else to the fleet."""
+        """End the zoom, else go back to the Fleet."""
         if self.zoomed:
             self.action_zoom()
         else:
             self.dismiss()
 
-    def action_accept(self) -> None:
-        """Accept the attempt looked at."""
-        self._decide(accepted=True)
 
-    def action_reject(self) -> None:
-        """Reject the attempt looked at."""
-        self._decide(accepted=False)
-
-    def _decide(self, *, accepted: bool) -> None:
-        attempt = self.attempt
-        if attempt is not None:
-            # The instance goes on after a decision; the person stays with the attempt.
-            self.desk.commander.ask_and_decide(
-                attempt, accepted=accepted, decided=lambda: self._stay_at(attempt.number)
-            )
-
-    def _stay_at(self, number: int) -> None:
-        self.number = number
-
-    def action_undo(self) -> None:
-        """Take the decision back."""
-        if self.attempt is not None:
-            self.desk.commander.undo_decision(self.attempt.attempt)
-
-
-def _side(attempt: AttemptState) -> Side | None:
-    return Side(attempt.attempt, attempt.source, attempt.commit) if attempt.source else None
-
-
-def _title(pane: Widget, title: str) -> None:
+def _set_title(pane: Widget, title: str) -> None:
     escaped = title.replace("[", "\\[")
     if pane.border_title != escaped:
         pane.border_title = escaped

@@ -165,22 +165,25 @@ class SessionScreen(Screen[None]):
         now_wall = self.desk.wall()
         health = feed.live.health if feed.live is not None else None
         self.concerns = attention(feed.state, now_wall=now_wall, health=health, facts=feed.facts)
-        status = header.status_line(
-            feed,
-            readonly=self.desk.readonly,
-            can_act=self.desk.commander.can_act,
-            now_wall=now_wall,
-            remarks=self.desk.remarks(),
-        )
         line = header.header_line(
             feed.state,
             feed.facts.all(feed.state),
             name=feed.session,
-            status=status,
+            status=self.status(),
             concerns=self.concerns,
             width=width,
         )
         return (Span(" "), *line)
+
+    def status(self) -> Line:
+        """Return what is unusual about the session or the view."""
+        return header.status_line(
+            self.feed,
+            readonly=self.desk.readonly,
+            can_act=self.desk.commander.can_act,
+            now_wall=self.desk.wall(),
+            remarks=self.desk.remarks(),
+        )
 
     def explained(self) -> str:
         """What `?` tells of the screen beside its focused pane."""

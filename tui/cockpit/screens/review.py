@@ -25,8 +25,9 @@ from tui.cockpit.review_sent import SentDecisions
 from tui.cockpit.review_sides import Source, sources
 from tui.cockpit.review_view import baseline_name, empty_lines, escaped, evidence, evidence_title
 from tui.cockpit.screens.acting import STEERING, ActingScreen
+from tui.cockpit.sides import Side
 from tui.cockpit.widgets.bar import Bar
-from tui.cockpit.widgets.code import CodePane, Side
+from tui.cockpit.widgets.code import CodePane
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
 from tui.tables import Row
@@ -227,14 +228,12 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             self._compared, self._side = attempt.attempt, 0
         sides = self._sides(attempt, instance)
         new = Side(attempt.attempt, attempt.source, attempt.commit) if attempt.source else None
-        if self._side >= len(sides):
+        if self._side >= len(sides) or new is None:
             self.change.show_code(new, missing="no code")
-            _title(self.change, escaped(f"code  {self.change.summary}".rstrip()))
-            return
-        source = sides[self._side]
-        old = Side(source.name, source.source, source.commit)
-        self.change.show_diff(old, new, missing="no code")
-        _title(self.change, escaped(f"diff to {source.title}  {self.change.summary}".rstrip()))
+        else:
+            source = sides[self._side]
+            self.change.show_diff(Side(source.title, source.source, source.commit), new)
+        _title(self.change, escaped(self.change.title))
 
     def _sides(self, attempt: AttemptState, instance: InstanceState) -> list[Source]:
         task = instance.task
@@ -243,7 +242,9 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             self._sources[task] = ""
             if started is not None and self._library is not None:
                 self._read_baseline(self._library, started, task)
-        return sources(attempt, instance, self._sources[task], baseline_name(self.feed.state, attempt))
+        return sources(
+            self.feed.state, attempt, instance, self._sources[task], baseline_name(self.feed.state, attempt)
+        )
 
     @work(thread=True, group="baseline", exit_on_error=False, name="reading the baseline")
     def _read_baseline(self, library: Library, started: SessionStarted, task: str) -> None:

@@ -1,61 +1,74 @@
-"""A candidate's source, or the difference between two candidates."""
+"""A candidate's source, or the difference between two sources."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import ClassVar
 
 from textual import events
+from textual.binding import Binding, BindingType
 
-from tui.cockpit.diffing import LONGEST_LINES, compare, copied, side_by_side, unified
+from tui.cockpit.diffing import (
+    LONGEST_LINES,
+    View,
+    adjacent_folds,
+    compare,
+    copied,
+    enclosing_function,
+    side_by_side,
+    unified,
+)
 from tui.cockpit.highlighting import highlighted, plain_rows
 from tui.cockpit.lines import EMPTY, Line, Span, cells, line
+from tui.cockpit.sides import Side
 from tui.cockpit.widgets.line_view import LineView
 
 SIDE_BY_SIDE_CELLS = 120
-"""From this width on a diff stands in two columns, unless the person chose otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One candidate."""
-
-    name: str
-    """`softmax#2/7`."""
-    source: str
-    commit: str | None = None
+"""From this width on a diff has two columns, unless the person chose otherwise."""
 
 
 class CodePane(LineView):
-    """Code with line numbers, or a diff. `marked_line` is the line that an error named."""
+    """Code with line numbers, or a diff. `E` marks the lines that the error names."""
 
     HELP = """\
-The candidate, or what changed from another attempt to it.
-`d` turns between code and diff, `[` `]` walk the attempts, `e` goes to the
-lines of the error, `z` gives the pane the whole screen, `h` `l` scroll sideways.
+The candidate, or what changed from another source to it.
+`d` goes from the code to the diffs: to the base, to the task's timing baseline,
+to the best attempt. `<` `>` choose another attempt as the other side, `[` `]`
+walk the attempts. `E` marks a line that the error names, `e` goes through them.
 
-In a diff `-` is removed, `+` added, and the changed words of a line that stands
-in both are marked. `>` is a moved line: its old number, then its new one; its
+In a diff `-` is removed, `+` added, and the changed words of a line that is on
+both sides are marked. `>` is a moved line: its old number, then its new one; its
 old place says where it went. `{` `}` go to the hunk before and to the next one,
-`<` `>` choose what the attempt is compared with, `s` puts the diff in one
-column or two.
+`enter` opens the unchanged lines around a hunk, `D` puts the diff in one column
+or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
 """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "unfold", "unchanged lines", id="code.unfold", show=False)
+    ]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._side: Side | None = None
         self._other: Side | None = None
         self._columns: bool | None = None
-        self._marked: int | None = None
         self._missing = ""
         self._growing = False
-        self._hunk = 0
+        self._view = View()
         self._hunks: list[int] = []
         """Line of the first change of each hunk."""
+        self._folds: dict[int, int] = {}
+        self._chosen_place: int | None = None
+        """Line on which the chosen error line is drawn."""
 
     @property
     def two_columns(self) -> bool:
-        """Whether a diff stands in two columns now."""
+        """True if a diff has two columns now."""
         return self._columns if self._columns is not None else self.size.width >= SIDE_BY_SIDE_CELLS
+
+    @property
+    def has_hunks(self) -> bool:
+        """True if there are hunks to go to."""
+        return len(self._hunks) > 1
 
     def toggle_columns(self) -> None:
         """The person chooses one column or two."""
@@ -63,66 +76,88 @@ column or two.
         self._draw()
 
     def show_code(
-        self, side: Side | None, *, missing: str, marked_line: int | None = None, growing: bool = False
+        self,
+        side: Side | None,
+        *,
+        missing: str,
+        errors: Sequence[int] = (),
+        chosen: int | None = None,
+        growing: bool = False,
     ) -> None:
         """Show a source; `missing` says why there is none. A growing source is plain, and its end is followed."""
-        self._show(side, None, marked_line, missing, growing=growing)
+        self._show(side, None, missing, errors, chosen, growing=growing)
 
-    def show_diff(self, old: Side | None, new: Side | None, *, missing: str) -> None:
-        """Show what changed; `missing` says why nothing can be compared."""
-        if old is None or new is None:
-            self._show(None, None, None, missing)
-        else:
-            self._show(new, old, None, missing)
+    def show_diff(
+        self, old: Side, new: Side, *, errors: Sequence[int] = (), chosen: int | None = None
+    ) -> None:
+        """Show what changed from `old` to `new`."""
+        self._show(new, old, "", errors, chosen)
 
     def _show(
         self,
         side: Side | None,
         other: Side | None,
-        marked: int | None,
         missing: str,
+        errors: Sequence[int],
+        chosen: int | None,
         *,
         growing: bool = False,
     ) -> None:
-        wanted = (side, other, marked, missing, growing)
-        if wanted == (self._side, self._other, self._marked, self._missing, self._growing) and self.lines:
+        wanted = (side, other, missing, growing)
+        view = self._view._replace(errors=frozenset(errors), chosen=chosen)
+        if (*wanted, view) == (
+            self._side,
+            self._other,
+            self._missing,
+            self._growing,
+            self._view,
+        ) and self.lines:
             return
-        elsewhere = (side and side.name, other and other.name) != (
-            self._side and self._side.name,
-            self._other and self._other.name,
-        )
+        elsewhere = _names(side, other) != _names(self._side, self._other)
         begins = growing and (elsewhere or not self._growing)
-        self._side, self._other, self._marked, self._missing, self._growing = wanted
-        if elsewhere:
-            self._hunk = 0
+        self._side, self._other, self._missing, self._growing = wanted
+        self._view = view._replace(hunk=0, opened=frozenset()) if elsewhere else view
         self._draw()
         if begins or not growing:
             self.anchor(growing)
         if elsewhere and not growing:
             self.scroll_to(0, 0, animate=False)
 
-    def go_to(self, number: int) -> None:
-        """Scroll to a line of the source, 1-based."""
-        self.show_line(number - 1)
-
-    @property
-    def has_hunks(self) -> bool:
-        """True if there are hunks to go to."""
-        return len(self._hunks) > 1
+    def go_to_error(self) -> None:
+        """Scroll to the chosen error line."""
+        if self._chosen_place is not None:
+            self.show_line(self._chosen_place)
 
     def go_to_hunk(self, steps: int) -> None:
-        """Go to a later hunk, or to one before if `steps` is negative."""
-        self._hunk = min(max(self._hunk + steps, 0), len(self._hunks) - 1)
+        """Go to a later hunk, or to an earlier one if `steps` is negative."""
+        self._view = self._view._replace(hunk=min(max(self._view.hunk + steps, 0), len(self._hunks) - 1))
         self._draw()
-        self.show_line(self._hunks[self._hunk])
+        self.show_line(self._hunks[self._view.hunk])
+
+    def action_unfold(self) -> None:
+        """Open the unchanged lines around the current hunk, or fold them again."""
+        if self._other is None or not self._hunks:
+            return
+        around = frozenset(adjacent_folds(self._view.hunk))
+        folded = around & set(self._folds.values())
+        opened = self._view.opened | folded if folded else self._view.opened - around
+        self._view = self._view._replace(opened=opened)
+        self._draw()
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on folded lines opens them."""
+        fold = self._folds.get(event.y + self.scroll_offset.y)
+        if fold is not None:
+            self._view = self._view._replace(opened=self._view.opened | {fold})
+            self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Two columns, and the mark of a line, are as wide as the pane."""
-        if self._other is not None or self._marked is not None:
+        """A diff, and the mark of a line, are as wide as the pane."""
+        if self._other is not None or self._view.chosen is not None:
             self._draw()
 
     def _draw(self) -> None:
-        self._hunks = []
+        self._hunks, self._folds, self._chosen_place = [], {}, None
         if self._side is None:
             self.show([line(self._missing, "dim")])
         elif self._other is None:
@@ -133,20 +168,18 @@ column or two.
     def _code(self, side: Side) -> list[Line]:
         rows = plain_rows(side.source) if self._growing else highlighted(side.source)
         digits = len(str(len(rows)))
+        view = self._view
         drawn: list[Line] = []
         for number, row in enumerate(rows, start=1):
-            if number == self._marked:
-                filled = max(0, self.scrollable_content_region.width - digits - 3 - cells(row))
-                spans = tuple(Span(span.text, f"error-line {span.style}".strip()) for span in row)
-                drawn.append(
-                    (
-                        Span(f"{number:>{digits}} > ", "error-line bad"),
-                        *spans,
-                        Span(" " * filled, "error-line"),
-                    )
-                )
-            else:
-                drawn.append((Span(f"{number:>{digits}}   ", "dim"), *row))
+            mark = "E" if number in view.errors else " "
+            if number != view.chosen:
+                drawn.append((Span(f"{number:>{digits}} {mark} ", "bad" if mark == "E" else "dim"), *row))
+                continue
+            self._chosen_place = number - 1
+            filled = max(0, self.scrollable_content_region.width - digits - 3 - cells(row))
+            spans = tuple(Span(span.text, f"error-line {span.style}".strip()) for span in row)
+            head = Span(f"{number:>{digits}} {mark} ", "error-line bad bold")
+            drawn.append((head, *spans, Span(" " * filled, "error-line")))
         return drawn
 
     def _draw_diff(self, old: Side, new: Side) -> None:
@@ -159,22 +192,30 @@ column or two.
         if not diff.hunks:
             self.show([line("Both sides are the same.", "dim")])
             return
-        width = self.scrollable_content_region.width
-        if self.two_columns:
-            drawn = side_by_side(old.source, new.source, diff, width, current=self._hunk)
-        else:
-            drawn = unified(old.source, new.source, diff, width, current=self._hunk)
-        self._hunks = drawn.hunks
+        draw = side_by_side if self.two_columns else unified
+        drawn = draw(old.source, new.source, diff, self.scrollable_content_region.width, self._view)
+        self._hunks, self._folds, self._chosen_place = drawn.hunks, drawn.folds, drawn.chosen
         self.show([*drawn.lines, EMPTY], copy_text=copied(old.source, new.source, diff))
 
     @property
-    def summary(self) -> str:
-        """`+12 -3  hunk 1 of 2` of the diff that stands there, or the number of lines of the code."""
+    def title(self) -> str:
+        """`diff #3/5 -> #3/6   +14 -9   hunk 1 of 3   softmax_rows`, or `code #3/6   88 lines`."""
         if self._side is None:
-            return ""
+            return "code"
         if self._other is None:
-            return f"{len(self.lines)} lines" + (" so far" if self._growing else "")
+            so_far = " so far" if self._growing else ""
+            return f"code {self._side.name}   {len(self.lines)} lines{so_far}"
+        names = f"diff {self._other.name} -> {self._side.name}"
         diff = compare(self._other.source, self._side.source)
-        if diff is None:
-            return ""
-        return diff.summary + (f"  hunk {self._hunk + 1} of {len(self._hunks)}" if self.has_hunks else "")
+        if diff is None or not diff.hunks:
+            return names
+        hunk = f"hunk {self._view.hunk + 1} of {len(self._hunks)}" if self.has_hunks else ""
+        changed = [
+            row.new for row in diff.hunks[self._view.hunk].rows if row.kind != "same" and row.new is not None
+        ]
+        function = enclosing_function(self._side.source, changed[0]) if changed else ""
+        return "   ".join(filter(None, (names, diff.summary, hunk, function)))
+
+
+def _names(side: Side | None, against: Side | None) -> tuple[str, str]:
+    return side.name if side is not None else "", against.name if against is not None else ""

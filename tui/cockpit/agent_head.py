@@ -1,0 +1,133 @@
+"""The head of the Agent screen: which attempt, where it comes from, what runs now, and the strip of all attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness import Verdict
+from sessions.speedups import attempt_speedup
+from sessions.state import AttemptState, Confirmation, InstanceState, SessionState
+from tui import vocabulary
+from tui.attention import Concern, Kind
+from tui.cockpit import attempts, standing
+from tui.cockpit.lines import Line, Span, cells, fit, joined, plain
+from tui.cockpit.speedup_words import speedup_style
+from tui.doing import WORDS, doing
+
+DOT = Span(" · ", "dim")
+
+
+def head_line(
+    state: SessionState,
+    instance: InstanceState | None,
+    key: str,
+    shown: AttemptState | None,
+    *,
+    wall: float,
+    tail: Sequence[Span] = (),
+    width: int,
+) -> Line:
+    """Return `softmax#3 · optimize of #3/5 · attempt 7 of 10 · judge: timing 0:12`, with `tail` at the right end.
+
+    `wall` is the present time in seconds since the epoch. If the line is too long, the lineage goes first.
+    """
+    head = Span(f" {key}", "key")
+    if instance is None or shown is None:
+        return _spread((head, DOT, Span("not started", "dim")), tail, width)
+    limit = sum(state.phases(instance.key))
+    lineage = (DOT, Span(attempts.lineage(shown)))
+    count = (DOT, Span(f"attempt {shown.number} of {len(instance.attempts)}"))
+    most = (Span(f" (limit {limit})", "dim"),) if limit else ()
+    now = (DOT, _now(state, instance, shown, wall, is_short=False))
+    brief = (DOT, _now(state, instance, shown, wall, is_short=True))
+    line: Line = (head, *brief)
+    for parts in (
+        (*lineage, *count, *most, *now),
+        (*lineage, *count, *most, *brief),
+        (*lineage, *count, *brief),
+        (*count, *brief),
+        brief,
+    ):
+        line = (head, *parts)
+        if cells(line) + cells(tail) + 2 <= width:
+            break
+    return _spread(line, tail, width)
+
+
+def _spread(head: Line, tail: Sequence[Span], width: int) -> Line:
+    gap = max(width - cells(head) - cells(tail) - 1, 1)
+    return (*head, Span(" " * gap), *tail) if tail else head
+
+
+def _now(
+    state: SessionState, instance: InstanceState, shown: AttemptState, wall: float, *, is_short: bool
+) -> Span:
+    """Work of the instance with the time since its begin, and the attempt, unless that is the shown one."""
+    now = doing(state, instance)
+    running = attempts.newest(instance)
+    word = now.letter if is_short else now.word
+    if instance.finished is not None or running is None or running.word == "wait":
+        return Span(now.word, now.style)
+    busy = [attempt for attempt in instance.attempts if attempt.word not in ("wait", "exam", "person")]
+    name = f"now #{running.number} " if running is not shown else ""
+    more = f", {len(busy)} attempts run" if len(busy) > 1 and not is_short else ""
+    since = f" {vocabulary.clock(wall - running.word_wall)}" if running.word_wall else ""
+    return Span(f"{name}{word}{since}{more}", now.style)
+
+
+def head_tail(status: Line, concerns: Sequence[Concern], width: int) -> Line:
+    """Return the end of a head that replaces the session's header: status, and `! 3` for what needs a person.
+
+    A status that is longer than `width` cells is cut.
+    """
+    waiting = sum(concern.kind not in (Kind.ENGINE, Kind.MODEL) for concern in concerns)
+    text, style = plain(status), status[0].style if status else ""
+    status_part = Span(fit(text, width).rstrip(), style)
+    parts = [status_part, Span(f"! {waiting}" if waiting else "", "warn")]
+    return joined([(part,) for part in parts if part.text])
+
+
+def strip_line(instance: InstanceState, shown: AttemptState, width: int) -> Line:
+    """Return the cells of all attempts, `1C 1.00  2W  [7C 1.84]*`; if they do not fit, those around the shown one."""
+    strip = [_cell(instance, attempt, is_shown=attempt is shown) for attempt in instance.attempts]
+    place = next(index for index, attempt in enumerate(instance.attempts) if attempt is shown)
+    first, last = place, place + 1
+    while first > 0 or last < len(strip):
+        if first > 0 and cells(strip[first - 1 : last]) <= width:
+            first -= 1
+        elif last < len(strip) and cells(strip[first : last + 1]) <= width:
+            last += 1
+        else:
+            break
+    return tuple(strip[first:last])
+
+
+def _cell(instance: InstanceState, attempt: AttemptState, *, is_shown: bool) -> Span:
+    speedup = attempt_speedup(attempt)
+    factor = f" {speedup.bound.sign}{speedup.value:.2f}" if speedup is not None else ""
+    best = "*" if attempt is attempts.best_of(instance) else ""
+    text = f"{attempt.number}{_letter(attempt)}{factor}{_mark(attempt)}{best}"
+    style = _style(attempt)
+    return Span(f"[{text}]", f"{style} bold cursor".strip()) if is_shown else Span(f" {text} ", style)
+
+
+def _letter(attempt: AttemptState) -> str:
+    """The verdict's letter; before the verdict the lower case letter of what the attempt does."""
+    if attempt.verdict is None and attempt.word != "wait":
+        return WORDS.get(attempt.word, ("j", "", ""))[0]
+    return vocabulary.letter(attempt.verdict)
+
+
+def _mark(attempt: AttemptState) -> str:
+    decided = vocabulary.decision_mark(attempt)
+    return decided + (vocabulary.CONFIRMED if attempt.confirmation is Confirmation.CONFIRMED else "")
+
+
+def _style(attempt: AttemptState) -> str:
+    if attempt.waiting:
+        return "warn"
+    if attempt.verdict is Verdict.CORRECT:
+        return speedup_style(attempt_speedup(attempt))
+    if attempt.verdict is None and attempt.word == "wait":
+        return "dim"
+    return standing.verdict_style(attempt.verdict)

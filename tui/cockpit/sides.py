@@ -1,0 +1,120 @@
+"""The other side of a diff: base, baseline, best or an attempt that a person chose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sessions.events import SessionStarted
+from sessions.state import AttemptState, InstanceState, SessionState
+from suites import SuiteError, Task, baseline_source, load_task
+from tui.cockpit import attempts
+
+OF_TORCH = ("eager", "compile")
+"""Timing baselines that torch makes from the task's reference: there is no kernel to compare with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One source of a diff."""
+
+    name: str
+    """`#2/7`, or `baseline triton`."""
+    source: str
+    commit: str | None = None
+
+
+class Comparison(StrEnum):
+    """Contents of the code pane; `d` goes from one to the next."""
+
+    CODE = "code"
+    BASE = "base"
+    BASELINE = "baseline"
+    BEST = "best"
+    OTHER = "other"
+    """An attempt that a person chose with `<` or `>`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """Facts from the task's folder on this machine; empty if the task is not here."""
+
+    baseline: Side | None = None
+    shapes: dict[str, str] = field(default_factory=dict)
+    """Sizes on a GPU by case: `8192x4097`."""
+
+
+def read_task_facts(started: SessionStarted | None, task: str) -> TaskFacts:
+    """Return the timing baseline's source and the shapes of a task. Reads files; needs neither torch nor triton."""
+    if started is None:
+        return TaskFacts()
+    try:
+        loaded = load_task(task)
+        shapes = {case.name: "x".join(map(str, case.gpu.values())) for case in loaded.cases}
+        return TaskFacts(_baseline(started, loaded), shapes)
+    except (SuiteError, OSError):
+        return TaskFacts(_given_baseline(started))
+
+
+def _baseline(started: SessionStarted, task: Task) -> Side | None:
+    if started.against in OF_TORCH:
+        return None
+    return _given_baseline(started) or Side(f"baseline {task.baseline}", baseline_source(task))
+
+
+def _given_baseline(started: SessionStarted) -> Side | None:
+    """The kernel file that the session was started with; the session keeps its source."""
+    return Side(f"baseline {started.against}", started.against_source) if started.against_source else None
+
+
+def side_of(attempt: AttemptState | None) -> Side | None:
+    """Return an attempt as a side of a diff; `None` without code."""
+    if attempt is None or not attempt.source:
+        return None
+    return Side(attempts.short_name(attempt.attempt), attempt.source, attempt.commit)
+
+
+def other_sides(
+    state: SessionState,
+    instance: InstanceState,
+    attempt: AttemptState,
+    baseline: Side | None,
+    chosen: int | None,
+) -> dict[Comparison, Side]:
+    """Return what an attempt can be compared with, each source once, in the order of `d`.
+
+    `chosen` is the number of the attempt that a person chose. Without a base, the attempt before counts as the base.
+    """
+    before = [earlier for earlier in instance.attempts if earlier.number < attempt.number]
+    base = attempts.base_of(state, attempt) or (before[-1] if before else None)
+    sides = {
+        Comparison.BASE: side_of(base),
+        Comparison.BASELINE: baseline,
+        Comparison.BEST: side_of(attempts.best_of(instance)),
+    }
+    kept: dict[Comparison, Side] = {}
+    for comparison, side in sides.items():
+        names = [attempts.short_name(attempt.attempt), *(earlier.name for earlier in kept.values())]
+        if side is not None and side.name not in names:
+            kept[comparison] = side
+    picked = side_of(attempts.numbered(instance, chosen)) if chosen is not None else None
+    if picked is not None:
+        kept[Comparison.OTHER] = picked
+    return kept
+
+
+def following(current: Comparison, sides: dict[Comparison, Side]) -> Comparison:
+    """Return what `d` shows after `current`: the next side that exists, and the code after the last."""
+    order = [Comparison.CODE, *(side for side in sides if side is not Comparison.OTHER)]
+    return order[(order.index(current) + 1) % len(order)] if current in order else Comparison.CODE
+
+
+def neighbour(instance: InstanceState, attempt: AttemptState, current: str, direction: int) -> int | None:
+    """Return the number of the attempt with code after (or before) the other side named `current`; `None` if none."""
+    numbers = [sibling.number for sibling in instance.attempts if sibling.source and sibling is not attempt]
+    here = next(
+        (sibling.number for sibling in instance.attempts if attempts.short_name(sibling.attempt) == current),
+        attempt.number,
+    )
+    later = [number for number in numbers if (number - here) * direction > 0]
+    return min(later, key=lambda number: abs(number - here), default=None)
