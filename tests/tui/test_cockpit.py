@@ -68,7 +68,7 @@ async def test_help_describes_the_focused_pane_and_its_keys() -> None:
             "help",
         )
         text = app.screen.query_one("LineView").text
-        assert "One row a device" in text
+        assert "What needs a person, most urgent first" in text
         assert "play" not in text, "only a replay has this key"
         await pilot.press("escape", "enter")
         app.open_agent("softmax#1")

@@ -121,7 +121,7 @@ async def test_keys_step_single_events_and_reach_both_ends() -> None:
         assert replay.playing
         await pilot.press("0")
         assert replay.position == 0
-        assert screen.agents.rows == []
+        assert screen.tasks.spot is None
 
 
 async def test_agent_screen_follows_the_replay_position() -> None:
@@ -143,4 +143,4 @@ async def test_replay_accepts_no_decision() -> None:
         await pilot.press("dollar_sign", "enter", "a")
         assert isinstance(pilot.app.screen, AgentScreen)
         assert "accept" not in pilot.app.screen.query_one("KeyBar").text
-        assert "replay" in pilot.app.screen.header_bar.text
+        assert "REPLAY at" in pilot.app.screen.header_bar.text
