@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -35,23 +35,6 @@ async def playing(clock: Clock, *, size: tuple[int, int] = WIDE, speed: float = 
         assert app.feed is not None
         assert app.feed.replay is not None
         yield pilot, app.screen, app.feed.replay
-
-
-@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
-def test_picture_of_the_replay(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
-    async def to_second_verdict(pilot: Pilot[ExitNote]) -> None:
-        await loaded(pilot)
-        await until(
-            pilot,
-            lambda: pilot.app.clear_notifications() is None and not pilot.app.screen.query("Toast"),
-            "quiet",
-        )
-        await pilot.press("x", "right_parenthesis")
-
-    app = replayed(EVENTS)
-    assert snap_compare(app, terminal_size=size, run_before=to_second_verdict)
-    assert app.feed is not None
-    assert app.feed.state.attempt("softmax#1/2").verdict == "correct"
 
 
 async def test_replay_plays_at_its_speed_and_pauses() -> None:

@@ -154,7 +154,7 @@ class Cockpit(Viewer, inherit_bindings=False):
             number = waiting[-1].number
         newest = attempts.newest(instance) if instance is not None else None
         followed = newest is not None and number == newest.number
-        self._go_to(AgentScreen(key, None if followed else number))
+        self._go_to(AgentScreen(key, None if followed else number, registry=self.home.suites))
 
     @on(messages.OpenSession)
     def _on_open_session(self, message: messages.OpenSession) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import ClassVar
 
 from textual import on
@@ -57,8 +58,9 @@ Brackets are around the attempt that all panes are about.
         Binding("z", "zoom", "zoom", id="agent.zoom"),
     ]
 
-    def __init__(self, key: str, number: int | None = None) -> None:
-        super().__init__()
+    def __init__(self, key: str, number: int | None = None, *, registry: Path | None = None) -> None:
+        """`registry` is the home's file of added suites, for the baseline and the shapes of their tasks."""
+        super().__init__(registry=registry)
         self.key = key
         self.number = number
         """The attempt on screen; `None` follows the newest."""
