@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -37,8 +36,7 @@ Opened = tuple[Pilot[ExitNote], FleetScreen, ScriptedSource]
 @asynccontextmanager
 async def fleet(log: EventLog, size: tuple[int, int] = WIDE) -> AsyncIterator[Opened]:
     """Open Fleet on these events, four minutes after the last of them."""
-    app, source = live(log.events)
-    app._doors = dataclasses.replace(app._doors, wall=lambda: log.wall + 240.0)
+    app, source = live(log.events, wall=lambda: log.wall + 240.0)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         assert isinstance(app.screen, FleetScreen)

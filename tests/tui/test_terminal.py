@@ -49,7 +49,7 @@ def eighty_agents() -> EventLog:
 def test_exit_restores_the_screen_and_names_replay(home: Home) -> None:
     write_live(home, finished())
     with terminal(code(home), size=(80, 24)) as screen:
-        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        screen.until(lambda seen: b"Tasks 2" in seen and b"finished" in seen, "the fleet")
         screen.press("q")
         assert screen.ends() == 0
         before, leave, _ = screen.received.rpartition(b"\x1b[?1049l")
@@ -63,7 +63,7 @@ def test_exit_restores_the_screen_and_names_replay(home: Home) -> None:
 def test_idle_session_sends_nothing(home: Home) -> None:
     write_live(home, finished())
     with terminal(code(home), size=(120, 40)) as screen:
-        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        screen.until(lambda seen: b"Tasks 2" in seen and b"finished" in seen, "the fleet")
         screen.until(lambda _: screen.read(0.5) == b"", "silence")
         assert screen.read(2.0) == b""
 
@@ -73,7 +73,7 @@ def test_eighty_streaming_instances_send_at_most_30_kb_per_second(home: Home) ->
     log = eighty_agents()
     journal = write_live(home, log.events)
     with terminal(code(home), size=(120, 40)) as screen:
-        screen.until(lambda seen: b"softmax#20" in seen, "the fleet")
+        screen.until(lambda seen: b"Tasks 2" in seen, "the fleet")
         screen.read(1.0)
         began, sent = time.monotonic(), 0
         seconds = 3.0
@@ -83,9 +83,9 @@ def test_eighty_streaming_instances_send_at_most_30_kb_per_second(home: Home) ->
             for number in range(1, AGENTS + 1):
                 # 20 tokens per second of 4 letters each, in ten pieces per second.
                 call = f"softmax#{number}/1/generator/1"
-                fresh.add(ReplyPiece(call=call, kind="text", text="abcdefgh"))
+                fresh.add(ReplyPiece(call=call, kind="text", text="abcdefgh"), after_s=0.1 / AGENTS)
             append(journal, fresh.events[len(log.events) :])
-            log.events = fresh.events
+            log.events, log.wall = fresh.events, fresh.wall
             sent += len(screen.read(0.1))
         took = time.monotonic() - began
         assert 0 < sent / took <= 30_000
@@ -94,7 +94,7 @@ def test_eighty_streaming_instances_send_at_most_30_kb_per_second(home: Home) ->
 def test_no_color_sends_no_colour(home: Home) -> None:
     write_live(home, finished())
     with terminal(code(home), size=(80, 24), environ={"NO_COLOR": "1"}) as screen:
-        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        screen.until(lambda seen: b"Tasks 2" in seen and b"finished" in seen, "the fleet")
         screen.press("\r")
         screen.until(lambda seen: b"words of" in seen, "the agent")
         assert not COLOUR.findall(screen.received)
@@ -104,7 +104,7 @@ def test_unexpected_error_leaves_a_crash_file_and_no_traceback(home: Home) -> No
     write_live(home, finished())
     broken = "import tui.cockpit.screens.agent as agent\nagent.AgentScreen.action_diff = lambda self: 1 / 0\n"
     with terminal(broken + code(home), size=(80, 24)) as screen:
-        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        screen.until(lambda seen: b"Tasks 2" in seen and b"finished" in seen, "the fleet")
         screen.press("\r")
         screen.until(lambda seen: b"words of" in seen, "the agent")
         screen.press("d")
@@ -152,7 +152,7 @@ def test_too_long_clipboard_text_goes_to_a_file() -> None:
 def test_editor_gets_the_terminal_and_gives_it_back(home: Home) -> None:
     write_live(home, finished())
     with terminal(code(home), size=(80, 24), environ={"EDITOR": "echo EDITED"}) as screen:
-        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        screen.until(lambda seen: b"Tasks 2" in seen and b"finished" in seen, "the fleet")
         screen.press("\r")
         screen.until(lambda seen: b"words of" in seen, "the agent")
         screen.press("E")
@@ -173,7 +173,7 @@ def test_signal_restores_the_terminal_and_ends_within_a_second(home: Home, numbe
     write_live(home, finished())
     with terminal(code(home), size=(80, 24)) as screen:
         before = modes(screen)
-        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        screen.until(lambda seen: b"Tasks 2" in seen and b"finished" in seen, "the fleet")
         assert modes(screen) != before
         sent = time.monotonic()
         screen.process.send_signal(number)
@@ -190,7 +190,7 @@ def test_signal_restores_the_terminal_and_ends_within_a_second(home: Home, numbe
 def test_vanished_terminal_ends_the_cockpit(home: Home, ignored: str) -> None:
     write_live(home, finished())
     with terminal(ignored + code(home), size=(80, 24)) as screen:
-        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        screen.until(lambda seen: b"Tasks 2" in seen and b"finished" in seen, "the fleet")
         screen.hang_up()
         screen.process.wait(timeout=1.5)
 
@@ -198,7 +198,7 @@ def test_vanished_terminal_ends_the_cockpit(home: Home, ignored: str) -> None:
 def test_signal_ends_the_cockpit_though_the_terminal_takes_nothing(home: Home) -> None:
     journal = write_live(home, running())
     with terminal(code(home), size=(200, 60)) as screen:
-        screen.until(lambda seen: b"softmax#2" in seen, "the fleet")
+        screen.until(lambda seen: b"Tasks 2" in seen, "the fleet")
         screen.press("\r")
         events = running()
         fresh = EventLog(wall=events[-1].wall, events=list(events))

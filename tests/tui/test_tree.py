@@ -76,7 +76,8 @@ async def test_keys_fold_and_open() -> None:
 
 
 async def test_picture_of_the_tree(snapshot: SnapshotAssertion) -> None:
-    app, _ = live(fleets.busy().events)
+    log = fleets.busy()
+    app, _ = live(log.events, wall=lambda: log.wall)
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         await pilot.press("w", "T", "l", "l")

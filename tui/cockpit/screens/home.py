@@ -91,10 +91,15 @@ class HomeScreen(LayeredScreen[None]):
     def on_mount(self) -> None:
         """Look for changes while the screen is shown."""
         self.table.show_only(cast("Desk", self.app).preferences.columns.get("sessions"))
-        self.set_interval(LOOK_S, self._look)
+        self._timer = self.set_interval(LOOK_S, self._look)
+
+    def on_screen_suspend(self) -> None:
+        """Stop looking: each timer of a hidden screen makes Textual draw the screen above it again."""
+        self._timer.pause()
 
     def on_screen_resume(self) -> None:
         """Read anew whenever the person comes here, but not over and over what fails."""
+        self._timer.resume()
         self._draw()
         self.node()
         if not self._failed:
