@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from textual.app import App, ComposeResult
 
+from tests.support.cockpits import NARROW, live
+from tests.support.journals import running
+from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.lines import Span, line, plain
 from tui.cockpit.themes import palette
 from tui.cockpit.widgets.line_view import LineView, with_matches
