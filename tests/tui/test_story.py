@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from sessions import Home
@@ -49,6 +51,17 @@ def test_from_the_form_to_the_replay(home: Home) -> None:
     assert [(event.instance, event.text) for event in events if isinstance(event, HintGiven)] == [
         ("vector_add#1", HINT)
     ]
+
+
+def test_suspended_cockpit_leaves_the_shell_and_comes_back(home: Home) -> None:
+    with tmux((80, 24)) as pane:
+        pane.run(f'"{sys.executable}" -m tui')
+        pane.wait_for("Two ways to start")
+        pane.press("C-z")
+        pane.wait_until(lambda text: PROMPT in text and "Two ways to start" not in text, "the shell")
+        pane.type("fg")
+        pane.press("Enter")
+        pane.wait_for("Two ways to start", "new run")
 
 
 def fill_the_form(pane: Tmux) -> None:
