@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textual import work
-from textual.app import App
 from textual.worker import Worker, WorkerState
 
 from sessions.errors import SessionsError
@@ -15,6 +14,7 @@ from tui.cockpit.away import away_words, last_watched, remember
 from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.doors import Doors
 from tui.cockpit.feed import Feed
+from tui.cockpit.layers import LayeredApp
 from tui.cockpit.lines import Line, clean
 from tui.cockpit.replays import Replay
 from tui.cockpit.sources import Source
@@ -30,7 +30,7 @@ class ExitNote:
     """The cockpit ended over an error of its own."""
 
 
-class Viewer(App[ExitNote], inherit_bindings=False):
+class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
     """Opens sessions in threads and keeps the feed of the open one."""
 
     def __init__(self, home: Home, *, doors: Doors, speed: float) -> None:
