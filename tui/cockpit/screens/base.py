@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from tui.attention import Concern, attention
 from tui.cockpit import header
+from tui.cockpit.closing import ClosesOnce
 from tui.cockpit.desk import Desk
 from tui.cockpit.feed import EVERYTHING, Feed
 from tui.cockpit.layers import LayeredScreen
@@ -46,7 +47,7 @@ WIDE = 110
 TALL = 32
 
 
-class SessionScreen(LayeredScreen[None]):
+class SessionScreen(ClosesOnce, LayeredScreen[None]):
     """Draws from the app's feed. A subclass says what is in the middle and how to repaint it."""
 
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012  # Textual types it as an instance's

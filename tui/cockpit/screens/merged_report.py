@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 
 from sessions.errors import SessionsError
 from tui.cockpit import report_view
+from tui.cockpit.closing import ClosesOnce
 from tui.cockpit.layers import LayeredScreen
 from tui.cockpit.lines import line
 from tui.cockpit.messages import OpenSession
@@ -32,7 +33,7 @@ the session. Rows with different baselines or devices do not compare.
 """
 
 
-class MergedReportScreen(LayeredScreen[None]):
+class MergedReportScreen(ClosesOnce, LayeredScreen[None]):
     """Reads sessions in a thread and shows their winners; `O` writes the whole reports to files."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -25,6 +25,7 @@ from sessions.errors import SessionsError
 from sessions.home import Home
 from suites import SuiteError
 from tui.cockpit.choosing import ChoiceDialog
+from tui.cockpit.closing import ClosesOnce
 from tui.cockpit.dialogs import ConfirmDialog
 from tui.cockpit.layers import LayeredScreen
 from tui.cockpit.lines import Line, Span, clean, line
@@ -79,7 +80,7 @@ class RunDoors:
     unreachable: Callable[[ModelSpec, Mapping[str, str]], str] = unreachable_because
 
 
-class NewRunScreen(LayeredScreen[None]):
+class NewRunScreen(ClosesOnce, LayeredScreen[None]):
     """Checks while one types; starts nothing before `ctrl+r`."""
 
     CSS_PATH = "new_run.tcss"
