@@ -48,6 +48,8 @@ from tui.report import SessionReport, report_of
 Mode = Literal["live", "replay", "home"]
 FRAME_S = 0.05
 """How often it is asked whether a frame is due; the governor says when."""
+STILL_S = 1.0
+"""Between two frames of a session in which nothing happens."""
 LOOK_S = 1.0
 """How often the store is asked whether a session at rest has new events."""
 
@@ -96,6 +98,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         )
         self._governor = Governor(FleetScreen.PERIOD_S)
         self._undrawn: set[str] = set()
+        self._drawn_at = 0.0
         self.register_theme(themes.DARK)
         self.register_theme(themes.LIGHT)
 
@@ -227,17 +230,18 @@ class Cockpit(Viewer, inherit_bindings=False):
             return
         now = self._doors.clock()
         if self._governor.due(now):
-            self.frame()
+            self._fold()
+            if self._undrawn or self._moves(now):
+                self.frame()
             self._governor.drew(self._doors.clock(), queued=terminal.queued_writes(self._driver))
 
     def frame(self) -> None:
         """Fold what is due and repaint what it changed."""
-        if self.feed is None:
-            return
-        self._undrawn |= self.feed.drain(self._doors.clock())
+        self._fold()
         screen = next((each for each in reversed(self.screen_stack) if isinstance(each, SessionScreen)), None)
-        if screen is None or not screen.is_mounted:
+        if self.feed is None or screen is None or not screen.is_mounted:
             return
+        self._drawn_at = self._doors.clock()
         self._governor.want(max(screen.PERIOD_S, 1 / self.preferences.frames))
         dirty = frozenset(self._undrawn)
         self._undrawn.clear()
@@ -246,6 +250,15 @@ class Cockpit(Viewer, inherit_bindings=False):
         if dirty:
             self._show_outside()
             self.show_what_happened()
+
+    def _fold(self) -> None:
+        if self.feed is not None:
+            self._undrawn |= self.feed.drain(self._doors.clock())
+
+    def _moves(self, now: float) -> bool:
+        """Whether something other than an event has to be drawn: the time of a replay, or a second of a clock."""
+        replay = self.feed.replay if self.feed is not None else None
+        return (replay is not None and replay.playing) or now - self._drawn_at >= STILL_S
 
     def _show_outside(self) -> None:
         feed = self.feed

@@ -22,6 +22,9 @@ from sessions.state import SessionState
 
 POLL_S = 0.1
 ALIVE_EVERY_S = 1.0
+PORTION_BYTES = 1 << 20
+BEHIND_S = 0.02
+"""Between two looks whether the screen has taken what was read."""
 MOST_EVENTS = 4000
 """Events folded in one turn of the screen: some 20 ms."""
 
@@ -140,7 +143,7 @@ class LiveTail:
                         tail = stack.enter_context(JournalTail(live.journal))
                         self._put(tail.read_new(), [])
                         tail.skipped.clear()  # of the events before; they are counted
-                    self._put(tail.read_new(), tail.skipped)
+                    self._read_in_portions(tail)
                 except OSError as problem:
                     error = f"cannot read the journal: {problem.strerror or problem}"
                 if not running:
@@ -149,6 +152,16 @@ class LiveTail:
                     error = error or self._read_store()
                 self.health = Health(running, error)
                 turn += 1
+
+    def _read_in_portions(self, tail: JournalTail) -> None:
+        """Read what is new; a long journal in portions, so that its events are never in memory all at once."""
+        while not self._stop.is_set():
+            events = tail.read_new(most_bytes=PORTION_BYTES)
+            self._put(events, tail.skipped)
+            if not events:
+                return
+            while self.behind > MOST_EVENTS and not self._stop.wait(BEHIND_S):
+                pass
 
     def _look_for_changes(self) -> None:
         """A person may decide in another shell after the session went to the store."""
