@@ -14,10 +14,10 @@ def split_file(path: Path) -> tuple[Part, Part] | None:
 
     Raises `OSError` or `UnicodeDecodeError` if the file cannot be read.
     """
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = path.read_text(encoding="utf-8").split("\n")
     places = [number for number, line in enumerate(lines) if line.strip() == SEPARATOR]
     if len(places) != 1:
         return None
     place = places[0]
-    reference = Part(path, "".join(lines[:place]))
-    return reference, Part(path, "".join(lines[place + 1 :]), place + 2)
+    reference = Part(path, "\n".join(lines[:place]))
+    return reference, Part(path, "\n".join(lines[place + 1 :]), place + 2)

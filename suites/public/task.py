@@ -48,7 +48,8 @@ class TestForm(StrEnum):
     """`test_*` functions with pytest's parameters, in one module with the reference. `test_performance` and
     `test_save_*` are no tests. Results by test node are in the dictionary `result_name`."""
     RUNNER = "runner"
-    """A script of its own that loads the reference's file by path. The judge calls its function `runner`."""
+    """A script of its own that imports the reference or loads its file by path. The judge calls its function `runner`, or
+    runs it as a program with `arguments`. As a program it may write files beside itself."""
     MODEL = "model"
     """No test: the reference has `get_inputs()` and `get_init_inputs()`."""
 
@@ -76,6 +77,7 @@ class Issue(StrEnum):
     NETWORK = "network"
     RANDOM = "random"
     NO_TENSORS = "no-tensors"
+    OWN_COPY = "own-copy"
 
 
 ISSUES: dict[Issue, str] = {
@@ -85,8 +87,9 @@ ISSUES: dict[Issue, str] = {
     Issue.HIP_LIBDEVICE: "The reference uses tl.extra.hip.libdevice: it runs on AMD GPUs only.",
     Issue.BLOCK_POINTERS: "The reference uses tl.make_block_ptr, which Triton 3.9 removed: it needs an older Triton.",
     Issue.NETWORK: "The reference loads weights from the network.",
-    Issue.RANDOM: "The reference draws random numbers: equal values cannot be expected.",
+    Issue.RANDOM: "The reference can draw random numbers: a candidate may draw others.",
     Issue.NO_TENSORS: "The suite's own test compares no tensor that the entry point computed.",
+    Issue.OWN_COPY: "The suite's own test replaces the entry point with a copy of the reference: no candidate fails it.",
 }
 
 
@@ -96,8 +99,8 @@ class EntryPoint(msgspec.Struct, frozen=True):
     name: str
     kind: EntryKind
     signature: str = ""
-    """Python signature with annotations and defaults, as the reference has it; `*` and `/` are possible. Of a class, the
-    signature of its `forward`. Empty if unknown: `VALUE`, or a class without `forward`."""
+    """Python signature with annotations and defaults, as the reference has it; `*` and `/` are possible. Of an autograd
+    function `name.apply(...)`, of another class its constructor. Empty if unknown."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -134,10 +137,16 @@ class PublicTask(msgspec.Struct, frozen=True):
     result_name: str = ""
     """Global with the test's results: `result_gold` or `test_results`; empty for `RUNNER` and `MODEL`."""
     runner: str = ""
-    """For `RUNNER`: the function that tests correctness, without arguments or with defaults only."""
+    """For `RUNNER`: the function that tests correctness; empty if it needs arguments."""
+    arguments: tuple[str, ...] = ()
+    """For `RUNNER`: the program's command-line arguments for a test of correctness."""
+    modules: tuple[str, ...] = ()
+    """Names under which the test may import the reference as a module."""
+    packages: tuple[str, ...] = ()
+    """Top-level packages that reference or test import, beyond Python's own, torch, triton, numpy and pytest."""
     oracles: tuple[str, ...] = ()
-    """PyTorch functions in the test that compute the truth (`reference_x`, `torch_x`, `ref_x`). If empty, the reference's
-    outputs are the truth."""
+    """PyTorch functions in test or reference that compute the truth (`reference_x`, `torch_x`, `ref_x`). Their parameters may
+    differ from the entry point's. If empty, the reference's outputs are the truth."""
     performance: Part | None = None
     """Source of the inputs for timing: a class `performance_metrics`, or `test_performance` inside `test` (then `None`)."""
     search_paths: tuple[Path, ...] = ()
