@@ -289,9 +289,9 @@ def _is_value(outline: Outline, name: str) -> bool:
 
 def _oracles_of_test(tree: TestModule, reached: Iterable[ast.stmt], entries: set[str]) -> Iterator[str]:
     for statement in reached:
-        if isinstance(statement, ast.FunctionDef) and _ORACLE.fullmatch(statement.name):
-            if not tree.names(statement) & entries:
-                yield statement.name
+        is_oracle = isinstance(statement, ast.FunctionDef) and _ORACLE.fullmatch(statement.name)
+        if is_oracle and not tree.names(statement) & entries:
+            yield statement.name
 
 
 def _result_name(tree: TestModule) -> str:

@@ -49,7 +49,7 @@ class Outline:
     @cached_property
     def _parsed(self) -> dict[str, Definition]:
         """Definitions by name from the whole module, also below a top-level `if` or `try`."""
-        return {name: definition for name, definition in _definitions(parse_python(self.text).body)}
+        return dict(_definitions(parse_python(self.text).body))
 
     def defines(self, name: str) -> bool:
         """Return whether the module defines a name in column 0."""
