@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -11,10 +11,11 @@ import msgspec
 from suites.public.calls import TestModule, test_calls
 from suites.public.clone import Clone
 from suites.public.config import ArenaConfig, read_config
-from suites.public.instructions import Instruction, reference_instruction
+from suites.public.instructions import reference_instruction
 from suites.public.known import ARENA, issues_of, vendor_of
+from suites.public.loading import Loading
 from suites.public.separated import separated_task, task_name, unsupported
-from suites.public.task import Part, PublicTask, ReferenceKind, SuiteKind, TestForm
+from suites.public.task import Part, PublicTask, ReferenceKind, TestForm
 
 _OTHER_LANGUAGES = {
     "hip2hip": "its kernels are HIP",
@@ -28,14 +29,12 @@ _OTHER_LANGUAGES = {
 _SHORT = {"triton2triton": "", "instruction2triton": "instruction"}
 
 
-def load_arena(
-    clone: Clone, companions: Mapping[SuiteKind, Path], instruction: Instruction, notes: list[str]
-) -> Iterable[PublicTask]:
+def load_arena(loading: Loading) -> Iterable[PublicTask]:
     """Yield the tasks of all folders with a `config.yaml`, Triton tasks first."""
-    root = clone.folder / "tasks"
+    root = loading.clone.folder / "tasks"
     folders = [path.parent for path in root.rglob("config.yaml")]
     for folder in sorted(folders, key=lambda path: (_family(root, path) not in _SHORT, path)):
-        yield _task(clone, root, folder)
+        yield _task(loading.clone, root, folder)
 
 
 def _family(root: Path, folder: Path) -> str:
@@ -107,10 +106,10 @@ def _runner_task(task: PublicTask, source: Path, runner: Path, config: ArenaConf
         entry_points=calls.entry_points,
         oracles=calls.oracles,
         modules=calls.modules,
-        packages=tuple(package for package in calls.packages if package not in calls.modules),
+        packages=calls.packages,
         search_paths=(source.parent,),
         vendor=vendor_of(reference),
-        issues=issues_of(task.kind, task.name, reference, reference),
+        issues=issues_of(task, reference, calls.code),
     )
     if not task.entry_points:
         return unsupported(

@@ -35,8 +35,12 @@ class TestCalls:
     result_name: str
     modules: tuple[str, ...]
     packages: tuple[str, ...]
+    code: str
+    """Definitions of the reference that its entry points use."""
     test: str
     """Text of the test, without copies of entry points."""
+    form: TestForm
+    """`PYTEST` if a script calls none of its test functions."""
     has_copies: bool
 
 
@@ -70,6 +74,15 @@ class TestModule:
             for statement in self.tree.body
             if isinstance(statement, ast.FunctionDef | ast.ClassDef)
         }
+
+    @property
+    def runs_at_import(self) -> bool:
+        """Whether a top-level statement uses a function of the test."""
+        return any(
+            self.functions.keys() & self.names(statement)
+            for statement in self.tree.body
+            if not isinstance(statement, ast.FunctionDef | ast.ClassDef)
+        )
 
     @cached_property
     def imports(self) -> dict[str, tuple[str, str]]:
@@ -134,8 +147,10 @@ def test_calls(reference: str, test: str, form: TestForm, module: str) -> TestCa
     `parse_python`.
     """
     outline = Outline(reference)
-    test, has_copies = _without_copies(outline, test)
+    test, has_copies = _without_copies(outline, test) if form is TestForm.SCRIPT else (test, False)
     tree = TestModule(test)
+    if form is TestForm.SCRIPT and not tree.runs_at_import:
+        form = TestForm.PYTEST
     reached = tree.reached(form)
     uses = _uses(tree, reached, outline, form, module)
     names = sorted(uses.lines, key=uses.lines.__getitem__)
@@ -148,13 +163,19 @@ def test_calls(reference: str, test: str, form: TestForm, module: str) -> TestCa
     ]
     functions = [name for name in names if name in uses.called and name not in oracles]
     entries = kernels or functions or [name for name in names if not _is_value(outline, name)]
+    own = _own_modules(tree, outline, module)
     return TestCalls(
         entry_points=tuple(entry_point(outline, name) for name in entries),
         oracles=(*oracles, *_oracles_of_test(tree, reached, set(entries))) if kernels else (),
         result_name=_result_name(tree),
-        modules=tuple(sorted(_own_modules(tree, outline, module))),
-        packages=tuple(sorted(_packages(reference, tree))),
+        modules=tuple(sorted(own)),
+        packages=tuple(sorted(_packages(reference, tree) - own)),
+        code="".join(
+            outline.pieces[name]
+            for name in sorted({used for entry in entries for used in outline.closure(entry)})
+        ),
         test=test,
+        form=form,
         has_copies=has_copies,
     )
 

@@ -84,10 +84,10 @@ def commit_of(folder: Path) -> str | None:
     return next((line.partition(" ")[0] for line in packed if line.endswith(f" {ref}")), None)
 
 
-def commit_note(clone: Clone) -> str | None:
-    """Return a line if the clone is of another commit than the loader was written for; else `None`."""
+def commit_problem(clone: Clone) -> str | None:
+    """Return a text if the clone is of another commit than the loader was written for; else `None`."""
     commit = commit_of(clone.folder)
     written_for = COMMITS[clone.kind]
     if commit is None or commit.startswith(written_for):
         return None
-    return f"{clone.name}: the clone is at commit {commit[:7]}; this Wavedeck was written for {written_for}"
+    return f"the clone is at commit {commit[:7]}; this Wavedeck was written for {written_for}"

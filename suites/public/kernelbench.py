@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from suites.public.calls import entry_point
 from suites.public.clone import Clone
-from suites.public.instructions import Instruction, module_instruction
+from suites.public.instructions import module_instruction
 from suites.public.known import KERNELBENCH, issues_of
+from suites.public.loading import Loading
 from suites.public.outline import Outline
 from suites.public.separated import unsupported
-from suites.public.task import Issue, Part, PublicTask, ReferenceKind, SuiteKind, TestForm
+from suites.public.task import Issue, Part, PublicTask, ReferenceKind, TestForm
 
 LEVELS = (1, 2, 3, 4)
 _NEEDED = ("Model", "get_inputs", "get_init_inputs")
+_PARAMETER = re.compile(r"^.*\btorch\.(?:rand|normal).*$", re.MULTILINE)
+"""Lines that draw initial parameters: both models get the same seed."""
 
 
-def load_kernelbench(
-    clone: Clone, companions: Mapping[SuiteKind, Path], instruction: Instruction, notes: list[str]
-) -> Iterable[PublicTask]:
+def load_kernelbench(loading: Loading) -> Iterable[PublicTask]:
     """Yield the tasks of all levels, by level and number."""
     for level in LEVELS:
-        folder = clone.folder / "KernelBench" / f"level{level}"
+        folder = loading.clone.folder / "KernelBench" / f"level{level}"
         for path in sorted(folder.glob("*.py"), key=_number):
-            yield _task(clone, level, path)
+            yield _task(loading.clone, level, path)
 
 
 def _number(path: Path) -> tuple[int, str]:
@@ -70,7 +72,7 @@ def _task(clone: Clone, level: int, path: Path) -> PublicTask:
                 model, name="ModelNew", signature=model.signature.replace("Model", "ModelNew", 1)
             ),
         ),
-        issues=issues_of(clone.kind, task.name, text, outline.pieces["Model"]),
+        issues=issues_of(task, text, _PARAMETER.sub("", outline.pieces["Model"])),
     )
     if Issue.NETWORK in task.issues:
         return unsupported(task, "the reference loads its model and weights from the network (transformers)")

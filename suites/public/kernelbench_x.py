@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from suites.public.clone import MARKERS, Clone
-from suites.public.instructions import Instruction, reference_instruction
+from suites.public.instructions import reference_instruction
 from suites.public.known import KERNELBENCH_X
+from suites.public.loading import Loading
 from suites.public.metadata import described, first_sentence, read_rows
 from suites.public.separated import separated_task
-from suites.public.task import Part, PublicTask, ReferenceKind, SuiteKind, TestForm
+from suites.public.task import Part, PublicTask, ReferenceKind, TestForm
 from suites.task import QuantizationTolerance
 
 
@@ -34,14 +35,11 @@ class _Row(msgspec.Struct):
     precision_thresholds: _Thresholds | None = None
 
 
-def load_kernelbench_x(
-    clone: Clone, companions: Mapping[SuiteKind, Path], instruction: Instruction, notes: list[str]
-) -> Iterable[PublicTask]:
+def load_kernelbench_x(loading: Loading) -> Iterable[PublicTask]:
     """Yield the tasks that the suite's list names; its folders hold eight files more."""
+    clone = loading.clone
     root = clone.folder / MARKERS[clone.kind]
-    rows = {
-        row.file: row for row in read_rows(clone, clone.folder / "data/kernelbenchx_v1.json", _Row, notes)
-    }
+    rows = {row.file: row for row in read_rows(loading, clone.folder / "data/kernelbenchx_v1.json", _Row)}
     files = list(rows) or sorted(path.relative_to(root).as_posix() for path in root.glob("*/*.py"))
     for file in files:
         yield _task(clone, root / file, file, rows.get(file))

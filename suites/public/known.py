@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from suites.public.task import Issue, SuiteKind
+from suites.public.task import Issue, PublicTask, SuiteKind
 from suites.task import Tolerance
 
 COUNTS = {
@@ -70,35 +70,48 @@ _BY_NAME: dict[SuiteKind, dict[Issue, str]] = {
     SuiteKind.TRITONBENCH_T: {Issue.NO_TENSORS: "adam"},
     SuiteKind.KERNELBENCH_X: {Issue.NO_TENSORS: "adam"},
 }
-_BY_TEXT = {
-    Issue.HIP_LIBDEVICE: re.compile(r"\bextra\.hip\b|\bhip\.libdevice\b"),
-    Issue.BLOCK_POINTERS: re.compile(r"\bmake_block_ptr\b"),
-    Issue.NETWORK: re.compile(r"\bfrom_pretrained\b"),
-    Issue.RANDOM: re.compile(
-        r"\btorch\.(?:rand\w*|bernoulli|multinomial|normal)\b|"
-        r"\b(?:F|functional)\.(?:\w*dropout\w*|rrelu|gumbel_softmax)\b|\bnn\.\w*Dropout\w*|"
-        r"\.(?:normal|uniform|bernoulli|exponential|random)_\("
-    ),
-}
+_HIP = re.compile(r"\bextra\.hip\b|\bhip\.libdevice\b")
+_RANDOM_WORDS = (
+    "rand",
+    "ropout",
+    "normal",
+    "uniform_",
+    "bernoulli",
+    "exponential_",
+    "multinomial",
+    "gumbel",
+    "rrelu",
+)
+"""A text without these words needs no search."""
+_RANDOM = re.compile(
+    r"\btorch\.(?:rand\w*|bernoulli|multinomial|normal)\b|"
+    r"\b(?:F|functional)\.(?:\w*dropout\w*|rrelu|gumbel_softmax)\b|\bnn\.\w*Dropout\w*|"
+    r"\.(?:normal|uniform|bernoulli|exponential|random)_\("
+)
 _ONLY_AMD = re.compile(r"^(?:from|import)[ ].*\bextra\.hip\b|^[^#\n]*\btl\.extra\.hip\b", re.MULTILINE)
 """An import below `try` has an alternative for other vendors."""
 
 
-def issues_of(kind: SuiteKind, name: str, reference: str, code: str) -> tuple[Issue, ...]:
+def issues_of(task: PublicTask, reference: str, code: str, *, has_copies: bool = False) -> tuple[Issue, ...]:
     """Return the known issues of a task.
 
     `reference` is the text of the whole reference, `code` the text that its entry points use: random numbers elsewhere in the
     file do no harm.
     """
-    by_name = [issue for issue, names in _BY_NAME.get(kind, {}).items() if name in names.split()]
-    by_text = [
-        issue
-        for issue, pattern in _BY_TEXT.items()
-        if pattern.search(code if issue is Issue.RANDOM else reference)
-    ]
-    return (*by_name, *by_text)
+    issues = [issue for issue, names in _BY_NAME.get(task.kind, {}).items() if task.name in names.split()]
+    if "hip" in reference and _HIP.search(reference):
+        issues.append(Issue.HIP_LIBDEVICE)
+    if "make_block_ptr" in reference:
+        issues.append(Issue.BLOCK_POINTERS)
+    if "from_pretrained" in reference:
+        issues.append(Issue.NETWORK)
+    if any(word in code for word in _RANDOM_WORDS) and _RANDOM.search(code):
+        issues.append(Issue.RANDOM)
+    if has_copies:
+        issues.append(Issue.OWN_COPY)
+    return tuple(issues)
 
 
 def vendor_of(reference: str) -> str:
     """Return `amd` if a reference runs on AMD's GPUs only, else an empty text."""
-    return "amd" if _ONLY_AMD.search(reference) else ""
+    return "amd" if "extra.hip" in reference and _ONLY_AMD.search(reference) else ""

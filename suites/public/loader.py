@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
 from suites.errors import BadSuite
 from suites.public.arena import load_arena
-from suites.public.clone import MARKERS, Clone, commit_note
+from suites.public.clone import MARKERS, Clone, commit_problem
 from suites.public.instructions import Instruction
 from suites.public.kernelbench import load_kernelbench
 from suites.public.kernelbench_x import load_kernelbench_x
 from suites.public.known import COUNTS
+from suites.public.loading import Loading
 from suites.public.rocm import load_rocm
 from suites.public.task import PublicTask, SuiteKind
 from suites.public.tritonbench import load_revised, load_tritonbench_g, load_tritonbench_t
 
-_LOADERS: dict[
-    SuiteKind,
-    Callable[[Clone, Mapping[SuiteKind, Path], Instruction, list[str]], Iterable[PublicTask]],
-] = {
+_LOADERS: dict[SuiteKind, Callable[[Loading], Iterable[PublicTask]]] = {
     SuiteKind.TRITONBENCH_REVISED: load_revised,
     SuiteKind.ROCM: load_rocm,
     SuiteKind.TRITONBENCH_G: load_tritonbench_g,
@@ -53,10 +52,23 @@ def load_clone(
         raise BadSuite(
             f"suite {clone.name!r}: {clone.folder / MARKERS[clone.kind]} is gone; restore the clone or add it again"
         )
-    notes = [note] if (note := commit_note(clone)) is not None else []
-    companions = {other.kind: other.folder for other in clones}
-    tasks = tuple(_LOADERS[clone.kind](clone, companions, instruction, notes))
-    missing = COUNTS[clone.kind] - len(tasks)
-    if missing > 0:
-        notes.append(f"{clone.name}: the clone has {len(tasks)} of {COUNTS[clone.kind]} tasks")
-    return PublicSuite(clone, tasks, tuple(notes))
+    loading = Loading(clone, {other.kind: other.folder for other in clones}, instruction)
+    if (problem := commit_problem(clone)) is not None:
+        loading.note(problem)
+    with _paused_collection():
+        tasks = tuple(_LOADERS[clone.kind](loading))
+    if len(tasks) < COUNTS[clone.kind]:
+        loading.note(f"the clone has {len(tasks)} of {COUNTS[clone.kind]} tasks")
+    return PublicSuite(clone, tasks, tuple(loading.notes))
+
+
+@contextmanager
+def _paused_collection() -> Iterator[None]:
+    """Pause Python's collection of cycles: it costs as much as the loading, whose syntax trees have no cycles."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -8,19 +8,19 @@ from typing import TypeVar
 
 import msgspec
 
-from suites.public.clone import Clone
+from suites.public.loading import Loading
 
 Row = TypeVar("Row")
 
 
-def read_rows(clone: Clone, path: Path, row: type[Row], notes: list[str]) -> list[Row]:
-    """Return the objects of a JSON array. If it cannot be read, return none and add a line to `notes`."""
+def read_rows(loading: Loading, path: Path, row: type[Row]) -> list[Row]:
+    """Return the objects of a JSON array. If it cannot be read, return none and add a note."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=list[row])  # type: ignore[valid-type]
     except FileNotFoundError:
-        notes.append(f"{clone.name}: {path} is missing")
+        loading.note(f"{path} is missing")
     except (OSError, msgspec.DecodeError) as error:
-        notes.append(f"{clone.name}: {path} cannot be read: {error}")
+        loading.note(f"{path} cannot be read: {error}")
     return []
 
 

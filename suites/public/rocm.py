@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
-from suites.public.clone import MARKERS, Clone
+from suites.public.clone import MARKERS
 from suites.public.config import read_config
-from suites.public.instructions import Instruction, reference_instruction
+from suites.public.instructions import reference_instruction
 from suites.public.known import HUNDREDTH
+from suites.public.loading import Loading
 from suites.public.separated import separated_task
 from suites.public.task import PublicTask, ReferenceKind, SuiteKind, TestForm
 
 _PROMPTS = "tasks/instruction2triton/rocmbench"
 
 
-def load_rocm(
-    clone: Clone, companions: Mapping[SuiteKind, Path], instruction: Instruction, notes: list[str]
-) -> Iterable[PublicTask]:
+def load_rocm(loading: Loading) -> Iterable[PublicTask]:
     """Yield the tasks of the ROCm Triton Benchmark. Its clone has no instructions: AgentKernelArena has them."""
-    arena = companions.get(SuiteKind.AGENTKERNELARENA)
+    clone = loading.clone
+    arena = loading.companions.get(SuiteKind.AGENTKERNELARENA)
     if arena is None:
-        notes.append(
-            f"{clone.name}: instructions need a clone of AMD-AGI/AgentKernelArena, added as agentkernelarena"
-        )
+        loading.note("instructions need a clone of AMD-AGI/AgentKernelArena; add it as agentkernelarena")
     for path in sorted((clone.folder / MARKERS[clone.kind]).glob("*.py")):
         task = separated_task(
             clone,

@@ -11,7 +11,7 @@ from suites.public.calls import test_calls
 from suites.public.clone import Clone
 from suites.public.known import issues_of, vendor_of
 from suites.public.separator import split_file
-from suites.public.task import Issue, Part, PublicTask, ReferenceKind, TestForm
+from suites.public.task import Part, PublicTask, ReferenceKind, TestForm
 from suites.task import Tolerance
 
 _NO_LETTER = re.compile(r"[^a-z0-9_]+")
@@ -65,13 +65,14 @@ def separated_task(
         task,
         reference=reference,
         test=Part(path, calls.test, test.line),
+        test_form=calls.form,
         entry_points=calls.entry_points,
         result_name=calls.result_name,
         oracles=calls.oracles,
         modules=calls.modules,
         packages=tuple(package for package in calls.packages if not _is_local(package, search_paths)),
         vendor=vendor_of(reference.text),
-        issues=_issues(task, reference.text, calls.has_copies),
+        issues=issues_of(task, reference.text, calls.code, has_copies=calls.has_copies),
     )
     if not task.entry_points:
         return unsupported(task, f"the test in {place} calls nothing that its reference defines")
@@ -81,11 +82,6 @@ def separated_task(
 def unsupported(task: PublicTask, reason: str) -> PublicTask:
     """Return the task with the reason why it cannot be judged."""
     return msgspec.structs.replace(task, unsupported=reason)
-
-
-def _issues(task: PublicTask, reference: str, has_copies: bool) -> tuple[Issue, ...]:
-    issues = issues_of(task.kind, task.name, reference, reference)
-    return (*issues, Issue.OWN_COPY) if has_copies else issues
 
 
 def _is_local(package: str, search_paths: tuple[Path, ...]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from inspect import cleandoc
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import msgspec
 from suites.public.clone import MARKERS, Clone
 from suites.public.instructions import Instruction, reference_instruction
 from suites.public.known import LOOSE
+from suites.public.loading import Loading
 from suites.public.metadata import described, first_sentence, read_rows
 from suites.public.separated import separated_task
 from suites.public.task import Part, PublicTask, ReferenceKind, SuiteKind, TestForm
@@ -40,36 +41,31 @@ class _RowT(msgspec.Struct):
     difficulty: int | None = None
 
 
-def load_tritonbench_g(
-    clone: Clone, companions: Mapping[SuiteKind, Path], instruction: Instruction, notes: list[str]
-) -> Iterable[PublicTask]:
+def load_tritonbench_g(loading: Loading) -> Iterable[PublicTask]:
     """Yield the tasks of TritonBench-G."""
-    rows = _rows_g(clone, clone.folder, notes)
-    files = list(rows) or _files(clone)
-    for file in files:
-        yield _task_g(clone, file, rows.get(file), instruction)
+    clone = loading.clone
+    rows = _rows_g(loading, clone.folder)
+    for file in list(rows) or _files(clone):
+        yield _task_g(loading, file, rows.get(file))
 
 
-def load_revised(
-    clone: Clone, companions: Mapping[SuiteKind, Path], instruction: Instruction, notes: list[str]
-) -> Iterable[PublicTask]:
+def load_revised(loading: Loading) -> Iterable[PublicTask]:
     """Yield the tasks of the revision in GEAK-eval. Its clone has no instructions: a clone of TritonBench-G gives them."""
-    upstream = companions.get(SuiteKind.TRITONBENCH_G)
-    rows = _rows_g(clone, upstream, notes) if upstream else {}
+    upstream = loading.companions.get(SuiteKind.TRITONBENCH_G)
+    rows = _rows_g(loading, upstream) if upstream else {}
     if upstream is None:
-        notes.append(
-            f"{clone.name}: instructions and difficulties need a clone of thunlp/TritonBench, added as tritonbench-g"
+        loading.note(
+            "instructions and difficulties need a clone of thunlp/TritonBench; add it as tritonbench-g"
         )
-    for file in _files(clone):
-        yield _task_g(clone, file, rows.get(file), instruction)
+    for file in _files(loading.clone):
+        yield _task_g(loading, file, rows.get(file))
 
 
-def load_tritonbench_t(
-    clone: Clone, companions: Mapping[SuiteKind, Path], instruction: Instruction, notes: list[str]
-) -> Iterable[PublicTask]:
+def load_tritonbench_t(loading: Loading) -> Iterable[PublicTask]:
     """Yield the tasks of TritonBench-T. Its file of descriptions is a JSON array, whatever its name says."""
+    clone = loading.clone
     descriptions = clone.folder / "data/TritonBench_T_v1.jsonl"
-    rows = {row.file: row for row in read_rows(clone, descriptions, _RowT, notes)}
+    rows = {row.file: row for row in read_rows(loading, descriptions, _RowT)}
     for file in list(rows) or _files(clone):
         task = separated_task(
             clone,
@@ -85,14 +81,14 @@ def load_tritonbench_t(
                 task,
                 title=first_sentence(row.description),
                 difficulty=row.difficulty,
-                instruction=_described(row, instruction),
+                instruction=_described(row, loading.instruction),
             )
         yield _finished(task)
 
 
-def _rows_g(clone: Clone, folder: Path, notes: list[str]) -> dict[str, _RowG]:
+def _rows_g(loading: Loading, folder: Path) -> dict[str, _RowG]:
     path = folder / "data/TritonBench_G_v1.json"
-    return {row.file: row for row in read_rows(clone, path, _RowG, notes)}
+    return {row.file: row for row in read_rows(loading, path, _RowG)}
 
 
 def _files(clone: Clone) -> list[str]:
@@ -100,7 +96,8 @@ def _files(clone: Clone) -> list[str]:
     return sorted(path.name for path in folder.glob("*.py") if path.name != "__init__.py")
 
 
-def _task_g(clone: Clone, file: str, row: _RowG | None, instruction: Instruction) -> PublicTask:
+def _task_g(loading: Loading, file: str, row: _RowG | None) -> PublicTask:
+    clone = loading.clone
     task = separated_task(
         clone,
         clone.folder / MARKERS[clone.kind] / file,
@@ -110,7 +107,7 @@ def _task_g(clone: Clone, file: str, row: _RowG | None, instruction: Instruction
         tolerances=LOOSE,
     )
     if row is not None:
-        text = row.comp_instru if instruction is Instruction.COMPLEX else row.simp_instru
+        text = row.comp_instru if loading.instruction is Instruction.COMPLEX else row.simp_instru
         task = msgspec.structs.replace(
             task,
             instruction=cleandoc(text).strip(),
