@@ -92,7 +92,7 @@ def _runner_task(task: PublicTask, source: Path, runner: Path, config: ArenaConf
         reference, test = source.read_text(encoding="utf-8"), runner.read_text(encoding="utf-8")
         calls = test_calls(reference, test, TestForm.RUNNER, source.stem)
         functions = TestModule(test).functions
-    except (OSError, UnicodeDecodeError, SyntaxError, ValueError) as error:
+    except (OSError, UnicodeDecodeError, SyntaxError, ValueError, RecursionError) as error:
         return unsupported(task, f"{runner.relative_to(task.folder)} cannot be read: {error}")
     run = functions.get("run_correctness")
     arguments = config.correctness[-1].split()[2:] if config.correctness else []

@@ -61,7 +61,7 @@ def _task(clone: Clone, level: int, path: Path) -> PublicTask:
         return unsupported(task, f"{place} does not define {', '.join(missing)}")
     try:
         model = entry_point(outline, "Model")
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError) as error:
         return unsupported(task, f"{place} cannot be read: {error}")
     task = msgspec.structs.replace(
         task,
