@@ -42,6 +42,8 @@ class TestCalls:
     form: TestForm
     """`PYTEST` if a script calls none of its test functions."""
     has_copies: bool
+    without_arguments: frozenset[str]
+    """Functions of the test that can be called without arguments."""
 
 
 @dataclass
@@ -177,6 +179,11 @@ def test_calls(reference: str, test: str, form: TestForm, module: str) -> TestCa
         test=test,
         form=form,
         has_copies=has_copies,
+        without_arguments=frozenset(
+            name
+            for name, function in tree.functions.items()
+            if isinstance(function, ast.FunctionDef) and not _needs_arguments(function.args)
+        ),
     )
 
 
@@ -350,3 +357,8 @@ def _nodes(root: ast.AST) -> list[ast.AST]:
             elif isinstance(value, ast.AST):
                 nodes.append(value)
     return nodes
+
+
+def _needs_arguments(arguments: ast.arguments) -> bool:
+    plain = len(arguments.posonlyargs) + len(arguments.args)
+    return plain > len(arguments.defaults) or None in arguments.kw_defaults
