@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from suites.public.outline import Outline
+from suites.public.outline import Assignment, Outline, definitions
 from suites.public.task import EntryKind, EntryPoint, TestForm
 from suites.python_source import parse_python
 
-_DEF = re.compile(r"^def[ ]+(\w+)", re.MULTILINE)
 _RESULTS = ("result_gold", "test_results")
 _ORACLE = re.compile(
     r"(?!.*dtype)(?:_*(reference|ref|torch|native|naive|pytorch)(_\w+)?|\w+_(reference|ref|torch|native|naive|pytorch))"
@@ -188,18 +187,22 @@ def test_calls(reference: str, test: str, form: TestForm, module: str) -> TestCa
 
 
 def _without_copies(outline: Outline, test: str) -> tuple[str, bool]:
-    """Return the test without the functions that use a kernel and that the reference defines too.
+    """Return the test without the definitions that use a kernel and that the reference has too.
 
-    Such a copy would replace the candidate's function. Lines keep their numbers.
+    Such a copy would replace the candidate's definition. Lines keep their numbers.
     """
-    copies = [name for name in _DEF.findall(test) if outline.defines(name) and _reaches_kernel(outline, name)]
+    copies = [
+        name for name in Outline(test).pieces if outline.defines(name) and _reaches_kernel(outline, name)
+    ]
     if not copies:
         return test, False
     lines = test.split("\n")
-    for statement in parse_python(test).body:
-        if isinstance(statement, ast.FunctionDef) and statement.name in copies:
-            first = min([statement.lineno, *(decorator.lineno for decorator in statement.decorator_list)])
-            lines[first - 1 : statement.end_lineno] = [""] * ((statement.end_lineno or first) - first + 1)
+    for name, definition in definitions(parse_python(test).body):
+        if name in copies:
+            decorators = [] if isinstance(definition, Assignment) else definition.decorator_list
+            first = min([definition.lineno, *(decorator.lineno for decorator in decorators)])
+            last = definition.end_lineno or definition.lineno
+            lines[first - 1 : last] = [""] * (last - first + 1)
     return "\n".join(lines), True
 
 
@@ -312,7 +315,7 @@ def _reaches_kernel(outline: Outline, name: str) -> bool:
 
 
 def _is_value(outline: Outline, name: str) -> bool:
-    return isinstance(outline.definition(name), ast.Assign | ast.AnnAssign)
+    return isinstance(outline.definition(name), Assignment)
 
 
 def _oracles_of_test(tree: TestModule, reached: Iterable[ast.stmt], entries: set[str]) -> Iterator[str]:

@@ -20,7 +20,8 @@ _BEGIN = re.compile(
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _KERNEL = re.compile(r"^@(?:\w+\.)*jit\b", re.MULTILINE)
 
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
+Assignment = ast.Assign | ast.AnnAssign
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | Assignment
 
 
 class Outline:
@@ -50,7 +51,7 @@ class Outline:
     @cached_property
     def _parsed(self) -> dict[str, Definition]:
         """Definitions by name from the whole module, also below a top-level `if` or `try`."""
-        return dict(_definitions(parse_python(self.text).body))
+        return dict(definitions(parse_python(self.text).body))
 
     def defines(self, name: str) -> bool:
         """Return whether the module defines a name in column 0."""
@@ -92,14 +93,15 @@ class Outline:
         return self._closures[name]
 
 
-def _definitions(body: list[ast.stmt]) -> Iterator[tuple[str, Definition]]:
+def definitions(body: list[ast.stmt]) -> Iterator[tuple[str, Definition]]:
+    """Yield names and definitions of a module, also below a top-level `if` or `try`."""
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield statement.name, statement
-        elif isinstance(statement, ast.Assign | ast.AnnAssign):
+        elif isinstance(statement, Assignment):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             yield from ((target.id, statement) for target in targets if isinstance(target, ast.Name))
         elif isinstance(statement, ast.If):
-            yield from _definitions([*statement.body, *statement.orelse])
+            yield from definitions([*statement.body, *statement.orelse])
         elif isinstance(statement, ast.Try):
-            yield from _definitions([*statement.body, *statement.orelse, *statement.finalbody])
+            yield from definitions([*statement.body, *statement.orelse, *statement.finalbody])
