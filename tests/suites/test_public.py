@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -258,11 +257,3 @@ def test_registry_keeps_name_kind_and_folder(tmp_path: Path, registry: Path) -> 
     (folder / "geak_eval/data/ROCm").rename(tmp_path / "ROCm")
     with pytest.raises(BadSuite, match="restore the clone or add it again"):
         load_public_suite("rocm", registry=registry)
-
-
-def test_json_listing_round_trips(tmp_path: Path, registry: Path) -> None:
-    import msgspec
-
-    task = loaded(registry, "tritonbench-g", clones.tritonbench(tmp_path / "TritonBench"))["scale"]
-    coded = msgspec.json.encode(task, enc_hook=str)
-    assert json.loads(coded)["entry_points"][0]["name"] == "scale"
