@@ -61,8 +61,8 @@ def load_task(name: str, *, registry: Path | None = None) -> Task:
     if not separator:
         suite, short = DEFAULT_SUITE, name
     folders = suite_folders(registry)
-    known = suite in folders or suite in public_suite_names(registry=registry)
-    folder = suite_folder(suite, registry) if known else None
+    exists = suite in folders or suite in public_suite_names(registry=registry)
+    folder = suite_folder(suite, registry) if exists else None
     if folder is None or short not in task_names(folder):
         raise UnknownTask(name, known=_all_names(folders))
     return read_task(folder / short, suite=suite)

@@ -25,7 +25,7 @@ _PROVIDED = frozenset({*sys.stdlib_module_names, "torch", "triton", "numpy", "py
 
 @dataclass(frozen=True, slots=True)
 class TestCalls:
-    """What a test uses of its reference."""
+    """The names that a test uses of its reference, and facts about the test."""
 
     __test__ = False
 
@@ -142,7 +142,7 @@ class TestModule:
 
 
 def test_calls(reference: str, test: str, form: TestForm, module: str) -> TestCalls:
-    """Return what a test uses of its reference, whose file is `module`.py.
+    """Return what a test uses of its reference. The reference is the file `module`.py.
 
     Functions that reach no kernel are not entry points, if others do: the test uses them to prepare its inputs. Raises as
     `parse_python`.

@@ -14,7 +14,7 @@ _BLOCK = re.compile(r"[|>][+-]?")
 
 
 class ArenaConfig(msgspec.Struct, frozen=True):
-    """What a task folder of AgentKernelArena says about itself."""
+    """The values of a `config.yaml` that a loader needs."""
 
     task_type: str = ""
     sources: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Tasks whose file holds a reference, a separator line and a test."""
+"""Tasks in one file: a reference, a separator line and a test."""
 
 from __future__ import annotations
 

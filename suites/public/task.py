@@ -27,7 +27,7 @@ class SuiteKind(StrEnum):
 
 
 class ReferenceKind(StrEnum):
-    """What the reference of a task is."""
+    """Kinds of reference."""
 
     TRITON = "triton"
     """Triton kernels and their host code: a baseline, and a candidate that must be judged correct."""
@@ -55,7 +55,7 @@ class TestForm(StrEnum):
 
 
 class EntryKind(StrEnum):
-    """What a name that the test calls is."""
+    """Kinds of names that the test calls."""
 
     FUNCTION = "function"
     KERNEL = "kernel"
