@@ -18,6 +18,8 @@ _BEGIN = re.compile(
     re.MULTILINE,
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_TEXT = re.compile(r"(\"{3}|'{3}).*?\1", re.DOTALL)
+_AT_MARGIN = re.compile(r"^\w", re.MULTILINE)
 _KERNEL = re.compile(r"^@(?:\w+\.)*jit\b", re.MULTILINE)
 
 Assignment = ast.Assign | ast.AnnAssign
@@ -35,7 +37,7 @@ class Outline:
     def pieces(self) -> dict[str, str]:
         """Source text by defined name, with decorators; the last definition of a name wins."""
         pieces: dict[str, str] = {}
-        begins = list(_BEGIN.finditer(self.text))
+        begins = [begin for begin in _BEGIN.finditer(self.text) if not self._is_in_text(begin.start())]
         decorators: int | None = None
         for place, begin in enumerate(begins):
             if self.text[begin.start()] == "@":
@@ -47,6 +49,15 @@ class Outline:
                 pieces[name] = self.text[begin.start() if decorators is None else decorators : end]
             decorators = None
         return pieces
+
+    def _is_in_text(self, place: int) -> bool:
+        """Return whether a place is inside a text of several lines, such as a docstring."""
+        return any(begin < place < end for begin, end in self._texts)
+
+    @cached_property
+    def _texts(self) -> list[tuple[int, int]]:
+        """Places of texts with lines in column 0, which could be taken for definitions."""
+        return [text.span() for text in _TEXT.finditer(self.text) if _AT_MARGIN.search(text[0])]
 
     @cached_property
     def _parsed(self) -> dict[str, Definition]:
@@ -78,7 +89,7 @@ class Outline:
     def closure(self, name: str) -> frozenset[str]:
         """Return the names of this module that a definition uses, directly or through others; with itself.
 
-        Words are compared, also words in comments: the result may be too large, never too small.
+        Words are compared, also words in comments: the result may be too large.
         """
         if name in self._closures:
             return self._closures[name]
