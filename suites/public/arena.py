@@ -111,7 +111,5 @@ def _runner_task(task: PublicTask, source: Path, runner: Path, config: ArenaConf
         issues=issues_of(task, reference, calls.code),
     )
     if not task.entry_points:
-        return unsupported(
-            task, f"{runner.relative_to(task.folder)} calls nothing that {source.name} defines"
-        )
+        return unsupported(task, f"its test {runner.name} calls nothing that {source.name} defines")
     return task
