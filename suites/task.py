@@ -67,21 +67,6 @@ class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`false`: only the sizes of the task's own cases."""
 
 
-class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One input configuration of a task."""
-
-    name: str
-    dtype: str
-    """Name of a torch dtype such as `float32`; `problem.py` decides its meaning for each input."""
-    cpu: dict[str, int]
-    """Sizes on device `cpu`: small enough for the interpreter."""
-    gpu: dict[str, int]
-    """Sizes on a GPU. Launches compiled for a target are specialised for these sizes."""
-    distribution: Distribution = Distribution.STANDARD
-    exam: bool = False
-    """True: judged only at the end of an instance. Neither the case nor its result reaches a prompt."""
-
-
 class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Element-wise tolerance: |got - expected| may be at most the sum of the terms below; all 0 means exact.
 
@@ -100,6 +85,33 @@ class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Name of the axis of the sum."""
     tf32: bool = False
     """True: float32 matrix products may round their operands to TF32. Adds 4 * 2**-10 * rms on devices with TF32."""
+
+
+class Output(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One tensor that the entry point returns."""
+
+    name: str
+    dtype: str = "input"
+    """Name of a torch dtype, or `input` for the case's dtype."""
+    tolerances: dict[str, Tolerance] = {}
+    """Tolerances by the output's dtype; they override the task's tolerances."""
+
+
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One input configuration of a task."""
+
+    name: str
+    dtype: str
+    """Name of a torch dtype such as `float32`; `problem.py` decides its meaning for each input."""
+    cpu: dict[str, int]
+    """Sizes on device `cpu`: small enough for the interpreter."""
+    gpu: dict[str, int]
+    """Sizes on a GPU. Launches compiled for a target are specialised for these sizes."""
+    distribution: Distribution = Distribution.STANDARD
+    exam: bool = False
+    """True: judged only at the end of an instance. Neither the case nor its result reaches a prompt."""
+    outputs: tuple[Output, ...] = ()
+    """Outputs of this case, if they differ from the task's."""
 
 
 class QuantizationTolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -125,14 +137,19 @@ class EntryPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Python signature with defaults: `layer_norm(x, weight, bias, eps=1e-5)`."""
 
 
-class Output(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One tensor that the entry point returns."""
+class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Cases that are calls of a script: the judge runs it, records its calls, and judges a candidate on the same calls.
 
-    name: str
-    dtype: str = "input"
-    """Name of a torch dtype, or `input` for the case's dtype."""
-    tolerances: dict[str, Tolerance] = {}
-    """Tolerances by the output's dtype; they override the task's tolerances."""
+    The folder then holds `script.json` (the script's text) and `calls.py`, which is appended to a candidate: a function
+    that makes each call and returns its outputs.
+    """
+
+    signature: str
+    """Signature of the function in `calls.py`; its first parameter is the number of the call."""
+    oracle: str = "baseline"
+    """`baseline`: the outputs of the script's own kernels are right. Else the name of the script's PyTorch function."""
+    notes: tuple[str, ...] = ()
+    """What a person should know: calls and values that are not judged."""
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -168,6 +185,8 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Kinds of findings that refuse a candidate; see `FINDINGS`."""
     axes: dict[str, Axis] = {}
     """Sizes of hidden cases by axis. An axis without entry stays in the range of the open cases."""
+    script: Script | None = None
+    """Set if the cases are calls of a script and not made by `problem.py`."""
     suite: str = ""
     folder: Path = Path()
 
@@ -181,6 +200,10 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The same task with GPU sizes on every device."""
         cases = tuple(msgspec.structs.replace(case, cpu=case.gpu) for case in self.cases)
         return msgspec.structs.replace(self, cases=cases)
+
+    def outputs_of(self, case: Case) -> tuple[Output, ...]:
+        """Return the outputs of a case: its own, else the task's."""
+        return case.outputs or self.outputs
 
     def with_cases(self, names: Sequence[str]) -> Task:
         """Return the task with only these of its open cases; `UnknownCase` if it has no such case."""

@@ -176,7 +176,8 @@ class Replays:
             self.outcomes.append(outcome)
 
     def _mismatch(self, waiting: _Waiting, report: Replayed) -> Mismatch | None:
-        outputs = zip(self._task.outputs, report.outputs, waiting.given.expected, strict=True)
+        declared = self._task.outputs_of(waiting.run.case)
+        outputs = zip(declared, report.outputs, waiting.given.expected, strict=True)
         case = waiting.run.step.case
         compared = (
             compare_output(self._task, output, case, tensor_of(data), expected, sizes=case.case.cpu)
