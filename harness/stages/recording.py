@@ -25,6 +25,7 @@ from harness.wire.errors import WorkerDied
 from harness.wire.script_messages import (
     ADAPTER,
     CALLS_FILE,
+    DRAW_SEED,
     RECORD_REPORTS,
     RESULT,
     SCRIPT_FILE,
@@ -43,8 +44,8 @@ from suites.task import Case, EntryPoint, Output, Task, Tolerance
 from suites.task import Script as ScriptTask
 from suites.task_rules import CATEGORIES, SCHEMA
 
-SEEDS = (1, 2)
-"""Calls that differ between these seeds are no cases."""
+RUNS = ((1, 0), (1, 1), (2, 0))
+"""Seed and poison of each run. Calls that differ between runs are no cases."""
 DEFAULTS = {
     "float64": Tolerance(rtol=1e-6, atol=1e-6),
     "float32": Tolerance(rtol=1e-3, atol=1e-3, tf32=True),
@@ -99,12 +100,12 @@ def script_of(public: PublicTask) -> Script:
 
 async def _record(slot: Slot, script: Script, target: Target) -> Iterator[Recorded]:  # type: ignore[misc]
     device = None if slot.device.kind == "cpu" else slot.device
-    for seed in SEEDS:
+    for seed, poison in RUNS:
         child, channel = await slot.server.spawn(
             "script", cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=device
         )
         try:
-            yield await _ask(channel, Record(nonce=secrets.token_hex(16), script=script, seed=seed, target=target.name))
+            yield await _ask(channel, Record(nonce=secrets.token_hex(16), script=script, seed=seed, target=target.name, poison=poison))
         finally:
             channel.close()
             child.end()
@@ -134,6 +135,8 @@ def write_task(public: PublicTask, script: Script, recordings: list[Recorded], f
     reasons: Counter[str] = Counter()
     for number, call in enumerate(first.calls):
         why = call.unsupported or _differs(number, call, others)
+        if not why:
+            call = _without_open_outputs(call, others[0].calls[number])  # noqa: PLW2901
         if not why and not call.outputs:
             why = "; ".join(call.unjudged) or "it computes no tensor"
         if why:
@@ -146,17 +149,38 @@ def write_task(public: PublicTask, script: Script, recordings: list[Recorded], f
     if not calls:
         raise NotRecorded("; ".join(notes) or "its test calls no entry point")
     notes += dict.fromkeys(f"not judged: {part}" for _, call in calls for part in call.unjudged)
-    if all(call.inputs == others[0].calls[number].inputs for number, call in calls if others):
+    if all(call.inputs == others[-1].calls[number].inputs and call.draw_seed is None for number, call in calls):
         notes.append("the script's inputs are constants: other seeds do not change them")
-    task = _task(public, calls, tuple(notes), oracle=_oracle(script, calls))
+    oracle = _oracle(script, calls)
+    unsettled = any(call.outputs != others[0].calls[number].outputs for number, call in calls)
+    if unsettled:
+        notes.append("elements that depend on memory that the reference never writes are not judged")
+    script = msgspec.structs.replace(script, oracle=oracle, unsettled=unsettled)
+    task = _task(public, calls, tuple(notes), oracle=oracle or "baseline")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".recording-") as scratch:
         made = Path(scratch) / folder.name
         made.mkdir()
-        _write(made, task, script if task.script and task.script.oracle != "baseline" else msgspec.structs.replace(script, oracle=""), calls)
+        _write(made, task, script, calls)
         shutil.rmtree(folder, ignore_errors=True)
         made.rename(folder)
     return read_task(folder, suite=public.suite)
+
+
+def _without_open_outputs(call: RecordedCall, other: RecordedCall) -> RecordedCall:
+    """The call without outputs of which no element has the same bits after a run with other values in fresh memory."""
+    outputs = tuple(
+        output
+        for output, same in zip(call.outputs, other.outputs, strict=True)
+        if not output.tensor.data or output.is_input or _has_equal_element(output.tensor, same.tensor)
+    )
+    return msgspec.structs.replace(call, outputs=outputs)
+
+
+def _has_equal_element(first: TensorData, second: TensorData) -> bool:
+    size = ITEM_BYTES[first.dtype]
+    places = range(0, min(len(first.data), len(second.data)), size)
+    return any(first.data[at : at + size] == second.data[at : at + size] for at in places)
 
 
 def _differs(number: int, call: RecordedCall, others: list[Recorded]) -> str:
@@ -164,7 +188,7 @@ def _differs(number: int, call: RecordedCall, others: list[Recorded]) -> str:
         if number >= len(other.calls):
             return "it is not made with other values"
         same = other.calls[number]
-        if same.expression != call.expression:
+        if same.expression != call.expression or (same.draw_seed is None) != (call.draw_seed is None):
             return "its arguments depend on random numbers"
         if [output.name for output in same.outputs] != [output.name for output in call.outputs]:
             return "which tensors it computes depends on random numbers"
@@ -174,7 +198,7 @@ def _differs(number: int, call: RecordedCall, others: list[Recorded]) -> str:
 def _oracle(script: Script, calls: list[tuple[int, RecordedCall]]) -> str:
     """The script's PyTorch function, if it answers every call within the tolerance that candidates have."""
     complete = script.oracle and all(len(call.truths) == len(call.outputs) for _, call in calls)
-    return script.oracle if complete else "baseline"
+    return script.oracle if complete else ""
 
 
 def _task(public: PublicTask, calls: list[tuple[int, RecordedCall]], notes: tuple[str, ...], *, oracle: str) -> Task:
@@ -249,6 +273,8 @@ def _plain_signature(entry: PublicEntry) -> str:
 
 def _adapter_signature(calls: list[tuple[int, RecordedCall]]) -> str:
     names = dict.fromkeys(name for _, call in calls for name in call.inputs)
+    if any(call.draw_seed is not None for _, call in calls):
+        names[DRAW_SEED] = None
     return f"{ADAPTER}({', '.join(['call', *(f'{name}=None' for name in names)])})"
 
 
@@ -274,11 +300,16 @@ def _bytes(tensor: TensorData) -> int:
 def _adapter(calls: list[tuple[int, RecordedCall]]) -> str:
     """The text of `calls.py`."""
     lines = [f"def {_adapter_signature(calls)}:", '    """Make one of the calls that are judged; return its outputs."""']
-    if any("torch." in call.expression for _, call in calls):
+    if any("torch." in call.expression or call.draw_seed is not None for _, call in calls):
         lines.append("    import torch")
     for place, (_, call) in enumerate(calls, 1):
         lines.append(f"    if call == {place}:")
-        lines.append(f"        {RESULT} = {call.expression}")
+        if call.draw_seed is None:
+            lines.append(f"        {RESULT} = {call.expression}")
+        else:
+            lines.append("        with torch.random.fork_rng():")
+            lines.append(f"            torch.manual_seed({DRAW_SEED})")
+            lines.append(f"            {RESULT} = {call.expression}")
         paths = [output.path for output in call.outputs]
         lines.append(f"        return {', '.join(paths)}")
     lines.append('    raise ValueError(f"there is no call {call}")')

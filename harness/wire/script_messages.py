@@ -10,6 +10,8 @@ SCRIPT_FILE, CALLS_FILE = "script.json", "calls.py"
 """Files of a task folder whose cases are calls of a script: the script, and the text that is appended to a candidate."""
 ADAPTER = "wavedeck_call"
 """Name of the function in `calls.py`."""
+DRAW_SEED = "draw_seed"
+"""Parameter of that function: the seed of a call that draws random numbers."""
 RESULT = "result"
 """Name of a call's return value in `calls.py`."""
 
@@ -22,6 +24,8 @@ class Script(msgspec.Struct, frozen=True):
     test: str
     """Text that runs in the reference's namespace and calls the entry points."""
     entry_points: tuple[str, ...]
+    unsettled: bool = False
+    """Some outputs depend on memory that nothing wrote. Such elements are not judged."""
     oracle: str = ""
     """PyTorch function in `test` that takes an entry point's arguments and returns the truth; empty: the entry point's
     own outputs are the truth."""
@@ -34,6 +38,8 @@ class Record(msgspec.Struct, frozen=True, tag="record"):
     script: Script
     seed: int
     target: str
+    poison: int = 0
+    """Content of fresh memory in the calls, see `harness/worker/kit/poison.py`."""
 
 
 class TensorData(msgspec.Struct, frozen=True):
@@ -72,6 +78,8 @@ class RecordedCall(msgspec.Struct, frozen=True):
     """The oracle's outputs, in the order of `outputs`; `None` where it has none."""
     operators: tuple[str, ...] = ()
     """Tensor operators that the call used outside of kernels."""
+    draw_seed: int | None = None
+    """The seed of torch's generators for this call; `None` if the call draws no random numbers."""
     unjudged: tuple[str, ...] = ()
     """Parts of the result that are no tensors, in words."""
     unsupported: str = ""

@@ -49,7 +49,7 @@ class Answers:
                 self._task,
                 output,
                 run.step.case,
-                run.output(number),
+                run.given.settled(number, run.output(number)),
                 expected,
                 sizes=run.given.problem.sizes(run.case),
                 tf32=self._tf32,

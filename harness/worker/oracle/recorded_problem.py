@@ -18,6 +18,7 @@ from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeou
 from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.guest_messages import GUEST_REPORTS, Hello
 from harness.wire.script_messages import (
+    DRAW_SEED,
     RECORD_REPORTS,
     Record,
     Recorded,
@@ -46,6 +47,8 @@ class RecordedInputs(dict[str, Value]):
     """The inputs of one recorded call, with its right outputs."""
 
     truth: tuple[torch.Tensor, ...] = ()
+    unsettled: tuple[torch.Tensor | None, ...] = ()
+    """By output, which elements depend on memory that the reference never wrote; `None` if there are none."""
 
 
 class ScriptLink:
@@ -55,7 +58,7 @@ class ScriptLink:
         self._channel = channel
         self._greeted = False
 
-    def record(self, script: Script, seed: int, target: str) -> Recorded:
+    def record(self, script: Script, seed: int, target: str, poison: int) -> Recorded:
         """Run the script with a seed. Raises `BadProblem` if the worker does not answer."""
         try:
             deadline = time.monotonic() + limits.SCRIPT_S
@@ -64,8 +67,8 @@ class ScriptLink:
                 if not isinstance(hello, Hello):
                     raise BadProblem("a script worker did not get ready")
                 self._greeted = True
-            nonce = str(seed)
-            request = Record(nonce=nonce, script=script, seed=seed, target=target)
+            nonce = f"{seed} {poison}"
+            request = Record(nonce=nonce, script=script, seed=seed, target=target, poison=poison)
             self._channel.send(ENCODER.encode(request), deadline=deadline)
             frame = self._channel.receive(deadline=deadline, limit_bytes=limits.ANSWER_BYTES)
             recorded = decode_message(RECORD_REPORTS, frame.payload)
@@ -98,7 +101,7 @@ class RecordedProblem(Problem):
         self.link: ScriptLink | None = None
         """The script worker of the current request."""
         self.target = ""
-        self._recordings: OrderedDict[int, Recorded] = OrderedDict()
+        self._recordings: OrderedDict[tuple[int, int], Recorded] = OrderedDict()
         self._places = seeds.POOL
 
     def given(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
@@ -118,19 +121,28 @@ class RecordedProblem(Problem):
 
     def specifications(self, cases: Iterable[Case]) -> tuple[CaseSpec, ...]:
         """Return the argument specifications of the cases: a script has the same sizes on every device."""
-        seed = next(reversed(self._recordings), 0)
+        seed = next(reversed(self._recordings), (0, 0))[0]
         return tuple(specified(case.name, self._call(case, seed)) for case in cases)
 
     def _call(self, case: Case, seed: int) -> Inputs:
+        inputs = self._inputs(case, self._same_call(case, seed, poison=0))
+        if self._script.unsettled:
+            other = self._inputs(case, self._same_call(case, seed, poison=1))
+            inputs.unsettled = tuple(map(_differing, inputs.truth, other.truth))
+        return inputs
+
+    def _same_call(self, case: Case, seed: int, *, poison: int) -> RecordedCall:
         number, expression = self._expressions[case.cpu[CALL]]
-        recorded = self._recorded(seed)
+        recorded = self._recorded(seed, poison)
         if number >= len(recorded.calls) or recorded.calls[number].expression != expression:
             why = recorded.error or "other values lead to other calls"
             raise BadProblem(f"case {case.name}: the script does not make this call again: {why}")
-        return self._inputs(case, recorded.calls[number])
+        return recorded.calls[number]
 
-    def _inputs(self, case: Case, call: RecordedCall) -> Inputs:
+    def _inputs(self, case: Case, call: RecordedCall) -> RecordedInputs:
         inputs = RecordedInputs({CALL: case.cpu[CALL]})
+        if call.draw_seed is not None:
+            inputs[DRAW_SEED] = call.draw_seed
         inputs |= {name: place.here(tensor_of(data)) for name, data in call.inputs.items()}
         by_name = {output.name: number for number, output in enumerate(call.outputs)}
         declared = self._task.outputs_of(case)
@@ -146,18 +158,28 @@ class RecordedProblem(Problem):
         inputs.truth = tuple(truths)
         return inputs
 
-    def _recorded(self, seed: int) -> Recorded:
-        if seed not in self._recordings:
+    def _recorded(self, seed: int, poison: int) -> Recorded:
+        key = seed, poison
+        if key not in self._recordings:
             if self.link is None:
                 raise BadProblem(f"{self._task.id}: there is no process to run its script")
-            recorded = self.link.record(self._script, seed, self.target)
+            recorded = self.link.record(self._script, seed, self.target, poison)
             if recorded.seconds > SLOW_S:
                 self._places = FEW
-            self._recordings[seed] = recorded
+            self._recordings[key] = recorded
             while len(self._recordings) > KEPT:
                 self._recordings.popitem(last=False)
-        self._recordings.move_to_end(seed)
-        return self._recordings[seed]
+        self._recordings.move_to_end(key)
+        return self._recordings[key]
+
+
+def _differing(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:
+    """Which elements differ by more than the order of sums can explain; `None` if none do."""
+    if first.shape != second.shape:
+        return torch.ones_like(first, dtype=torch.bool)
+    wide = (first.double(), second.double()) if first.is_floating_point() else (first, second)
+    apart = ~torch.isclose(*wide, rtol=0.1, atol=0.1, equal_nan=True) if first.is_floating_point() else first != second
+    return apart if bool(apart.any()) else None
 
 
 def tensor_of(data: TensorData) -> torch.Tensor:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any
 
@@ -11,11 +13,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from triton.runtime import KernelInterface
 
+from harness.cases.seeds import derive
 from harness.wire import operators
-from harness.wire.script_messages import OutputData, RecordedCall, TensorData
+from harness.wire.script_messages import OutputData, Record, RecordedCall, TensorData
 from harness.worker.kit import arena
+from harness.worker.kit.poison import Poison, poison
 
 from .expressions import CannotExpress, Expressions, data_of, parts_of, plain_name, tensor_problem
+from .seeding import set_seed
 
 MOST_CALLS = 32
 """Different calls of one script; later ones are dropped."""
@@ -26,8 +31,18 @@ MOST_BYTES = 160 << 20
 class CallLog:
     """The calls of one run of a script."""
 
-    def __init__(self, entry_points: tuple[str, ...], oracle: Callable[[], Callable[..., Any] | None]) -> None:
-        """`oracle` returns the script's PyTorch function, once the script has defined it."""
+    def __init__(
+        self,
+        request: Record,
+        oracle: Callable[[], Callable[..., Any] | None],
+        observe: Callable[[Mapping[str, torch.Tensor]], AbstractContextManager[Any]],
+    ) -> None:
+        """`oracle` returns the script's PyTorch function, once the script has defined it. `observe` watches kernels."""
+        entry_points = request.script.entry_points
+        self._seed = request.seed
+        self._poison = Poison(request.poison)
+        self._observe = observe
+        self._made = 0
         self._entry_points = entry_points
         self._oracle = oracle
         self._inside = 0
@@ -116,9 +131,22 @@ class CallLog:
             unsupported = str(reason)
         before = {name: data_of(tensor) for name, tensor in expressions.tensors.items()}
         truth = None if unsupported else self._truth(args, named)
-        with _Nested(self), _Operators() as used:
+        self._made += 1
+        draw_seed = derive(self._seed, "call", str(self._made))
+        with (
+            _Nested(self),
+            torch.random.fork_rng(),
+            self._observe(expressions.tensors) as observation,
+            _Operators(observation, self._poison) as used,
+        ):
+            set_seed(draw_seed)
+            fresh = torch.get_rng_state(), _gpu_state()
             value = function(*args, **named)
-        self._keep(expression, expressions.tensors, before, value, truth, used.names, unsupported)
+            drew = not (torch.equal(fresh[0], torch.get_rng_state()) and torch.equal(fresh[1], _gpu_state()))
+        if unsupported:
+            self.calls.append(RecordedCall("", {}, (), unsupported=unsupported))
+        else:
+            self._keep(expression, expressions.tensors, before, value, truth, used.names, draw_seed if drew else None)
         return value
 
     def _arguments(
@@ -151,11 +179,8 @@ class CallLog:
         value: Any,
         truth: list[Any] | None,
         used: frozenset[str],
-        unsupported: str,
+        draw_seed: int | None,
     ) -> None:
-        if unsupported:
-            self.calls.append(RecordedCall("", {}, (), unsupported=unsupported))
-            return
         shape = (expression, *((name, data.dtype, data.shape, data.strides) for name, data in before.items()))
         if shape in self._shapes or len(self._shapes) >= MOST_CALLS:
             self.dropped += 1
@@ -175,6 +200,7 @@ class CallLog:
                 outputs=outputs,
                 truths=_truths(outputs, truth),
                 operators=tuple(sorted(used)),
+                draw_seed=draw_seed,
                 unjudged=unjudged,
             )
         )
@@ -218,10 +244,12 @@ class _Nested:
 
 
 class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes the tensor operators of host code."""
+    """Notes the tensor operators of host code, and fills fresh memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, observation: Any, kind: Poison) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._observation = observation
+        self._poison = kind
         self._names: set[str] = set()
 
     @classmethod
@@ -236,11 +264,14 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        name = func._schema.name.partition("::")[2]
-        is_view = any(result.alias_info is not None and not result.alias_info.is_write for result in func._schema.returns)
-        if not is_view and name not in operators.FREE:
+        name = func._schema.name.rpartition("::")[2]
+        result = func(*args, **(kwargs or {}))
+        if name in operators.ALLOCATING:
+            for tensor in _tensors(result):
+                poison(tensor, self._poison)
+        elif not func.is_view and name not in operators.FREE and not getattr(self._observation, "launching", False):
             self._names.add(name)
-        return func(*args, **(kwargs or {}))
+        return result
 
 
 def _parameter_names(function: Any, count: int) -> list[str]:
@@ -262,8 +293,6 @@ def _parameter_names(function: Any, count: int) -> list[str]:
 
 def _marked(text: str, name: str) -> str:
     """Mark a tensor's name in the text of an object, so that each call can choose its own name."""
-    import re
-
     return re.sub(rf"(?<![\w.\0]){re.escape(name)}(?![\w\0=])(?!\s*=[^=])", f"\0{name}\0", text)
 
 
@@ -309,6 +338,14 @@ def _truths(outputs: tuple[OutputData, ...], truth: list[Any] | None) -> tuple[T
     if any(tuple(part.shape) != output.tensor.shape for part, output in zip(tensors, outputs, strict=True)):
         return ()
     return tuple(data_of(part.contiguous()) for part in tensors)
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    return (part for _, part in parts_of(value) if isinstance(part, torch.Tensor))
+
+
+def _gpu_state() -> torch.Tensor:
+    return torch.cuda.get_rng_state() if torch.cuda.is_initialized() else torch.empty(0)
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 import time
 import traceback
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from harness.hardware.targets import target
 from harness.wire import limits
@@ -22,8 +22,8 @@ from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.interpreter import interpreter
 from harness.worker.kit import gpu
 
+from . import seeding
 from .call_log import CallLog
-from .seeding import draw_from
 
 TEST = "wavedeck_test.py"
 
@@ -52,14 +52,17 @@ class _Runner:
         self._scratch = Path(spawn.scratch)
         if spawn.device is None:
             interpreter.prepare(target(request.target))
+            self._observe: Any = interpreter.observe
         else:
             gpu.start(spawn.device)
             gpu.build_driver()
+            self._observe = lambda inputs: nullcontext()
+        seeding.install()
 
     def run(self, request: Record) -> Recorded:
         """Run the script; what it raises is part of the report."""
         began = time.monotonic()
-        draw_from(request.seed)
+        seeding.draw_from(request.seed)
         namespace: dict[str, Any] = {}
         script = request.script
 
@@ -67,7 +70,7 @@ class _Runner:
             function = namespace.get(script.oracle) if script.oracle else None
             return function if callable(function) else None
 
-        log = CallLog(script.entry_points, oracle)
+        log = CallLog(request, oracle, self._observe)
         error = ""
         try:
             module = import_candidate(self._scratch / "reference.py", script.reference)
@@ -80,16 +83,7 @@ class _Runner:
         except BaseException as raised:  # noqa: BLE001 -- scripts may raise anything, also SystemExit
             error = "".join(traceback.format_exception_only(raised)).strip().partition("\n")[0][:400]
             traceback.print_exc(file=sys.stderr)
-        if torch.cuda.is_initialized() and request.target != "" and not _simulated():
-            torch.cuda.synchronize()
         np.seterr(all="ignore")
         return Recorded(
             nonce=request.nonce, calls=tuple(log.calls), error=error, seconds=time.monotonic() - began
         )
-
-
-def _simulated() -> bool:
-    """True if `cuda` means the CPU here."""
-    import triton
-
-    return bool(triton.knobs.runtime.interpret)
