@@ -35,8 +35,12 @@ class TestCalls:
     result_name: str
     modules: tuple[str, ...]
     packages: tuple[str, ...]
+    code: str
+    """Definitions of the reference that its entry points use."""
     test: str
     """Text of the test, without copies of entry points."""
+    form: TestForm
+    """`PYTEST` if a script calls none of its test functions."""
     has_copies: bool
 
 
@@ -59,7 +63,7 @@ class TestModule:
 
     def __init__(self, text: str) -> None:
         self.tree = parse_python(text)
-        self.nodes = {statement: list(ast.walk(statement)) for statement in self.tree.body}
+        self.nodes = {statement: _nodes(statement) for statement in self.tree.body}
         """All nodes by top-level statement."""
 
     @cached_property
@@ -70,6 +74,15 @@ class TestModule:
             for statement in self.tree.body
             if isinstance(statement, ast.FunctionDef | ast.ClassDef)
         }
+
+    @property
+    def runs_at_import(self) -> bool:
+        """Whether a top-level statement uses a function of the test."""
+        return any(
+            self.functions.keys() & self.names(statement)
+            for statement in self.tree.body
+            if not isinstance(statement, ast.FunctionDef | ast.ClassDef)
+        )
 
     @cached_property
     def imports(self) -> dict[str, tuple[str, str]]:
@@ -134,8 +147,10 @@ def test_calls(reference: str, test: str, form: TestForm, module: str) -> TestCa
     `parse_python`.
     """
     outline = Outline(reference)
-    test, has_copies = _without_copies(outline, test)
+    test, has_copies = _without_copies(outline, test) if form is TestForm.SCRIPT else (test, False)
     tree = TestModule(test)
+    if form is TestForm.SCRIPT and not tree.runs_at_import:
+        form = TestForm.PYTEST
     reached = tree.reached(form)
     uses = _uses(tree, reached, outline, form, module)
     names = sorted(uses.lines, key=uses.lines.__getitem__)
@@ -148,13 +163,19 @@ def test_calls(reference: str, test: str, form: TestForm, module: str) -> TestCa
     ]
     functions = [name for name in names if name in uses.called and name not in oracles]
     entries = kernels or functions or [name for name in names if not _is_value(outline, name)]
+    own = _own_modules(tree, outline, module)
     return TestCalls(
         entry_points=tuple(entry_point(outline, name) for name in entries),
         oracles=(*oracles, *_oracles_of_test(tree, reached, set(entries))) if kernels else (),
         result_name=_result_name(tree),
-        modules=tuple(sorted(_own_modules(tree, outline, module))),
-        packages=tuple(sorted(_packages(reference, tree))),
+        modules=tuple(sorted(own)),
+        packages=tuple(sorted(_packages(reference, tree) - own)),
+        code="".join(
+            outline.pieces[name]
+            for name in sorted({used for entry in entries for used in outline.closure(entry)})
+        ),
         test=test,
+        form=form,
         has_copies=has_copies,
     )
 
@@ -289,9 +310,10 @@ def _is_value(outline: Outline, name: str) -> bool:
 
 def _oracles_of_test(tree: TestModule, reached: Iterable[ast.stmt], entries: set[str]) -> Iterator[str]:
     for statement in reached:
-        if isinstance(statement, ast.FunctionDef) and _ORACLE.fullmatch(statement.name):
-            if not tree.names(statement) & entries:
-                yield statement.name
+        if not isinstance(statement, ast.FunctionDef) or not _ORACLE.fullmatch(statement.name):
+            continue
+        if not tree.names(statement) & entries:
+            yield statement.name
 
 
 def _result_name(tree: TestModule) -> str:
@@ -313,3 +335,18 @@ def _result_name(tree: TestModule) -> str:
 
 def _is_main_guard(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
+
+
+def _nodes(root: ast.AST) -> list[ast.AST]:
+    """Return a node and all nodes below it, without contexts. `ast.walk` needs twice the time."""
+    nodes = [root]
+    for node in nodes:
+        for name in node._fields:
+            if name == "ctx":
+                continue
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                nodes += [child for child in value if isinstance(child, ast.AST)]
+            elif isinstance(value, ast.AST):
+                nodes.append(value)
+    return nodes

@@ -28,6 +28,7 @@ class Outline:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self._closures: dict[str, frozenset[str]] = {}
 
     @cached_property
     def pieces(self) -> dict[str, str]:
@@ -49,7 +50,7 @@ class Outline:
     @cached_property
     def _parsed(self) -> dict[str, Definition]:
         """Definitions by name from the whole module, also below a top-level `if` or `try`."""
-        return {name: definition for name, definition in _definitions(parse_python(self.text).body)}
+        return dict(_definitions(parse_python(self.text).body))
 
     def defines(self, name: str) -> bool:
         """Return whether the module defines a name in column 0."""
@@ -78,6 +79,8 @@ class Outline:
 
         Words are compared, also words in comments: the result may be too large, never too small.
         """
+        if name in self._closures:
+            return self._closures[name]
         reached = {name}
         waiting = [name]
         while waiting:
@@ -85,7 +88,8 @@ class Outline:
                 if word in self.pieces and word not in reached:
                     reached.add(word)
                     waiting.append(word)
-        return frozenset(reached)
+        self._closures[name] = frozenset(reached)
+        return self._closures[name]
 
 
 def _definitions(body: list[ast.stmt]) -> Iterator[tuple[str, Definition]]:

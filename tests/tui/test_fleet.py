@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from tui.cockpit.device_rows import device_row
 
 from harness import Latency, Verdict
 from sessions.events import (
@@ -49,7 +50,6 @@ from tests.support.journals import (
     running,
 )
 from tui.cockpit import standing, views
-from tui.cockpit.device_rows import device_row
 from tui.cockpit.lines import Span, cells, plain
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
