@@ -148,6 +148,8 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Signature of the function in `calls.py`; its first parameter is the number of the call."""
     oracle: str = "baseline"
     """`baseline`: the outputs of the script's own kernels are right. Else the name of the script's PyTorch function."""
+    digest: str = ""
+    """Digest of the benchmark's texts that were recorded."""
     notes: tuple[str, ...] = ()
     """What a person should know: calls and values that are not judged."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import json
 import math
 import secrets
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
@@ -37,6 +38,7 @@ from harness.wire.script_messages import (
 )
 from suites.dtypes import ITEM_BYTES, is_exact
 from suites.folder import read_task
+from suites.public.recorded import text_digest
 from suites.public.task import EntryKind, PublicTask, TestForm
 from suites.public.task import EntryPoint as PublicEntry
 from suites.signature import parse_signature
@@ -98,7 +100,7 @@ def script_of(public: PublicTask) -> Script:
     )
 
 
-async def _record(slot: Slot, script: Script, target: Target) -> Iterator[Recorded]:  # type: ignore[misc]
+async def _record(slot: Slot, script: Script, target: Target) -> AsyncIterator[Recorded]:
     device = None if slot.device.kind == "cpu" else slot.device
     for seed, poison in RUNS:
         child, channel = await slot.server.spawn(
@@ -112,8 +114,6 @@ async def _record(slot: Slot, script: Script, target: Target) -> Iterator[Record
 
 
 async def _ask(channel: AsyncChannel, request: Record) -> Recorded:
-    import asyncio
-
     try:
         async with asyncio.timeout(limits.SCRIPT_S):
             await channel.receive(limits.ANSWER_BYTES)  # the worker's hello
@@ -233,7 +233,9 @@ def _task(public: PublicTask, calls: list[tuple[int, RecordedCall]], notes: tupl
         allowed_operators=tuple(operators),
         in_place=tuple(in_place),
         allows=(),
-        script=ScriptTask(signature=_adapter_signature(calls), oracle=oracle, notes=notes),
+        script=ScriptTask(
+            signature=_adapter_signature(calls), oracle=oracle, digest=text_digest(public), notes=notes
+        ),
     )
 
 
