@@ -166,7 +166,7 @@ def _dollars(usd: float) -> str:
 
 def _waits(concerns: Sequence[Concern]) -> _Part:
     """`! 2 reviews  1 stuck`, or `! 3`; an ended engine and a silent model have a status of their own."""
-    shown = [concern for concern in concerns if concern.kind not in (Kind.ENGINE, Kind.MODEL)]
+    shown = [concern for concern in concerns if concern.kind is not Kind.ENGINE]
     if not shown:
         return _Part([()])
     style = "warn" if any(concern.kind is Kind.REVIEW for concern in shown) else shown[0].style

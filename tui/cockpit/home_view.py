@@ -85,7 +85,8 @@ def best_cell(info: SessionInfo) -> Cell:
     """Return the best measured speedup of the session with its interval; in words if there was no GPU to measure on."""
     best = fastest(info)[1]
     if best is not None:
-        ends = "" if best.low is None or best.high is None else f" {vocabulary.interval(best.low, best.high)}"
+        known = best.low is not None and best.high is not None and not best.bound.sign
+        ends = f" {vocabulary.interval(best.low or 0.0, best.high or 0.0)}" if known else ""
         return Cell(f"{vocabulary.speedup(best.value, best.bound)}{ends}", "good" if best.is_gain else "")
     if info.devices and set(info.devices) == {"cpu"} and info.solved:
         return Cell(vocabulary.NO_GPU, "dim")
@@ -131,7 +132,7 @@ def header_line(node: NodeFacts | None, infos: Sequence[SessionInfo], *, width: 
     waiting = sum(len(info.waiting) for info in infos if info.state.value == "running")
     right: list[Span] = [Span(f"{running} running", "busy" if running else "dim")]
     if waiting:
-        right += [Span(" · "), Span(f"! {waiting} {'waits' if waiting == 1 else 'wait'} for you", "warn")]
+        right += [Span(" · "), Span(f"! {vocabulary.counted(waiting, 'review')} for you", "warn")]
     words = node_words(node) if node is not None else "reading this node ..."
     room = width - cells(right) - len(name) - 5
     while len(words) > room and " · " in words:
