@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -28,22 +28,15 @@ from tui.cockpit.orders import carry_out
 from tui.cockpit.outside import Outside
 from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.preferences import Preferences
-from tui.cockpit.review_library import HomeLibrary
-from tui.cockpit.screens.acting import ActingScreen
-from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.base import SessionScreen
-from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
-from tui.cockpit.screens.latency import LatencyScreen
-from tui.cockpit.screens.merged_report import MergedReportScreen
-from tui.cockpit.screens.report import ReportScreen
-from tui.cockpit.screens.review import ReviewScreen
-from tui.cockpit.screens.tree import TreeScreen
 from tui.cockpit.verbs import NotUnderstood, Subject, completions, parse
 from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import write_crash
-from tui.report import SessionReport, report_of
+
+if TYPE_CHECKING:
+    from tui.report import SessionReport
 
 Mode = Literal["live", "replay", "home"]
 FRAME_S = 0.05
@@ -96,7 +89,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         self._outside = Outside(
             self._write_outside, notify=self.preferences.notify, tmux="TMUX" in os.environ
         )
-        self._governor = Governor(FleetScreen.PERIOD_S)
+        self._governor = Governor(SessionScreen.PERIOD_S)
         self._undrawn: set[str] = set()
         self._drawn_at = 0.0
         self.register_theme(themes.DARK)
@@ -139,8 +132,12 @@ class Cockpit(Viewer, inherit_bindings=False):
         self.set_interval(FRAME_S, self._tick)
         self.set_interval(LOOK_S, self.look_again)
 
+    # Screens are imported where they are opened: the first frame needs Home alone.
+
     def show_session(self) -> None:
         """Show Fleet."""
+        from tui.cockpit.screens.fleet import FleetScreen
+
         self._undrawn.clear()
         self.push_screen(FleetScreen())
 
@@ -151,6 +148,8 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     def open_agent(self, key: str, number: int | None = None) -> None:
         """The screen of one agent, over the fleet."""
+        from tui.cockpit.screens.agent import AgentScreen
+
         instance = self.feed.state.instances.get(key) if self.feed is not None else None
         waiting = [each for each in instance.attempts if each.waiting] if instance is not None else []
         if number is None and waiting:
@@ -169,37 +168,51 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     @on(messages.OpenLatency)
     def _on_open_latency(self, message: messages.OpenLatency) -> None:
+        from tui.cockpit.screens.latency import LatencyScreen
+
         name = split_attempt(message.attempt)
         self._go_to(LatencyScreen(name.instance, name.number))
 
     @on(messages.OpenReview)
     def _on_open_review(self, message: messages.OpenReview) -> None:
+        from tui.cockpit.review_library import HomeLibrary
+        from tui.cockpit.screens.review import ReviewScreen
+
         if self.feed is not None:
             self._go_to(ReviewScreen(message.attempt, library=HomeLibrary(self.home)))
 
     @on(messages.OpenReport)
     def _on_open_report(self, message: messages.OpenReport) -> None:
+        from tui.cockpit.screens.merged_report import MergedReportScreen
+        from tui.cockpit.screens.report import ReportScreen
+
         if self.feed is not None:
             self._go_to(ReportScreen())
         elif message.sessions:
             self.push_screen(MergedReportScreen(message.sessions, read=self._read_report))
 
     def _read_report(self, session: str) -> SessionReport:
+        from tui.report import report_of
+
         return report_of(fold(self._doors.load_story(session).events))
 
     @on(messages.OpenFleet)
     def _on_open_fleet(self) -> None:
+        from tui.cockpit.screens.fleet import FleetScreen
+
         self._back_to(FleetScreen)
 
     @on(messages.OpenTree)
     def _on_open_tree(self) -> None:
+        from tui.cockpit.screens.acting import ActingScreen
+        from tui.cockpit.screens.tree import TreeScreen
+
         screen = self.screen
         instance = screen.steered_instance if isinstance(screen, ActingScreen) else None
         self._go_to(TreeScreen(instance.key if instance is not None else None))
 
     @on(messages.NewRun)
     def _on_new_run(self) -> None:
-        # Imported here: the first frame needs neither the form nor what checks it.
         from tui.cockpit.screens.new_run import NewRunScreen, RunDoors
 
         doors = RunDoors(self.home, self._doors.list_sessions, self._doors.read_node, self._doors.start)

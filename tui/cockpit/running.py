@@ -9,7 +9,6 @@ from pathlib import Path
 from sessions.home import Home
 from tui.cockpit.app import Cockpit, Mode
 from tui.cockpit.decider import Decider
-from tui.cockpit.keymap import check_keymap
 from tui.cockpit.preferences import Preferences, check_theme
 from tui.cockpit.signals import ending_by_signal
 from tui.cockpit.viewer import ExitNote
@@ -39,7 +38,11 @@ def run_cockpit(
     preferences = preferences or Preferences()
     chosen = theme or (TERMINAL_THEME if few else preferences.theme)
     check_theme(chosen)
-    check_keymap(preferences.keys, Cockpit)
+    if preferences.keys:
+        # Imported here: it knows all screens, and the first frame needs Home alone.
+        from tui.cockpit.keymap import check_keymap
+
+        check_keymap(preferences.keys, Cockpit)
     app = Cockpit(
         Home(home),
         session=session,
