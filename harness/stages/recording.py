@@ -25,8 +25,10 @@ from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.errors import WorkerDied
 from harness.wire.script_messages import (
     ADAPTER,
+    CALL,
     CALLS_FILE,
     DRAW_SEED,
+    GRADIENTS,
     RECORD_REPORTS,
     RESULT,
     SCRIPT_FILE,
@@ -55,7 +57,8 @@ DEFAULTS = {
     "float16": Tolerance(rtol=5e-3, scale=5e-3),
     "bfloat16": Tolerance(rtol=1e-2, scale=1e-2),
     **dict.fromkeys(
-        ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"), Tolerance(ulps=1.01, rtol=1e-3)
+        ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"),
+        Tolerance(ulps=1.01, rtol=1e-3),
     ),
 }
 """Tolerances where the suite states none, and where Triton kernels are the truth. They grow with the outputs: an absolute
@@ -131,7 +134,12 @@ async def _record(slot: Slot, script: Script, target: Target) -> AsyncIterator[R
             "script", cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=device
         )
         try:
-            yield await _ask(channel, Record(nonce=secrets.token_hex(16), script=script, seed=seed, target=target.name, poison=poison))
+            yield await _ask(
+                channel,
+                Record(
+                    nonce=secrets.token_hex(16), script=script, seed=seed, target=target.name, poison=poison
+                ),
+            )
         finally:
             channel.close()
             child.end()
@@ -160,7 +168,7 @@ def write_task(public: PublicTask, script: Script, recordings: list[Recorded], f
     for number, call in enumerate(first.calls):
         why = call.unsupported or _differs(number, call, others)
         if not why:
-            call = _without_open_outputs(call, others[0].calls[number])  # noqa: PLW2901
+            call = _without_open_outputs(call, others[0].calls[number])
         if not why and not call.outputs:
             why = "; ".join(call.unjudged) or "it computes no tensor"
         if why:
@@ -173,7 +181,9 @@ def write_task(public: PublicTask, script: Script, recordings: list[Recorded], f
     if not calls:
         raise NotRecorded("; ".join(notes) or "its test calls no entry point")
     notes += dict.fromkeys(f"not judged: {part}" for _, call in calls for part in call.unjudged)
-    if all(call.inputs == others[-1].calls[number].inputs and call.draw_seed is None for number, call in calls):
+    if all(
+        call.inputs == others[-1].calls[number].inputs and call.draw_seed is None for number, call in calls
+    ):
         notes.append("the script's inputs are constants: other seeds do not change them")
     oracle = _oracle(script, calls)
     unsettled = any(call.outputs != others[0].calls[number].outputs for number, call in calls)
@@ -225,7 +235,9 @@ def _oracle(script: Script, calls: list[tuple[int, RecordedCall]]) -> str:
     return script.oracle if complete else ""
 
 
-def _task(public: PublicTask, calls: list[tuple[int, RecordedCall]], notes: tuple[str, ...], *, oracle: str) -> Task:
+def _task(
+    public: PublicTask, calls: list[tuple[int, RecordedCall]], notes: tuple[str, ...], *, oracle: str
+) -> Task:
     cases = []
     in_place: dict[str, None] = {}
     dtypes: dict[str, None] = {}
@@ -233,14 +245,16 @@ def _task(public: PublicTask, calls: list[tuple[int, RecordedCall]], notes: tupl
         outputs = tuple(Output(name=output.name, dtype=output.tensor.dtype) for output in call.outputs)
         in_place |= dict.fromkeys(output.name for output in call.outputs if output.is_input)
         dtypes |= dict.fromkeys(output.dtype for output in outputs)
-        sizes = {"call": place}
-        cases.append(Case(name=f"call-{place}", dtype=outputs[0].dtype, cpu=sizes, gpu=sizes, outputs=outputs))
+        sizes = {CALL: place}
+        cases.append(
+            Case(name=f"call-{place}", dtype=outputs[0].dtype, cpu=sizes, gpu=sizes, outputs=outputs)
+        )
     operators = sorted({operator for _, call in calls for operator in call.operators})
-    stated = {} if oracle == "baseline" and public.reference_kind is ReferenceKind.TRITON else public.tolerances
+    stated = (
+        {} if oracle == "baseline" and public.reference_kind is ReferenceKind.TRITON else public.tolerances
+    )
     tolerances = {
-        dtype: stated.get(dtype, DEFAULTS.get(dtype, Tolerance()))
-        for dtype in dtypes
-        if not is_exact(dtype)
+        dtype: stated.get(dtype, DEFAULTS.get(dtype, Tolerance())) for dtype in dtypes if not is_exact(dtype)
     }
     return Task(
         schema=SCHEMA,
@@ -302,7 +316,7 @@ def _adapter_signature(calls: list[tuple[int, RecordedCall]]) -> str:
     names = dict.fromkeys(name for _, call in calls for name in call.inputs)
     if any(call.draw_seed is not None for _, call in calls):
         names[DRAW_SEED] = None
-    return f"{ADAPTER}({', '.join(['call', *(f'{name}=None' for name in names)])})"
+    return f"{ADAPTER}({', '.join([CALL, *(f'{name}=None' for name in names)])})"
 
 
 def _write(folder: Path, task: Task, script: Script, calls: list[tuple[int, RecordedCall]]) -> None:
@@ -326,21 +340,34 @@ def _bytes(tensor: TensorData) -> int:
 
 def _adapter(calls: list[tuple[int, RecordedCall]]) -> str:
     """The text of `calls.py`."""
-    lines = [f"def {_adapter_signature(calls)}:", '    """Make one of the calls that are judged; return its outputs."""']
-    if any("torch." in call.expression or call.draw_seed is not None for _, call in calls):
+    lines = [
+        f"def {_adapter_signature(calls)}:",
+        '    """Make one of the calls that are judged; return its outputs."""',
+    ]
+    if any("torch." in line for _, call in calls for line in _statements(call)):
         lines.append("    import torch")
     for place, (_, call) in enumerate(calls, 1):
-        lines.append(f"    if call == {place}:")
-        if call.draw_seed is None:
-            lines.append(f"        {RESULT} = {call.expression}")
-        else:
-            lines.append("        with torch.random.fork_rng():")
-            lines.append(f"            torch.manual_seed({DRAW_SEED})")
-            lines.append(f"            {RESULT} = {call.expression}")
-        paths = [output.path for output in call.outputs]
-        lines.append(f"        return {', '.join(paths)}")
+        lines.append(f"    if {CALL} == {place}:")
+        lines += [f"        {line}" for line in _statements(call)]
     lines.append('    raise ValueError(f"there is no call {call}")')
     return "\n".join(lines) + "\n"
+
+
+def _statements(call: RecordedCall) -> list[str]:
+    lines = [f"{name} = {name}.detach().requires_grad_()" for name in call.differentiated]
+    made = f"{RESULT} = {call.expression}"
+    if call.draw_seed is None:
+        lines.append(made)
+    else:
+        lines += ["with torch.random.fork_rng():", f"    torch.manual_seed({DRAW_SEED})", f"    {made}"]
+    if call.gradients:
+        outputs = ", ".join(path for path, _ in call.gradients)
+        given = ", ".join(f"{name}.clone()" for _, name in call.gradients)
+        wanted = ", ".join(call.differentiated)
+        lines.append(
+            f"{GRADIENTS} = torch.autograd.grad([{outputs}], [{wanted}], [{given}], allow_unused=True)"
+        )
+    return [*lines, f"return {', '.join(output.path for output in call.outputs)}"]
 
 
 def _toml(task: Task) -> str:
@@ -356,7 +383,9 @@ def _toml(task: Task) -> str:
 
 def _toml_value(value: object) -> str:
     if isinstance(value, dict):
-        inner = ", ".join(f"{json.dumps(key)} = {_toml_value(part)}" for key, part in value.items() if part is not None)
+        inner = ", ".join(
+            f"{json.dumps(key)} = {_toml_value(part)}" for key, part in value.items() if part is not None
+        )
         return f"{{ {inner} }}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_toml_value, value))}]"

@@ -34,9 +34,7 @@ def judged_task(name: str, registry: Path, *, devices: Sequence[str], targets: S
         raise Complaint(f"{public.id} cannot be judged: {reason}") from reason
 
 
-async def _record(
-    public: PublicTask, registry: Path, devices: Sequence[str], targets: Sequence[str]
-) -> Task:
+async def _record(public: PublicTask, registry: Path, devices: Sequence[str], targets: Sequence[str]) -> Task:
     chosen = (await wait_for_devices(devices, on_wait=say))[:1]
     async with DevicePool([device.name for device in chosen], slots=1) as pool:
         folder = recorded_folder(registry, public.suite) / public.name

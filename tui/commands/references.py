@@ -108,13 +108,25 @@ def summary(results: Sequence[ReferenceResult]) -> str:
     """Return the counts on one line."""
     counts = Counter(result.result for result in results)
     weak = sum(bool(result.weak) for result in results if result.result is Result.CORRECT)
-    parts = [f"{counts[kind]} {kind}" + (f" ({weak} with a weak oracle)" if kind is Result.CORRECT and weak else "") for kind in Result if counts[kind]]
+    parts = [
+        f"{counts[kind]} {kind}"
+        + (f" ({weak} with a weak oracle)" if kind is Result.CORRECT and weak else "")
+        for kind in Result
+        if counts[kind]
+    ]
     return f"{len(results)} references: {', '.join(parts)}"
 
 
 def results_table(results: Sequence[ReferenceResult]) -> str:
     """Return one row for each reference, failures first."""
-    order = [Result.WRONG, Result.NOT_COMPILED, Result.TIMEOUT, Result.UNSUPPORTED, Result.LOST, Result.CORRECT]
+    order = [
+        Result.WRONG,
+        Result.NOT_COMPILED,
+        Result.TIMEOUT,
+        Result.UNSUPPORTED,
+        Result.LOST,
+        Result.CORRECT,
+    ]
     rows = [
         (
             result.task.partition("/")[2],

@@ -211,7 +211,11 @@ def tolerance(task: Task, case: Case) -> str:
 
 def allowed(limit: Tolerance) -> str:
     """Return the keys of a tolerance that are not 0, or `exact`."""
-    parts = [f"{key} {value:g}" for key in ("rtol", "atol", "ulps", "scale") if (value := float(getattr(limit, key)))]
+    parts = [
+        f"{key} {value:g}"
+        for key in ("rtol", "atol", "ulps", "scale")
+        if (value := float(getattr(limit, key)))
+    ]
     if limit.accumulation:
         parts.append(f"accumulation {limit.accumulation:g} over {limit.reduction}")
     return ", ".join(parts) or "exact"
@@ -274,9 +278,13 @@ def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:
 
 @suites_command.command("references")
 @click.argument("name")
-@click.option("--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]")
+@click.option(
+    "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
+)
 @click.option("--only", type=int, metavar="N", help="Judge only the first N tasks.")
-@click.option("--task", "names", multiple=True, metavar="TASK", help="Judge only this task of the suite. Repeatable.")
+@click.option(
+    "--task", "names", multiple=True, metavar="TASK", help="Judge only this task of the suite. Repeatable."
+)
 @click.option("--again", is_flag=True, help="Judge references that have a result already.")
 @targets_option
 @json_option
@@ -306,9 +314,7 @@ def references_command(
         short = {task.partition("/")[2] or task for task in names}
         tasks = tuple(task for task in tasks if task.name in short)
     results = asyncio.run(
-        judge_all(
-            tasks[:only], registry(), devices=settings.devices, targets=settings.targets, again=again
-        )
+        judge_all(tasks[:only], registry(), devices=settings.devices, targets=settings.targets, again=again)
     )
     if as_json:
         emit_json(results)

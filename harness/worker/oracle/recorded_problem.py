@@ -18,6 +18,7 @@ from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeou
 from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.guest_messages import GUEST_REPORTS, Hello
 from harness.wire.script_messages import (
+    CALL,
     DRAW_SEED,
     RECORD_REPORTS,
     Record,
@@ -39,8 +40,6 @@ KEPT = 2 * seeds.POOL
 SLOW_S = 3.0
 """A script that takes longer is recorded for `FEW` seeds only."""
 FEW = 2
-CALL = "call"
-"""First parameter of the function in `calls.py`: the number of the call."""
 
 
 class RecordedInputs(dict[str, Value]):
@@ -178,7 +177,11 @@ def _differing(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None
     if first.shape != second.shape:
         return torch.ones_like(first, dtype=torch.bool)
     wide = (first.double(), second.double()) if first.is_floating_point() else (first, second)
-    apart = ~torch.isclose(*wide, rtol=0.1, atol=0.1, equal_nan=True) if first.is_floating_point() else first != second
+    apart = (
+        ~torch.isclose(*wide, rtol=0.1, atol=0.1, equal_nan=True)
+        if first.is_floating_point()
+        else first != second
+    )
     return apart if bool(apart.any()) else None
 
 
