@@ -269,7 +269,7 @@ class Chain:
         thoughts = "".join(THOUGHTS[(version + place) % len(THOUGHTS)] for place in range(4))
         messages = (
             ev.Message("system", "You write Triton kernels that are correct and fast on AMD GPUs."),
-            ev.Message("user", f"Write the kernel {self.task}. Attempt {version + 1}."),
+            ev.Message("user", self._prompt(version)),
         )
         begun = ev.CallStarted(call=call, attempt=self.latest, role=role, model=MODEL, messages=messages)
         self._add(0.3, begun)
@@ -293,6 +293,16 @@ class Chain:
                     seconds=seconds, temperature=1.0,
                 ),
             )  # fmt: skip
+
+    def _prompt(self, version: int) -> str:
+        baseline = kernel(self.task, 0)
+        request = (
+            f"Write the kernel {self.task} for gfx942. It must be faster than:\n\n```python\n{baseline}```\n"
+        )
+        if not version:
+            return request
+        last, verdict = kernel(self.task, version - 1, variant=self.index), self.steps[version - 1].verdict
+        return f"{request}\nThe last attempt is {verdict.value}:\n\n```python\n{last}```\n"
 
     def _add(self, after_s: float, event: ev.AnyEvent) -> None:
         self.now += after_s

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
-from suites.public.calls import TestModule, test_calls
+from suites.public.calls import test_calls
 from suites.public.clone import Clone
 from suites.public.config import ArenaConfig, read_config
 from suites.public.instructions import reference_instruction
@@ -26,6 +25,8 @@ _OTHER_LANGUAGES = {
     "image_kernel": "its kernels are inside a container image",
     "repository": "it changes a whole repository that it downloads",
 }
+RUNNER = "run_correctness"
+"""Function of a script that tests correctness."""
 _SHORT = {"triton2triton": "", "instruction2triton": "instruction"}
 
 
@@ -91,17 +92,15 @@ def _runner_task(task: PublicTask, source: Path, runner: Path, config: ArenaConf
     try:
         reference, test = source.read_text(encoding="utf-8"), runner.read_text(encoding="utf-8")
         calls = test_calls(reference, test, TestForm.RUNNER, source.stem)
-        functions = TestModule(test).functions
-    except (OSError, UnicodeDecodeError, SyntaxError, ValueError) as error:
+    except (OSError, UnicodeDecodeError, SyntaxError, ValueError, RecursionError) as error:
         return unsupported(task, f"{runner.relative_to(task.folder)} cannot be read: {error}")
-    run = functions.get("run_correctness")
     arguments = config.correctness[-1].split()[2:] if config.correctness else []
     task = msgspec.structs.replace(
         task,
         reference=Part(source, reference),
         test=Part(runner, calls.test),
         test_form=TestForm.RUNNER,
-        runner="run_correctness" if run is not None and not _needs_arguments(run) else "",
+        runner=RUNNER if RUNNER in calls.without_arguments else "",
         arguments=tuple(arguments),
         entry_points=calls.entry_points,
         oracles=calls.oracles,
@@ -112,14 +111,5 @@ def _runner_task(task: PublicTask, source: Path, runner: Path, config: ArenaConf
         issues=issues_of(task, reference, calls.code),
     )
     if not task.entry_points:
-        return unsupported(
-            task, f"{runner.relative_to(task.folder)} calls nothing that {source.name} defines"
-        )
+        return unsupported(task, f"its test {runner.name} calls nothing that {source.name} defines")
     return task
-
-
-def _needs_arguments(function: ast.FunctionDef | ast.ClassDef) -> bool:
-    if isinstance(function, ast.ClassDef):
-        return True
-    arguments = function.args
-    return len(arguments.posonlyargs) + len(arguments.args) > len(arguments.defaults)

@@ -7,26 +7,23 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
-from suites.public.outline import Outline
-from suites.public.task import EntryKind, EntryPoint, TestForm
+from suites.public.outline import Assignment, Outline, definitions
+from suites.public.script import Script
+from suites.public.signatures import entry_point
+from suites.public.task import EntryPoint, TestForm
 from suites.python_source import parse_python
 
-_DEF = re.compile(r"^def[ ]+(\w+)", re.MULTILINE)
 _RESULTS = ("result_gold", "test_results")
 _ORACLE = re.compile(
     r"(?!.*dtype)(?:_*(reference|ref|torch|native|naive|pytorch)(_\w+)?|\w+_(reference|ref|torch|native|naive|pytorch))"
-)
-_NO_TEST = re.compile(
-    r"test_(performance|save_)\w*|run_(compile|performance|benchmark|profile)|main|model_benchmark_configs"
 )
 _PROVIDED = frozenset({*sys.stdlib_module_names, "torch", "triton", "numpy", "pytest", "__future__"})
 
 
 @dataclass(frozen=True, slots=True)
 class TestCalls:
-    """What a test uses of its reference."""
+    """The names that a test uses of its reference, and facts about the test."""
 
     __test__ = False
 
@@ -42,6 +39,8 @@ class TestCalls:
     form: TestForm
     """`PYTEST` if a script calls none of its test functions."""
     has_copies: bool
+    without_arguments: frozenset[str]
+    """Functions of the test that can be called without arguments."""
 
 
 @dataclass
@@ -56,99 +55,15 @@ class _Uses:
         self.lines[name] = min(line, self.lines.get(name, line))
 
 
-class TestModule:
-    """The syntax tree of a test, with its top-level functions."""
-
-    __test__ = False
-
-    def __init__(self, text: str) -> None:
-        self.tree = parse_python(text)
-        self.nodes = {statement: _nodes(statement) for statement in self.tree.body}
-        """All nodes by top-level statement."""
-
-    @cached_property
-    def functions(self) -> dict[str, ast.FunctionDef | ast.ClassDef]:
-        """Top-level functions and classes by name."""
-        return {
-            statement.name: statement
-            for statement in self.tree.body
-            if isinstance(statement, ast.FunctionDef | ast.ClassDef)
-        }
-
-    @property
-    def runs_at_import(self) -> bool:
-        """Whether a top-level statement uses a function of the test."""
-        return any(
-            self.functions.keys() & self.names(statement)
-            for statement in self.tree.body
-            if not isinstance(statement, ast.FunctionDef | ast.ClassDef)
-        )
-
-    @cached_property
-    def imports(self) -> dict[str, tuple[str, str]]:
-        """Module and name of every imported name, by the name in the test; the name is empty for `import module`."""
-        imports: dict[str, tuple[str, str]] = {}
-        for node in (node for nodes in self.nodes.values() for node in nodes):
-            if isinstance(node, ast.ImportFrom):
-                imports |= {
-                    alias.asname or alias.name: (node.module or "", alias.name) for alias in node.names
-                }
-            elif isinstance(node, ast.Import):
-                imports |= {
-                    alias.asname or alias.name.partition(".")[0]: (alias.name, "") for alias in node.names
-                }
-        return imports
-
-    def names(self, statement: ast.stmt) -> set[str]:
-        """Return every name in a top-level statement."""
-        return {node.id for node in self.nodes[statement] if isinstance(node, ast.Name)}
-
-    @cached_property
-    def assigned(self) -> frozenset[str]:
-        """Names that top-level statements assign."""
-        return frozenset(
-            node.id
-            for statement, nodes in self.nodes.items()
-            if not isinstance(statement, ast.FunctionDef | ast.ClassDef)
-            for node in nodes
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        )
-
-    def reached(self, form: TestForm) -> list[ast.stmt]:
-        """Return the top-level statements that a test of correctness executes."""
-        loose = [
-            statement
-            for statement in self.tree.body
-            if not isinstance(statement, ast.FunctionDef | ast.ClassDef)
-            and (form is TestForm.SCRIPT or not _is_main_guard(statement))
-        ]
-        roots: list[str] = []
-        if form is not TestForm.SCRIPT:
-            prefix = "test_" if form is TestForm.PYTEST else ""
-            roots = [
-                name for name in self.functions if name.startswith(prefix) and not _NO_TEST.fullmatch(name)
-            ]
-        reached: list[ast.stmt] = list(loose)
-        names: set[str] = set()
-        waiting = [*roots, *(name for statement in loose for name in self.names(statement))]
-        while waiting:
-            name = waiting.pop()
-            if name in self.functions and name not in names:
-                names.add(name)
-                reached.append(self.functions[name])
-                waiting.extend(self.names(self.functions[name]))
-        return reached
-
-
 def test_calls(reference: str, test: str, form: TestForm, module: str) -> TestCalls:
-    """Return what a test uses of its reference, whose file is `module`.py.
+    """Return what a test uses of its reference. The reference is the file `module`.py.
 
     Functions that reach no kernel are not entry points, if others do: the test uses them to prepare its inputs. Raises as
     `parse_python`.
     """
     outline = Outline(reference)
     test, has_copies = _without_copies(outline, test) if form is TestForm.SCRIPT else (test, False)
-    tree = TestModule(test)
+    tree = Script(test)
     if form is TestForm.SCRIPT and not tree.runs_at_import:
         form = TestForm.PYTEST
     reached = tree.reached(form)
@@ -177,69 +92,31 @@ def test_calls(reference: str, test: str, form: TestForm, module: str) -> TestCa
         test=test,
         form=form,
         has_copies=has_copies,
+        without_arguments=tree.without_arguments,
     )
 
 
 def _without_copies(outline: Outline, test: str) -> tuple[str, bool]:
-    """Return the test without the functions that use a kernel and that the reference defines too.
+    """Return the test without the definitions that use a kernel and that the reference has too.
 
-    Such a copy would replace the candidate's function. Lines keep their numbers.
+    Such a copy would replace the candidate's definition. Lines keep their numbers.
     """
-    copies = [name for name in _DEF.findall(test) if outline.defines(name) and _reaches_kernel(outline, name)]
+    copies = [
+        name for name in Outline(test).pieces if outline.defines(name) and _reaches_kernel(outline, name)
+    ]
     if not copies:
         return test, False
     lines = test.split("\n")
-    for statement in parse_python(test).body:
-        if isinstance(statement, ast.FunctionDef) and statement.name in copies:
-            first = min([statement.lineno, *(decorator.lineno for decorator in statement.decorator_list)])
-            lines[first - 1 : statement.end_lineno] = [""] * ((statement.end_lineno or first) - first + 1)
+    for name, definition in definitions(parse_python(test).body):
+        if name in copies:
+            decorators = [] if isinstance(definition, Assignment) else definition.decorator_list
+            first = min([definition.lineno, *(decorator.lineno for decorator in decorators)])
+            last = definition.end_lineno or definition.lineno
+            lines[first - 1 : last] = [""] * (last - first + 1)
     return "\n".join(lines), True
 
 
-def entry_point(outline: Outline, name: str) -> EntryPoint:
-    """Return the entry point `name` of a module, with its signature."""
-    definition = outline.definition(name)
-    if isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef):
-        kind = EntryKind.KERNEL if outline.is_kernel(name) else EntryKind.FUNCTION
-        return EntryPoint(name, kind, f"{name}({ast.unparse(definition.args)})")
-    if isinstance(definition, ast.ClassDef):
-        return EntryPoint(name, EntryKind.CLASS, _class_signature(definition, name))
-    value = definition.value if definition is not None else None
-    if isinstance(value, ast.Attribute) and value.attr == "apply" and isinstance(value.value, ast.Name):
-        of = outline.definition(value.value.id)
-        if isinstance(of, ast.ClassDef):
-            return EntryPoint(
-                name, EntryKind.VALUE, _class_signature(of, name).replace(f"{name}.apply", name)
-            )
-    return EntryPoint(name, EntryKind.VALUE)
-
-
-def _class_signature(definition: ast.ClassDef, name: str) -> str:
-    methods = {method.name: method for method in definition.body if isinstance(method, ast.FunctionDef)}
-    forward = methods.get("forward")
-    first = [argument.arg for argument in forward.args.args[:1]] if forward else []
-    if forward is not None and first == ["ctx"]:
-        return f"{name}.apply({_without_first(forward)})"
-    return f"{name}({_without_first(methods['__init__'])})" if "__init__" in methods else ""
-
-
-def _without_first(method: ast.FunctionDef) -> str:
-    arguments = method.args
-    plain = ast.arguments(
-        posonlyargs=arguments.posonlyargs,
-        args=arguments.args[1:],
-        vararg=arguments.vararg,
-        kwonlyargs=arguments.kwonlyargs,
-        kw_defaults=arguments.kw_defaults,
-        kwarg=arguments.kwarg,
-        defaults=arguments.defaults,
-    )
-    return ast.unparse(plain)
-
-
-def _uses(
-    tree: TestModule, reached: Iterable[ast.stmt], outline: Outline, form: TestForm, module: str
-) -> _Uses:
+def _uses(tree: Script, reached: Iterable[ast.stmt], outline: Outline, form: TestForm, module: str) -> _Uses:
     own = _own_modules(tree, outline, module)
     aliases = {local: name for local, (path, name) in tree.imports.items() if path in own and name}
     modules = {local for local, (path, name) in tree.imports.items() if path in own and not name}
@@ -282,7 +159,7 @@ _LOADED = frozenset({"mod", "module", "kernel_module"})
 """Names that scripts give to a module that they load by path."""
 
 
-def _own_modules(tree: TestModule, outline: Outline, module: str) -> set[str]:
+def _own_modules(tree: Script, outline: Outline, module: str) -> set[str]:
     """Modules of the test's imports that mean the reference: its file, or a module that is not provided with its names."""
     return {
         path
@@ -292,7 +169,7 @@ def _own_modules(tree: TestModule, outline: Outline, module: str) -> set[str]:
     }
 
 
-def _packages(reference: str, tree: TestModule) -> set[str]:
+def _packages(reference: str, tree: Script) -> set[str]:
     pattern = r"^(?:from|import)[ ]+(\w+)"
     names = {path.partition(".")[0] for path, _ in tree.imports.values()} | set(
         re.findall(pattern, reference, re.MULTILINE)
@@ -305,10 +182,10 @@ def _reaches_kernel(outline: Outline, name: str) -> bool:
 
 
 def _is_value(outline: Outline, name: str) -> bool:
-    return isinstance(outline.definition(name), ast.Assign | ast.AnnAssign)
+    return isinstance(outline.definition(name), Assignment)
 
 
-def _oracles_of_test(tree: TestModule, reached: Iterable[ast.stmt], entries: set[str]) -> Iterator[str]:
+def _oracles_of_test(tree: Script, reached: Iterable[ast.stmt], entries: set[str]) -> Iterator[str]:
     for statement in reached:
         if not isinstance(statement, ast.FunctionDef) or not _ORACLE.fullmatch(statement.name):
             continue
@@ -316,7 +193,7 @@ def _oracles_of_test(tree: TestModule, reached: Iterable[ast.stmt], entries: set
             yield statement.name
 
 
-def _result_name(tree: TestModule) -> str:
+def _result_name(tree: Script) -> str:
     """Return the global that holds the test's results: one of the suites' names, or the last result of a test function."""
     for name in _RESULTS:
         if name in tree.assigned:
@@ -331,22 +208,3 @@ def _result_name(tree: TestModule) -> str:
             ):
                 return statement.targets[0].id
     return ""
-
-
-def _is_main_guard(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
-
-
-def _nodes(root: ast.AST) -> list[ast.AST]:
-    """Return a node and all nodes below it, without contexts. `ast.walk` needs twice the time."""
-    nodes = [root]
-    for node in nodes:
-        for name in node._fields:
-            if name == "ctx":
-                continue
-            value = getattr(node, name, None)
-            if isinstance(value, list):
-                nodes += [child for child in value if isinstance(child, ast.AST)]
-            elif isinstance(value, ast.AST):
-                nodes.append(value)
-    return nodes

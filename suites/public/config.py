@@ -14,7 +14,7 @@ _BLOCK = re.compile(r"[|>][+-]?")
 
 
 class ArenaConfig(msgspec.Struct, frozen=True):
-    """What a task folder of AgentKernelArena says about itself."""
+    """The values of a `config.yaml` that a loader needs."""
 
     task_type: str = ""
     sources: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ def _scalar(text: str, more: list[str]) -> str:
     if _BLOCK.fullmatch(text):
         margin = min((len(line) - len(line.lstrip()) for line in more if line.strip()), default=0)
         body = [line[margin:] for line in more]
-        return ("\n" if text[0] == "|" else " ").join(body).rstrip("\n") + "\n"
+        return ("\n".join(body) if text[0] == "|" else _folded(body)).strip("\n")
     folded = _folded([text, *more])
     if text[0] == '"':
         return _ESCAPE.sub(_unescaped, folded[1:-1])

@@ -1,4 +1,4 @@
-"""Instructions of tasks whose suite ships none."""
+"""Instructions for tasks of suites that ship none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def reference_instruction(task: PublicTask) -> str:
 
 
 def module_instruction(source: str) -> str:
-    """Return the instruction of a task whose reference is a class `Model`."""
+    """Return the instruction of a task with a class `Model` as its reference."""
     return (
         "Write a class `ModelNew` with the constructor and the `forward` of `Model` below. Triton kernels do its work. "
         "It must give the results of `Model` for the inputs of `get_inputs()`, with the same parameters.\n\n"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-from suites.public.calls import entry_point
 from suites.public.clone import Clone
 from suites.public.instructions import module_instruction
 from suites.public.known import KERNELBENCH, issues_of
 from suites.public.loading import Loading
 from suites.public.outline import Outline
 from suites.public.separated import unsupported
+from suites.public.signatures import entry_point
 from suites.public.task import Issue, Part, PublicTask, ReferenceKind, TestForm
 
 LEVELS = (1, 2, 3, 4)
@@ -61,7 +61,7 @@ def _task(clone: Clone, level: int, path: Path) -> PublicTask:
         return unsupported(task, f"{place} does not define {', '.join(missing)}")
     try:
         model = entry_point(outline, "Model")
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError) as error:
         return unsupported(task, f"{place} cannot be read: {error}")
     task = msgspec.structs.replace(
         task,

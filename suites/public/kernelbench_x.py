@@ -24,7 +24,7 @@ class _Thresholds(msgspec.Struct):
 
 
 class _Row(msgspec.Struct):
-    """What the suite says about a task. Its file has more keys."""
+    """The keys of a task in the suite's list that a loader needs."""
 
     file: str
     func_inputs: str = ""

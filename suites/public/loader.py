@@ -37,7 +37,7 @@ class PublicSuite(msgspec.Struct, frozen=True):
     clone: Clone
     tasks: tuple[PublicTask, ...]
     notes: tuple[str, ...]
-    """What is missing or damaged in the clone, one line each."""
+    """Lines about missing or damaged files of the clone."""
 
 
 def load_clone(
@@ -52,7 +52,7 @@ def load_clone(
         raise BadSuite(
             f"suite {clone.name!r}: {clone.folder / MARKERS[clone.kind]} is gone; restore the clone or add it again"
         )
-    loading = Loading(clone, {other.kind: other.folder for other in clones}, instruction)
+    loading = Loading(clone, {companion.kind: companion.folder for companion in clones}, instruction)
     if (problem := commit_problem(clone)) is not None:
         loading.note(problem)
     with _paused_collection():
@@ -64,7 +64,7 @@ def load_clone(
 
 @contextmanager
 def _paused_collection() -> Iterator[None]:
-    """Pause Python's collection of cycles: it costs as much as the loading, whose syntax trees have no cycles."""
+    """Pause Python's collection of cycles: it takes as long as the loading, and finds no cycle in syntax trees."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

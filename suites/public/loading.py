@@ -1,4 +1,4 @@
-"""What every loader gets."""
+"""The object that every loader gets."""
 
 from __future__ import annotations
 

@@ -18,9 +18,12 @@ _BEGIN = re.compile(
     re.MULTILINE,
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_TEXT = re.compile(r"(\"{3}|'{3}).*?\1", re.DOTALL)
+_AT_MARGIN = re.compile(r"^\w", re.MULTILINE)
 _KERNEL = re.compile(r"^@(?:\w+\.)*jit\b", re.MULTILINE)
 
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
+Assignment = ast.Assign | ast.AnnAssign
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | Assignment
 
 
 class Outline:
@@ -34,7 +37,7 @@ class Outline:
     def pieces(self) -> dict[str, str]:
         """Source text by defined name, with decorators; the last definition of a name wins."""
         pieces: dict[str, str] = {}
-        begins = list(_BEGIN.finditer(self.text))
+        begins = [begin for begin in _BEGIN.finditer(self.text) if not self._is_in_text(begin.start())]
         decorators: int | None = None
         for place, begin in enumerate(begins):
             if self.text[begin.start()] == "@":
@@ -47,10 +50,19 @@ class Outline:
             decorators = None
         return pieces
 
+    def _is_in_text(self, place: int) -> bool:
+        """Return whether a place is inside a text of several lines, such as a docstring."""
+        return any(begin < place < end for begin, end in self._texts)
+
+    @cached_property
+    def _texts(self) -> list[tuple[int, int]]:
+        """Places of texts with lines in column 0, which could be taken for definitions."""
+        return [text.span() for text in _TEXT.finditer(self.text) if _AT_MARGIN.search(text[0])]
+
     @cached_property
     def _parsed(self) -> dict[str, Definition]:
         """Definitions by name from the whole module, also below a top-level `if` or `try`."""
-        return dict(_definitions(parse_python(self.text).body))
+        return dict(definitions(parse_python(self.text).body))
 
     def defines(self, name: str) -> bool:
         """Return whether the module defines a name in column 0."""
@@ -77,7 +89,7 @@ class Outline:
     def closure(self, name: str) -> frozenset[str]:
         """Return the names of this module that a definition uses, directly or through others; with itself.
 
-        Words are compared, also words in comments: the result may be too large, never too small.
+        Words are compared, also words in comments: the result may be too large.
         """
         if name in self._closures:
             return self._closures[name]
@@ -92,14 +104,15 @@ class Outline:
         return self._closures[name]
 
 
-def _definitions(body: list[ast.stmt]) -> Iterator[tuple[str, Definition]]:
+def definitions(body: list[ast.stmt]) -> Iterator[tuple[str, Definition]]:
+    """Yield names and definitions of a module, also below a top-level `if` or `try`."""
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield statement.name, statement
-        elif isinstance(statement, ast.Assign | ast.AnnAssign):
+        elif isinstance(statement, Assignment):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             yield from ((target.id, statement) for target in targets if isinstance(target, ast.Name))
         elif isinstance(statement, ast.If):
-            yield from _definitions([*statement.body, *statement.orelse])
+            yield from definitions([*statement.body, *statement.orelse])
         elif isinstance(statement, ast.Try):
-            yield from _definitions([*statement.body, *statement.orelse, *statement.finalbody])
+            yield from definitions([*statement.body, *statement.orelse, *statement.finalbody])

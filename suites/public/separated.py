@@ -1,4 +1,4 @@
-"""Tasks whose file holds a reference, a separator line and a test."""
+"""Tasks in one file: a reference, a separator line and a test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from suites.public.calls import test_calls
 from suites.public.clone import Clone
 from suites.public.known import issues_of, vendor_of
 from suites.public.separator import split_file
-from suites.public.task import Part, PublicTask, ReferenceKind, TestForm
+from suites.public.task import Issue, Part, PublicTask, ReferenceKind, TestForm
 from suites.task import Tolerance
 
 _NO_LETTER = re.compile(r"[^a-z0-9_]+")
@@ -59,7 +59,7 @@ def separated_task(
         calls = test_calls(reference.text, test.text, test_form, path.stem)
     except FileNotFoundError:
         return unsupported(task, f"{place} is missing in the clone")
-    except (OSError, UnicodeDecodeError, SyntaxError, ValueError) as error:
+    except (OSError, UnicodeDecodeError, SyntaxError, ValueError, RecursionError) as error:
         return unsupported(task, f"{place} cannot be read: {error}")
     task = msgspec.structs.replace(
         task,
@@ -74,6 +74,8 @@ def separated_task(
         vendor=vendor_of(reference.text),
         issues=issues_of(task, reference.text, calls.code, has_copies=calls.has_copies),
     )
+    if Issue.NO_TENSORS in task.issues:
+        return unsupported(task, "its entry point returns an optimizer object, not tensors")
     if not task.entry_points:
         return unsupported(task, f"the test in {place} calls nothing that its reference defines")
     return task

@@ -27,7 +27,7 @@ class SuiteKind(StrEnum):
 
 
 class ReferenceKind(StrEnum):
-    """What the reference of a task is."""
+    """Kinds of reference."""
 
     TRITON = "triton"
     """Triton kernels and their host code: a baseline, and a candidate that must be judged correct."""
@@ -55,7 +55,7 @@ class TestForm(StrEnum):
 
 
 class EntryKind(StrEnum):
-    """What a name that the test calls is."""
+    """Kinds of names that the test calls."""
 
     FUNCTION = "function"
     KERNEL = "kernel"
@@ -88,7 +88,7 @@ ISSUES: dict[Issue, str] = {
     Issue.BLOCK_POINTERS: "The reference uses tl.make_block_ptr, which Triton 3.9 removed: it needs an older Triton.",
     Issue.NETWORK: "The reference loads weights from the network.",
     Issue.RANDOM: "The reference can draw random numbers: a candidate may draw others.",
-    Issue.NO_TENSORS: "The suite's own test compares no tensor that the entry point computed.",
+    Issue.NO_TENSORS: "The suite's own test compares settings of an optimizer and no tensor.",
     Issue.OWN_COPY: "The suite's own test replaces the entry point with a copy of the reference: no candidate fails it.",
 }
 

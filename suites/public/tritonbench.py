@@ -24,7 +24,7 @@ _PERFORMANCE = {
 
 
 class _RowG(msgspec.Struct):
-    """What TritonBench-G says about a task. Its files have more keys."""
+    """The keys of a task in the list of TritonBench-G that a loader needs."""
 
     file: str
     simp_instru: str = ""

@@ -126,7 +126,7 @@ def replayed(
             lambda _: False,
             _no_live,
             _no_mark,
-            clock or Clock(),
+            clock=clock or Clock(),
         ),
     )
     app.theme = "wavedeck"

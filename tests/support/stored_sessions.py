@@ -150,8 +150,8 @@ def call(recorder: Recorder, attempt_name: str, role: ev.Role, text: str) -> Non
     recorder.record(ev.CallFinished(call=name, text=text, stop_reason="end", usage=usage, seconds=1.0))
 
 
-def vector_add_recording(home: Home, name: str) -> Path:
-    """Write a recording with one chain on vector_add: a wrong kernel, a reflection, and the baseline as repair."""
+def vector_add_recording(home: Home, name: str, *, instances: int = 1) -> Path:
+    """Write a recording with equal chains on vector_add: a wrong kernel, a reflection, and the baseline as repair."""
     good = (ROOT / "suites/starter/vector_add/baseline.py").read_text()
     wrong = good.replace("x + y, mask", "x - y, mask")
     assert wrong != good
@@ -160,7 +160,7 @@ def vector_add_recording(home: Home, name: str) -> Path:
         method="geak",
         model="openai:m",
         tasks=("starter/vector_add",),
-        instances=1,
+        instances=instances,
         iterations=2,
         seed=1,
         devices=("cpu",),
@@ -168,16 +168,17 @@ def vector_add_recording(home: Home, name: str) -> Path:
         review="auto",
     )
     recorder = Recorder.begin(home, started, clock=ticking())
-    recorder.record(ev.InstanceStarted(task="starter/vector_add", instance=1))
-    for number, source, origin in ((1, wrong, ev.Origin.FRESH), (2, good, ev.Origin.REPAIR)):
-        attempt_name = f"vector_add#1/{number}"
-        recorder.record(ev.AttemptStarted(attempt=attempt_name, origin=origin))
-        call(recorder, attempt_name, ev.Role.GENERATOR, f"```python\n{source}```\n")
-        recorder.record(ev.CandidateProposed(attempt=attempt_name, source=source))
-        verdict = Verdict.WRONG if number == 1 else Verdict.CORRECT
-        recorder.record(ev.AttemptJudged(attempt=attempt_name, evaluation=evaluation(verdict)))
-        if verdict is Verdict.WRONG:
-            call(recorder, attempt_name, ev.Role.REFLECTOR, "It subtracts; it should add.")
+    for instance in range(1, instances + 1):
+        recorder.record(ev.InstanceStarted(task="starter/vector_add", instance=instance))
+        for number, source, origin in ((1, wrong, ev.Origin.FRESH), (2, good, ev.Origin.REPAIR)):
+            attempt_name = f"vector_add#{instance}/{number}"
+            recorder.record(ev.AttemptStarted(attempt=attempt_name, origin=origin))
+            call(recorder, attempt_name, ev.Role.GENERATOR, f"```python\n{source}```\n")
+            recorder.record(ev.CandidateProposed(attempt=attempt_name, source=source))
+            verdict = Verdict.WRONG if number == 1 else Verdict.CORRECT
+            recorder.record(ev.AttemptJudged(attempt=attempt_name, evaluation=evaluation(verdict)))
+            if verdict is Verdict.WRONG:
+                call(recorder, attempt_name, ev.Role.REFLECTOR, "It subtracts; it should add.")
     recorder.record(ev.SessionFinished())
     folder = write_recording(recorder.state, name, home.recordings)
     recorder.close()

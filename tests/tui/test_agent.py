@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from sessions.events import AttemptStarted, Origin
+from sessions.events import AttemptStarted, CallRetried, Origin
 from tests.support.agent_screens import chain, opened
 from tests.support.cockpits import NARROW, WIDE
 from tests.support.cockpits import until as until_true
@@ -159,6 +160,17 @@ async def test_finished_session_shows_it_in_the_narrow_head() -> None:
 async def test_narrow_head_shows_that_the_view_is_for_reading() -> None:
     async with opened("softmax#1", 5, size=NARROW, events=chain(), readonly=True) as (_, screen, _source):
         assert "READ-ONLY  ! 1" in screen.head.text
+
+
+async def test_silent_model_leaves_room_for_the_attempt_in_the_narrow_head() -> None:
+    call = "softmax#1/6/optimizer/1"
+    refused = CallRetried(call=call, reason="rate_limited", message="429", wait_s=60, retry=1)
+    events = chain()
+    refused = msgspec.structs.replace(refused, seq=len(events) + 1, wall=events[-1].wall)
+    async with opened("softmax#1", 5, size=NARROW, events=[*events, refused]) as (_, screen, _source):
+        assert "MODEL 429" in screen.head.text
+        assert "attempt 5 of 6" in screen.head.text
+        assert len(screen.head.text) <= 80
 
 
 async def test_clock_in_the_head_goes_on_without_events() -> None:

@@ -90,9 +90,9 @@ async def test_dialog_shows_tolerance_and_exam_and_where_a_reason_goes() -> None
         await until(pilot, lambda: isinstance(pilot.app.screen, ReasonDialog), "the dialog")
         facts = str(pilot.app.screen.query_one("#known").render())
         assert facts == "tolerance used 38 % (case fp16 outliers)\nconfirmed by exam"
-        assert "into the record, to no model" in str(pilot.app.screen.query_one("#hint").render())
+        assert "The reason goes only into the record" in str(pilot.app.screen.query_one("#hint").render())
     async with opened("softmax#1") as (pilot, _, _source):
         await pilot.press("r")
         await until(pilot, lambda: isinstance(pilot.app.screen, ReasonDialog), "the dialog")
         assert "not examined yet" in str(pilot.app.screen.query_one("#known").render())
-        assert "goes to the reflector" in str(pilot.app.screen.query_one("#hint").render())
+        assert "into the next prompts of" in str(pilot.app.screen.query_one("#hint").render())

@@ -61,14 +61,14 @@ async def test_help_describes_the_focused_pane_and_its_keys() -> None:
     app, _ = live(running())
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        await pilot.press("3", "question_mark")
+        await pilot.press("2", "question_mark")
         await until(
             pilot,
             lambda: isinstance(app.screen, TextDialog) and bool(app.screen.query_one("LineView").lines),
             "help",
         )
         text = app.screen.query_one("LineView").text
-        assert "One row a device" in text
+        assert "What needs a person, most urgent first" in text
         assert "play" not in text, "only a replay has this key"
         await pilot.press("escape", "enter")
         app.open_agent("softmax#1")

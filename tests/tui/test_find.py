@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from textual.app import App, ComposeResult
 
+from tests.support.cockpits import NARROW, live
+from tests.support.journals import running
+from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.lines import Span, line, plain
 from tui.cockpit.themes import palette
 from tui.cockpit.widgets.line_view import LineView, with_matches
@@ -62,3 +65,18 @@ async def test_filter_keeps_rows_with_all_words_and_the_cursor_follows() -> None
         assert table.cursor_key == "softmax/judge"
         table.find("")
         assert len(table.rows) == 3
+
+
+async def test_second_enter_in_the_same_moment_answers_nothing_and_closes_nothing() -> None:
+    answers: list[str | None] = []
+    app, _ = live(running())
+    async with app.run_test(size=NARROW) as pilot:
+        screen = app.screen
+        prompt = LinePrompt(":")
+        app.push_screen(prompt, answers.append)
+        await pilot.pause()
+        prompt.dismiss("first")
+        prompt.dismiss("second")
+        await pilot.pause()
+        assert answers == ["first"]
+        assert app.screen is screen

@@ -1,470 +1,349 @@
-"""Fleet screen: one row per instance with its work and figures, devices, leaders and keys."""
+"""Fleet: a row a task, a cell an instance, the GPUs, what needs a person, and the keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
-from tui.cockpit.device_rows import device_row
+from syrupy.assertion import SnapshotAssertion
+from textual.pilot import Pilot
 
-from harness import Latency, Verdict
-from sessions.events import (
-    AttemptJudged,
-    AttemptStarted,
-    CallFinished,
-    CallRetried,
-    CallStarted,
-    Continued,
-    DeviceQuarantined,
-    DeviceSampled,
-    EndReason,
-    EngineStarted,
-    EngineStopped,
-    InstanceFinished,
-    InstanceStarted,
-    MeasureAsked,
-    Notice,
-    Origin,
-    Paused,
-    ReplyPiece,
-    Role,
-    StopAsked,
-    WaitingForPerson,
-    WinnerExamined,
-    WinnerMeasured,
-)
-from sessions.fold import apply, fold
-from sessions.state import Decision
-from tests.support.cockpits import NARROW, WIDE, live, until
-from tests.support.journals import (
-    RIGHT_SOURCE,
-    SESSION,
-    EventLog,
-    at_once,
-    call_error,
-    correct,
-    examined,
-    finished,
-    latencies,
-    running,
-)
-from tui.cockpit import standing, views
-from tui.cockpit.lines import Span, cells, plain
+from harness.wire.latency import Bound
+from sessions import events as ev
+from sessions.events import EndReason
+from sessions.fold import fold
+from sessions.speedups import Speedup
+from sessions.state import SessionState
+from tests.support import fleets
+from tests.support.cockpits import NARROW, WIDE, ScriptedSource, live, until
+from tests.support.journals import EventLog, correct, finished, latencies
+from tests.support.pictures import picture
+from tui.cockpit import device_view, fleet_cells, fleet_view
+from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.fleet_model import FleetModel
+from tui.cockpit.fleet_view import TaskFacts, task_facts
+from tui.cockpit.lines import plain
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
-from tui.tables import Row
+from tui.instance_facts import FactsCache, instance_facts
+
+Opened = tuple[Pilot[ExitNote], FleetScreen, ScriptedSource]
 
 
-def row(instance: str, events: list[object]) -> dict[str, str]:
-    state = fold(events)
-    cells = views.agent_row(state, state.instances[instance]).cells
-    return {column.title: cell.text for column, cell in zip(views.AGENT_COLUMNS, cells, strict=True)}
-
-
-def test_row_shows_work_and_figures_of_an_instance() -> None:
-    shown = row("softmax#1", running())
-    assert shown["attempt"] == "3/5"
-    assert shown["last"] == "C correct"
-    assert shown["tokens"] == "5.52k in 1.84k out"
-    assert shown["cost"] == "-", "no configured price"
-
-
-def test_estimate_is_marked_and_measurement_has_its_interval() -> None:
-    assert row("softmax#1", running())["best"] == "C est 1-1.70x roof"
-    assert row("vector_add#1", finished())["best"] == "C 1.22x [0.98-1.47]"
-
-
-def test_failed_attempt_is_not_the_best() -> None:
-    assert row("softmax#2", running())["best"] == "none correct yet"
-
-
-def test_row_shows_the_streamed_length() -> None:
-    assert row("vector_add#1", running())["doing"] == "generate 0.4k"
-
-
-def test_parallel_attempts_are_counted_and_the_newest_verdict_is_shown() -> None:
-    shown = row("softmax#1", at_once())
-    assert shown["doing"] == "2 generate +1"
-    assert shown["last"] == "W wrong"
-    judged_later = AttemptJudged(attempt="softmax#1/2", evaluation=call_error(), seq=999)
-    shown = row("softmax#1", [*at_once(), judged_later])
-    assert shown["doing"].startswith("2 generate 0.")
-    assert shown["last"] == "X call error"
-    line, _ = views.last_verdict(fold([*at_once(), judged_later]).instances["softmax#1"], "gfx942", 80)
-    assert plain(line).startswith("softmax#1/2  X call error")
-
-
-def test_row_shows_a_retry() -> None:
-    call = "softmax#1/1/generator/1"
-    log = EventLog()
-    log.open()
-    log.add(InstanceStarted(task="starter/softmax", instance=1))
-    log.add(CallStarted(call=call, attempt="softmax#1/1", role=Role.GENERATOR, model="m", messages=()))
-    log.add(ReplyPiece(call=call, kind="text", text="half"))
-    log.add(CallRetried(call=call, reason="cut", message="the stream ended", wait_s=1.0, retry=1))
-    assert row("softmax#1", log.events)["doing"] == "no model, try 2"
-
-
-def test_rows_are_in_the_order_of_tasks_and_instances() -> None:
-    log = EventLog()
-    log.open()
-    for task, number in (("starter/vector_add", 1), ("starter/softmax", 2), ("starter/softmax", 1)):
-        log.add(InstanceStarted(task=task, instance=number))
-    keys = [instance.key for instance in views.ordered_instances(fold(log.events))]
-    assert keys == ["softmax#1", "softmax#2", "vector_add#1"]
-
-
-def test_unknown_device_figures_are_not_zero() -> None:
-    log = EventLog()
-    log.device("cpu")
-    shown = [cell.text for cell in device_row(fold(log.events).devices["cpu"]).cells]
-    assert shown == ["cpu", "Triton's interpreter", "idle", "not visible", "-", "-", "-", "-"]
-
-
-def test_row_shows_what_a_person_ordered() -> None:
-    log = EventLog()
-    log.open(devices=("0",))
-    log.add(InstanceStarted(task="starter/softmax", instance=1))
-    log.attempt("softmax#1/1", RIGHT_SOURCE, correct())
-    log.add(Paused(by="ada"))
-    assert row("softmax#1", log.events)["doing"] == "paused"
-    log.add(MeasureAsked(attempt="softmax#1/1", devices=("0",), by="ada"))
-    assert row("softmax#1", log.events)["doing"] == "timed again"
-    log.add(WinnerMeasured(attempt="softmax#1/1", device="0", evaluation=correct()))
-    assert row("softmax#1", log.events)["doing"] == "paused"
-    log.add(Continued(by="ada"))
-    log.add(StopAsked(instance="softmax#1", by="ada"))
-    assert row("softmax#1", log.events)["doing"] == "stopping"
-    log.add(InstanceFinished(task="starter/softmax", instance=1, reason="stopped", best="softmax#1/1"))
-    assert row("softmax#1", log.events)["doing"] == "stopped"
-
-
-def test_lent_device_says_so() -> None:
-    log = EventLog()
-    log.device("0", "softmax#1/4", share=0.9)
-    device = fold(log.events).devices["0"]
-    assert "lent, finishes softmax#1/4" in [cell.text for cell in device_row(device, lent=True).cells]
-    log.device("0", share=0.0)
-    device = fold(log.events).devices["0"]
-    assert "lent to others" in [cell.text for cell in device_row(device, lent=True).cells]
-
-
-def test_lost_device_has_a_cause_and_no_figures() -> None:
-    log = EventLog()
-    log.device("0", "softmax#1/4", share=0.9)
-    log.add(DeviceQuarantined(device="0", why="the probe hung"))
-    shown = [cell.text for cell in device_row(fold(log.events).devices["0"]).cells]
-    assert shown == ["0", "MI300X gfx942", "lost: the probe hung", "not visible", "-", "-", "-", "-"]
-
-
-async def test_devices_leave_the_screen_with_their_engine() -> None:
-    log = EventLog()
-    log.open(devices=("0", "1"))
-    log.device("0", "softmax#1/1", share=0.9)
-    log.device("1", share=0.0)
-    app, source = live(log.events)
-    async with app.run_test(size=WIDE) as pilot:
+@asynccontextmanager
+async def fleet(log: EventLog, size: tuple[int, int] = WIDE) -> AsyncIterator[Opened]:
+    """Open Fleet on these events, four minutes after the last of them."""
+    app, source = live(log.events, wall=lambda: log.wall + 240.0)
+    async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = app.screen
-        assert isinstance(screen, FleetScreen)
-        assert [row.key for row in screen.devices.rows] == ["0", "1"]
-        source.pending = [EngineStopped(reason="stopped by ada", seq=900)]
-        await until(pilot, lambda: not screen.devices.rows, "no device")
-        assert screen.devices.empty == "No engine runs."
-        source.pending = [
-            EngineStarted(host="node17", pid=1, resumed=True, seq=901),
-            DeviceSampled(device="0", description="MI300X", seq=902),
-        ]
-        await until(pilot, lambda: [row.key for row in screen.devices.rows] == ["0"], "the other engine's")
+        assert isinstance(app.screen, FleetScreen)
+        await until(pilot, lambda: "4:" in app.screen.next.text or not app.screen.next.rows, "times")
+        yield pilot, app.screen, source
 
 
-def test_only_a_certain_speedup_is_green() -> None:
-    fast, unclear = latencies()
-    state = fold(finished())
-    attempt = state.attempt("vector_add#1/1")
-    assert attempt.evaluation is not None
-
-    def style(latency: tuple[Latency, ...], *, speedup: float | None = 1.2) -> str:
-        evaluation = msgspec.structs.replace(attempt.evaluation, latency=latency, speedup=speedup)
-        return standing.standing(evaluation, None).style
-
-    assert style((fast,)) == "good"
-    assert style((fast, unclear)) == "", "the interval of one case contains 1"
-    assert style((), speedup=None) == "", "an estimate"
+def tasks_of(state: SessionState) -> list[TaskFacts]:
+    by_task: dict[str, list[object]] = {}
+    for instance in state.instances.values():
+        by_task.setdefault(instance.task, []).append(instance_facts(state, instance))
+    return [task_facts(task, facts) for task, facts in by_task.items()]
 
 
-def test_header_names_the_cause_while_the_model_gives_no_words() -> None:
-    log = EventLog()
-    log.open()
-    for number in (1, 2):
-        name = f"softmax#{number}/1"
-        call = f"{name}/generator/1"
-        log.add(InstanceStarted(task="starter/softmax", instance=number))
-        log.add(AttemptStarted(attempt=name, origin=Origin.FRESH))
-        log.add(CallStarted(call=call, attempt=name, role=Role.GENERATOR, model="m", messages=()))
-        log.add(CallRetried(call=call, reason="rate_limited", message="429", wait_s=20.0, retry=1))
-    line = views.header(fold(log.events), name=SESSION, word=Span("running"), extra=[], width=100)
-    assert "MODEL rate limited, 2 wait" in plain(line)
-    log.add(ReplyPiece(call="softmax#1/1/generator/1", kind="text", text="def"))
-    log.add(ReplyPiece(call="softmax#2/1/generator/1", kind="reasoning", text="so"))
-    line = views.header(fold(log.events), name=SESSION, word=Span("running"), extra=[], width=100)
-    assert "MODEL" not in plain(line)
-
-
-def test_leaders_are_ranked_by_task_and_rank() -> None:
-    rows = views.Leaders().rows(fold(finished()))
-    assert [row.key for row in rows] == ["softmax#1/3", "softmax#1/2", "vector_add#1/1"]
-    assert [cell(rows[0], "exam"), cell(rows[1], "exam"), cell(rows[2], "exam")] == [
-        "confirmed",
-        "-",
-        "not confirmed",
+def rows_of(log: EventLog, *, width: int = 157, changes: dict[str, str] | None = None) -> list[str]:
+    tasks = tasks_of(fold(log.events))
+    form = fleet_view.layout(tasks, width, wanted=fleet_view.wanted_extras(tasks))
+    rows = [
+        fleet_view.row(task, form, changes=changes or {}, now_wall=log.wall + 240.0, money=True)
+        for task in tasks
     ]
-    assert cell(rows[1], "decision") == "+ accepted"
-    assert cell(rows[0], "margin") == "62 %"
+    return [plain(fleet_view.titles(form, "spent")), *(plain(row.line) for row in rows)]
 
 
-def test_attempt_with_a_failed_exam_ranks_after_other_correct_attempts() -> None:
-    state = fold([*finished(), WinnerExamined(attempt="softmax#1/3", evaluation=examined(Verdict.WRONG))])
-    rows = views.Leaders().rows(state)
-    assert [row.key for row in rows][:2] == ["softmax#1/2", "softmax#1/3"]
-    assert state.instances["softmax#1"].best == "softmax#1/2"
+# Rows and cells
 
 
-def test_row_of_an_ended_instance_shows_the_exam() -> None:
-    assert row("softmax#1", running())["exam"] == "-", "the instance still runs"
-    assert row("softmax#1", finished())["exam"] == "confirmed"
-    assert row("vector_add#1", finished())["exam"] == "not confirmed"
-    assert row("softmax#2", finished())["exam"] == "-", "nothing to examine"
-    older = [event for event in finished() if not isinstance(event, WinnerExamined)]
-    assert row("softmax#1", older)["exam"] == "not examined"
+def test_narrow_cell_has_state_attempt_and_newest_verdict() -> None:
+    _, softmax, layer_norm, *_ = rows_of(fleets.busy(), width=77)
+    assert "g2C  t2C  ?2C  r2W" in softmax
+    assert "g4X! q-   j1-  q-" in layer_norm, "the first repeats an error"
 
 
-def cell(row: Row, title: str) -> str:
-    return dict(zip([column.title for column in views.LEADER_COLUMNS], row.cells, strict=True))[title].text
+def test_wide_cell_has_words_and_the_best_speedup() -> None:
+    _, softmax, layer_norm, *_ = rows_of(fleets.busy())
+    for words in ("generate    2 1.31x", "judge:time  2 1.52x", "REVIEW      2 1.84x", "reflect     2 W"):
+        assert words in softmax
+    assert "stuck       4 X     !" in layer_norm
 
 
-def test_rejected_attempt_is_the_last_leader() -> None:
-    state = fold(finished())
-    first = views.Leaders().rows(state)[0].key
-    attempt = state.attempt(first)
-    attempt.decision = Decision(accepted=False, why="too clever", by="ada", wall=0.0)
-    rows = [row for row in views.Leaders().rows(state) if row.key.startswith("softmax")]
-    assert [row.key for row in rows][-1] == first
-    assert cell(rows[-1], "decision") == "! rejected"
+def test_best_names_its_interval_mark_and_attempt() -> None:
+    _, softmax, layer_norm, *_ = rows_of(fleets.busy())
+    assert "1.84x [1.80, 1.88]    ?  #3/2" in softmax
+    assert layer_norm.split()[:3] == ["!", "layer_norm", "-"]
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
-def test_header_fits_its_width(width: int) -> None:
-    line = views.header(fold(running()), name=SESSION, word=Span("running"), extra=[], width=width)
-    assert cells(line) <= width
-    assert plain(line).startswith(SESSION)
-    assert "running" in plain(line)
+def test_estimate_says_so_and_is_never_green() -> None:
+    log = fleets.busy(gpus=0)
+    assert "est. <= 1.7x" in rows_of(log)[1]
+    (task, *_) = tasks_of(fold(log.events))
+    form = fleet_view.layout([task], 157)
+    row = fleet_view.row(task, form, changes={}, now_wall=log.wall, money=True)
+    assert not [span for span in row.line if span.style == "good"]
 
 
-@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
-def test_picture_of_the_fleet(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
-    app, _ = live(running())
-    assert snap_compare(app, terminal_size=size)
-    assert app.feed is not None
-    assert app.feed.state.instances["softmax#2"].word == "reflect"
+def test_speedup_is_green_only_with_its_whole_interval_above_one() -> None:
+    def style(low: float, high: float) -> str:
+        return fleet_view.speedup_style(Speedup(1.02, low, high, Bound.NONE, 1, 1))
+
+    assert [style(1.01, 1.03), style(0.99, 1.05), style(0.9, 0.99)] == ["good", "", "bad"]
 
 
-@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
-def test_picture_of_the_fleet_at_the_end(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
-    app, _ = live(finished()[:-1])
-    assert snap_compare(app, terminal_size=size)
+def test_bound_fits_its_cell() -> None:
+    log = fleets.opened(tasks=("softmax",), instances=1)
+    bounded = msgspec.structs.replace(latencies()[1], speedup=2.65, bound=Bound.AT_LEAST)
+    fleets.judge(log, "softmax#1/1", correct(speed=(bounded,)))
+    (task,) = tasks_of(fold(log.events))
+    spans = fleet_cells.cell(task.instances[0], fleet_cells.WIDE, digits=1, change="", named=False)
+    assert ">=2.6x" in plain(spans)
 
 
-async def test_eighteen_instances_fit_into_a_small_terminal() -> None:
-    log = EventLog()
-    log.open()
-    for number in range(1, 19):
-        log.add(InstanceStarted(task="starter/softmax", instance=number))
-    app, _ = live(log.events)
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = app.screen
-        assert isinstance(screen, FleetScreen)
-        assert screen.agents.size.height >= 1 + 18
+def test_columns_drop_in_order_and_names_stay_whole() -> None:
+    log = fleets.busy()
+    shown = {width: rows_of(log, width=width)[0].split() for width in (157, 117, 77, 57)}
+    assert {"spent", "gain", "by"} <= set(shown[157])
+    assert "gain" not in shown[117]
+    assert "spent" in shown[77]
+    assert shown[57] == ["task", "best", "#1", "#2", "#3", "#4"]
+    assert all(len(row) <= 57 for row in rows_of(log, width=57))
 
 
-async def test_rows_change_with_events_and_the_cursor_stays() -> None:
-    app, source = live(running())
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = app.screen
-        assert isinstance(screen, FleetScreen)
-        await pilot.press("down", "down")
-        assert screen.agents.cursor_key == "vector_add#1"
-        call = "vector_add#1/1/generator/1"
-        source.pending = [
-            CallFinished(call=call, text="done", seq=900),
-            InstanceStarted(task="starter/softmax", instance=3, seq=901),
-            Notice(level="warning", message="model answered 429; slowing down", seq=902),
+def test_more_instances_than_fit_show_the_most_interesting_and_a_count() -> None:
+    log = fleets.opened(tasks=("softmax",), instances=30)
+    fleets.judge(log, "softmax#27/1", fleets.measured(1.2))
+    log.add(ev.WaitingForPerson(attempt="softmax#27/1"))
+    _, row = rows_of(log, width=77)
+    assert "#27 ?1C" in row
+    assert row.split()[-1] == "+25", "five are shown"
+
+
+def test_orders_of_the_rows() -> None:
+    tasks = tasks_of(fold(fleets.busy().events))
+
+    def order(name: str) -> list[str]:
+        return [task.task.rpartition("/")[2] for task in fleet_view.in_order(tasks, name)]
+
+    assert order("task") == list(fleets.TASKS)
+    assert order("attention")[:2] == ["softmax", "layer_norm"]
+    assert order("best")[:2] == ["softmax", "rms_norm"]
+    assert order("spent")[0] == "softmax"
+
+
+def test_counts_of_states() -> None:
+    facts = [facts for task in tasks_of(fold(fleets.busy().events)) for facts in task.instances]
+    words = plain(fleet_view.counts(facts, short=False))
+    assert words.startswith("generate 2 · judge 1 · timing 1 · reflect 1 · review 1")
+    assert plain(fleet_view.counts(facts, short=True)) == "g2 j1 t1 r1 ?1 q9 .4 x1"
+
+
+@pytest.mark.parametrize("reason", [*EndReason, "of a newer writer"])
+def test_ended_instance_says_done_or_failed(reason: str) -> None:
+    log = fleets.opened(tasks=("softmax",), instances=1)
+    log.add(ev.InstanceFinished(task="starter/softmax", instance=1, reason=reason))
+    word = rows_of(log)[1].split()[2]
+    assert word == ("failed" if reason in ("model_failed", "infra_error") else "done")
+
+
+def test_changed_cell_has_a_mark_for_five_seconds() -> None:
+    log = fleets.opened(tasks=("softmax",), instances=2)
+    fleets.judge(log, "softmax#1/1", fleets.measured(1.2))
+    cache, model = FactsCache(), FleetModel()
+    model.update(fold(log.events), cache, 0.0, jumped=True)
+    fleets.judge(log, "softmax#1/2", fleets.measured(1.5))
+    cache.forget(("softmax#1",))
+    model.update(fold(log.events), cache, 10.0, jumped=False)
+
+    def row(now: float) -> str:
+        _, (row,) = model.rows(width=157, order="task", changed=False, now=now, now_wall=0.0, predicate=None)
+        return plain(row.line)
+
+    assert "1.50x ▴" in row(14.0)
+    assert "▴" not in row(15.1)
+
+
+def test_pieces_of_a_reply_change_no_facts_until_a_silent_model_answers() -> None:
+    log = fleets.busy()
+    state, cache = fold(log.events), FactsCache()
+    facts = cache.of(state, state.instances["softmax#1"])
+    cache.hear("softmax#1")
+    assert cache.of(state, state.instances["softmax#1"]) is facts
+    call = "softmax#1/2/generator/1"
+    log.add(ev.CallRetried(call=call, reason="rate_limited", message="", wait_s=9.0, retry=1))
+    state, cache = fold(log.events), FactsCache()
+    assert cache.of(state, state.instances["softmax#1"]).doing.word == "no model"
+    log.add(ev.ReplyPiece(call=call, kind="text", text="x"))
+    state = fold(log.events)
+    cache.hear("softmax#1")
+    assert cache.of(state, state.instances["softmax#1"]).doing.word == "generate"
+
+
+# GPUs
+
+
+def gpu_lines(log: EventLog, *, width: int = 77) -> list[str]:
+    state = fold(log.events)
+    return [plain(line) for line in device_view.gpu_table(state, now_wall=log.wall + 40.0, width=width)]
+
+
+def test_gpus_say_what_they_do_and_what_is_wrong() -> None:
+    titles, *gpus = gpu_lines(fleets.busy())
+    assert titles.split()[:4] == ["#", "state", "attempt", "busy"]
+    assert gpus[0].split()[:4] == ["0", "timing", "softmax#2/2", "90"]
+    assert gpus[1].split()[:3] == ["1", "judge", "layer_norm#3/1"]
+    assert gpus[2].split()[:3] == ["2", "idle", "-"]
+    assert gpus[5:] == [
+        "5  lent to others",
+        "6  kim: pid 4242, 12G used",
+        "7  lost 0:40 ago: the probe hung; 2 attempts queued again",
+    ]
+
+
+def test_value_that_a_machine_does_not_show_is_no_zero() -> None:
+    log = fleets.opened(gpus=1)
+    log.add(ev.DeviceSampled(device="0", description="MI300X", busy_with=("softmax#1/1",)))
+    titles, row = gpu_lines(log)
+    assert "power" not in titles
+    assert row.split() == ["0", "judge", "softmax#1/1"]
+
+
+def test_last_minute_shows_the_samples_of_a_gpu() -> None:
+    log = fleets.opened(gpus=1)
+    for share in (0.0, 0.5, 1.0):
+        log.wall += 20.0
+        log.device("0", share=share)
+    (device,) = fold(log.events).devices.values()
+    assert len(device.recent) == 3
+    assert gpu_lines(log)[1].rstrip().endswith("█")
+
+
+def test_strip_of_many_gpus_names_no_attempts() -> None:
+    log = fleets.opened(gpus=64)
+    for number in range(64):
+        log.device(str(number), "softmax#1/1", share=1.0)
+    lines = device_view.gpu_strip(fold(log.events), now_wall=log.wall, width=77)
+    assert len(lines) <= 6
+    assert plain(lines[0]).startswith("0j   1j   2j")
+
+
+# The screen
+
+
+@pytest.mark.parametrize("size", [NARROW, (120, 40), WIDE], ids=["80x24", "120x40", "160x48"])
+async def test_picture_of_the_fleet(size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    async with fleet(fleets.busy(), size) as (_, screen, _source):
+        assert picture(screen.app) == snapshot
+
+
+async def test_picture_of_a_fleet_without_gpus(snapshot: SnapshotAssertion) -> None:
+    async with fleet(fleets.busy(gpus=0), NARROW) as (_, screen, _source):
+        assert not screen.gpus_side.display
+        assert picture(screen.app) == snapshot
+
+
+async def test_cursor_moves_over_cells_and_enter_opens_the_instance() -> None:
+    async with fleet(fleets.busy()) as (pilot, screen, _):
+        assert screen.tasks.spot == "softmax#1"
+        await pilot.press("l", "l", "j")
+        assert screen.tasks.spot == "layer_norm#3"
+        await pilot.press("h", "enter")
+        assert isinstance(screen.app.screen, AgentScreen)
+        assert screen.app.screen.key == "layer_norm#2"
+        await pilot.press("escape", "escape")
+        assert isinstance(screen.app.screen, HomeScreen)
+
+
+async def test_jumps_go_to_what_waits_what_is_best_and_what_failed() -> None:
+    async with fleet(fleets.busy()) as (pilot, screen, _):
+        seen = []
+        for key in ("w", "b", "B", "x", "x", "X"):
+            await pilot.press(key)
+            seen.append(screen.tasks.spot)
+        assert seen == [
+            "softmax#3",
+            "rms_norm#1",
+            "softmax#3",
+            "softmax#4",
+            "layer_norm#1",
+            "softmax#4",
         ]
-        await until(pilot, lambda: "softmax#3" in screen.agents.text, "the new row")
-        assert "generate" not in screen.agents.text
-        assert screen.agents.cursor_key == "vector_add#1"
-        assert "slowing down" in screen.banner.text
+
+
+async def test_next_leads_to_the_attempt_that_waits() -> None:
+    async with fleet(fleets.busy()) as (pilot, screen, _):
+        await pilot.press("3", "enter")
+        agent = screen.app.screen
+        assert isinstance(agent, AgentScreen)
+        assert agent.attempt is not None
+        assert agent.attempt.attempt == "softmax#3/2"
+
+
+async def test_order_and_filter_keep_the_cursor() -> None:
+    async with fleet(fleets.busy()) as (pilot, screen, _):
+        await pilot.press("j", "j", "o")
+        assert screen.tasks.spot == "rms_norm#1"
+        assert "order: task" in screen.tasks_title.text
+        screen.filter_rows(lambda task: task.leader is not None)
+        assert [row.key for row in screen.tasks.rows] == ["starter/softmax", "starter/rms_norm"]
+        assert "filter: 2 of 5" in screen.tasks_title.text
+        assert screen.tasks.spot == "rms_norm#1"
 
 
 async def test_only_changed_cells_are_painted(monkeypatch: pytest.MonkeyPatch) -> None:
-    app, source = live(running())
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = app.screen
-        assert isinstance(screen, FleetScreen)
-        await pilot.pause()
+    async with fleet(fleets.busy()) as (pilot, screen, source):
         refreshed: list[object] = []
-        refresh = type(screen.agents).refresh
+        refresh = type(screen.tasks).refresh
 
         def listening(widget: object, *regions: object, **options: object) -> object:
-            if widget is screen.agents:
+            if widget is screen.tasks:
                 refreshed.extend(regions or ["everything"])
             return refresh(widget, *regions, **options)
 
-        monkeypatch.setattr(type(screen.agents), "refresh", listening)
-        source.pending = [ReplyPiece(call="vector_add#1/1/generator/1", kind="text", text="x" * 200, seq=900)]
-        await until(pilot, lambda: "generate 0.6k" in screen.agents.text, "the counter")
+        monkeypatch.setattr(type(screen.tasks), "refresh", listening)
+        call = "softmax#1/2/generator/1"
+        source.pending = [ev.ReplyPiece(call=call, kind="text", text="x" * 200, seq=900)]
+        await pilot.pause(0.6)
+        assert refreshed == [], "words of a reply change no cell"
+        source.pending = [ev.CandidateProposed(attempt="softmax#1/2", source="x = 1", seq=901)]
+        await until(pilot, lambda: "queued      2 1.31x" in screen.tasks.text, "the state")
         (region,) = refreshed
-        assert region.height == 1
-        assert region.width <= 16
+        assert (region.height, region.width) == (1, fleet_cells.WORD)
 
 
-async def test_glance_shows_the_selected_instance_if_space_allows() -> None:
-    app, source = live(running())
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = app.screen
-        assert isinstance(screen, FleetScreen)
-        glance = screen.glance
-        await until(pilot, lambda: "C est 1-1.70x roof" in glance.verdict.text, "the first agent's verdict")
-        await pilot.press("j")
-        await until(pilot, lambda: "X call error at kernel.py line" in glance.verdict.text, "the second's")
-        assert glance.why.text
-        await pilot.press("j")
-        await until(pilot, lambda: "vector_add#1" in str(glance.border_title), "the third")
-        source.pending = [ReplyPiece(call="vector_add#1/1/generator/1", kind="text", text="\nnews", seq=900)]
-        await until(pilot, lambda: glance.words.text.endswith("news"), "the newest words")
-        await pilot.press("5")
-        assert screen.focused is glance.words
-
-
-async def test_many_instances_hide_the_glance() -> None:
-    log = EventLog()
-    log.open()
-    for number in range(1, 41):
-        log.add(InstanceStarted(task="starter/softmax", instance=number))
-    app, _ = live(log.events)
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = app.screen
-        assert isinstance(screen, FleetScreen)
-        await pilot.pause()
-        assert not screen.glance.display
-        assert screen.agents.size.height > 30
-        assert screen.leaders.region.y == screen.devices.region.y, "side by side"
-        await pilot.press("5")
-        assert screen.focused is screen.agents, "the fifth pane is hidden"
-
-
-async def test_enter_opens_the_instance_and_escape_returns_to_the_sessions() -> None:
-    app, _ = live(running())
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        await pilot.press("j", "enter")
-        assert isinstance(app.screen, AgentScreen)
-        assert app.screen.key == "softmax#2"
-        await pilot.press("escape")
-        assert isinstance(app.screen, FleetScreen)
-        await pilot.press("escape")
-        assert isinstance(app.screen, HomeScreen)
-        assert app.feed is None
-
-
-async def test_leader_opens_at_its_attempt() -> None:
-    app, _ = live(running())
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        await pilot.press("2", "down", "enter")
-        assert isinstance(app.screen, AgentScreen)
-        assert app.screen.attempt is not None
-        assert app.screen.attempt.attempt == "softmax#1/2"
-
-
-async def test_digits_select_panes_in_a_small_terminal() -> None:
-    app, _ = live(running())
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = app.screen
-        assert isinstance(screen, FleetScreen)
-        await pilot.press("3")
-        assert screen.devices.display
-        assert not screen.agents.display
-        assert "[3 devices]" in screen.tab_bar.text
-        await pilot.press("1")
-        assert screen.agents.display
-
-
-async def test_waiting_instance_opens_at_the_waiting_attempt() -> None:
-    events = running()
-    events.append(WaitingForPerson(attempt="softmax#1/3", seq=900, wall=events[-1].wall))
-    events.append(
-        AttemptStarted(attempt="softmax#1/4", origin=Origin.OPTIMIZE, seq=901, wall=events[-1].wall)
-    )
-    app, _ = live(events)
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        await pilot.press("enter")
-        assert isinstance(app.screen, AgentScreen)
-        assert app.screen.attempt is not None
-        assert app.screen.attempt.attempt == "softmax#1/3"
+async def test_ended_engine_takes_the_gpus_away_and_says_why() -> None:
+    async with fleet(fleets.busy()) as (pilot, screen, source):
+        source.pending = [ev.EngineStopped(reason="stopped by ada", seq=900)]
+        await until(pilot, lambda: not screen.gpus_side.display, "no GPUs")
+        assert "ENGINE ENDED" in screen.header_bar.text
+        assert "stopped by ada" in screen.header_bar.text
 
 
 @pytest.mark.parametrize("size", [(40, 10), (20, 5), (10, 3), (300, 90)])
 async def test_fleet_draws_at_any_terminal_size(size: tuple[int, int]) -> None:
-    app, _ = live(finished())
+    log = EventLog()
+    log.events = finished()
+    app, _ = live(log.events)
+    assert isinstance(app, Cockpit)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        for key in (
-            "1",
-            "2",
-            "3",
-            "4",
-            "1",
-            "enter",
-            "1",
-            "2",
-            "d",
-            "s",
-            "3",
-            "4",
-            "5",
-            "6",
-            "7",
-            "z",
-            "z",
-            "question_mark",
-        ):
-            await pilot.press(key)
+        await pilot.press("1", "l", "j", "2", "3", "o", "T", "l", "escape", "question_mark")
         await pilot.resize_terminal(80, 24)
         await pilot.resize_terminal(*size)
 
 
-def test_every_end_reason_has_words() -> None:
-    state = fold(running())
-    for reason in (*EndReason, "of a newer writer"):
-        apply(state, InstanceFinished(task="starter/softmax", instance=1, reason=reason))
-        words = views.doing(state.instances["softmax#1"]).text
-        assert words
-        assert len(words) <= 16 or reason not in set(EndReason)
-
-
-def test_header_counts_unknown_events() -> None:
-    events = msgspec.structs.replace(running()[0])
-    state = fold([events])
-    state.skipped_events = 3
-    line = views.header(state, name=SESSION, word=Span("running"), extra=[], width=300)
-    assert "3 events unread" in plain(line)
+async def test_session_without_instances_says_so() -> None:
+    log = EventLog()
+    app, _ = live(log.events)
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        assert "No instance has started yet." in picture(app)
+        assert "Nothing needs you." in picture(app)

@@ -222,7 +222,8 @@ def test_every_plot_draws_or_says_why_not(name: str) -> None:
 
 def test_states_without_times_have_words() -> None:
     log = opened("0")
-    assert "no attempt yet" in text(absence_lines(None, "softmax#1", 80, has_gpu=True))
+    assert "softmax#1 has no attempt yet" in text(absence_lines(None, "softmax#1", 80, has_gpu=True))
+    assert "softmax#1/9 has not begun" in text(absence_lines(None, "softmax#1/9", 80, has_gpu=True))
     log.add(ev.AttemptStarted(attempt=ATTEMPT, origin=ev.Origin.FRESH))
     attempt = fold(log.events).attempt(ATTEMPT)
     assert "no verdict yet" in text(absence_lines(attempt, "softmax#1", 80, has_gpu=True))

@@ -28,7 +28,6 @@ def text(lines: list[tuple[object, ...]]) -> str:
 
 def everything(*, ascii: bool) -> str:
     lines = [
-        plots.sparkline([1, 2, None, 8], 10, ascii=ascii),
         *plots.share_bars([plots.Bar("A", 0.5, 1.2)], 70, ascii=ascii),
         *plots.interval_rows(TIMES, 60, ascii=ascii, axis="us", label=str),
         *plots.by_number(ATTEMPTS, 60, 12, ascii=ascii, y_title="x", x_title="n", reference=1.0, empty=""),
@@ -41,11 +40,6 @@ def everything(*, ascii: bool) -> str:
 def test_ascii_plots_have_no_other_characters() -> None:
     assert everything(ascii=True).isascii()
     assert not everything(ascii=False).isascii()
-
-
-def test_a_sparkline_shows_the_newest_values_and_gaps() -> None:
-    assert plain(plots.sparkline([9, 0, None, 7], 3, ascii=False, low=0, high=7)) == "▁·█"
-    assert plots.sparkline([None], 3, ascii=False) == ()
 
 
 def test_a_share_bar_puts_the_roof_at_100_percent_and_a_higher_share_behind_it() -> None:

@@ -7,11 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.eighty_instances import session
 from harness import Verdict
 from sessions.codec import UnknownEvent
-from sessions.events import AttemptJudged, DecisionMade, DecisionUndone, WinnerExamined
-from sessions.fold import fold
+from sessions.events import (
+    AttemptJudged,
+    DecisionMade,
+    DecisionUndone,
+    DeviceSampled,
+    EndReason,
+    EngineStarted,
+    InstanceFinished,
+    WaitingForPerson,
+    WinnerExamined,
+)
+from sessions.fold import apply, fold
+from sessions.state import SessionState
 from tests.support.journals import SESSION, examined, finished
+from tui.cockpit import checkpoints
 from tui.cockpit.feed import Feed
 from tui.cockpit.replays import LONGEST_GAP_S, SPEEDS, Replay, read_story
 
@@ -124,3 +137,24 @@ def test_time_line_marks_verdicts_bests_and_decisions() -> None:
     order = [sign for sign, _ in STORY.landmarks]
     assert order.index("X") > len(places["C"]) - 1, "a correct sign must not cover a failure"
     assert order.index("+") > order.index("*"), "no sign must cover a decision"
+
+
+def test_jumps_over_checkpoints_end_in_the_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "EVERY", 97)
+    events = session(3, 4, 8, pieces=2)
+    middle = len(events) // 2
+    crashed = EngineStarted(
+        host="node17", pid=4343, resumed=True, seq=9000, wall=events[middle].wall, mono=0.1
+    )
+    ends = InstanceFinished(task="starter/softmax", instance=1, reason=EndReason.STOPPED)
+    samples = [event for event in events[middle:] if isinstance(event, DeviceSampled)]
+    waits = WaitingForPerson(attempt="softmax#1/2")
+    events = [*events[:middle], crashed, waits, *samples, ends, *samples[:200]]
+    story = read_story(SESSION, events)
+    state = SessionState()
+    for count, event in enumerate(events):
+        if count % 41 == 0:
+            assert story.state_after(count) == state
+        apply(state, event)
+    assert story.state_after(len(events)) == state
+    assert story.state_after(100) == fold(events[:100]), "a jump must not change a checkpoint"

@@ -236,13 +236,13 @@ async def test_diff_goes_from_baseline_to_base_to_code() -> None:
     async with review(reviews.waiting(), baseline=baseline) as opened:
         titles = []
         for _ in range(4):
-            titles.append(str(opened.screen.change.border_title).partition("  ")[0])
+            titles.append(str(opened.screen.change.border_title).partition(" ->")[0].partition("  ")[0])
             await opened.press("d")
         assert titles == [
-            "diff to baseline triton",
-            "diff to base softmax#1/1",
-            "code",
-            "diff to baseline triton",
+            "diff baseline triton",
+            "diff base softmax#1/1",
+            "code softmax#1/3",
+            "diff baseline triton",
         ]
 
 

@@ -50,7 +50,7 @@ async def palette(app: Cockpit) -> dict[str, object]:
 
 async def test_key_p_pauses_the_instance_under_the_cursor_and_lets_it_go_on() -> None:
     async with fleet() as (pilot, app, decider, source):
-        await pilot.press("j", "p")
+        await pilot.press("l", "p")
         await until(pilot, lambda: len(decider.decisions) == 1, "the pause")
         source.pending = [Paused(instance="softmax#2", by="ada", seq=900)]
         await until(pilot, lambda: app.feed is not None and bool(app.feed.state.on_hold), "the event")
@@ -60,6 +60,22 @@ async def test_key_p_pauses_the_instance_under_the_cursor_and_lets_it_go_on() ->
             (SESSION, "pause", {"instance": "softmax#2"}),
             (SESSION, "go", {"instance": "softmax#2"}),
         ]
+
+
+async def test_keys_act_on_all_marked_instances() -> None:
+    async with fleet() as (pilot, app, decider, _):
+        await pilot.press("space", "l", "space", "j", "p")
+        await until(pilot, lambda: len(decider.decisions) == 2, "both pauses")
+        await pilot.press("i")
+        assert isinstance(app.screen, LineDialog)
+        await pilot.press(*"wide", "enter")
+        await until(pilot, lambda: len(decider.decisions) == 4, "both hints")
+        assert {(name, arguments["instance"]) for _, name, arguments in decider.decisions} == {
+            ("pause", "softmax#1"),
+            ("pause", "softmax#2"),
+            ("hint", "softmax#1"),
+            ("hint", "softmax#2"),
+        }
 
 
 async def test_key_i_asks_for_a_hint_and_sends_it() -> None:
@@ -74,9 +90,9 @@ async def test_key_i_asks_for_a_hint_and_sends_it() -> None:
         assert len(decider.decisions) == 1
 
 
-async def test_key_t_times_the_best_attempt_of_the_row_again() -> None:
+async def test_key_t_times_the_best_attempt_of_the_cell_again() -> None:
     async with fleet() as (pilot, _, decider, _source):
-        await pilot.press("j", "t", "k", "t")
+        await pilot.press("l", "t", "h", "t")
         await until(pilot, lambda: bool(decider.decisions), "the measurement")
         again = {"attempt": "softmax#1/3", "devices": ("all",)}
         assert decider.decisions == [(SESSION, "measure", again)], "softmax#2 has no correct attempt"

@@ -9,10 +9,12 @@ import termios
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from sessions import Home
-from sessions.events import AttemptStarted, CallStarted, InstanceStarted, Origin, ReplyPiece, Role
+from benchmarks.eighty_instances import session
+from sessions import Home, fold
+from sessions.events import AttemptStarted, CallStarted, Origin, ReplyPiece, Role
 from tests.support.journals import SESSION, EventLog, append, finished, running, write_live
 from tests.tui.terminals import Terminal, terminal
 from tui.cockpit.terminal import CLIPBOARD_BYTES, copy
@@ -23,7 +25,8 @@ from tui.cockpit.running import run_cockpit
 note = run_cockpit(home=Path({home!r}), session={session!r}, mode="live", theme={theme!r})
 print("SAID:", *note.lines, note.failed)
 """
-AGENTS = 80
+STREAMED = 99
+"""Number of the attempt that each instance streams."""
 COLOUR = re.compile(rb"\x1b\[[0-9;]*(?:3[0-7]|4[0-7]|38|48|9[0-7]|10[0-7])[0-9;]*m")
 
 
@@ -31,25 +34,44 @@ def code(home: Home, *, theme: str | None = None) -> str:
     return RUN.format(home=str(home.root), session=SESSION, theme=theme)
 
 
-def eighty_agents() -> EventLog:
+def eighty_streams(wall: float) -> EventLog:
+    """Return the generated session, in which each of the 80 instances now streams the reply of a new attempt."""
     log = EventLog()
-    log.open()
-    for number in range(1, AGENTS + 1):
-        attempt = f"softmax#{number}/1"
-        log.add(InstanceStarted(task="starter/softmax", instance=number))
-        log.add(AttemptStarted(attempt=attempt, origin=Origin.FRESH))
+    log.events = session()
+    log.wall = log.events[-1].wall
+    for key in fold(log.events).instances:
+        log.add(AttemptStarted(attempt=f"{key}/{STREAMED}", origin=Origin.FRESH))
         log.add(
             CallStarted(
-                call=f"{attempt}/generator/1", attempt=attempt, role=Role.GENERATOR, model="m", messages=()
+                call=f"{key}/{STREAMED}/generator/1",
+                attempt=f"{key}/{STREAMED}",
+                role=Role.GENERATOR,
+                model="m",
+                messages=(),
             )
         )
+    later = wall - log.wall
+    log.events = [msgspec.structs.replace(event, wall=event.wall + later) for event in log.events]
+    log.wall = wall
     return log
+
+
+def wait_for_fleet(screen: Terminal) -> None:
+    screen.until(lambda seen: b"Tasks 2" in seen and b"vector_add" in seen, "Fleet")
+
+
+def open_agent(screen: Terminal, title: bytes = b"steps #1/3") -> None:
+    wait_for_fleet(screen)
+    screen.press("\r")
+    screen.until(lambda seen: title in seen, "Agent")
 
 
 def test_exit_restores_the_screen_and_names_replay(home: Home) -> None:
     write_live(home, finished())
     with terminal(code(home), size=(80, 24)) as screen:
-        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        wait_for_fleet(screen)
+        screen.press("q")
+        screen.until(lambda seen: b"Finished" in seen, "Home")
         screen.press("q")
         assert screen.ends() == 0
         before, leave, _ = screen.received.rpartition(b"\x1b[?1049l")
@@ -63,29 +85,28 @@ def test_exit_restores_the_screen_and_names_replay(home: Home) -> None:
 def test_idle_session_sends_nothing(home: Home) -> None:
     write_live(home, finished())
     with terminal(code(home), size=(120, 40)) as screen:
-        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        wait_for_fleet(screen)
         screen.until(lambda _: screen.read(0.5) == b"", "silence")
         assert screen.read(2.0) == b""
 
 
 def test_eighty_streaming_instances_send_at_most_30_kb_per_second(home: Home) -> None:
-    """80 instances at 20 tokens per second in 120x40 need at most 30 KB/s."""
-    log = eighty_agents()
+    """80 instances at 20 tokens per second in 160x48 need at most 30 KB/s."""
+    log = eighty_streams(time.time())
+    keys = list(fold(log.events).instances)
     journal = write_live(home, log.events)
-    with terminal(code(home), size=(120, 40)) as screen:
-        screen.until(lambda seen: b"softmax#20" in seen, "the fleet")
+    with terminal(code(home), size=(160, 48)) as screen:
+        screen.until(lambda seen: b"Tasks 20" in seen, "Fleet")
         screen.read(1.0)
         began, sent = time.monotonic(), 0
         seconds = 3.0
         while time.monotonic() - began < seconds:
-            fresh = EventLog(wall=log.wall)
-            fresh.events = list(log.events)
-            for number in range(1, AGENTS + 1):
+            written = len(log.events)
+            for key in keys:
                 # 20 tokens per second of 4 letters each, in ten pieces per second.
-                call = f"softmax#{number}/1/generator/1"
-                fresh.add(ReplyPiece(call=call, kind="text", text="abcdefgh"))
-            append(journal, fresh.events[len(log.events) :])
-            log.events = fresh.events
+                log.add(ReplyPiece(call=f"{key}/{STREAMED}/generator/1", kind="text", text="abcdefgh"))
+            log.wall = time.time()
+            append(journal, log.events[written:])
             sent += len(screen.read(0.1))
         took = time.monotonic() - began
         assert 0 < sent / took <= 30_000
@@ -94,9 +115,7 @@ def test_eighty_streaming_instances_send_at_most_30_kb_per_second(home: Home) ->
 def test_no_color_sends_no_colour(home: Home) -> None:
     write_live(home, finished())
     with terminal(code(home), size=(80, 24), environ={"NO_COLOR": "1"}) as screen:
-        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
-        screen.press("\r")
-        screen.until(lambda seen: b"words of" in seen, "the agent")
+        open_agent(screen)
         assert not COLOUR.findall(screen.received)
 
 
@@ -104,9 +123,7 @@ def test_unexpected_error_leaves_a_crash_file_and_no_traceback(home: Home) -> No
     write_live(home, finished())
     broken = "import tui.cockpit.screens.agent as agent\nagent.AgentScreen.action_diff = lambda self: 1 / 0\n"
     with terminal(broken + code(home), size=(80, 24)) as screen:
-        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
-        screen.press("\r")
-        screen.until(lambda seen: b"words of" in seen, "the agent")
+        open_agent(screen)
         screen.press("d")
         assert screen.ends() == 0
         note = screen.received.rpartition(b"SAID:")[2].decode()
@@ -152,15 +169,13 @@ def test_too_long_clipboard_text_goes_to_a_file() -> None:
 def test_editor_gets_the_terminal_and_gives_it_back(home: Home) -> None:
     write_live(home, finished())
     with terminal(code(home), size=(80, 24), environ={"EDITOR": "echo EDITED"}) as screen:
-        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
-        screen.press("\r")
-        screen.until(lambda seen: b"words of" in seen, "the agent")
+        open_agent(screen)
         screen.press("E")
         screen.until(lambda seen: b"nothing was changed" in seen, "the cockpit after the editor")
         shown, _, after = screen.received.partition(b"EDITED")
         assert b"\x1b[?1049l" in shown
         assert b"\x1b[?1049h" in after
-        screen.press("q")
+        screen.press("Q")
         assert screen.ends() == 0
 
 
@@ -173,7 +188,7 @@ def test_signal_restores_the_terminal_and_ends_within_a_second(home: Home, numbe
     write_live(home, finished())
     with terminal(code(home), size=(80, 24)) as screen:
         before = modes(screen)
-        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        wait_for_fleet(screen)
         assert modes(screen) != before
         sent = time.monotonic()
         screen.process.send_signal(number)
@@ -190,7 +205,7 @@ def test_signal_restores_the_terminal_and_ends_within_a_second(home: Home, numbe
 def test_vanished_terminal_ends_the_cockpit(home: Home, ignored: str) -> None:
     write_live(home, finished())
     with terminal(ignored + code(home), size=(80, 24)) as screen:
-        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        wait_for_fleet(screen)
         screen.hang_up()
         screen.process.wait(timeout=1.5)
 
@@ -198,8 +213,9 @@ def test_vanished_terminal_ends_the_cockpit(home: Home, ignored: str) -> None:
 def test_signal_ends_the_cockpit_though_the_terminal_takes_nothing(home: Home) -> None:
     journal = write_live(home, running())
     with terminal(code(home), size=(200, 60)) as screen:
-        screen.until(lambda seen: b"softmax#2" in seen, "the fleet")
-        screen.press("\r")
+        wait_for_fleet(screen)
+        screen.press("l\r")
+        screen.until(lambda seen: b"steps #2/2" in seen, "Agent")
         events = running()
         fresh = EventLog(wall=events[-1].wall, events=list(events))
         for number in range(400):

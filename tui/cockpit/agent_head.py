@@ -10,7 +10,7 @@ from sessions.state import AttemptState, Confirmation, InstanceState, SessionSta
 from tui import vocabulary
 from tui.attention import Concern, Kind
 from tui.cockpit import attempts, standing
-from tui.cockpit.lines import Line, Span, cells, joined, plain, shorten
+from tui.cockpit.lines import Line, Span, cells, fit, joined, plain
 from tui.cockpit.speedup_words import speedup_style
 from tui.doing import WORDS, doing
 
@@ -82,7 +82,8 @@ def head_tail(status: Line, concerns: Sequence[Concern], width: int) -> Line:
     """
     waiting = sum(concern.kind not in (Kind.ENGINE, Kind.MODEL) for concern in concerns)
     text, style = plain(status), status[0].style if status else ""
-    parts = [Span(shorten(text, width), style), Span(f"! {waiting}" if waiting else "", "warn")]
+    status_part = Span(fit(text, width).rstrip(), style)
+    parts = [status_part, Span(f"! {waiting}" if waiting else "", "warn")]
     return joined([(part,) for part in parts if part.text])
 
 

@@ -124,7 +124,7 @@ class Cockpit(Viewer, inherit_bindings=False):
                 self._doors.list_sessions,
                 mark=self._doors.list_mark,
                 read_node=self._doors.read_node,
-                where=str(self._home.root),
+                where=str(self.home.root),
                 failed=self.tell_failure,
             )
         )
@@ -154,7 +154,7 @@ class Cockpit(Viewer, inherit_bindings=False):
             number = waiting[-1].number
         newest = attempts.newest(instance) if instance is not None else None
         followed = newest is not None and number == newest.number
-        self._go_to(AgentScreen(key, None if followed else number))
+        self._go_to(AgentScreen(key, None if followed else number, registry=self.home.suites))
 
     @on(messages.OpenSession)
     def _on_open_session(self, message: messages.OpenSession) -> None:
@@ -172,7 +172,7 @@ class Cockpit(Viewer, inherit_bindings=False):
     @on(messages.OpenReview)
     def _on_open_review(self, message: messages.OpenReview) -> None:
         if self.feed is not None:
-            self._go_to(ReviewScreen(message.attempt, library=HomeLibrary(self._home)))
+            self._go_to(ReviewScreen(message.attempt, library=HomeLibrary(self.home)))
 
     @on(messages.OpenReport)
     def _on_open_report(self, message: messages.OpenReport) -> None:
@@ -199,7 +199,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         # Imported here: the first frame needs neither the form nor what checks it.
         from tui.cockpit.screens.new_run import NewRunScreen, RunDoors
 
-        doors = RunDoors(self._home, self._doors.list_sessions, self._doors.read_node, self._doors.start)
+        doors = RunDoors(self.home, self._doors.list_sessions, self._doors.read_node, self._doors.start)
         self.push_screen(NewRunScreen(doors, failed=self.tell_failure))
 
     @on(messages.LeaveSession)
@@ -347,7 +347,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         if self.is_headless or not isinstance(error, Exception):
             super()._fatal_error()
             return
-        file = write_crash(error, self._home.root / "crashes")
+        file = write_crash(error, self.home.root / "crashes")
         said = f"the cockpit failed: {type(error).__name__}: {clean(str(error))}; the traceback is in {file}"
         note = self.exit_note()
         self.exit(ExitNote((said, *note.lines), failed=True), return_code=3)

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
+from tui.cockpit.closing import ClosesOnce
 from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.lines import clean
 from tui.cockpit.widgets.key_bar import KeyBar
@@ -30,7 +31,7 @@ class MarkedChoiceTable(LineTable):
     MARKS: ClassVar[bool] = True
 
 
-class ChoiceDialog(ModalScreen[tuple[str, ...] | None]):
+class ChoiceDialog(ClosesOnce, ModalScreen[tuple[str, ...] | None]):
     """Offers choices, as (name, words); gives the chosen names, or `None` if the person left with escape.
 
     With `marked`, several can be chosen: enter gives the marked ones, or without marks the one under the cursor.

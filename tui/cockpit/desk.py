@@ -6,6 +6,7 @@ from typing import Protocol
 
 from textual.message import Message
 
+from sessions.home import Home
 from tui.cockpit.commanding import Commander
 from tui.cockpit.feed import Feed
 from tui.cockpit.lines import Span
@@ -20,6 +21,7 @@ class Desk(Protocol):
     commander: Commander
     """Sends decisions and commands."""
     readonly: bool
+    home: Home
     preferences: Preferences
 
     def remarks(self) -> list[Span]:

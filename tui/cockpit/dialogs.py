@@ -11,6 +11,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from tui.cockpit.closing import ClosesOnce
 from tui.cockpit.lines import Line, Span, line, wrap
 from tui.cockpit.widgets.line_view import LineView
 
@@ -19,7 +20,7 @@ MOST_CHARACTERS = 2000
 CLOSE: list[BindingType] = [Binding("escape,q,question_mark,enter", "close", "close", id="dialog.close")]
 
 
-class LineDialog(ModalScreen[str | None]):
+class LineDialog(ClosesOnce, ModalScreen[str | None]):
     """Asks for one line of text; gives it, or `None` if the person thought better of it."""
 
     CSS_PATH = "dialogs.tcss"
@@ -64,7 +65,7 @@ class ReasonDialog(LineDialog):
         )
 
 
-class ConfirmDialog(ModalScreen[bool]):
+class ConfirmDialog(ClosesOnce, ModalScreen[bool]):
     """Asks once before something that cannot be taken back."""
 
     CSS_PATH = "dialogs.tcss"
@@ -89,7 +90,7 @@ class ConfirmDialog(ModalScreen[bool]):
         self.dismiss(answer)
 
 
-class TextDialog(ModalScreen[None]):
+class TextDialog(ClosesOnce, ModalScreen[None]):
     """Some lines of text in a window; any of the usual keys closes it."""
 
     CSS_PATH = "dialogs.tcss"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import UsageProblem
 from sessions.home import Home
+from tui.cockpit.collecting import many_objects_stay
 from tui.cockpit.replays import Story, read_story
 from tui.cockpit.sources import LiveTail, Source
 from tui.node_facts import NodeFacts, read_node
@@ -66,8 +67,9 @@ def doors_of(home: Home) -> Doors:
         from sessions.catalog import journal_of
 
         mark = home.stored_mark(session)
-        journal = journal_of(home, session)
-        return read_story(session, [*journal.events, *journal.skipped], mark=mark)
+        with many_objects_stay():
+            journal = journal_of(home, session)
+            return read_story(session, [*journal.events, *journal.skipped], mark=mark)
 
     def is_live(session: str) -> bool:
         return home.live(session).folder.is_dir()

@@ -150,7 +150,11 @@ def _spent(state: SessionState) -> list[str]:
     if state.cost_usd is None and cap is None:
         return [tokens, tokens]
     money = vocabulary.money(state.cost_usd)
-    unpriced = f" + {state.unpriced_calls} calls without a price" if state.unpriced_calls else ""
+    unpriced = (
+        f" + {vocabulary.counted(state.unpriced_calls, 'call')} without a price"
+        if state.unpriced_calls
+        else ""
+    )
     long = f"{money} of {_dollars(cap)}{unpriced}" if cap is not None else f"{money}{unpriced}"
     short = f"{money}/{_dollars(cap)}" if cap is not None else money
     return [f"{tokens}  {long}" if token_cap else long, short]

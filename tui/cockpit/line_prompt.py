@@ -12,11 +12,13 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from tui.cockpit.closing import ClosesOnce
+
 MOST_CHARACTERS = 2000
 SHOWN_COMPLETIONS = 12
 
 
-class LinePrompt(ModalScreen[str | None]):
+class LinePrompt(ClosesOnce, ModalScreen[str | None]):
     """Asks for one line; gives it, or `None` if the person left with escape.
 
     `changed` is called with each change and returns words about it, `complete` returns the words that can come last.

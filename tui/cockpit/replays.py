@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from harness import Verdict
 from sessions.codec import Skipped
@@ -12,16 +12,13 @@ from sessions.events import (
     AnyEvent,
     AttemptJudged,
     AttemptStarted,
-    CallFinished,
     DecisionMade,
     DecisionUndone,
-    ReplyPiece,
     WinnerExamined,
 )
-from sessions.fold import apply, pass_time
-from sessions.names import split_attempt
 from sessions.state import SessionState
 from tui import vocabulary
+from tui.cockpit.checkpoints import Checkpoints
 from tui.cockpit.sources import MOST_EVENTS, Batch
 
 SPEEDS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
@@ -50,8 +47,7 @@ class Story:
     offsets: tuple[float, ...]
     """Seconds from the session's start to each event, long silences cut."""
     marks: Marks
-    spoken: dict[str, int] = field(default_factory=dict)
-    """By call: place of the event that holds the whole reply, so that its pieces need not be folded after it."""
+    checkpoints: Checkpoints
     mark: tuple[int, ...] = ()
     """The store's mark of the session before its events were read."""
     landmarks: tuple[tuple[str, int], ...] = ()
@@ -64,60 +60,57 @@ class Story:
 
     def state_after(self, count: int) -> SessionState:
         """The state after the first `count` events, the same that folding each of them gives."""
-        state = SessionState()
-        for place, event in enumerate(self.events[:count]):
-            if isinstance(event, ReplyPiece) and place < self.spoken.get(event.call, count) < count:
-                pass_time(state, event)
-                continue
-            apply(state, event)
-        return state
+        return self.checkpoints.state_after(count)
 
 
 def read_story(session: str, events: Iterable[AnyEvent | Skipped], *, mark: tuple[int, ...] = ()) -> Story:
-    """Fold once to find the places worth jumping to; takes some seconds for a million events."""
+    """Return the story of a session's events; folds them once to find the places worth jumping to."""
     known = tuple(events)
-    state = SessionState()
+    checkpoints = Checkpoints(known)
+    marks = _marks(checkpoints)
+    landmarks = tuple(_landmarks(known, marks))
+    return Story(session, known, tuple(_offsets(known)), marks, checkpoints, mark, landmarks)
+
+
+def _offsets(events: Iterable[AnyEvent | Skipped]) -> Iterator[float]:
+    offset, last_wall = 0.0, None
+    for event in events:
+        wall = getattr(event, "wall", None)
+        if wall:
+            offset += min(max(wall - last_wall, 0.0), LONGEST_GAP_S) if last_wall is not None else 0.0
+            last_wall = wall
+        yield offset
+
+
+def _marks(checkpoints: Checkpoints) -> Marks:
     attempts: list[int] = []
     verdicts: list[int] = []
     failures: list[int] = []
     bests: list[int] = []
     decisions: list[int] = []
-    spoken: dict[str, int] = {}
-    offsets: list[float] = []
-    offset, last_wall = 0.0, None
-    for place, event in enumerate(known):
-        wall = getattr(event, "wall", None)
-        if wall:
-            offset += min(max(wall - last_wall, 0.0), LONGEST_GAP_S) if last_wall is not None else 0.0
-            last_wall = wall
-        offsets.append(offset)
+    best: dict[str, str | None] = {}
+    """Best attempt so far, by instance."""
+    for mark, event, state in checkpoints.build():
         match event:
             case AttemptStarted():
-                attempts.append(place + 1)
-            case DecisionMade() | DecisionUndone():
-                decisions.append(place + 1)
-            case ReplyPiece():
-                continue
-            case CallFinished():
-                spoken[event.call] = place
-            case AttemptJudged() | WinnerExamined():
+                attempts.append(mark)
+            case AttemptJudged() | WinnerExamined() | DecisionMade() | DecisionUndone():
+                key = event.attempt.rpartition("/")[0]
+                before = best.get(key)
+                now = best[key] = state.instances[key].best if key in state.instances else None
+                if isinstance(event, DecisionMade | DecisionUndone):
+                    decisions.append(mark)
+                    continue
                 if isinstance(event, AttemptJudged):
-                    verdicts.append(place + 1)
+                    verdicts.append(mark)
                     if event.evaluation.verdict is not Verdict.CORRECT:
-                        failures.append(place + 1)
-                key = split_attempt(event.attempt).instance
-                before = state.instances[key].best if key in state.instances else None
-                apply(state, event)
-                now = state.instances[key].best
+                        failures.append(mark)
                 # An exam that is failed makes another attempt the best.
                 if now is not None and now != before and state.attempt(now).verdict is Verdict.CORRECT:
-                    bests.append(place + 1)
-                continue
+                    bests.append(mark)
             case _:
                 pass
-        apply(state, event)
-    marks = Marks(tuple(attempts), tuple(verdicts), tuple(failures), tuple(bests), tuple(decisions))
-    return Story(session, known, tuple(offsets), marks, spoken, mark, tuple(_landmarks(known, marks)))
+    return Marks(tuple(attempts), tuple(verdicts), tuple(failures), tuple(bests), tuple(decisions))
 
 
 def _landmarks(events: Sequence[AnyEvent | Skipped], marks: Marks) -> Iterator[tuple[str, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from sessions.events import SessionStarted
 from sessions.state import AttemptState, InstanceState, SessionState
@@ -44,12 +45,15 @@ class TaskFacts:
     """Sizes on a GPU by case: `8192x4097`."""
 
 
-def read_task_facts(started: SessionStarted | None, task: str) -> TaskFacts:
-    """Return the timing baseline's source and the shapes of a task. Reads files; needs neither torch nor triton."""
+def read_task_facts(started: SessionStarted | None, task: str, registry: Path | None = None) -> TaskFacts:
+    """Return the timing baseline's source and the shapes of a task. Reads files.
+
+    `registry` names the suites that people added.
+    """
     if started is None:
         return TaskFacts()
     try:
-        loaded = load_task(task)
+        loaded = load_task(task, registry=registry)
         shapes = {case.name: "x".join(map(str, case.gpu.values())) for case in loaded.cases}
         return TaskFacts(_baseline(started, loaded), shapes)
     except (SuiteError, OSError):

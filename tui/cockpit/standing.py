@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 
-from harness import Evaluation, Outcome, Verdict
-from sessions.metrics import TimedTwice
-from sessions.state import Confirmation, SessionState
-from tui.certainty import counted_cases
+from harness import Evaluation, Verdict
+from sessions.state import SessionState
 from tui.cockpit.lines import Span
-from tui.vocabulary import estimate, letter, times, words
 
 
 def verdict_style(verdict: Verdict | None) -> str:
@@ -19,20 +16,6 @@ def verdict_style(verdict: Verdict | None) -> str:
     if verdict is Verdict.CORRECT:
         return "good"
     return "bad" if verdict.counted else "dim"
-
-
-def confirmation_style(confirmation: Confirmation) -> str:
-    """The style word that goes with what the exam said."""
-    styles = {Confirmation.CONFIRMED: "good", Confirmation.NOT_CONFIRMED: "bad"}
-    return styles.get(confirmation, "dim")
-
-
-def interval(evaluation: Evaluation) -> str:
-    """The widest of the cases' 95 % intervals of the speedup, or nothing where none was measured."""
-    known = [each.ci for each in evaluation.latency if each.ci is not None]
-    if not known:
-        return ""
-    return f"{min(low for low, _ in known):.2f}-{max(high for _, high in known):.2f}"
 
 
 def roof_factor(evaluation: Evaluation, target: str | None) -> float | None:
@@ -45,41 +28,6 @@ def roof_factor(evaluation: Evaluation, target: str | None) -> float | None:
     chosen = target if target in names else names[0] if names else None
     ratios = [each.high_us / each.low_us for each in known if each.target == chosen]
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
-
-
-def is_faster(evaluation: Evaluation) -> bool:
-    """True if every case with a ratio is faster than the baseline, with an interval above 1."""
-    compared = [each for each in evaluation.latency if each.speedup is not None]
-    return bool(compared) and all(each.outcome is Outcome.FASTER for each in compared)
-
-
-def standing(
-    evaluation: Evaluation,
-    target: str | None,
-    twice: TimedTwice | None = None,
-    exam: Evaluation | None = None,
-) -> Span:
-    """A verdict with what is known of speed: a measured speedup, or an estimate that says it is one.
-
-    One that was timed again stands first, with what was found beside it, or over how many cases both can be compared. `exam` is
-    the evaluation that timed it again. Only a speedup that is certainly one is green.
-    """
-    mark = letter(evaluation.verdict)
-    if evaluation.verdict is not Verdict.CORRECT:
-        return Span(f"{mark} {words(evaluation.verdict)}", verdict_style(evaluation.verdict))
-    if twice is not None:
-        found = "" if twice.found is None else f" (found {times(twice.found)})"
-        beside = found if twice.cases is None else f" on {counted_cases(twice.cases)}"
-        style = "good" if is_faster(exam if exam is not None else evaluation) else ""
-        return Span(f"{mark} {times(twice.confirmed)}{beside}", style)
-    if evaluation.speedup is not None:
-        known = interval(evaluation)
-        covered = f" over {evaluation.in_part}" if evaluation.in_part else ""
-        speedup = f"{evaluation.speedup_bound.sign}{times(evaluation.speedup)}"
-        style = "good" if is_faster(evaluation) else ""
-        return Span(f"{mark} {speedup}{f' [{known}]' if known else ''}{covered}", style)
-    factor = roof_factor(evaluation, target)
-    return Span(f"{mark} {estimate(factor)}" if factor is not None else mark)
 
 
 def session_word(state: SessionState) -> Span:

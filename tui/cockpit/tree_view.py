@@ -69,22 +69,16 @@ def parent_of(key: str, state: SessionState) -> str | None:
     if key in state.instances:
         return TASK + state.instances[key].task
     attempt = attempt_of(key)
-    if attempt is None or key == attempt:
-        return key.rpartition("/")[0]
-    return attempt
+    return key.rpartition("/")[0] if attempt is None or key == attempt else attempt
 
 
 def attempt_of(key: str) -> str | None:
     """Return the attempt that a row is about, or that its call belongs to; `None` for an instance or a task."""
-    if key.startswith(TASK):
+    task, mark, rest = key.rpartition("#")
+    numbers = rest.split("/")
+    if key.startswith(TASK) or not mark or len(numbers) < 2:
         return None
-    for name in (key, key.rsplit("/", 2)[0]):
-        try:
-            split_attempt(name)
-        except ValueError:
-            continue
-        return name
-    return None
+    return f"{task}#{numbers[0]}/{numbers[1]}"
 
 
 def instance_of(key: str, state: SessionState) -> InstanceState | None:

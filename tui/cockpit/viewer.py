@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textual import work
-from textual.app import App
 from textual.worker import Worker, WorkerState
 
 from sessions.errors import SessionsError
@@ -15,6 +14,7 @@ from tui.cockpit.away import away_words, last_watched, remember
 from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.doors import Doors
 from tui.cockpit.feed import Feed
+from tui.cockpit.layers import LayeredApp
 from tui.cockpit.lines import Line, clean
 from tui.cockpit.replays import Replay
 from tui.cockpit.sources import Source
@@ -30,13 +30,13 @@ class ExitNote:
     """The cockpit ended over an error of its own."""
 
 
-class Viewer(App[ExitNote], inherit_bindings=False):
+class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
     """Opens sessions in threads and keeps the feed of the open one."""
 
     def __init__(self, home: Home, *, doors: Doors, speed: float) -> None:
         super().__init__(driver_class=terminal.TidyDriver)
         self.feed: Feed | None = None
-        self._home = home
+        self.home = home
         self._doors = doors
         self._speed = speed
         self._looking = False
@@ -68,7 +68,7 @@ class Viewer(App[ExitNote], inherit_bindings=False):
     def open_session(self, session: str) -> None:
         """Open a session with live files as it is now, any other as a replay at its end."""
         if self._doors.is_live(session):
-            self._away_from = last_watched(self._home, session)
+            self._away_from = last_watched(self.home, session)
             self._watch(self._doors.open_live(session))
         else:
             self._load(session, playing=False)
@@ -127,7 +127,7 @@ class Viewer(App[ExitNote], inherit_bindings=False):
         """Keep how far the person saw a session that runs."""
         feed = self.feed
         if feed is not None and feed.live is not None:
-            remember(self._home, feed.session, feed.state)
+            remember(self.home, feed.session, feed.state)
 
     def show_what_happened(self) -> None:
         """Say once what happened since the person last watched the session, when all of that is read."""
@@ -169,7 +169,7 @@ class Viewer(App[ExitNote], inherit_bindings=False):
                 clean(str(cause)), title=event.worker.name, severity="error", timeout=20, markup=False
             )
             return
-        file = write_crash(cause, self._home.root / "crashes")
+        file = write_crash(cause, self.home.root / "crashes")
         told: list[Line | str] = [
             f"{event.worker.name} failed: {type(cause).__name__}: {clean(str(cause))}",
             (),

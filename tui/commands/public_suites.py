@@ -37,7 +37,12 @@ def list_public(name: str, registry: Path, instruction: Instruction, *, as_json:
     if as_json:
         emit_json([public_entry(task) for task in tasks])
         return
-    emit(table(_COLUMNS, [_row(task) for task in tasks]))
+    supported = [task for task in tasks if not task.unsupported]
+    emit(table(_COLUMNS, [_row(task) for task in supported]))
+    unsupported = [(task.id, task.unsupported) for task in tasks if task.unsupported]
+    if unsupported:
+        columns = [Column("task", keep=True), Column("why it cannot be judged", least=20)]
+        emit("\n" + table(columns, unsupported))
 
 
 _COLUMNS = [
@@ -60,8 +65,6 @@ def _row(task: PublicTask) -> Sequence[str]:
 
 
 def _short_notes(task: PublicTask) -> str:
-    if task.unsupported:
-        return f"not judged: {task.unsupported}"
     vendor = [f"{VENDORS[task.vendor]} only"] if task.vendor else []
     return ", ".join([*vendor, *task.issues]) or UNKNOWN
 

@@ -54,10 +54,10 @@ def instruction_option(function: F) -> F:
     """Add the option `--instruction`."""
     return click.option(
         "--instruction",
-        type=click.Choice(Instruction),
-        default=Instruction.COMPLEX,
+        type=click.Choice([choice.value for choice in Instruction]),
+        default=Instruction.COMPLEX.value,
         show_default=True,
-        help="Which instruction of TritonBench.",
+        help="TritonBench has two instructions for each task.",
     )(function)
 
 
@@ -65,12 +65,12 @@ def instruction_option(function: F) -> F:
 @click.argument("name", required=False)
 @instruction_option
 @json_option
-def list_command(name: str | None, *, instruction: Instruction, as_json: bool) -> None:
+def list_command(name: str | None, *, instruction: str, as_json: bool) -> None:
     """List the tasks of the suite NAME; without NAME, every task of every suite."""
     if name is None:
         list_all(as_json=as_json)
     elif name in public_suite_names(registry=registry()):
-        list_public(name, registry(), instruction, as_json=as_json)
+        list_public(name, registry(), Instruction(instruction), as_json=as_json)
     else:
         list_tasks(load_suite(name, registry=registry()), as_json=as_json)
 
@@ -138,10 +138,10 @@ def entry(task: Task) -> dict[str, object]:
 @click.argument("task", shell_complete=complete_tasks)
 @instruction_option
 @json_option
-def show_command(task: str, *, instruction: Instruction, as_json: bool) -> None:
+def show_command(task: str, *, instruction: str, as_json: bool) -> None:
     """Show one task: instruction, cases and tolerances."""
     if task.partition("/")[0] in public_suite_names(registry=registry()):
-        show_public(task, registry(), instruction, as_json=as_json)
+        show_public(task, registry(), Instruction(instruction), as_json=as_json)
         return
     shown = load_task(task, registry=registry())
     if as_json:
@@ -225,19 +225,22 @@ def allowed(limit: Tolerance) -> str:
 @click.argument("name")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option(
-    "--kind", type=click.Choice(SuiteKind), help="Public benchmark of the clone PATH, if it holds several."
+    "--kind",
+    type=click.Choice([kind.value for kind in SuiteKind]),
+    help="Public benchmark of the clone PATH, if it holds several.",
 )
-def add_command(name: str, path: Path, kind: SuiteKind | None) -> None:
+def add_command(name: str, path: Path, kind: str | None) -> None:
     """Add a folder of task folders, or a clone of a public benchmark, as the suite NAME; the folder stays where it is."""
     home_from(os.environ).ensure()
-    clone = add_suite(name, path, registry(), kind=kind)
+    clone = add_suite(name, path, registry(), kind=SuiteKind(kind) if kind else None)
     if clone is None:
         say(f"suite {name} added; check it with: wavedeck suites check {name}")
         return
     suite = public_suite(name, registry())
-    judged = sum(not task.unsupported for task in suite.tasks)
+    unsupported = sum(bool(task.unsupported) for task in suite.tasks)
+    reasons = f", {unsupported} of them cannot be judged" if unsupported else ""
     say(
-        f"suite {name} added: {clone.kind}, {len(suite.tasks)} tasks, {judged} can be judged; wavedeck suites list {name}"
+        f"suite {name} added: {clone.kind}, {len(suite.tasks)} tasks{reasons}; list them with: wavedeck suites list {name}"
     )
 
 

@@ -29,9 +29,9 @@ class Figures:
     exact: Figures | None = None
     """The mean without the bounds, if some cases are bounds and some are not."""
     is_faster: bool = False
-    """True if every case with a ratio is faster, with an interval above 1."""
+    """True if the interval is above 1."""
     is_slower: bool = False
-    """True if every case with a ratio is slower, with an interval below 1."""
+    """True if the interval is below 1."""
 
 
 def figures_of(evaluation: Evaluation) -> Figures | None:
@@ -39,7 +39,6 @@ def figures_of(evaluation: Evaluation) -> Figures | None:
     overall, exact = speedup_of(evaluation), exact_speedup(evaluation)
     if overall is None:
         return None
-    outcomes = {latency.outcome for latency in evaluation.latency if latency.speedup is not None}
     has_bounds = exact is None or exact.cases < overall.cases
     return Figures(
         overall.value,
@@ -48,8 +47,8 @@ def figures_of(evaluation: Evaluation) -> Figures | None:
         overall.cases,
         overall.all_cases,
         _exact_figures(exact) if has_bounds and exact is not None else None,
-        is_faster=outcomes == {Outcome.FASTER},
-        is_slower=outcomes == {Outcome.SLOWER},
+        is_faster=overall.is_gain,
+        is_slower=overall.is_loss,
     )
 
 

@@ -10,13 +10,20 @@ from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap
 from tui.vocabulary import words
 
 
-def absence_lines(attempt: AttemptState | None, instance: str, width: int, *, has_gpu: bool) -> list[Line]:
-    """Return why there are no times, then the table of estimates if there are estimates."""
+def absence_lines(attempt: AttemptState | None, name: str, width: int, *, has_gpu: bool) -> list[Line]:
+    """
+    Return why there are no times, then the table of estimates if there are estimates.
+
+    `name` is that of the attempt that a person asked for, or of the instance.
+    """
     if attempt is None:
-        return [line(f"{instance} has no attempt yet: its times come here after its first verdict.", "dim")]
+        begun = "has not begun" if "/" in name else "has no attempt yet"
+        text = f"{name} {begun}: times come here after the verdict."
+        return [line(row, "dim") for row in wrap(text, width)]
     evaluation = attempt.evaluation
     if evaluation is None:
-        return [line(f"{attempt.attempt} has no verdict yet. {_progress(attempt)}", "busy")]
+        text = f"{attempt.attempt} has no verdict yet. {_progress(attempt)}"
+        return [line(row, "busy") for row in wrap(text, width)]
     if evaluation.verdict is not Verdict.CORRECT:
         why = f": {clean(evaluation.error.first_line)}" if evaluation.error is not None else ""
         text = f"Only correct attempts are timed. The verdict is {words(evaluation.verdict)}{why}"

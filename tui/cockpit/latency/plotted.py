@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from harness import Latency, Outcome, Verdict
 from sessions.state import InstanceState
 from tui.cockpit import plots
-from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, line, shorten
+from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, line, shorten, wrap_line
 from tui.cockpit.standing import verdict_style
 from tui.report.speedups import figures_of, is_launch_bound, roof_share
 from tui.vocabulary import letter
@@ -57,7 +57,7 @@ def side_by_side(first: Sequence[Line], second: Sequence[Line], width: int, heig
     """Return two blocks of `height` rows beside each other; the second begins after `width` cells."""
     rows: list[Line] = []
     for place in range(height):
-        row = first[place] if place < len(first) else EMPTY
+        row = wrap_line(first[place], width - 1)[0] if place < len(first) else EMPTY
         addition = second[place] if place < len(second) else EMPTY
         rows.append((*row, Span(" " * max(1, width - cells(row))), *addition) if addition else row)
     return rows

@@ -3,7 +3,6 @@
 from .bars import Bar, share_bars, time_bars
 from .intervals import Interval, interval_rows
 from .scatter import Point, by_number, roofline
-from .sparkline import sparkline
 
 __all__ = [
     "Bar",
@@ -13,6 +12,5 @@ __all__ = [
     "interval_rows",
     "roofline",
     "share_bars",
-    "sparkline",
     "time_bars",
 ]

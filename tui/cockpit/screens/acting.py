@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
@@ -11,11 +13,16 @@ from tui.cockpit import views
 from tui.cockpit.messages import OpenLatency
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.verbs import Subject
+from tui.cockpit.writing import write_attempt
+from tui.diagnostics import Complaint
+from tui.reproducers import reproducer
 
 STEERING: list[BindingType] = [
     Binding("i", "hint", "hint", id="steer.hint"),
     Binding("t", "measure", "time again", id="steer.measure"),
     Binding("E", "edit", "edit", id="steer.edit"),
+    Binding("Y", "reproduce", "copy reproducer", id="attempt.reproduce", show=False),
+    Binding("O", "write", "write files", id="attempt.write", show=False),
 ]
 """Keys of an `ActingScreen`, which it names after its own."""
 
@@ -32,6 +39,11 @@ class ActingScreen(SessionScreen):
     def steered_attempt(self) -> AttemptState | None:
         """The attempt that the keys are about."""
         return None
+
+    @property
+    def steered_case(self) -> str:
+        """The case under the cursor; empty on a screen without cases."""
+        return ""
 
     def destination(self, name: str) -> Message | None:
         """Return the message to a screen; Latency is about the attempt of the keys."""
@@ -59,6 +71,8 @@ class ActingScreen(SessionScreen):
         if action == "edit":
             attempt = self.steered_attempt if self._can_act else None
             return attempt is not None and bool(attempt.source)
+        if action in ("reproduce", "write"):
+            return self.steered_attempt is not None and bool(self.steered_attempt.source)
         return super().check_action(action, parameters)
 
     @property
@@ -93,3 +107,27 @@ class ActingScreen(SessionScreen):
         """Edit the attempt's kernel in the person's editor, and have it judged."""
         if self.subject.attempt is not None:
             self.desk.commander.edit(self.subject.attempt)
+
+    def action_reproduce(self) -> None:
+        """Copy one shell line that judges the attempt alone, and only the case under the cursor if there is one."""
+        attempt = self.subject.attempt
+        if attempt is None:
+            return
+        try:
+            line = reproducer(self.desk.home.store, self.feed.state, attempt, self.steered_case)
+        except Complaint as error:
+            self.desk.refuse("no reproducer", str(error))
+        else:
+            self.app.copy_to_clipboard(line)
+
+    def action_write(self) -> None:
+        """Write the attempt's kernel and evaluation to files in the current folder."""
+        attempt = self.steered_attempt
+        if attempt is None:
+            return
+        try:
+            files = write_attempt(attempt, Path.cwd())
+        except OSError as error:
+            self.desk.refuse("not written", f"{Path.cwd()}: {error.strerror or error}")
+        else:
+            self.notify(f"written: {', '.join(file.name for file in files)}", markup=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import ClassVar
 
 from textual import on
@@ -57,8 +58,9 @@ Brackets are around the attempt that all panes are about.
         Binding("z", "zoom", "zoom", id="agent.zoom"),
     ]
 
-    def __init__(self, key: str, number: int | None = None) -> None:
-        super().__init__()
+    def __init__(self, key: str, number: int | None = None, *, registry: Path | None = None) -> None:
+        """`registry` is the home's file of added suites, for the baseline and the shapes of their tasks."""
+        super().__init__(registry=registry)
         self.key = key
         self.number = number
         """The attempt on screen; `None` follows the newest."""
@@ -146,7 +148,7 @@ Brackets are around the attempt that all panes are about.
     def _draw_head(self) -> None:
         state, instance, attempt = self.feed.state, self.instance, self.attempt
         width = self.size.width
-        tail = EMPTY if self.has_room else agent_head.head_tail(self.status(), self.concerns, width // 2)
+        tail = EMPTY if self.has_room else agent_head.head_tail(self.status(), self.concerns, width // 4)
         head = agent_head.head_line(
             state, instance, self.key, attempt, wall=self.desk.wall(), tail=tail, width=width
         )

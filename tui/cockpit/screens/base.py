@@ -9,13 +9,14 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.attention import Concern, attention
 from tui.cockpit import header
+from tui.cockpit.closing import ClosesOnce
 from tui.cockpit.desk import Desk
 from tui.cockpit.feed import EVERYTHING, Feed
+from tui.cockpit.layers import LayeredScreen
 from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.lines import Line, Span, line
 from tui.cockpit.messages import OpenFleet, OpenReport, OpenReview, OpenTree
@@ -46,7 +47,7 @@ WIDE = 110
 TALL = 32
 
 
-class SessionScreen(Screen[None]):
+class SessionScreen(ClosesOnce, LayeredScreen[None]):
     """Draws from the app's feed. A subclass says what is in the middle and how to repaint it."""
 
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012  # Textual types it as an instance's

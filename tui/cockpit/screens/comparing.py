@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from textual import work
 from textual.binding import Binding, BindingType
 
@@ -40,8 +42,9 @@ COMPARING: list[BindingType] = [
 class ComparingScreen(DecidingScreen):
     """Shows the code of `steered_attempt`, or its difference to another source."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, registry: Path | None = None) -> None:
         super().__init__()
+        self._registry = registry
         self.comparison = Comparison.CODE
         self.compared_with: int | None = None
         """Number of the attempt that a person chose as the other side."""
@@ -83,7 +86,7 @@ class ComparingScreen(DecidingScreen):
 
     @work(thread=True, exit_on_error=False, name="reading the task")
     def _read_facts(self, started: SessionStarted, task: str) -> None:
-        facts = read_task_facts(started, task)
+        facts = read_task_facts(started, task, self._registry)
         self.app.call_from_thread(self._take_facts, facts)
 
     def _take_facts(self, facts: TaskFacts) -> None:

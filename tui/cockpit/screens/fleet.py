@@ -115,6 +115,7 @@ class FleetScreen(ActingScreen):
         self._order = ORDERS[0]
         self._predicate: Callable[[TaskFacts], bool] | None = None
         self._second = -1
+        self._places: tuple[bool, int, int, int] | None = None
 
     def middle(self) -> Iterable[Widget]:
         """Tasks over GPUs and Next."""
@@ -189,8 +190,10 @@ class FleetScreen(ActingScreen):
     def _draw_gpus(self, now_wall: float) -> None:
         state = self.feed.state
         names = device_view.gpu_names(state)
-        self.gpus_side.display = bool(names) and not self.feed.is_over
-        if not self.gpus_side.display:
+        shown = bool(names) and not self.feed.is_over
+        if self.gpus_side.display != shown:
+            self.gpus_side.display = shown
+        if not shown:
             return
         width = self._gpus_width()
         tabular = self.size.width >= SIDE_BY_SIDE and len(names) <= device_view.MOST_LINES
@@ -248,23 +251,25 @@ class FleetScreen(ActingScreen):
     def _place(self) -> None:
         """Give the tasks what they need, and the panes below the rest, but at least a third if they need it."""
         beside = self.size.width >= SIDE_BY_SIDE
-        self.below.set_class(beside, "-beside")
         bars = (self.header_bar, self.banner, self.timeline)
         room = self.size.height - 2 - sum(bar.display for bar in bars)  # without the title and the keys
         tasks = len(self.tasks.rows) + 1
         gpus = len(self.gpus.lines) + 1 if self.gpus_side.display else 0
-        wanted_next = max(1, len(self.next.rows)) + 1
+        next_lines = max(1, len(self.next.rows)) + 1
         if beside:
-            lower = max(gpus, wanted_next)
-            self.gpus_side.styles.width = self._gpus_width() + 3
+            lower = max(gpus, next_lines)
         else:
             gpus = min(gpus, STRIP_LINES + 1, max(2, room // LOWER_SHARE - 1))
-            wanted_next = min(wanted_next, 2 if tasks > room // 2 else 5)
-            lower = gpus + wanted_next
-            self.gpus_side.styles.width = "1fr"
+            lower = gpus + min(next_lines, 2 if tasks > room // 2 else 5)
+        lower = max(2, min(lower, room // LOWER_SHARE + 1), room - tasks)
+        places = (beside, lower, gpus, self._gpus_width())
+        if places == self._places:
+            return
+        self._places = places
+        self.below.set_class(beside, "-beside")
+        self.below.styles.height = lower
         self.gpus_side.styles.height = "100%" if beside else gpus
-        lower = max(min(lower, room // LOWER_SHARE + 1), room - tasks)
-        self.below.styles.height = max(2, lower)
+        self.gpus_side.styles.width = self._gpus_width() + 3 if beside else "1fr"
 
     def action_order(self) -> None:
         """Take the next order of the rows."""

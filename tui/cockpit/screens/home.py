@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from tui.cockpit.desk import Desk
 from tui.cockpit.home_view import about_line, header_line
+from tui.cockpit.layers import LayeredScreen
 from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.messages import NewRun, OpenReport, OpenSession
 from tui.cockpit.widgets.bar import Bar
@@ -41,7 +41,7 @@ Two ways to start:
        OPENAI_API_KEY, GEMINI_API_KEY and AZURE_OPENAI_API_KEY work too."""
 
 
-class HomeScreen(Screen[None]):
+class HomeScreen(LayeredScreen[None]):
     """Lists sessions; reading them happens in a thread."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -91,10 +91,15 @@ class HomeScreen(Screen[None]):
     def on_mount(self) -> None:
         """Look for changes while the screen is shown."""
         self.table.show_only(cast("Desk", self.app).preferences.columns.get("sessions"))
-        self.set_interval(LOOK_S, self._look)
+        self._timer = self.set_interval(LOOK_S, self._look)
+
+    def on_screen_suspend(self) -> None:
+        """Stop looking: each timer of a hidden screen makes Textual draw the screen above it again."""
+        self._timer.pause()
 
     def on_screen_resume(self) -> None:
         """Read anew whenever the person comes here, but not over and over what fails."""
+        self._timer.resume()
         self._draw()
         self.node()
         if not self._failed:

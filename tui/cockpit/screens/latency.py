@@ -128,6 +128,12 @@ class LatencyScreen(ActingScreen):
             return best_of(instance)
         return next((attempt for attempt in instance.attempts if attempt.number == self.number), None)
 
+    @property
+    def steered_case(self) -> str:
+        """The case under the cursor."""
+        case = self._case(self._timings) if self._timings is not None else None
+        return case.name if case is not None else ""
+
     def middle(self) -> Iterable[Widget]:
         """Captions, the table, what its marks mean, plots."""
         self.above.can_focus = self.notes.can_focus = False
@@ -158,7 +164,8 @@ class LatencyScreen(ActingScreen):
         title = title_lines(attempt, width, has_gpu=has_gpu) if attempt is not None else []
         if timings is None:
             self.above.show(title)
-            lines = absence_lines(attempt, self.key, width, has_gpu=has_gpu)
+            name = self.key if self.number is None else f"{self.key}/{self.number}"
+            lines = absence_lines(attempt, name, width, has_gpu=has_gpu)
             self.plots.show(lines, copy_text="\n".join(map(plain, [*title, *lines])))
             self._put_keys(self.plots)
             return
@@ -180,10 +187,9 @@ class LatencyScreen(ActingScreen):
         """Show what depends on the cell under the cursor."""
         width = max(self.size.width - 1, 20)
         texts = [cell.text for row in self.times.rows for cell in row.cells]
-        notes = footnotes(timings, width, texts, can_measure=bool(self.check_action("measure", ())))
         case = self._case(timings)
-        if case is not None:
-            notes += detail_lines(timings, case, self._column(timings), width)
+        notes = [] if case is None else detail_lines(timings, case, self._column(timings), width)
+        notes += footnotes(timings, width, texts, can_measure=bool(self.check_action("measure", ())))
         self.notes.show(notes)
         self.tab_bar.show(self.tabs(PLOTS[self._plot][0], [name for name, _ in PLOTS]))
         self.show_plots()

@@ -8,10 +8,11 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 
 from sessions.errors import SessionsError
 from tui.cockpit import report_view
+from tui.cockpit.closing import ClosesOnce
+from tui.cockpit.layers import LayeredScreen
 from tui.cockpit.lines import line
 from tui.cockpit.messages import OpenSession
 from tui.cockpit.widgets.bar import Bar
@@ -32,7 +33,7 @@ the session. Rows with different baselines or devices do not compare.
 """
 
 
-class MergedReportScreen(Screen[None]):
+class MergedReportScreen(ClosesOnce, LayeredScreen[None]):
     """Reads sessions in a thread and shows their winners; `O` writes the whole reports to files."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -13,7 +13,6 @@ from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Input
 from textual.worker import Worker, WorkerState
@@ -26,7 +25,9 @@ from sessions.errors import SessionsError
 from sessions.home import Home
 from suites import SuiteError
 from tui.cockpit.choosing import ChoiceDialog
+from tui.cockpit.closing import ClosesOnce
 from tui.cockpit.dialogs import ConfirmDialog
+from tui.cockpit.layers import LayeredScreen
 from tui.cockpit.lines import Line, Span, clean, line
 from tui.cockpit.messages import OpenSession
 from tui.cockpit.new_run_view import (
@@ -79,7 +80,7 @@ class RunDoors:
     unreachable: Callable[[ModelSpec, Mapping[str, str]], str] = unreachable_because
 
 
-class NewRunScreen(Screen[None]):
+class NewRunScreen(ClosesOnce, LayeredScreen[None]):
     """Checks while one types; starts nothing before `ctrl+r`."""
 
     CSS_PATH = "new_run.tcss"

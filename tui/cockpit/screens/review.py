@@ -242,9 +242,8 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             self._sources[task] = ""
             if started is not None and self._library is not None:
                 self._read_baseline(self._library, started, task)
-        return sources(
-            self.feed.state, attempt, instance, self._sources[task], baseline_name(self.feed.state, attempt)
-        )
+        state = self.feed.state
+        return sources(state, attempt, instance, self._sources[task], baseline_name(state, attempt))
 
     @work(thread=True, group="baseline", exit_on_error=False, name="reading the baseline")
     def _read_baseline(self, library: Library, started: SessionStarted, task: str) -> None:

@@ -22,6 +22,7 @@ from tui.cockpit.highlighting import highlighted, plain_rows
 from tui.cockpit.lines import EMPTY, Line, Span, cells, line
 from tui.cockpit.sides import Side
 from tui.cockpit.widgets.line_view import LineView
+from tui.text_diff import Kind
 
 SIDE_BY_SIDE_CELLS = 120
 """From this width on a diff has two columns, unless the person chose otherwise."""
@@ -202,19 +203,26 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         """`diff #3/5 -> #3/6   +14 -9   hunk 1 of 3   softmax_rows`, or `code #3/6   88 lines`."""
         if self._side is None:
             return "code"
+        names = f"code {self._side.name}"
+        if self._other is not None:
+            names = f"diff {self._other.name} -> {self._side.name}"
+        return f"{names}   {self.summary}".rstrip()
+
+    @property
+    def summary(self) -> str:
+        """`+14 -9   hunk 1 of 3   softmax_rows` of the diff, or `88 lines` of the code; empty if there is nothing."""
+        if self._side is None:
+            return ""
         if self._other is None:
-            so_far = " so far" if self._growing else ""
-            return f"code {self._side.name}   {len(self.lines)} lines{so_far}"
-        names = f"diff {self._other.name} -> {self._side.name}"
+            return f"{len(self.lines)} lines" + (" so far" if self._growing else "")
         diff = compare(self._other.source, self._side.source)
         if diff is None or not diff.hunks:
-            return names
+            return ""
         hunk = f"hunk {self._view.hunk + 1} of {len(self._hunks)}" if self.has_hunks else ""
-        changed = [
-            row.new for row in diff.hunks[self._view.hunk].rows if row.kind != "same" and row.new is not None
-        ]
+        rows = diff.hunks[self._view.hunk].rows
+        changed = [row.new for row in rows if row.kind is not Kind.SAME and row.new is not None]
         function = enclosing_function(self._side.source, changed[0]) if changed else ""
-        return "   ".join(filter(None, (names, diff.summary, hunk, function)))
+        return "   ".join(filter(None, (diff.summary, hunk, function)))
 
 
 def _names(side: Side | None, against: Side | None) -> tuple[str, str]:

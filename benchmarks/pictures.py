@@ -1,0 +1,46 @@
+"""Draws the pictures of the README and of docs/cockpit.md from the generated session of `eighty_instances`.
+
+    python -m benchmarks.pictures docs/pictures
+
+No figure on the pictures was measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import sys
+from pathlib import Path
+
+from benchmarks.eighty_instances import session
+from tests.support.cockpits import live
+
+SIZE = (120, 40)
+PICTURES = {
+    "fleet": (),
+    "agent": ("j", "j", "l", "l", "enter", "d", "d"),
+    "latency": ("F", "L"),
+    "review": ("F", "V"),
+}
+"""Keys that lead from one picture to the next."""
+
+
+async def draw(folder: Path) -> None:
+    """Write one SVG file for each picture."""
+    events = session()
+    app, _ = live(events)
+    now = events[-1].wall + 12.0
+    app._doors = dataclasses.replace(app._doors, wall=lambda: now)
+    async with app.run_test(size=SIZE) as pilot:
+        for name, keys in PICTURES.items():
+            await pilot.press(*keys)
+            await pilot.pause(0.5)
+            app.clear_notifications()
+            await pilot.pause(0.1)
+            (folder / f"{name}.svg").write_text(app.export_screenshot(title="wavedeck"), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/pictures")
+    target.mkdir(parents=True, exist_ok=True)
+    asyncio.run(draw(target))
