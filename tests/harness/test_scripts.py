@@ -83,7 +83,7 @@ async def test_a_wrong_variant_is_refused(
 ) -> None:
     assert right in SCALE
     evaluation = await judge_task(pool, SCALE.replace(right, wrong), scale)
-    assert evaluation.verdict in (Verdict.WRONG, Verdict.REJECTED, Verdict.CALL_ERROR)
+    assert evaluation.verdict in (Verdict.WRONG, Verdict.CALL_ERROR, Verdict.COMPILE_ERROR)
     assert evaluation.error is not None
     assert case in evaluation.error.message
 
@@ -127,8 +127,8 @@ async def test_a_task_without_a_call_that_can_be_judged_has_a_reason(
 async def test_a_reference_that_stores_past_its_tensor_is_wrong_with_proof(
     pool: DevicePool, tmp_path: Path
 ) -> None:
-    reference = SCALE.replace("out = torch.empty_like(x)", "out = torch.empty_like(x)[:-1]").replace(
-        "    mask = offsets < count\n", "    mask = offsets <= count\n"
+    reference = SCALE.replace(
+        "out = torch.empty_like(x)", "out = torch.empty(x.numel() - 1, device=x.device)"
     )
     test = "result_gold = scale(torch.randn(64, device='cuda'))\n"
     registry = tmp_path / "suites.toml"

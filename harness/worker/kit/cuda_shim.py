@@ -337,13 +337,14 @@ def _patch_storages() -> None:
 
 def _patch_backward() -> None:
     """Run backward functions under `DeviceMode` too: torch leaves the mode while it differentiates."""
-    run: Callable[..., Any] = torch.autograd._engine_run_backward
+    autograd: Any = torch.autograd
+    run = autograd._engine_run_backward
 
     def run_here(*args: Any, **named: Any) -> Any:
         with DeviceMode():
             return run(*args, **named)
 
-    torch.autograd._engine_run_backward = run_here
+    autograd._engine_run_backward = run_here
 
 
 def _patch_default_device() -> None:

@@ -104,7 +104,8 @@ class CallLog:
             set_seed(draw_seed)
             fresh = _random_state()
             value = function(*args, **named)
-            drew = not all(map(torch.equal, fresh, _random_state()))
+            after = _random_state()
+        drew = not all(map(torch.equal, fresh, after))
         call = RecordedCall(
             expression=f"{text}({arguments})",
             inputs=before,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from harness.wire.script_messages import GRADIENTS, OutputData, TensorData
 
@@ -54,13 +55,14 @@ def with_gradients(
     outputs = {path: part for path, part in tensors_of(value) if part.requires_grad}
     if not outputs:
         return None
-    drawn = {path: torch.randn_like(part) for path, part in outputs.items()}
+    with _disable_current_modes():  # this operator is not the script's
+        drawn = {path: torch.randn_like(part) for path, part in outputs.items()}
     names = {path: f"grad_{place}" for place, path in enumerate(drawn)}
     inputs = {
         names[path]: data_of(gradient) for path, gradient in drawn.items()
     }  # a backward may write to them
     try:
-        gradients = torch.autograd.grad(
+        gradients: tuple[torch.Tensor | None, ...] = torch.autograd.grad(
             list(outputs.values()), list(leaves.values()), list(drawn.values()), allow_unused=True
         )
     except Exception as error:  # noqa: BLE001 -- the reference's own backward may raise anything
