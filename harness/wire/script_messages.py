@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-SCRIPT_FILE, CALLS_FILE = "script.json", "calls.py"
-"""Files of a task folder whose cases are calls of a script: the script, and the text that is appended to a candidate."""
+SCRIPT_FILE, CALLS_FILE, EXPRESSIONS_FILE = "script.json", "calls.py", "calls.json"
+"""Files of a recorded task: the script, the text that is appended to a candidate, and the place of each call in the script."""
 ADAPTER = "wavedeck_call"
 """Name of the function in `calls.py`."""
 DRAW_SEED = "draw_seed"

@@ -21,9 +21,9 @@ class NeedsRecording(SuiteError):
 
     def __init__(self, name: str) -> None:
         suite, _, task = name.partition("/")
-        one = f"`wavedeck eval FILE --task {name}` or " if task else ""
+        eval_command = f"`wavedeck eval FILE --task {name}` or " if task else ""
         super().__init__(
-            f"the calls of {name} are not recorded yet; {one}`wavedeck suites references {suite}` records them"
+            f"the calls of {name} are not recorded yet; {eval_command}`wavedeck suites references {suite}` records them"
         )
         self.name = name
 

@@ -20,6 +20,7 @@ from harness.wire.guest_messages import GUEST_REPORTS, Hello
 from harness.wire.script_messages import (
     CALL,
     DRAW_SEED,
+    EXPRESSIONS_FILE,
     RECORD_REPORTS,
     Record,
     Recorded,
@@ -93,7 +94,7 @@ class RecordedProblem(Problem):
         try:
             self._script = read_script(task.folder)
             self._expressions = msgspec.json.decode(
-                (task.folder / "calls.json").read_bytes(), type=dict[int, tuple[int, str]]
+                (task.folder / EXPRESSIONS_FILE).read_bytes(), type=dict[int, tuple[int, str]]
             )
         except (OSError, msgspec.DecodeError) as error:
             raise BadProblem(f"{task.folder}: {error}; record the task again") from error

@@ -140,15 +140,15 @@ class CallLog:
         if shape in self._shapes or len(self._shapes) >= MOST_CALLS:
             return
         outputs, unjudged = outputs_of(tensors, call.inputs, value)
-        truths = truths_of(outputs, truth)
+        truths = truths_of(outputs, value, truth)
         inputs = dict(call.inputs)
         wanted: tuple[str, ...] = ()
-        given: tuple[tuple[str, str], ...] = ()
+        drawn: tuple[tuple[str, str], ...] = ()
         if gradients is not None:
             unjudged += [gradients.problem] if gradients.problem else []
             outputs += gradients.outputs
             inputs |= gradients.inputs
-            wanted, given = gradients.wanted, gradients.given
+            wanted, drawn = gradients.wanted, gradients.drawn
             truths = () if gradients.outputs else truths
         self._size_bytes += sum(len(data.data) for data in inputs.values())
         self._size_bytes += sum(len(output.tensor.data) for output in outputs)
@@ -164,7 +164,7 @@ class CallLog:
                 operators=call.operators,
                 draw_seed=call.draw_seed,
                 differentiated=wanted,
-                gradients=given,
+                gradients=drawn,
                 unjudged=tuple(unjudged),
             )
         )

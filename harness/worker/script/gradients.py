@@ -21,7 +21,7 @@ class Gradients:
 
     wanted: tuple[str, ...] = ()
     """Inputs that want gradients."""
-    given: tuple[tuple[str, str], ...] = ()
+    drawn: tuple[tuple[str, str], ...] = ()
     """Expression of each differentiable output, and the name of its drawn gradient."""
     inputs: dict[str, TensorData] = field(default_factory=dict)
     """The drawn gradients."""
@@ -50,17 +50,19 @@ def with_gradients(
         return copies.get(id(value), value)
 
     set_seed(seed)
-    with torch.enable_grad():
-        value = function(*map(copied, args), **{name: copied(value) for name, value in named.items()})
+    try:
+        with torch.enable_grad():
+            value = function(*map(copied, args), **{name: copied(value) for name, value in named.items()})
+    except Exception:  # noqa: BLE001 -- the call itself raises it again
+        return None
     outputs = {path: part for path, part in tensors_of(value) if part.requires_grad}
     if not outputs:
         return None
     with _disable_current_modes():  # this operator is not the script's
         drawn = {path: torch.randn_like(part) for path, part in outputs.items()}
     names = {path: f"grad_{place}" for place, path in enumerate(drawn)}
-    inputs = {
-        names[path]: data_of(gradient) for path, gradient in drawn.items()
-    }  # a backward may write to them
+    # Before the backward pass, which may write to them.
+    inputs = {names[path]: data_of(gradient) for path, gradient in drawn.items()}
     try:
         gradients: tuple[torch.Tensor | None, ...] = torch.autograd.grad(
             list(outputs.values()), list(leaves.values()), list(drawn.values()), allow_unused=True
@@ -76,7 +78,7 @@ def with_gradients(
         return None
     return Gradients(
         wanted=tuple(leaves),
-        given=tuple((path, names[path]) for path in drawn),
+        drawn=tuple((path, names[path]) for path in drawn),
         inputs=inputs,
         outputs=computed,
     )

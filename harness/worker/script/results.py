@@ -1,4 +1,4 @@
-"""What a recorded call computed: inputs that it changed, tensors that it returned, and the oracle's answers."""
+"""The results of a recorded call: inputs that it changed, tensors that it returned, and the oracle's answers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import torch
 from harness.wire.script_messages import OutputData, TensorData
 from harness.worker.kit import arena
 
-from .expressions import data_of, parts_of, plain_name, tensor_problem
+from .expressions import data_of, parts_of, plain_name, tensor_problem, tensors_of
 
+AGREEMENT = 0.03
+"""Relative difference between an oracle and a reference that rounds to 16 bits."""
 Extent = tuple[int, int]
 """Addresses of a tensor's first byte and of the byte after its last."""
 
@@ -24,7 +26,7 @@ def outputs_of(
         for name, tensor in tensors.items()
         if (after := data_of(tensor)).data != before[name].data
     ]
-    held = [_extent(tensor) for tensor in tensors.values()]
+    extents = [_extent(tensor) for tensor in tensors.values()]
     unjudged = []
     parts = list(parts_of(value))
     for place, (path, part) in enumerate(parts):
@@ -35,9 +37,9 @@ def outputs_of(
             unjudged.append(f"`{path}` {problem}")
             continue
         extent = _extent(part)
-        if part.numel() and any(_overlap(extent, other) for other in held):
+        if part.numel() and any(_overlap(extent, earlier) for earlier in extents):
             continue  # an input, or a tensor that is judged already
-        held.append(extent)
+        extents.append(extent)
         name = plain_name("out" if len(parts) == 1 else f"out_{place}")
         while name in tensors:
             name += "_"
@@ -45,14 +47,26 @@ def outputs_of(
     return outputs, unjudged
 
 
-def truths_of(outputs: list[OutputData], truth: list[Any] | None) -> tuple[TensorData | None, ...]:
-    """Return the oracle's tensors for the outputs; empty if it does not have one for each, with the same shape."""
+def truths_of(
+    outputs: list[OutputData], value: Any, truth: list[Any] | None
+) -> tuple[TensorData | None, ...]:
+    """Return the oracle's tensors for the outputs; empty if it does not have one for each, close to the reference's."""
     tensors = [part for part in truth or () if isinstance(part, torch.Tensor)]
-    if len(tensors) != len(outputs) or any(output.is_input for output in outputs):
+    computed = [part for _, part in tensors_of(value)]
+    if not len(tensors) == len(computed) == len(outputs) or any(output.is_input for output in outputs):
         return ()
-    if any(tuple(part.shape) != output.tensor.shape for part, output in zip(tensors, outputs, strict=True)):
+    if not all(map(_agree, tensors, computed)):
         return ()
     return tuple(data_of(part.contiguous()) for part in tensors)
+
+
+def _agree(truth: torch.Tensor, computed: torch.Tensor) -> bool:
+    """True if both have one shape and differ by rounding only: an oracle for other arguments differs by far more."""
+    if truth.shape != computed.shape:
+        return False
+    wide, other = truth.detach().double(), computed.detach().double()
+    scale = float(wide[wide.isfinite()].abs().mean()) if bool(wide.isfinite().any()) else 0.0
+    return bool(torch.isclose(other, wide, rtol=AGREEMENT, atol=AGREEMENT * scale, equal_nan=True).all())
 
 
 def _extent(tensor: torch.Tensor) -> Extent:
