@@ -6,14 +6,20 @@ from pathlib import Path
 
 import msgspec
 
-SCRIPT_FILE, CALLS_FILE = "script.json", "calls.py"
-"""Files of a task folder whose cases are calls of a script: the script, and the text that is appended to a candidate."""
+SCRIPT_FILE, CALLS_FILE, EXPRESSIONS_FILE = "script.json", "calls.py", "calls.json"
+"""Files of a recorded task: the script, the text that is appended to a candidate, and the place of each call in the script."""
 ADAPTER = "wavedeck_call"
 """Name of the function in `calls.py`."""
 DRAW_SEED = "draw_seed"
 """Parameter of that function: the seed of a call that draws random numbers."""
+CALL = "call"
+"""First parameter of that function: the number of the call."""
 RESULT = "result"
 """Name of a call's return value in `calls.py`."""
+GRADIENTS = "gradients"
+"""Name of the gradients of the inputs in `calls.py`."""
+RESERVED = frozenset({RESULT, GRADIENTS, DRAW_SEED, "torch"})
+"""Names in `calls.py` that no input may have."""
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -80,6 +86,10 @@ class RecordedCall(msgspec.Struct, frozen=True):
     """Tensor operators that the call used outside of kernels."""
     draw_seed: int | None = None
     """The seed of torch's generators for this call; `None` if the call draws no random numbers."""
+    differentiated: tuple[str, ...] = ()
+    """Inputs whose gradients are outputs."""
+    gradients: tuple[tuple[str, str], ...] = ()
+    """Expressions of outputs, and the input that is the gradient of each."""
     unjudged: tuple[str, ...] = ()
     """Parts of the result that are no tensors, in words."""
     unsupported: str = ""

@@ -18,7 +18,9 @@ from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeou
 from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.guest_messages import GUEST_REPORTS, Hello
 from harness.wire.script_messages import (
+    CALL,
     DRAW_SEED,
+    EXPRESSIONS_FILE,
     RECORD_REPORTS,
     Record,
     Recorded,
@@ -39,8 +41,6 @@ KEPT = 2 * seeds.POOL
 SLOW_S = 3.0
 """A script that takes longer is recorded for `FEW` seeds only."""
 FEW = 2
-CALL = "call"
-"""First parameter of the function in `calls.py`: the number of the call."""
 
 
 class RecordedInputs(dict[str, Value]):
@@ -94,7 +94,7 @@ class RecordedProblem(Problem):
         try:
             self._script = read_script(task.folder)
             self._expressions = msgspec.json.decode(
-                (task.folder / "calls.json").read_bytes(), type=dict[int, tuple[int, str]]
+                (task.folder / EXPRESSIONS_FILE).read_bytes(), type=dict[int, tuple[int, str]]
             )
         except (OSError, msgspec.DecodeError) as error:
             raise BadProblem(f"{task.folder}: {error}; record the task again") from error
@@ -178,7 +178,11 @@ def _differing(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None
     if first.shape != second.shape:
         return torch.ones_like(first, dtype=torch.bool)
     wide = (first.double(), second.double()) if first.is_floating_point() else (first, second)
-    apart = ~torch.isclose(*wide, rtol=0.1, atol=0.1, equal_nan=True) if first.is_floating_point() else first != second
+    apart = (
+        ~torch.isclose(*wide, rtol=0.1, atol=0.1, equal_nan=True)
+        if first.is_floating_point()
+        else first != second
+    )
     return apart if bool(apart.any()) else None
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 import traceback
 from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.encoding import ENCODER
 from harness.wire.guest_messages import Hello
-from harness.wire.script_messages import RECORD_REQUESTS, Record, Recorded
+from harness.wire.script_messages import RECORD_REQUESTS, Record, Recorded, Script
 from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.interpreter import interpreter
@@ -24,6 +26,7 @@ from harness.worker.kit import gpu
 
 from . import seeding
 from .call_log import CallLog
+from .wrapping import wrap
 
 TEST = "wavedeck_test.py"
 
@@ -56,7 +59,7 @@ class _Runner:
         else:
             gpu.start(spawn.device)
             gpu.build_driver()
-            self._observe = lambda inputs: nullcontext()
+            self._observe = lambda _: nullcontext()
         seeding.install()
 
     def run(self, request: Record) -> Recorded:
@@ -75,7 +78,7 @@ class _Runner:
         try:
             module = import_candidate(self._scratch / "reference.py", script.reference)
             namespace |= vars(module)
-            namespace |= {name: log.wrap(module, name) for name in script.entry_points if hasattr(module, name)}
+            namespace |= {name: wrap(log, module, name) for name in _recorded_names(module, script)}
             file = self._scratch / TEST
             file.write_text(script.test, encoding="utf-8")
             namespace["__file__"] = str(file)
@@ -87,3 +90,14 @@ class _Runner:
         return Recorded(
             nonce=request.nonce, calls=tuple(log.calls), error=error, seconds=time.monotonic() - began
         )
+
+
+def _recorded_names(module: ModuleType, script: Script) -> set[str]:
+    """The entry points, and the reference's classes that the test names: it may pass instances to an entry point."""
+    words = set(re.findall(r"\w+", script.test))
+    classes = {
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and value.__module__ == module.__name__ and name in words
+    }
+    return classes | {name for name in script.entry_points if hasattr(module, name)}
