@@ -1,7 +1,7 @@
 """The state after any number of a session's events, from copies that are kept on the way.
 
-A jump starts at the nearest copy before it. Events whose whole effect a later event replaces are left out: pieces of a
-reply that is complete, stages of an attempt that has its verdict, all samples of a device but the last.
+A jump starts at the nearest copy before it. It leaves out events that a later event replaces: pieces of a reply that is
+complete, stages of an attempt that has its verdict, all samples of a device but the last.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Checkpoints:
         return state
 
     def _needed(self, state: SessionState, start: int, stop: int) -> Iterator[tuple[int, AnyEvent | Skipped]]:
-        """Yield the events from `start` whose effect is left at `stop`; of the others only the time passes."""
+        """Yield the events from `start` that no event before `stop` replaces; of the replaced events only the time passes."""
         last_samples = {
             device: places[index - 1]
             for device, places in self._samples.items()
