@@ -36,6 +36,7 @@ from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import write_crash
 
 if TYPE_CHECKING:
+    from engine.launch import EngineStart
     from tui.report import SessionReport
 
 Mode = Literal["live", "replay", "home"]
@@ -43,6 +44,8 @@ FRAME_S = 0.05
 """How often it is asked whether a frame is due; the governor says when."""
 STILL_S = 1.0
 """Between two frames of a session in which nothing happens."""
+START_LOOK_S = 0.1
+"""How often it is asked whether the engine failed to start."""
 LOOK_S = 1.0
 """How often the store is asked whether a session at rest has new events."""
 
@@ -78,8 +81,11 @@ class Cockpit(Viewer, inherit_bindings=False):
         decider: Decider | None = None,
         preferences: Preferences | None = None,
         doors: Doors | None = None,
+        engine: EngineStart | None = None,
     ) -> None:
-        super().__init__(home, doors=doors or doors_of(home), speed=speed)
+        """`engine` is the start of the session's engine, if it has only begun."""
+        super().__init__(home, doors=doors or doors_of(home, engine), speed=speed)
+        self._engine = engine
         self.animation_level = "none"
         self._first = (session, mode)
         self.readonly = readonly
@@ -131,6 +137,14 @@ class Cockpit(Viewer, inherit_bindings=False):
             self._load(session, playing=True)
         self.set_interval(FRAME_S, self._tick)
         self.set_interval(LOOK_S, self.look_again)
+        if self._engine is not None:
+            self.set_interval(START_LOOK_S, self._leave_without_engine)
+
+    def _leave_without_engine(self) -> None:
+        """Leave if the engine did not start; the command prints the reason."""
+        if self._engine is not None and self._engine.has_failed:
+            self._outside.restore()
+            self.exit(ExitNote())
 
     # Screens are imported where they are opened: the first frame needs Home alone.
 

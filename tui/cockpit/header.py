@@ -89,6 +89,8 @@ def status_line(
         spans.append(Span("READ-ONLY", "warn"))
     if live is not None and live.health.error:
         spans.append(Span("disconnected", "bad"))
+    if live is not None and live.health.starting:
+        spans.append(Span("starting the engine", "busy"))
     if state.finished:
         spans.append(Span("finished", "dim"))
     elif replay is None and (feed.abandoned or state.stopped is not None):

@@ -65,6 +65,17 @@ class Health:
     running: bool
     error: str = ""
     """Why the journal or the store could not be read; one line."""
+    starting: bool = False
+    """True until the engine can be reached for the first time; it counts as running."""
+
+
+class Starting(Protocol):
+    """The start of an engine."""
+
+    @property
+    def is_done(self) -> bool:
+        """True if the engine can be reached, or did not start."""
+        ...
 
 
 class LiveTail:
@@ -77,11 +88,13 @@ class LiveTail:
         *,
         poll_s: float = POLL_S,
         stored: Callable[[Home, str], Sequence[AnyEvent]] | None = None,
+        engine: Starting | None = None,
     ) -> None:
         self._home = home
         self._session = session
         self._poll_s = poll_s
         self._stored = stored
+        self._engine = engine
         self._queue: deque[AnyEvent | Skipped] = deque()
         self._stop = threading.Event()
         self._look_in_store = threading.Event()
@@ -89,7 +102,7 @@ class LiveTail:
         self._mark: tuple[int, ...] | None = None
         """The store's mark of the session when it was last read."""
         self._thread: threading.Thread | None = None
-        self.health = Health(running=home.live(session).running)
+        self.health = Health(self._is_starting or home.live(session).running, starting=self._is_starting)
 
     @property
     def session(self) -> str:
@@ -100,6 +113,10 @@ class LiveTail:
     def behind(self) -> int:
         """Events read and not yet taken."""
         return len(self._queue)
+
+    @property
+    def _is_starting(self) -> bool:
+        return self._engine is not None and not self._engine.is_done
 
     def start(self) -> None:
         """Start reading."""
@@ -135,8 +152,9 @@ class LiveTail:
             tail = stack.enter_context(JournalTail(live.journal))
             while not self._stop.wait(self._poll_s if turn else 0.0):
                 # Asked before reading: an engine that is gone by now has written all that it ever will.
-                due = turn % turns == 0
-                running = live.running if due else self.health.running
+                starting = self._is_starting
+                due = turn % turns == 0 or self.health.starting
+                running = starting or (live.running if due else self.health.running)
                 error = ""
                 try:
                     if due and tail.is_replaced:
@@ -150,7 +168,7 @@ class LiveTail:
                     if due and not live.journal.exists():
                         self._look_for_changes()
                     error = error or self._read_store()
-                self.health = Health(running, error)
+                self.health = Health(running, error, starting)
                 turn += 1
 
     def _read_in_portions(self, tail: JournalTail) -> None:
