@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import os
+import re
 import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -25,6 +27,7 @@ from .recorded_task import NotRecorded, write_task
 
 __all__ = ["NotRecorded", "record_task", "script_of"]
 
+_FORMS = (TestForm.SCRIPT, TestForm.RUNNER)
 RUNS = ((1, 0), (1, 1), (2, 0))
 """Seed and poison of each run. Calls that differ between runs are no cases."""
 
@@ -44,14 +47,40 @@ def script_of(public: PublicTask) -> Script:
     """Return the script of a public task. Raises `NotRecorded` if its test has another form."""
     if public.unsupported:
         raise NotRecorded(public.unsupported)
-    if public.test_form is not TestForm.SCRIPT or public.reference is None or public.test is None:
+    if public.reference is None or public.test is None or public.test_form not in _FORMS:
         raise NotRecorded(f"tests of the form `{public.test_form}` cannot be recorded yet")
+    is_runner = public.test_form is TestForm.RUNNER
+    if is_runner and not public.runner:
+        raise NotRecorded("no function of its test can be called without arguments")
+    reference = public.reference.text
+    paths = {"test_file": "test.py"}
+    if is_runner:
+        root = Path(os.path.commonpath([public.reference.path, public.test.path]))
+        paths["test_file"] = str(public.test.path.relative_to(root))
+        paths["reference_file"] = str(public.reference.path.relative_to(root))
+    else:
+        reference = _with_imports(reference, public.test.text)
     return Script(
-        reference=_with_imports(public.reference.text, public.test.text),
+        reference=reference,
         test=public.test.text,
         entry_points=tuple(entry.name for entry in public.entry_points),
+        modules=public.modules,
+        helpers=_helpers(public),
+        runner=public.runner if is_runner else "",
         oracle=next(iter(public.oracles), ""),
+        **paths,
     )
+
+
+def _helpers(public: PublicTask) -> dict[str, str]:
+    """Modules of the benchmark that the test names, by file name."""
+    words = set(re.findall(r"\w+", public.script))
+    helpers = {}
+    for folder in public.search_paths:
+        for file in sorted(folder.glob("*.py")):
+            if file.stem in words:
+                helpers[file.name] = file.read_text(encoding="utf-8", errors="replace")
+    return helpers
 
 
 def _with_imports(reference: str, test: str) -> str:

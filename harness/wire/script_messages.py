@@ -30,6 +30,16 @@ class Script(msgspec.Struct, frozen=True):
     test: str
     """Text that runs in the reference's namespace and calls the entry points."""
     entry_points: tuple[str, ...]
+    test_file: str = "test.py"
+    """Where the test lies in its folder."""
+    reference_file: str = ""
+    """Where the test finds the reference as a file; empty if test and reference are one module."""
+    modules: tuple[str, ...] = ()
+    """Names under which the test may import the reference."""
+    helpers: dict[str, str] = {}
+    """Texts of the benchmark's own modules that the test imports, by file name."""
+    runner: str = ""
+    """Function of the test to call; empty if executing the test makes the calls."""
     unsettled: bool = False
     """Some outputs depend on memory that nothing wrote. Such elements are not judged."""
     oracle: str = ""
