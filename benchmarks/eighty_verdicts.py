@@ -46,7 +46,7 @@ class Shape(NamedTuple):
     @property
     def bytes(self) -> int:
         """Bytes that a kernel must move: each element is read once and written once."""
-        return 8 * self.rows * self.columns
+        return (4 if self.case == "fp16" else 8) * self.rows * self.columns
 
 
 SHAPES = (

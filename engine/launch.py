@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -39,6 +39,13 @@ def start(plan: RunPlan, home: Home, *, environ: Mapping[str, str] | None = None
     or `SessionsError` if the run is impossible, and `EngineDidNotStart` with the engine's last line if its process
     ended.
     """
+    engine = prepare(plan, home, environ=environ)
+    engine.begin_and_wait()
+    return engine.session
+
+
+def prepare(plan: RunPlan, home: Home, *, environ: Mapping[str, str] | None = None) -> EngineStart:
+    """Check a plan and write it, as `start`; returns its engine, which has not begun."""
     environ = os.environ if environ is None else environ
     _require_judge()
     home.ensure()
@@ -46,8 +53,7 @@ def start(plan: RunPlan, home: Home, *, environ: Mapping[str, str] | None = None
     live = home.live(checked.session)
     live.folder.mkdir(mode=0o700)
     write_plan(live, checked)
-    _spawn(live, environ)
-    return checked.session
+    return EngineStart(live, environ)
 
 
 def resume(home: Home, session: str, *, environ: Mapping[str, str] | None = None) -> None:
@@ -67,7 +73,7 @@ def resume(home: Home, session: str, *, environ: Mapping[str, str] | None = None
     made = not live.folder.exists()
     live.folder.mkdir(mode=0o700, exist_ok=True)
     try:
-        _spawn(live, environ)
+        EngineStart(live, environ).begin_and_wait()
     finally:
         # The session was not opened: remove the folder, so that it does not look like a session.
         if made and not live.journal.exists() and not live.running:
@@ -122,48 +128,90 @@ def _require_judge() -> None:
             )
 
 
-def _spawn(live: LiveFiles, environ: Mapping[str, str]) -> None:
-    """Start the engine of a live folder and wait until it can be reached."""
-    with live.log.open("ab") as log:
-        begun = log.tell()
-        # In a thread: an interrupt, which only the main thread gets, cannot lose an engine that has just started.
-        starting = ThreadPoolExecutor(1, thread_name_prefix=f"start/{live.session}").submit(
-            subprocess.Popen,
-            # -P: a folder named `engine` in the current directory must not shadow the package.
-            [sys.executable, "-P", "-m", ENGINE, str(live.folder)],
-            cwd=live.folder.parent,
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+class EngineStart:
+    """The start of a live folder's engine, in a thread.
+
+    An interrupt, which only the main thread gets, cannot lose an engine that has just started.
+    """
+
+    def __init__(self, live: LiveFiles, environ: Mapping[str, str]) -> None:
+        self.session = live.session
+        self._live = live
+        self._environ = dict(environ)
+        self._process: Future[tuple[subprocess.Popen[bytes], int]] | None = None
+        self._ready: Future[None] | None = None
+
+    def begin(self) -> None:
+        """Begin; returns at once."""
+        thread = ThreadPoolExecutor(1, thread_name_prefix=f"start/{self.session}")
+        self._process = process = thread.submit(self._spawn)
+        self._ready = thread.submit(lambda: self._wait_until_reachable(*process.result()))
+        thread.shutdown(wait=False)
+
+    def begin_and_wait(self) -> None:
+        """Begin, and return when the engine can be reached; an interrupt ends the engine."""
         try:
-            process = starting.result()
-            # Reaps the engine if it ends before this process.
-            threading.Thread(target=process.wait, name=f"reaper/{live.session}", daemon=True).start()
-            _wait_until_reachable(live, process, begun)
+            self.begin()
+            self.wait()
         except KeyboardInterrupt:
             # The session's name is not shown yet, so the person could not stop the engine later.
-            process = starting.result()
-            process.terminate()
-            process.wait()
-            if not live.journal.exists():
-                shutil.rmtree(live.folder, ignore_errors=True)
+            self.cancel()
             raise
 
+    @property
+    def is_done(self) -> bool:
+        """True if the engine can be reached, or did not start."""
+        return self._ready is not None and self._ready.done()
 
-def _wait_until_reachable(live: LiveFiles, process: subprocess.Popen[bytes], begun: int) -> None:
-    limit = time.monotonic() + START_S
-    while read_engine_info(live) is None and live.folder.exists():
-        if process.returncode == 0:
-            return
-        if process.returncode is not None:
-            raise _did_not_start(live, begun, process.returncode)
-        if time.monotonic() > limit:
-            process.kill()
-            raise EngineDidNotStart(f"the engine was not ready after {START_S:.0f} s; see {live.log}")
-        time.sleep(POLL_S)
+    @property
+    def has_failed(self) -> bool:
+        """True if the engine did not start; `wait` raises the reason."""
+        return self._ready is not None and self._ready.done() and self._ready.exception() is not None
+
+    def wait(self) -> None:
+        """Return when the engine can be reached; raises as `start` if it did not start."""
+        if self._ready is not None:
+            self._ready.result()
+
+    def cancel(self) -> None:
+        """End the engine; nothing is left of a session that recorded nothing."""
+        if self._process is not None:
+            process, _ = self._process.result()
+            process.terminate()
+            process.wait()
+        if not self._live.journal.exists():
+            shutil.rmtree(self._live.folder, ignore_errors=True)
+
+    def _spawn(self) -> tuple[subprocess.Popen[bytes], int]:
+        """Returns the process, and the size of the engine's log before it."""
+        with self._live.log.open("ab") as log:
+            begun = log.tell()
+            process = subprocess.Popen(
+                # -P: a folder named `engine` in the current directory must not shadow the package.
+                [sys.executable, "-P", "-m", ENGINE, str(self._live.folder)],
+                cwd=self._live.folder.parent,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        # Reaps the engine if it ends before this process.
+        threading.Thread(target=process.wait, name=f"reaper/{self.session}", daemon=True).start()
+        return process, begun
+
+    def _wait_until_reachable(self, process: subprocess.Popen[bytes], begun: int) -> None:
+        live = self._live
+        limit = time.monotonic() + START_S
+        while read_engine_info(live) is None and live.folder.exists():
+            if process.returncode == 0:
+                return
+            if process.returncode is not None:
+                raise _did_not_start(live, begun, process.returncode)
+            if time.monotonic() > limit:
+                process.kill()
+                raise EngineDidNotStart(f"the engine was not ready after {START_S:.0f} s; see {live.log}")
+            time.sleep(POLL_S)
 
 
 def _did_not_start(live: LiveFiles, begun: int, code: int) -> EngineDidNotStart | UsageProblem:

@@ -22,6 +22,7 @@ from engine.titles import title_problem
 from harness.node.discovery import CPU
 from harness.node.selection import select_devices, targets_for
 from harness.stages.timing.baselines import KINDS, TASK, kernel_baseline, timing_baseline
+from sessions.codec import MOST
 from sessions.events import MethodOptions, StopRules
 from sessions.home import Home
 from sessions.names import short_task
@@ -33,9 +34,6 @@ ITERATIONS = 10
 SUITE = "starter"
 REVIEWS = ("auto", "manual")
 ALLOCATIONS = ("even", "best")
-
-MOST = (1 << 63) - 1
-"""The largest integer of a plan: events cannot hold a larger one."""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from harness import Evaluation, Verdict
 from harness.wire.latency import Bound
 
 from .ranking import ranked_speedup
-from .speedups import Speedup, speedup_of, timed_evaluation
+from .speedups import Speedup, headline_speedup, timed_evaluation
 from .state import AttemptState, Confirmation, SessionState
 
 
@@ -69,7 +69,7 @@ def measured_attempt(task: str, attempt: AttemptState) -> Measured | None:
     evaluation = timed_evaluation(attempt)
     if evaluation is None or attempt.verdict is not Verdict.CORRECT:
         return None
-    overall, ranked = speedup_of(evaluation), ranked_speedup(evaluation)
+    overall, ranked = headline_speedup(evaluation), ranked_speedup(evaluation)
     if overall is None or ranked is None or attempt.confirmation is Confirmation.NOT_CONFIRMED:
         return None
     baselines = dict.fromkeys(latency.against for latency in evaluation.latency if latency.against)

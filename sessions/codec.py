@@ -12,6 +12,8 @@ from .errors import EventNotKeepable
 from .events import AnyEvent, Event
 
 E = TypeVar("E", bound=Event)
+MOST = (1 << 63) - 1
+"""The largest integer that an event can hold."""
 
 EVENTS: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 ENCODER = msgspec.json.Encoder()

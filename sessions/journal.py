@@ -233,10 +233,11 @@ class JournalTail:
         self._descriptor: int | None = None
         self._seen: tuple[int, int] | None = None
 
-    def read_new(self) -> list[AnyEvent]:
+    def read_new(self, *, most_bytes: int | None = None) -> list[AnyEvent]:
         """Returns the events of all lines that were completed since the last call.
 
-        A torn last line is read later, when it is complete, or ignored if it is cut off.
+        A torn last line is read later, when it is complete, or ignored if it is cut off. With `most_bytes`, a call
+        stops after about as many bytes, but not before it has read a line; the next call goes on there.
         """
         if self._descriptor is None:
             try:
@@ -249,15 +250,20 @@ class JournalTail:
             return []
         journal = Journal()
         pending = b""
+        start = self._offset
+        size = CHUNK_BYTES if most_bytes is None else min(CHUNK_BYTES, most_bytes)
         # The offset is always after a line end, so it stays valid if a torn line is cut off.
-        while chunk := os.pread(self._descriptor, CHUNK_BYTES, self._offset + len(pending)):
+        while chunk := os.pread(self._descriptor, size, self._offset + len(pending)):
             lines = (pending + chunk).split(b"\n")
             pending = lines.pop()
             for line in lines:
                 self._line += 1
                 self._offset += len(line) + 1
                 journal.add(line, self._line)
-        self._seen = seen
+            if most_bytes is not None and self._offset - start >= most_bytes:
+                break
+        else:
+            self._seen = seen
         self.skipped += journal.skipped
         return [event for event in journal.events if event.seq > self._after]
 

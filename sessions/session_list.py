@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import BinaryIO
 
 from .description import SessionSummary
 from .home import JOURNAL, Home, LiveFiles
@@ -64,12 +66,9 @@ class SessionList:
                 status = os.fstat(journal.fileno())
                 tail = self._tail(files.session, status.st_size, status.st_ino)
                 journal.seek(tail.offset)
-                data = journal.read()
+                skim(tail.state, _whole_lines(journal, tail))
         except FileNotFoundError:
             return None
-        whole = data.rfind(b"\n") + 1
-        skim(tail.state, data[:whole].split(b"\n")[:-1])
-        tail.offset += whole
         return live_info_of(files, tail.state)
 
     def _tail(self, session: str, size: int, inode: int) -> _Tail:
@@ -96,6 +95,15 @@ class SessionList:
                 sessions[name] = stored[commit] = info
         self._stored = stored
         return sessions
+
+
+def _whole_lines(journal: BinaryIO, tail: _Tail) -> Iterator[bytes]:
+    """Yield the lines that are complete and move the tail behind each of them; a journal may be too long for memory."""
+    for line in journal:
+        if not line.endswith(b"\n"):
+            return
+        tail.offset += len(line)
+        yield line[:-1]
 
 
 def _size(files: LiveFiles) -> int:

@@ -1,8 +1,8 @@
 """Tasks and suites: the format, the loader and the registry. Nothing here needs torch.
 
 Find tasks and suites by name:
-    registry.py     folders of the suites, built in and added
-    loader.py       `load_task`, `load_suite`
+    registry.py     folders of the suites, built in and added; clones of public benchmarks
+    loader.py       `load_task`, `load_suite`, `load_public_suite`
     folder.py       `read_task`: one folder becomes a `Task`
 What a `task.toml` may hold:
     task.py         its keys and types
@@ -10,6 +10,8 @@ What a `task.toml` may hold:
     tolerances.py   the rules of tolerances, and the tolerance of an output
     signature.py    parses the signatures of entry points
     dtypes.py       names and sizes of dtypes
+Public benchmarks:
+    public/         reads clones of public benchmarks, one module a format
 Others:
     costs.py        runs a task's `cost.py`
     check.py        only for `wavedeck suites check`: the Python files of a folder, and the bytes of its cost model
@@ -20,7 +22,15 @@ from suites.check import check_suite
 from suites.costs import task_cost
 from suites.dtypes import item_bytes
 from suites.errors import BadSuite, BadTask, SuiteError, UnknownSuite, UnknownTask
-from suites.loader import baseline_source, load_suite, load_task, suite_names
+from suites.loader import (
+    baseline_source,
+    load_public_suite,
+    load_public_task,
+    load_suite,
+    load_task,
+    public_suite_names,
+    suite_names,
+)
 from suites.registry import add_suite
 from suites.task import (
     Allowance,
@@ -57,8 +67,11 @@ __all__ = [
     "baseline_source",
     "check_suite",
     "item_bytes",
+    "load_public_suite",
+    "load_public_task",
     "load_suite",
     "load_task",
+    "public_suite_names",
     "suite_names",
     "task_cost",
 ]

@@ -4,22 +4,62 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from suites.errors import BadTask, UnknownTask
+from suites.errors import BadTask, UnknownSuite, UnknownTask
 from suites.folder import read_task
-from suites.registry import suite_folder, suite_folders, task_names
+from suites.public.instructions import Instruction
+from suites.public.loader import PublicSuite, load_clone
+from suites.public.recorded import NeedsRecording, load_recorded, recorded_folder
+from suites.public.task import PublicTask
+from suites.registry import clones_of, suite_folder, suite_folders, task_names
 from suites.task import Task
 
 DEFAULT_SUITE = "starter"
 
 
 def suite_names(*, registry: Path | None = None) -> tuple[str, ...]:
-    """Return the names of all suites: built-in suites, then the suites in `registry` (a `suites.toml`), in its order."""
+    """Return the names of all suites of task folders: built-in suites, then those in `registry` (a `suites.toml`)."""
     return tuple(suite_folders(registry))
 
 
+def public_suite_names(*, registry: Path | None = None) -> tuple[str, ...]:
+    """Return the names of all clones of public benchmarks in `registry`."""
+    return tuple(clone.name for clone in clones_of(registry))
+
+
+def load_public_suite(
+    name: str, *, registry: Path | None = None, instruction: Instruction = Instruction.COMPLEX
+) -> PublicSuite:
+    """Return the tasks of a clone of a public benchmark, and what is wrong with the clone. Raises `SuiteError`."""
+    clones = clones_of(registry)
+    for clone in clones:
+        if clone.name == name:
+            return load_clone(clone, clones, instruction)
+    raise UnknownSuite(name, known=[clone.name for clone in clones])
+
+
+def load_public_task(
+    name: str, *, registry: Path | None = None, instruction: Instruction = Instruction.COMPLEX
+) -> PublicTask:
+    """Return the task `suite/task` of a public benchmark; the suite's own name of the task is accepted too."""
+    suite, _, short = name.partition("/")
+    tasks = load_public_suite(suite, registry=registry, instruction=instruction).tasks
+    for task in tasks:
+        if short in (task.name, task.file, task.file.removesuffix(".py")):
+            return task
+    raise UnknownTask(name, known=[task.id for task in tasks])
+
+
 def load_suite(name: str, *, registry: Path | None = None) -> tuple[Task, ...]:
-    """Return all tasks of a suite, easiest first. Raises `SuiteError` at the first broken task."""
-    folder = suite_folder(name, registry)
+    """Return all tasks of a suite, easiest first; of a clone, the tasks that were recorded.
+
+    Raises `SuiteError` at the first broken task, and if no task of a clone was recorded.
+    """
+    if registry is not None and name in public_suite_names(registry=registry):
+        folder = recorded_folder(registry, name)
+        if not task_names(folder):
+            raise NeedsRecording(name)
+    else:
+        folder = suite_folder(name, registry)
     tasks = [read_task(folder / task, suite=name) for task in task_names(folder)]
     return tuple(sorted(tasks, key=lambda task: (task.difficulty, task.name)))
 
@@ -30,6 +70,8 @@ def load_task(name: str, *, registry: Path | None = None) -> Task:
     if not separator:
         suite, short = DEFAULT_SUITE, name
     folders = suite_folders(registry)
+    if registry is not None and suite in public_suite_names(registry=registry):
+        return load_recorded(suite, short, registry)
     folder = suite_folder(suite, registry) if suite in folders else None
     if folder is None or short not in task_names(folder):
         raise UnknownTask(name, known=_all_names(folders))

@@ -1,9 +1,14 @@
-"""Folders of the built-in suites and of the suites that users added.
+"""Folders of the built-in suites, and the suites and clones that users added.
 
-A registry is a file `suites.toml` in the user's Wavedeck home, with one line per suite:
+A registry is a file `suites.toml` in the user's Wavedeck home: a line for a suite of task folders, a table for a clone of a
+public benchmark.
 
     [suites]
     attention = "/home/me/kernels/attention"
+
+    [clones.rocm]
+    kind = "rocm"
+    folder = "/home/me/GEAK-eval"
 """
 
 from __future__ import annotations
@@ -18,24 +23,53 @@ import msgspec
 
 from suites.errors import BadSuite, UnknownSuite
 from suites.folder import TASK_FILE
+from suites.public.clone import Clone, choose_kind, kinds_of
+from suites.public.task import SuiteKind
 from suites.task_rules import NAME
 
 _HERE = Path(__file__).parent
 BUILT_IN = {"starter": _HERE / "starter", "wavedeck-bench": _HERE / "bench"}
 
 
+class _Clone(msgspec.Struct, forbid_unknown_fields=True):
+    kind: SuiteKind
+    folder: str
+
+
 class _Registry(msgspec.Struct, forbid_unknown_fields=True):
     suites: dict[str, str] = {}
+    clones: dict[str, _Clone] = {}
+
+    @property
+    def folders(self) -> dict[str, Path]:
+        """Folder of every suite and clone, by name."""
+        clones = {name: Path(clone.folder) for name, clone in self.clones.items()}
+        return {name: Path(folder) for name, folder in self.suites.items()} | clones
 
 
 def suite_folders(registry: Path | None) -> dict[str, Path]:
     """Return the folder of every suite by name, built-in suites first. `registry` may be `None` or a missing file."""
-    return BUILT_IN | (_added(registry) if registry is not None else {})
+    added = _added(registry).suites if registry is not None else {}
+    return BUILT_IN | {name: Path(folder) for name, folder in added.items()}
+
+
+def clones_of(registry: Path | None) -> tuple[Clone, ...]:
+    """Return the clones of public benchmarks, in the order of the registry."""
+    added = _added(registry).clones if registry is not None else {}
+    return tuple(Clone(name, clone.kind, Path(clone.folder)) for name, clone in added.items())
 
 
 def suite_folder(name: str, registry: Path | None) -> Path:
-    """Return the folder of a suite. Raises `UnknownSuite`, or `BadSuite` if the folder does not exist."""
+    """Return the folder of a suite of task folders.
+
+    Raises `UnknownSuite`, or `BadSuite` if the folder does not exist or the suite is a clone of a public benchmark.
+    """
     folders = suite_folders(registry)
+    clones = {clone.name: clone for clone in clones_of(registry)}
+    if name in clones:
+        raise BadSuite(
+            f"suite {name!r} is a clone of {clones[name].kind}: its tasks are judged by name, as `eval --task SUITE/TASK`"
+        )
     if name not in folders:
         raise UnknownSuite(name, known=folders)
     if not folders[name].is_dir():
@@ -50,11 +84,12 @@ def task_names(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(file.parent.name for file in folder.glob(f"*/{TASK_FILE}")))
 
 
-def add_suite(name: str, path: Path, registry: Path) -> None:
-    """Add a folder of task folders as the suite `name` to the file `registry`, which is created if it is missing.
+def add_suite(name: str, path: Path, registry: Path, *, kind: SuiteKind | None = None) -> Clone | None:
+    """Add a folder as the suite `name` to the file `registry`, which is created if it is missing.
 
-    Adding the same folder again changes nothing. Raises `BadSuite` if the name is taken or invalid, or if the folder holds no
-    task. The tasks themselves are not checked; see `check_suite`.
+    The folder holds task folders, or it is a clone of a public benchmark: its files decide, or `kind`. Returns the clone, or
+    `None` for task folders. Adding the same folder again changes nothing. Raises `BadSuite` if the name is taken or invalid, or
+    if the folder holds no task. The tasks themselves are not checked; see `check_suite`.
     """
     folder = path.expanduser().resolve()
     if not NAME.fullmatch(name):
@@ -64,41 +99,55 @@ def add_suite(name: str, path: Path, registry: Path) -> None:
     if name in BUILT_IN:
         raise BadSuite(f"{name!r} is built in; choose another name")
     if not folder.is_dir():
-        raise BadSuite(f"{folder} is no folder; give the folder that holds the task folders")
-    if not task_names(folder):
-        raise BadSuite(f"{folder} holds no task: no folder in it has a {TASK_FILE}")
-    added = _added(registry)
-    if added.get(name, folder) != folder:
+        raise BadSuite(f"{folder} is no folder; give the folder of the task folders, or a clone")
+    is_clone = kind is not None or (bool(kinds_of(folder)) and not task_names(folder))
+    if not is_clone and not task_names(folder):
         raise BadSuite(
-            f"suite {name!r} is already {added[name]}; choose another name or change its line in {registry}"
+            f"{folder} holds no task: no folder in it has a {TASK_FILE}, and it is no clone of a public benchmark"
         )
-    _write(registry, added | {name: folder})
+    clone = Clone(name, choose_kind(name, folder, kind), folder) if is_clone else None
+    added = _added(registry)
+    before = added.clones.get(name)
+    if added.folders.get(name, folder) != folder or (
+        before is not None and before.kind != (clone and clone.kind)
+    ):
+        raise BadSuite(
+            f"suite {name!r} is already {before.kind if before else 'the folder'} {added.folders[name]}; "
+            f"choose another name or change its line in {registry}"
+        )
+    if clone is None:
+        added.suites[name] = str(folder)
+    elif name not in added.suites:
+        added.clones[name] = _Clone(clone.kind, str(folder))
+    _write(registry, added)
+    return clone
 
 
-def _added(registry: Path) -> dict[str, Path]:
+def _added(registry: Path) -> _Registry:
     try:
         text = registry.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return {}
+        return _Registry()
     except (OSError, UnicodeDecodeError) as error:
         raise BadSuite(f"{registry} cannot be read: {error}") from error
     try:
         decoded = msgspec.convert(tomllib.loads(text), _Registry, strict=True)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise BadSuite(f"{registry} is not valid: {error}; fix or remove it") from error
-    for name in decoded.suites:
+    for name in (*decoded.suites, *decoded.clones):
         if name in BUILT_IN or not NAME.fullmatch(name):
             raise BadSuite(f"{registry}: {name!r} cannot be the name of an added suite; rename it there")
-    return {name: Path(folder) for name, folder in decoded.suites.items()}
+    for name in decoded.suites.keys() & decoded.clones.keys():
+        raise BadSuite(f"{registry}: {name!r} is the name of a suite and of a clone; rename one")
+    return decoded
 
 
-def _write(registry: Path, suites: dict[str, Path]) -> None:
+def _write(registry: Path, added: _Registry) -> None:
     """Replace the registry in one step: a reader never sees half a file. If two processes write, the later write wins."""
-    # A JSON string is a TOML basic string, except that TOML has no lone surrogates and wants DEL escaped.
-    lines = [
-        f"{name} = {json.dumps(str(folder), ensure_ascii=False)}" for name, folder in sorted(suites.items())
-    ]
-    text = "[suites]\n" + "\n".join(lines).replace("\x7f", "\\u007f") + "\n"
+    lines = ["[suites]", *(f"{name} = {_quoted(folder)}" for name, folder in sorted(added.suites.items()))]
+    for name, clone in sorted(added.clones.items()):
+        lines += ["", f"[clones.{name}]", f'kind = "{clone.kind}"', f"folder = {_quoted(clone.folder)}"]
+    text = "\n".join(lines) + "\n"
     try:
         registry.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=registry.parent, prefix=".suites-", delete=False) as file:
@@ -117,3 +166,8 @@ def _write(registry: Path, suites: dict[str, Path]) -> None:
         ) from None
     except OSError as error:
         raise BadSuite(f"{registry} cannot be written: {error}") from error
+
+
+def _quoted(text: str) -> str:
+    # A JSON string is a TOML basic string, except that TOML has no lone surrogates and wants DEL escaped.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

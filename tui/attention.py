@@ -119,13 +119,13 @@ def summary(concerns: Sequence[Concern]) -> str:
     parts = [
         counted(reviews, "review") if reviews else "",
         f"{stuck} stuck" if stuck else "",
-        f"{others} more" if others and (reviews or stuck) else counted(others, "warning") if others else "",
+        f"{others} other" if others and (reviews or stuck) else counted(others, "warning") if others else "",
     ]
     return "  ".join(filter(None, parts))
 
 
 def model_trouble(state: SessionState, now_wall: float) -> str:
-    """Return `MODEL 429 since 2:10, retry 0:20, 31 wait` while a model refuses calls; empty if it does not."""
+    """Return `MODEL 429 for 2:10, retry in 0:20, 31 wait` while a model refuses calls; empty if it does not."""
     refused = [
         call
         for instance in state.instances.values()
@@ -136,8 +136,8 @@ def model_trouble(state: SessionState, now_wall: float) -> str:
         return ""
     since = min(call.refused_wall for call in refused)
     due = min(call.retry_wall for call in refused) - now_wall
-    retry = f"retry {clock(due)}" if due >= 1 else "retrying now"
-    return f"MODEL {_cause(refused[-1])} since {clock(now_wall - since)}, {retry}, {len(refused)} wait"
+    retry = f"retry in {clock(due)}" if due >= 1 else "retrying now"
+    return f"MODEL {_cause(refused[-1])} for {clock(now_wall - since)}, {retry}, {len(refused)} wait"
 
 
 def ended_words(state: SessionState, now_wall: float, *, crashed: bool) -> str:
@@ -275,7 +275,7 @@ def _devices(state: SessionState, now_wall: float) -> Iterator[Concern]:
             yield Concern(
                 Kind.GPU,
                 name,
-                f"throttled ({device.throttled}) since {since}: samples at a low clock do not count",
+                f"throttled ({device.throttled}) for {since}: samples at a low clock do not count",
             )
         elif others := foreign_words(device, session):
             yield Concern(Kind.GPU, name, f"used by {others}")
@@ -287,7 +287,7 @@ def _idle(state: SessionState, now_wall: float) -> Iterator[Concern]:
         if instance.finished is not None or asked or instance.word in ("person", "done", "failed"):
             continue
         silent = now_wall - instance.last_wall
-        if instance.last_wall and silent > IDLE_S:
+        if instance.last_wall and silent > IDLE_S and instance.attempts:
             yield Concern(Kind.IDLE, instance.key, f"no event for {duration(silent)}", instance.key)
 
 

@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Meta
 
 from engine.models import Limits, Pace
-from engine.plan import MOST
 from engine.prices import Price
+from sessions.codec import MOST
 
 from .diagnostics import Complaint
 

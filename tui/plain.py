@@ -7,6 +7,7 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
+from pathlib import Path
 
 import msgspec
 
@@ -51,9 +52,15 @@ def emit(text: str) -> None:
 
 
 def emit_json(value: object) -> None:
-    """Write one JSON document: indented in a terminal, on one line elsewhere."""
-    data = msgspec.json.encode(value)
+    """Write one JSON document: indented in a terminal, on one line elsewhere. Paths become texts."""
+    data = msgspec.json.encode(value, enc_hook=_path_text)
     _write((msgspec.json.format(data, indent=2) if is_terminal() else data) + b"\n")
+
+
+def _path_text(value: object) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} has no JSON form")
 
 
 def emit_line(line: bytes) -> None:

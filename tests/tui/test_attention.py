@@ -94,7 +94,7 @@ def test_other_errors_and_a_success_are_not_the_same_error() -> None:
 def test_silent_model_has_a_cause_until_it_answers() -> None:
     log = opened()
     state = refused(log)
-    assert model_trouble(state, log.wall + 15.0) == "MODEL 429 since 0:25, retry 0:05, 2 wait"
+    assert model_trouble(state, log.wall + 15.0) == "MODEL 429 for 0:25, retry in 0:05, 2 wait"
     for number in (1, 2):
         log.add(ev.ReplyPiece(call=f"softmax#{number}/1/generator/1", kind="text", text="def"))
     assert model_trouble(fold(log.events), log.wall) == ""
@@ -121,7 +121,7 @@ def test_lost_throttled_and_foreign_gpus() -> None:
     assert (used.subject, used.words) == ("1", "used by kim: pid 77")
     slow = msgspec.structs.replace(latencies()[0], device="1")
     log.add(ev.AttemptJudged(attempt="softmax#1/1", evaluation=correct(speed=(slow,))))
-    assert concerns(log)[-1].words.startswith("throttled (power cap) since 0:00")
+    assert concerns(log)[-1].words.startswith("throttled (power cap) for 0:00")
 
 
 def test_session_never_waits_for_itself() -> None:

@@ -276,6 +276,7 @@ def test_suites_are_listed_shown_added_and_checked(shell: Shell, home: Home, tmp
     listed = json.loads(shell("suites", "--json").out)
     assert {"starter/softmax", "starter/matmul"} <= {row["task"] for row in listed}
     assert "def softmax(x)" in shell("suites", "show", "softmax").out
+    assert json.loads(shell("suites", "show", "softmax", "--json").out)["task_file"]["name"] == "softmax"
     broken = tmp_path / "mine" / "thing"
     broken.mkdir(parents=True)
     (broken / "task.toml").write_text("schema = 1\n")

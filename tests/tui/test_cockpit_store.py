@@ -145,7 +145,9 @@ async def test_winner_of_a_finished_session_is_accepted_on_review_and_written_wh
         await until(pilot, lambda: "accepted: none" in screen.evidence.text, "the store's kernels")
         await pilot.press("a", *"fine", "enter")
         await until(
-            pilot, lambda: "decided 1: 1 + 0 !" in screen.decided.text, "the decision, out of the store"
+            pilot,
+            lambda: "decided 1: 1 accepted, 0 rejected" in screen.decided.text,
+            "the decision, out of the store",
         )
         store = Store.of(home)
         assert store.accepted()["starter/softmax"].attempt == "softmax#1/2"

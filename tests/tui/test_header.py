@@ -57,13 +57,13 @@ def test_wide_header_has_everything_in_words() -> None:
     text = header(fleets.busy(), 158)
     left, right = text.split("   ", 1)[0], text.rsplit("   ", 1)[-1].strip()
     assert left == "paged-attn tuning  geak  claude-x  against triton  1:36"
-    assert right == ("2/5 solved  13 attempts, 62 % correct  $0.52 of $50  ! 1 review  1 stuck  3 more")
+    assert right == ("2/5 solved  13 attempts, 62 % correct  $0.52 of $50  ! 1 review  1 stuck  3 other")
 
 
 @pytest.mark.parametrize(
     ("width", "kept"),
     [
-        (118, "13 attempts, 62 % correct  $0.52 of $50  ! 1 review  1 stuck  3 more"),
+        (118, "13 attempts, 62 % correct  $0.52 of $50  ! 1 review  1 stuck  3 other"),
         (78, "2/5 solved  13 judged, 62 % C  $0.52/$50  ! 5"),
         (58, "2/5 solved  $0.52/$50  ! 5"),
         (32, "! 5"),
@@ -141,4 +141,4 @@ def test_refused_calls_are_in_the_status() -> None:
         call="softmax#1/1/generator/1", reason="rate_limited", message="", wait_s=20.0, retry=1
     )
     log.add(refusal)
-    assert status(RUNNING, log, after_s=5.0) == "MODEL 429 since 0:05, retry 0:15, 1 wait"
+    assert status(RUNNING, log, after_s=5.0) == "MODEL 429 for 0:05, retry in 0:15, 1 wait"

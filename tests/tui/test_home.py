@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.support.pictures import picture
 from tui.cockpit import messages
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs import TextDialog
+from tui.cockpit.doors import doors_of
 from tui.cockpit.home_view import best_cell
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
@@ -147,7 +149,7 @@ async def test_header_shows_the_node_and_what_waits() -> None:
             "8x MI300X idle · ROCm 7.0 · triton 3.7.1 · key: anthropic"
             in app.screen.query_one("#header").text
         )
-        assert "2 running · ! 2 wait for you" in app.screen.query_one("#header").text
+        assert "2 running · ! 2 reviews for you" in app.screen.query_one("#header").text
 
 
 def test_an_interval_around_one_is_not_green() -> None:
@@ -286,3 +288,16 @@ def test_gpus_in_use_are_counted() -> None:
         "CUDA 12.8",
         "",
     ]
+
+
+async def test_session_that_is_opened_at_once_reads_no_list(home: Home) -> None:
+    write_live(home, running())
+    reads = []
+    doors = dataclasses.replace(doors_of(home), list_sessions=lambda: reads.append(1) or [])
+    app = Cockpit(home, session=SESSION, mode="live", doors=doors)
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        await pilot.pause(0.1)
+        assert reads == []
+        await pilot.press("escape")
+        await until(pilot, lambda: bool(reads), "the list")

@@ -112,7 +112,7 @@ def test_copied_line_starts_the_same_run(home: Home, monkeypatch: pytest.MonkeyP
         plans.append(run)
         raise EngineDidNotStart("a test starts nothing")
 
-    monkeypatch.setattr("tui.commands.run.start", refuse)
+    monkeypatch.setattr("tui.commands.run.prepare", refuse)
     main(shlex.split(command_line(values))[1:])
     assert plans == [check(values, home=home, environ=os.environ, folder=Path.cwd()).run]
 

@@ -51,8 +51,8 @@ def test_waiting_attempts_come_first_and_the_oldest_before_all() -> None:
         ("softmax#2/1", Kind.DECIDED),
         ("softmax#1/1", Kind.DECIDED),
     ]
-    assert queue_title(entries) == "Review 2, oldest first"
-    assert decided_words(entries) == "decided 2: 1 + 1 !"
+    assert queue_title(entries) == "Review: 2 wait"
+    assert decided_words(entries) == "decided 2: 1 accepted, 1 rejected"
 
 
 def test_winners_of_a_finished_session_are_open() -> None:
@@ -102,7 +102,7 @@ def test_gain_covers_the_cases_that_both_attempts_measured() -> None:
 def test_claim_names_worst_case_bounds_and_cases_left_out() -> None:
     shown = facts(fold(reviews.waiting()), "softmax#1/3")
     assert shown["claim"] == (
-        "1.72x [1.70, 1.74] over 2 of 4 cases  worst ragged 1.63x  narrow >= 12x  left out, too short: one-row"
+        "1.72x [1.70, 1.74] over 2 of 4 cases  worst case ragged 1.63x  narrow >= 12x  left out, too short: one-row"
     )
     assert shown["measured"] == "GPU 2 only (t: all)  against triton  no case slower  91 % of the roof"
     assert shown["before"] == "accepted: softmax#1/1 1.62x  session's best: this"
@@ -205,7 +205,7 @@ def test_last_line_fits_and_keeps_what_the_instance_does() -> None:
     state = fold(reviews.waiting())
     entries = review_queue(state, over=False)
     shown = plain(footer(state, entries, entries[0], None, over=False, width=80))
-    assert shown == " decided 2: 1 + 1 !   if accepted: stored, and softmax#1 goes on from it"
+    assert shown == " decided 2   if accepted: stored, and softmax#1 goes on from it"
     wide = plain(footer(state, entries, entries[0], None, over=False, width=160))
     assert "accepted:starter/softmax/kernel.py   if rejected: softmax#1 goes on without it" in wide
 

@@ -6,11 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from sessions import Home
 from sessions.events import AnyEvent, DecisionMade, SessionExtended
 from sessions.files import FileLock
 from sessions.fold import fold
 from tests.support.journals import SESSION, append, finished, running, write_live
+from tui.cockpit import sources
 from tui.cockpit.feed import Feed
 from tui.cockpit.sources import LiveTail
 
@@ -49,6 +52,22 @@ def test_later_events_arrive_once(home: Home) -> None:
         append(journal, events[40:])
         drain_until(feed, lambda: feed.state.last_seq == len(events))
         assert feed.state == fold(events)
+
+
+def test_long_journal_is_read_no_faster_than_it_is_shown(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "PORTION_BYTES", 4000)
+    monkeypatch.setattr(sources, "MOST_EVENTS", 20)
+    events = finished()
+    write_live(home, events)
+    with watching(home) as feed:
+        assert feed.live is not None
+        seen = 0
+        while feed.state.last_seq < len(events):
+            seen = max(seen, feed.live.behind)
+            feed.drain(0.0)
+            time.sleep(POLL_S)
+        assert feed.state == fold(events)
+        assert 20 < seen < len(events) // 2
 
 
 def test_tail_waits_for_a_missing_journal(home: Home) -> None:

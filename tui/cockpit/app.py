@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -28,26 +28,24 @@ from tui.cockpit.orders import carry_out
 from tui.cockpit.outside import Outside
 from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.preferences import Preferences
-from tui.cockpit.review_library import HomeLibrary
-from tui.cockpit.screens.acting import ActingScreen
-from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.base import SessionScreen
-from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
-from tui.cockpit.screens.latency import LatencyScreen
-from tui.cockpit.screens.merged_report import MergedReportScreen
-from tui.cockpit.screens.report import ReportScreen
-from tui.cockpit.screens.review import ReviewScreen
-from tui.cockpit.screens.tree import TreeScreen
 from tui.cockpit.verbs import NotUnderstood, Subject, completions, parse
 from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import write_crash
-from tui.report import SessionReport, report_of
+
+if TYPE_CHECKING:
+    from engine.launch import EngineStart
+    from tui.report import SessionReport
 
 Mode = Literal["live", "replay", "home"]
 FRAME_S = 0.05
 """How often it is asked whether a frame is due; the governor says when."""
+STILL_S = 1.0
+"""Between two frames of a session in which nothing happens."""
+START_LOOK_S = 0.1
+"""How often it is asked whether the engine failed to start."""
 LOOK_S = 1.0
 """How often the store is asked whether a session at rest has new events."""
 
@@ -83,8 +81,11 @@ class Cockpit(Viewer, inherit_bindings=False):
         decider: Decider | None = None,
         preferences: Preferences | None = None,
         doors: Doors | None = None,
+        engine: EngineStart | None = None,
     ) -> None:
-        super().__init__(home, doors=doors or doors_of(home), speed=speed)
+        """`engine` is the start of the session's engine, if it has only begun."""
+        super().__init__(home, doors=doors or doors_of(home, engine), speed=speed)
+        self._engine = engine
         self.animation_level = "none"
         self._first = (session, mode)
         self.readonly = readonly
@@ -94,8 +95,9 @@ class Cockpit(Viewer, inherit_bindings=False):
         self._outside = Outside(
             self._write_outside, notify=self.preferences.notify, tmux="TMUX" in os.environ
         )
-        self._governor = Governor(FleetScreen.PERIOD_S)
+        self._governor = Governor(SessionScreen.PERIOD_S)
         self._undrawn: set[str] = set()
+        self._drawn_at = 0.0
         self.register_theme(themes.DARK)
         self.register_theme(themes.LIGHT)
 
@@ -135,9 +137,21 @@ class Cockpit(Viewer, inherit_bindings=False):
             self._load(session, playing=True)
         self.set_interval(FRAME_S, self._tick)
         self.set_interval(LOOK_S, self.look_again)
+        if self._engine is not None:
+            self.set_interval(START_LOOK_S, self._leave_without_engine)
+
+    def _leave_without_engine(self) -> None:
+        """Leave if the engine did not start; the command prints the reason."""
+        if self._engine is not None and self._engine.has_failed:
+            self._outside.restore()
+            self.exit(ExitNote())
+
+    # Screens are imported where they are opened: the first frame needs Home alone.
 
     def show_session(self) -> None:
         """Show Fleet."""
+        from tui.cockpit.screens.fleet import FleetScreen
+
         self._undrawn.clear()
         self.push_screen(FleetScreen())
 
@@ -148,6 +162,8 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     def open_agent(self, key: str, number: int | None = None) -> None:
         """The screen of one agent, over the fleet."""
+        from tui.cockpit.screens.agent import AgentScreen
+
         instance = self.feed.state.instances.get(key) if self.feed is not None else None
         waiting = [each for each in instance.attempts if each.waiting] if instance is not None else []
         if number is None and waiting:
@@ -166,37 +182,51 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     @on(messages.OpenLatency)
     def _on_open_latency(self, message: messages.OpenLatency) -> None:
+        from tui.cockpit.screens.latency import LatencyScreen
+
         name = split_attempt(message.attempt)
         self._go_to(LatencyScreen(name.instance, name.number))
 
     @on(messages.OpenReview)
     def _on_open_review(self, message: messages.OpenReview) -> None:
+        from tui.cockpit.review_library import HomeLibrary
+        from tui.cockpit.screens.review import ReviewScreen
+
         if self.feed is not None:
             self._go_to(ReviewScreen(message.attempt, library=HomeLibrary(self.home)))
 
     @on(messages.OpenReport)
     def _on_open_report(self, message: messages.OpenReport) -> None:
+        from tui.cockpit.screens.merged_report import MergedReportScreen
+        from tui.cockpit.screens.report import ReportScreen
+
         if self.feed is not None:
             self._go_to(ReportScreen())
         elif message.sessions:
             self.push_screen(MergedReportScreen(message.sessions, read=self._read_report))
 
     def _read_report(self, session: str) -> SessionReport:
+        from tui.report import report_of
+
         return report_of(fold(self._doors.load_story(session).events))
 
     @on(messages.OpenFleet)
     def _on_open_fleet(self) -> None:
+        from tui.cockpit.screens.fleet import FleetScreen
+
         self._back_to(FleetScreen)
 
     @on(messages.OpenTree)
     def _on_open_tree(self) -> None:
+        from tui.cockpit.screens.acting import ActingScreen
+        from tui.cockpit.screens.tree import TreeScreen
+
         screen = self.screen
         instance = screen.steered_instance if isinstance(screen, ActingScreen) else None
         self._go_to(TreeScreen(instance.key if instance is not None else None))
 
     @on(messages.NewRun)
     def _on_new_run(self) -> None:
-        # Imported here: the first frame needs neither the form nor what checks it.
         from tui.cockpit.screens.new_run import NewRunScreen, RunDoors
 
         doors = RunDoors(self.home, self._doors.list_sessions, self._doors.read_node, self._doors.start)
@@ -227,17 +257,18 @@ class Cockpit(Viewer, inherit_bindings=False):
             return
         now = self._doors.clock()
         if self._governor.due(now):
-            self.frame()
+            self._fold()
+            if self._undrawn or self._moves(now):
+                self.frame()
             self._governor.drew(self._doors.clock(), queued=terminal.queued_writes(self._driver))
 
     def frame(self) -> None:
         """Fold what is due and repaint what it changed."""
-        if self.feed is None:
-            return
-        self._undrawn |= self.feed.drain(self._doors.clock())
+        self._fold()
         screen = next((each for each in reversed(self.screen_stack) if isinstance(each, SessionScreen)), None)
-        if screen is None or not screen.is_mounted:
+        if self.feed is None or screen is None or not screen.is_mounted:
             return
+        self._drawn_at = self._doors.clock()
         self._governor.want(max(screen.PERIOD_S, 1 / self.preferences.frames))
         dirty = frozenset(self._undrawn)
         self._undrawn.clear()
@@ -246,6 +277,15 @@ class Cockpit(Viewer, inherit_bindings=False):
         if dirty:
             self._show_outside()
             self.show_what_happened()
+
+    def _fold(self) -> None:
+        if self.feed is not None:
+            self._undrawn |= self.feed.drain(self._doors.clock())
+
+    def _moves(self, now: float) -> bool:
+        """Whether something other than an event has to be drawn: the time of a replay, or a second of a clock."""
+        replay = self.feed.replay if self.feed is not None else None
+        return (replay is not None and replay.playing) or now - self._drawn_at >= STILL_S
 
     def _show_outside(self) -> None:
         feed = self.feed

@@ -1,14 +1,13 @@
 """The state after any number of a session's events, from copies that are kept on the way.
 
-A jump starts at the nearest copy before it. Events whose whole effect a later event replaces are left out: pieces of a
-reply that is complete, stages of an attempt that has its verdict, all samples of a device but the last.
+A jump starts at the nearest copy before it. It leaves out events that a later event replaces: pieces of a reply that is
+complete, and stages of an attempt that has its verdict.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -18,7 +17,6 @@ from sessions.events import (
     AnyEvent,
     AttemptJudged,
     CallFinished,
-    DeviceSampled,
     ReplyPiece,
     StageFinished,
     StageStarted,
@@ -44,8 +42,6 @@ class Checkpoints:
         """Place of the event with the whole reply, by call."""
         self._verdicts: dict[str, int] = {}
         """Place of the last verdict, by attempt."""
-        self._samples: defaultdict[str, list[int]] = defaultdict(list)
-        """Places of the samples, by device."""
         self._counts = [0]
         self._states = [SessionState()]
         self._resting: dict[str, AttemptState] = {}
@@ -57,8 +53,6 @@ class Checkpoints:
                 self._replies[event.call] = place
             elif isinstance(event, AttemptJudged):
                 self._verdicts[event.attempt] = place
-            elif isinstance(event, DeviceSampled):
-                self._samples[event.device].append(place)
 
     def build(self) -> Iterator[tuple[int, AnyEvent | Skipped, SessionState]]:
         """Fold all events and keep copies; yields after each folded event: the count so far, the event, the state."""
@@ -82,12 +76,7 @@ class Checkpoints:
         return state
 
     def _needed(self, state: SessionState, start: int, stop: int) -> Iterator[tuple[int, AnyEvent | Skipped]]:
-        """Yield the events from `start` whose effect is left at `stop`; of the others only the time passes."""
-        last_samples = {
-            device: places[index - 1]
-            for device, places in self._samples.items()
-            if (index := bisect_left(places, stop))
-        }
+        """Yield the events from `start` that no event before `stop` replaces; of the replaced events only the time passes."""
         for place in range(start, stop):
             event = self._events[place]
             match event:
@@ -100,8 +89,6 @@ class Checkpoints:
                     device = state.devices.get(event.device)
                     awaited = device is not None and bool(device.waits_for)
                     replaced = not awaited and place < self._verdicts.get(event.attempt, stop) < stop
-                case DeviceSampled():
-                    replaced = place < last_samples[event.device] and event.device in state.devices
                 case _:
                     replaced = False
             if replaced and not isinstance(event, Skipped):

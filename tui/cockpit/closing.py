@@ -19,4 +19,6 @@ class ClosesOnce(Base):
 
     def dismiss(self, result: Any = None) -> AwaitComplete:
         """Close this screen with a result, unless another screen is on top."""
-        return super().dismiss(result) if self.is_active else AwaitComplete.nothing()
+        if not self.is_active:
+            return AwaitComplete.nothing()  # type: ignore[no-untyped-call,no-any-return]
+        return super().dismiss(result)

@@ -136,8 +136,8 @@ def _trouble(state: SessionState, device: DeviceState, now_wall: float) -> str:
         ago = vocabulary.clock(now_wall - device.lost_wall)
         return clean(f"lost {ago} ago: {device.quarantined}{again}")
     if others := foreign_words(device, session):
-        used = f", {_gib(device.memory_used_bytes)}G used" if device.memory_used_bytes is not None else ""
-        return clean(f"{others}{used}")
+        known = device.memory_used_bytes is not None and " G" not in others
+        return clean(f"{others}, {_gib(device.memory_used_bytes or 0)}G used" if known else others)
     if device.device in state.lent:
         return f"lent, finishes {_attempts(device.busy_with)}" if device.busy_with else "lent to others"
     return ""

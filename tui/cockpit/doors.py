@@ -17,6 +17,7 @@ from tui.cockpit.sources import LiveTail, Source
 from tui.node_facts import NodeFacts, read_node
 
 if TYPE_CHECKING:
+    from engine.launch import EngineStart
     from engine.plan import RunPlan
     from sessions.catalog import SessionInfo
     from sessions.events import AnyEvent
@@ -49,7 +50,7 @@ class Doors:
     wall: Callable[[], float] = time.time
 
 
-def doors_of(home: Home) -> Doors:
+def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
     """The real ones. git is loaded when something is read from the store, not before."""
 
     @cache
@@ -79,11 +80,15 @@ def doors_of(home: Home) -> Doors:
 
         return started(run, home)
 
+    def open_live(session: str) -> Source:
+        begun = engine if engine is not None and engine.session == session else None
+        return LiveTail(home, session, stored=stored, engine=begun)
+
     return Doors(
         lambda: sessions().read(),
         load_story,
         is_live,
-        partial(LiveTail, home, stored=stored),
+        open_live,
         home.stored_mark,
         list_mark=lambda: sessions().mark(),
         read_node=partial(read_node, os.environ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from sessions.speedups import Speedup
@@ -10,8 +11,17 @@ from tui.cockpit.lines import Span, fit
 from tui.cockpit.standing import verdict_style
 from tui.instance_facts import InstanceFacts
 
-WORD = 10
-"""Cells of a state word: `judge:time`."""
+WORD = 11
+"""Cells of a state word: `judge:check`."""
+STAGES = {
+    "timing": "time",
+    "compile": "comp",
+    "execution": "exec",
+    "integrity": "check",
+    "static": "lint",
+    "sweep": "sweep",
+}
+"""Short words of the judge's stages, where the whole word does not fit."""
 FIGURE = 6
 """Cells of a speedup: `>=37x`."""
 
@@ -44,7 +54,7 @@ def cell(facts: InstanceFacts, form: Form, *, digits: int, change: str, named: b
     instance in front.
     """
     stuck = bool(facts.same_error) and not facts.finished
-    mark, mark_style = (change, "key") if change else ("!", "bad") if stuck else ("", "")
+    mark, mark_style = (change, "key") if change else ("!", "bad") if stuck and not form.words else ("", "")
     verdict = _verdict(facts)
     if not form.words:
         number = str(facts.attempt or "")
@@ -52,7 +62,7 @@ def cell(facts: InstanceFacts, form: Form, *, digits: int, change: str, named: b
         name = [Span(f"#{facts.number} ", "dim")] if named else []
         rest = max(digits, 2) + 1 - len(text)
         return [*name, Span(text, facts.doing.style), verdict, Span(fit(mark, rest + 1), mark_style)]
-    word, style = ("stuck", "bad") if stuck else (_short(facts), facts.doing.style)
+    word, style = ("stuck !", "bad") if stuck else (_short(facts), facts.doing.style)
     number = f" {facts.attempt or '':>{max(digits, 2)}}"
     figure = [verdict]
     if form.speedup:
@@ -65,7 +75,7 @@ def _short(facts: InstanceFacts) -> str:
     if facts.doing.letter == "?":
         return "REVIEW"
     word, colon, stage = facts.doing.word.partition(": ")
-    return f"{word}:{'time' if stage == 'timing' else stage[:4]}" if colon else word
+    return f"{word}:{STAGES.get(stage, stage)}" if colon else word
 
 
 def _verdict(facts: InstanceFacts) -> Span:
@@ -79,13 +89,10 @@ def _verdict(facts: InstanceFacts) -> Span:
 
 def _speedup(speedup: Speedup) -> Span:
     style = "good" if speedup.is_gain else "bad" if speedup.is_loss else ""
-    text = vocabulary.times(speedup.value)
-    if speedup.bound.sign:
-        text = (
-            f"{speedup.bound.sign}{speedup.value:.1f}x"
-            if speedup.value < 9.95
-            else f"{speedup.bound.sign}{speedup.value:.0f}x"
-        )
+    text = f"{speedup.bound.sign}{vocabulary.times(speedup.value)}"
+    if len(text) > FIGURE:
+        # Rounded down: a lower bound must not grow.
+        text = f"{speedup.bound.sign}{math.floor(speedup.value * 10) / 10:.1f}x"[:FIGURE]
     return Span(fit(text, FIGURE), style)
 
 

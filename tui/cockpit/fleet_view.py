@@ -146,7 +146,7 @@ def titles(form: Layout, spent: str) -> Line:
         text += fit("instances", form.shown * form.cell + len("+99 "))
     else:
         text += "".join(fit(f"#{number}", form.cell) for number in range(1, form.shown + 1))
-    for extra, title, width in (("spent", spent, 6), ("gain", "gain", 6)):
+    for extra, title, width in (("spent", spent, 6), ("gain", "gained", 6)):
         if extra in form.extras:
             text += "  " + fit(title, width, right=True)
     if "trend" in form.extras:

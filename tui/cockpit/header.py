@@ -89,6 +89,8 @@ def status_line(
         spans.append(Span("READ-ONLY", "warn"))
     if live is not None and live.health.error:
         spans.append(Span("disconnected", "bad"))
+    if live is not None and live.health.starting:
+        spans.append(Span("starting the engine", "busy"))
     if state.finished:
         spans.append(Span("finished", "dim"))
     elif replay is None and (feed.abandoned or state.stopped is not None):
@@ -166,7 +168,7 @@ def _dollars(usd: float) -> str:
 
 def _waits(concerns: Sequence[Concern]) -> _Part:
     """`! 2 reviews  1 stuck`, or `! 3`; an ended engine and a silent model have a status of their own."""
-    shown = [concern for concern in concerns if concern.kind not in (Kind.ENGINE, Kind.MODEL)]
+    shown = [concern for concern in concerns if concern.kind is not Kind.ENGINE]
     if not shown:
         return _Part([()])
     style = "warn" if any(concern.kind is Kind.REVIEW for concern in shown) else shown[0].style

@@ -131,7 +131,7 @@ def header_line(node: NodeFacts | None, infos: Sequence[SessionInfo], *, width: 
     waiting = sum(len(info.waiting) for info in infos if info.state.value == "running")
     right: list[Span] = [Span(f"{running} running", "busy" if running else "dim")]
     if waiting:
-        right += [Span(" · "), Span(f"! {waiting} {'waits' if waiting == 1 else 'wait'} for you", "warn")]
+        right += [Span(" · "), Span(f"! {vocabulary.counted(waiting, 'review')} for you", "warn")]
     words = node_words(node) if node is not None else "reading this node ..."
     room = width - cells(right) - len(name) - 5
     while len(words) > room and " · " in words:

@@ -63,7 +63,7 @@ def _claim(evaluation: Evaluation, shown: Speedup) -> list[Span]:
     ratios = _exact(evaluation)
     if len(ratios) > 1:
         worst = min(ratios, key=lambda row: row.speedup or 0.0)
-        phrases.append(Span(f"worst {_case(worst)}", "bad" if worst.outcome is Outcome.SLOWER else ""))
+        phrases.append(Span(f"worst case {_case(worst)}", "bad" if worst.outcome is Outcome.SLOWER else ""))
     bounds = [row for row in evaluation.latency if row.speedup and row.bound is not Bound.NONE]
     phrases += [Span(_case(row)) for row in bounds[:MOST_CASES]]
     if len(bounds) > MOST_CASES:

@@ -24,7 +24,7 @@ def footer(
     over: bool,
     width: int,
 ) -> Line:
-    """Return `decided 7: 5 + 2 !   if accepted: ...`; the longest words that fit into `width` cells.
+    """Return `decided 7: 5 accepted, 2 rejected   if accepted: ...`; the longest words that fit into `width` cells.
 
     `u` takes the decision about `undoable` back.
     """
@@ -42,5 +42,8 @@ def footer(
     elif undoable is not None:
         choices = [f"u takes the decision about {undoable} back"]
     room = width - cell_len(head) - len(GAP)
+    if cell_len(choices[0]) > room:
+        head = head.partition(":")[0]
+        room = width - cell_len(head) - len(GAP)
     words = next((choice for choice in choices if cell_len(choice) <= room), choices[-1])
     return Span(head, "key"), Span(fit(f"{GAP}{words}", room + len(GAP)).rstrip(), "dim")

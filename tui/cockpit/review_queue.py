@@ -164,7 +164,7 @@ def queue_columns(entries: Sequence[Entry], *, wide: bool) -> tuple[Column, ...]
     columns = (
         Column("waits" if waits else "state", 7, 9, right=True),
         Column("attempt", 10, LONGEST_NAME, keep=wide),
-        Column("gain", 6, 6, right=True),
+        Column("vs best", 7, 7, right=True),
     )
     if not wide:
         return columns
@@ -221,19 +221,18 @@ def _state_cell(entry: Entry, wall: float) -> Cell:
 
 
 def queue_title(entries: Sequence[Entry]) -> str:
-    """Return `Review 3, oldest first`, or `Review 3 + 2 open, oldest first` with winners that nobody decided."""
-    waiting = sum(entry.kind is Kind.WAITS for entry in entries)
-    winners = sum(entry.kind is Kind.OPEN for entry in entries)
-    counts = [str(waiting)] if waiting else []
-    counts += [f"{winners} open"] if winners else []
-    return f"Review {' + '.join(counts)}, oldest first" if counts else "Review: nothing to decide"
+    """Return `Review: 6 wait, 16 open`."""
+    waits = sum(entry.kind is Kind.WAITS for entry in entries)
+    rest = len(undecided(entries)) - waits
+    parts = [f"{waits} wait{'s' if waits == 1 else ''}" if waits else "", f"{rest} open" if rest else ""]
+    return f"Review: {', '.join(filter(None, parts)) or 'nothing to decide'}"
 
 
 def decided_words(entries: Sequence[Entry]) -> str:
-    """Return `decided 7: 5 + 2 !`."""
+    """Return `decided 7: 5 accepted, 2 rejected`."""
     decisions = [entry.attempt.decision for entry in entries if entry.attempt.decision is not None]
     accepted = sum(decision.accepted for decision in decisions)
-    return f"decided {len(decisions)}: {accepted} {vocabulary.ACCEPTED} {len(decisions) - accepted} {vocabulary.REJECTED}"
+    return f"decided {len(decisions)}: {accepted} accepted, {len(decisions) - accepted} rejected"
 
 
 def empty_words(state: SessionState, *, over: bool) -> list[str]:

@@ -88,9 +88,9 @@ def about(attempt: AttemptState, room: int) -> str:
 
 
 def standing_words(attempt: AttemptState, instance: InstanceState) -> Span:
-    """Return whether the instance waits for the decision: `softmax#3 HOLDS for this decision`, or its state."""
+    """Return whether the instance waits for the decision: `softmax#3 WAITS for your decision`, or its state."""
     if attempt.waiting:
-        return Span(f"{instance.key} HOLDS for this decision", "warn")
+        return Span(f"{instance.key} WAITS for your decision", "warn")
     if instance.finished is not None:
         return Span(f"{instance.key} ended ({instance.finished.replace('_', ' ')}), nothing waits", "dim")
     return Span(f"{instance.key} goes on", "busy")

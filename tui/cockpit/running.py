@@ -5,15 +5,19 @@ from __future__ import annotations
 import dataclasses
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sessions.home import Home
 from tui.cockpit.app import Cockpit, Mode
+from tui.cockpit.column_names import check_columns
 from tui.cockpit.decider import Decider
-from tui.cockpit.keymap import check_keymap
 from tui.cockpit.preferences import Preferences, check_theme
 from tui.cockpit.signals import ending_by_signal
 from tui.cockpit.viewer import ExitNote
 from tui.plain import colours
+
+if TYPE_CHECKING:
+    from engine.launch import EngineStart
 
 TERMINAL_THEME = "ansi-dark"
 """The terminal's own colours: the default where it has 16, or where `NO_COLOR` is set."""
@@ -29,17 +33,24 @@ def run_cockpit(
     decider: Decider | None = None,
     preferences: Preferences | None = None,
     theme: str | None = None,
+    engine: EngineStart | None = None,
 ) -> ExitNote:
     """
     Draw until the person leaves; returns the lines to print then.
 
-    `session` is a whole name; `theme` replaces the default. Raises `Complaint` for a theme or a key that does not exist.
+    `session` is a whole name; `theme` replaces the default; `engine` is the start of its engine, if that has only begun.
+    Raises `Complaint` for a theme or a key that does not exist.
     """
     few = bool(os.environ.get("NO_COLOR")) or colours(os.environ) == 16
     preferences = preferences or Preferences()
     chosen = theme or (TERMINAL_THEME if few else preferences.theme)
     check_theme(chosen)
-    check_keymap(preferences.keys, Cockpit)
+    if preferences.keys:
+        # Imported here: it knows all screens, and the first frame needs Home alone.
+        from tui.cockpit.keymap import check_keymap
+
+        check_keymap(preferences.keys, Cockpit)
+    check_columns(preferences.columns)
     app = Cockpit(
         Home(home),
         session=session,
@@ -48,6 +59,7 @@ def run_cockpit(
         speed=speed,
         decider=decider,
         preferences=dataclasses.replace(preferences, theme=chosen),
+        engine=engine,
     )
     app.theme = chosen
     with ending_by_signal(app.exit):

@@ -22,6 +22,9 @@ from sessions.state import SessionState
 
 POLL_S = 0.1
 ALIVE_EVERY_S = 1.0
+PORTION_BYTES = 1 << 20
+BEHIND_S = 0.02
+"""Between two looks whether the screen has taken what was read."""
 MOST_EVENTS = 4000
 """Events folded in one turn of the screen: some 20 ms."""
 
@@ -62,6 +65,17 @@ class Health:
     running: bool
     error: str = ""
     """Why the journal or the store could not be read; one line."""
+    starting: bool = False
+    """True until the engine can be reached for the first time; it counts as running."""
+
+
+class Starting(Protocol):
+    """The start of an engine."""
+
+    @property
+    def is_done(self) -> bool:
+        """True if the engine can be reached, or did not start."""
+        ...
 
 
 class LiveTail:
@@ -74,11 +88,13 @@ class LiveTail:
         *,
         poll_s: float = POLL_S,
         stored: Callable[[Home, str], Sequence[AnyEvent]] | None = None,
+        engine: Starting | None = None,
     ) -> None:
         self._home = home
         self._session = session
         self._poll_s = poll_s
         self._stored = stored
+        self._engine = engine
         self._queue: deque[AnyEvent | Skipped] = deque()
         self._stop = threading.Event()
         self._look_in_store = threading.Event()
@@ -86,7 +102,7 @@ class LiveTail:
         self._mark: tuple[int, ...] | None = None
         """The store's mark of the session when it was last read."""
         self._thread: threading.Thread | None = None
-        self.health = Health(running=home.live(session).running)
+        self.health = Health(self._is_starting or home.live(session).running, starting=self._is_starting)
 
     @property
     def session(self) -> str:
@@ -97,6 +113,10 @@ class LiveTail:
     def behind(self) -> int:
         """Events read and not yet taken."""
         return len(self._queue)
+
+    @property
+    def _is_starting(self) -> bool:
+        return self._engine is not None and not self._engine.is_done
 
     def start(self) -> None:
         """Start reading."""
@@ -132,23 +152,34 @@ class LiveTail:
             tail = stack.enter_context(JournalTail(live.journal))
             while not self._stop.wait(self._poll_s if turn else 0.0):
                 # Asked before reading: an engine that is gone by now has written all that it ever will.
-                due = turn % turns == 0
-                running = live.running if due else self.health.running
+                starting = self._is_starting
+                due = turn % turns == 0 or self.health.starting
+                running = starting or (live.running if due else self.health.running)
                 error = ""
                 try:
                     if due and tail.is_replaced:
                         tail = stack.enter_context(JournalTail(live.journal))
                         self._put(tail.read_new(), [])
                         tail.skipped.clear()  # of the events before; they are counted
-                    self._put(tail.read_new(), tail.skipped)
+                    self._read_in_portions(tail)
                 except OSError as problem:
                     error = f"cannot read the journal: {problem.strerror or problem}"
                 if not running:
                     if due and not live.journal.exists():
                         self._look_for_changes()
                     error = error or self._read_store()
-                self.health = Health(running, error)
+                self.health = Health(running, error, starting)
                 turn += 1
+
+    def _read_in_portions(self, tail: JournalTail) -> None:
+        """Read what is new; a long journal in portions, so that its events are never in memory all at once."""
+        while not self._stop.is_set():
+            events = tail.read_new(most_bytes=PORTION_BYTES)
+            self._put(events, tail.skipped)
+            if not events:
+                return
+            while self.behind > MOST_EVENTS and not self._stop.wait(BEHIND_S):
+                pass
 
     def _look_for_changes(self) -> None:
         """A person may decide in another shell after the session went to the store."""

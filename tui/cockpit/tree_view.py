@@ -104,7 +104,10 @@ def _task_row(
     whole = task_facts(task, instances)
     judged, correct = sum(f.judged for f in instances), sum(f.correct for f in instances)
     words = f"{correct} of {judged} correct" if judged else "no verdict yet"
-    state = f"{sum(f.finished for f in instances)}/{len(instances)} done" if instances else "queued"
+    failed = sum(f.doing.letter == "x" for f in instances)
+    done = sum(f.finished for f in instances) - failed
+    state = f"{done}/{len(instances)} done" if instances else "queued"
+    state += f", {failed} failed" if failed else ""
     leader = whole.leader
     return _row(
         key,

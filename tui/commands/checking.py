@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
-from harness import DevicePool, OracleReport, Target, weigh_oracle
+from harness import DevicePool, JudgeExtraMissing, OracleReport, Target, weigh_oracle
+from harness.node.discovery import CPU
+from harness.node.selection import targets_for
 from suites import Task
+from tui.config import load
 from tui.diagnostics import say
 from tui.narrate import counted
 from tui.plain import table
 from tui.tables import Column
 from tui.vocabulary import UNKNOWN
+
+
+def weigh(tasks: Sequence[Task], targets: str | None) -> list[OracleReport]:
+    """Return the judge's reports on the tasks; empty, with a message, if the judge is not installed."""
+    configured = load({"targets": targets}, environ=os.environ, folder=Path.cwd())
+    compiled_for = targets_for((CPU,), configured.settings.targets)
+    try:
+        return asyncio.run(weigh_all(tasks, compiled_for))
+    except JudgeExtraMissing as missing:
+        say(f"the files have no problem; baselines and oracles were not judged: {missing}")
+        return []
 
 
 async def weigh_all(tasks: Sequence[Task], targets: Sequence[Target]) -> list[OracleReport]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sessions import Home, fold
 from sessions.home import home_from
@@ -16,6 +16,9 @@ from tui.next_step import next_command
 from tui.plain import emit
 from tui.summary import next_line, summary
 
+if TYPE_CHECKING:
+    from engine.launch import EngineStart
+
 
 def open_cockpit(
     environ: Mapping[str, str],
@@ -24,8 +27,12 @@ def open_cockpit(
     mode: Literal["live", "replay", "home"],
     readonly: bool = False,
     speed: float = 1.0,
+    engine: EngineStart | None = None,
 ) -> ExitCode:
-    """Run the cockpit until the user quits, then print how to come back."""
+    """Run the cockpit until the user quits, then print how to come back.
+
+    `engine` is the start of the session's engine, if it has only begun; raises its error if it fails.
+    """
     configured = load({}, environ=environ, folder=Path.cwd())
     settings = configured.settings
     home = home_from(environ)
@@ -37,6 +44,7 @@ def open_cockpit(
             readonly=readonly,
             speed=speed,
             theme=settings.theme,
+            engine=engine,
             preferences=Preferences(
                 mouse=settings.mouse,
                 ascii=settings.ascii,
@@ -49,9 +57,18 @@ def open_cockpit(
     except Complaint as error:
         if mode != "live":
             raise
+        if engine is not None:
+            engine.wait()
         raise Complaint(
             f"{error}; {session} is still running, come back with: wavedeck attach {session}"
         ) from error
+    if engine is not None and not engine.is_done:
+        for line in note.lines:
+            say(line)
+        engine.wait()
+        return ExitCode.DONE
+    if engine is not None:
+        engine.wait()
     watched = session if mode == "live" else None
     over = watched is not None and not home.live(watched).running
     if watched is not None and over:

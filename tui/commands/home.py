@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sessions.catalog import Standing, list_sessions
 from sessions.home import home_from
-from tui.commands.sessions import next_for, sessions_table
 from tui.diagnostics import ExitCode
 from tui.plain import emit, interactive
 
@@ -17,6 +15,10 @@ def open_home(environ: Mapping[str, str]) -> ExitCode:
         from tui.commands.cockpit import open_cockpit
 
         return open_cockpit(environ, session=None, mode="home")
+    # Imported here: the cockpit starts without git.
+    from sessions.catalog import Standing, list_sessions
+    from tui.commands.sessions import next_for, sessions_table
+
     home = home_from(environ)
     infos = list_sessions(home)
     if not infos:

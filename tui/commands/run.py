@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from engine.environment import detach_risks
-from engine.launch import start
+from engine.launch import EngineStart, prepare
 from engine.methods import METHODS
 from sessions.home import Home, home_from
 from tui.commands.ending import print_until_end
@@ -132,14 +132,30 @@ def run_command(
     requested = plan(configured.settings, tasks, model, title=title)
     if words := shipped_price_words(requested):
         say(words)
-    session = start(requested, home)
+    engine = prepare(requested, home)
+    if not detach and not lines:
+        return watched(engine)
+    engine.begin_and_wait()
     if detach:
-        return detached(home, session, as_json=as_json)
-    if not lines:
+        return detached(home, engine.session, as_json=as_json)
+    return asyncio.run(print_until_end(home, engine.session, as_json=as_json))
+
+
+def watched(engine: EngineStart) -> ExitCode:
+    """Open the cockpit while the engine starts; raises as `engine.launch.start` if it does not start."""
+    try:
+        engine.begin()
+        # Imported here: the engine starts at the same time.
         from tui.commands.cockpit import open_cockpit
 
-        return open_cockpit(os.environ, session=session, mode="live")
-    return asyncio.run(print_until_end(home, session, as_json=as_json))
+        return open_cockpit(os.environ, session=engine.session, mode="live", engine=engine)
+    except KeyboardInterrupt:
+        # The person may not have seen the session's name.
+        if not engine.is_done:
+            engine.cancel()
+        elif not engine.has_failed:
+            say(f"{engine.session} goes on; come back with: wavedeck attach {engine.session}")
+        raise
 
 
 def detached(home: Home, session: str, *, as_json: bool) -> ExitCode:

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from harness import JudgeExtraMissing, OracleReport
-from harness.node.discovery import CPU
-from harness.node.selection import targets_for
 from sessions.home import home_from
-from suites import Case, Task, Tolerance, add_suite, check_suite, load_suite, load_task, suite_names
+from suites import (
+    Case,
+    Task,
+    Tolerance,
+    add_suite,
+    check_suite,
+    load_suite,
+    load_task,
+    public_suite_names,
+    suite_names,
+)
+from suites.public.instructions import Instruction
+from suites.public.task import SuiteKind
 from suites.tolerances import tolerance_of
-from tui.config import load
 from tui.diagnostics import ExitCode, say
-from tui.narrate import counted
 from tui.plain import emit, emit_json, table, wrapped
 from tui.tables import Column
 from tui.vocabulary import UNKNOWN
 
-from .checking import findings, oracle_table, weigh_all
 from .options import complete_tasks, json_option, targets_option
+from .public_suites import clone_table, list_public, public_entry, public_suite, show_public
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @click.group(name="suites", invoke_without_command=True)
@@ -31,7 +42,7 @@ from .options import complete_tasks, json_option, targets_option
 def suites_command(ctx: click.Context, *, as_json: bool) -> None:
     """List, show, add and check suites of tasks."""
     if ctx.invoked_subcommand is None:
-        list_tasks(as_json=as_json)
+        list_all(as_json=as_json)
 
 
 def registry() -> Path:
@@ -39,18 +50,48 @@ def registry() -> Path:
     return home_from(os.environ).suites
 
 
+def instruction_option(function: F) -> F:
+    """Add the option `--instruction`."""
+    return click.option(
+        "--instruction",
+        type=click.Choice([choice.value for choice in Instruction]),
+        default=Instruction.COMPLEX.value,
+        show_default=True,
+        help="TritonBench has two instructions for each task.",
+    )(function)
+
+
 @suites_command.command("list")
+@click.argument("name", required=False)
+@instruction_option
 @json_option
-def list_command(*, as_json: bool) -> None:
-    """List every task of every suite."""
-    list_tasks(as_json=as_json)
+def list_command(name: str | None, *, instruction: str, as_json: bool) -> None:
+    """List the tasks of the suite NAME; without NAME, every task of every suite."""
+    if name is None:
+        list_all(as_json=as_json)
+    elif name in public_suite_names(registry=registry()):
+        list_public(name, registry(), Instruction(instruction), as_json=as_json)
+    else:
+        list_tasks(load_suite(name, registry=registry()), as_json=as_json)
 
 
-def list_tasks(*, as_json: bool) -> None:
-    """Print every task, as JSON or a table."""
+def list_all(*, as_json: bool) -> None:
+    """Print the tasks of all suites; clones of public benchmarks have hundreds, so the table has one line for each clone."""
     tasks = [
         task for name in suite_names(registry=registry()) for task in load_suite(name, registry=registry())
     ]
+    clones = public_suite_names(registry=registry())
+    if as_json:
+        public = [public_entry(task) for name in clones for task in public_suite(name, registry()).tasks]
+        emit_json([*(entry(task) for task in tasks), *public])
+        return
+    list_tasks(tasks, as_json=False)
+    if clones:
+        emit("\n" + clone_table(registry()))
+
+
+def list_tasks(tasks: Sequence[Task], *, as_json: bool) -> None:
+    """Print tasks, as JSON or a table."""
     if as_json:
         emit_json([entry(task) for task in tasks])
         return
@@ -95,9 +136,13 @@ def entry(task: Task) -> dict[str, object]:
 
 @suites_command.command("show")
 @click.argument("task", shell_complete=complete_tasks)
+@instruction_option
 @json_option
-def show_command(task: str, *, as_json: bool) -> None:
+def show_command(task: str, *, instruction: str, as_json: bool) -> None:
     """Show one task: instruction, cases and tolerances."""
+    if task.partition("/")[0] in public_suite_names(registry=registry()):
+        show_public(task, registry(), Instruction(instruction), as_json=as_json)
+        return
     shown = load_task(task, registry=registry())
     if as_json:
         emit_json(entry(shown) | {"instruction": shown.instruction, "task_file": shown})
@@ -166,7 +211,11 @@ def tolerance(task: Task, case: Case) -> str:
 
 def allowed(limit: Tolerance) -> str:
     """Return the keys of a tolerance that are not 0, or `exact`."""
-    parts = [f"{key} {value:g}" for key in ("rtol", "atol", "ulps") if (value := float(getattr(limit, key)))]
+    parts = [
+        f"{key} {value:g}"
+        for key in ("rtol", "atol", "ulps", "scale")
+        if (value := float(getattr(limit, key)))
+    ]
     if limit.accumulation:
         parts.append(f"accumulation {limit.accumulation:g} over {limit.reduction}")
     return ", ".join(parts) or "exact"
@@ -175,11 +224,24 @@ def allowed(limit: Tolerance) -> str:
 @suites_command.command("add")
 @click.argument("name")
 @click.argument("path", type=click.Path(path_type=Path))
-def add_command(name: str, path: Path) -> None:
-    """Add a folder of task folders as the suite NAME; the folder stays where it is."""
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in SuiteKind]),
+    help="Public benchmark of the clone PATH, if it holds several.",
+)
+def add_command(name: str, path: Path, kind: str | None) -> None:
+    """Add a folder of task folders, or a clone of a public benchmark, as the suite NAME; the folder stays where it is."""
     home_from(os.environ).ensure()
-    add_suite(name, path, registry())
-    say(f"suite {name} added; check it with: wavedeck suites check {name}")
+    clone = add_suite(name, path, registry(), kind=SuiteKind(kind) if kind else None)
+    if clone is None:
+        say(f"suite {name} added; check it with: wavedeck suites check {name}")
+        return
+    suite = public_suite(name, registry())
+    unsupported = sum(bool(task.unsupported) for task in suite.tasks)
+    reasons = f", {unsupported} of them cannot be judged" if unsupported else ""
+    say(
+        f"suite {name} added: {clone.kind}, {len(suite.tasks)} tasks{reasons}; list them with: wavedeck suites list {name}"
+    )
 
 
 @suites_command.command("check")
@@ -193,8 +255,15 @@ def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:
     Wrong answers (zeros, the mean, a copy of an input, ...) must be refused. Every input must matter. The exit code is 1 if
     there is a problem.
     """
+    from .checking import findings, oracle_table, weigh  # needs the judge's modules, which no listing needs
+
     problems = check_suite(name, registry=registry())
-    reports = [] if problems else weigh(name, targets)
+    reports = []
+    if not problems:
+        tasks = (
+            [load_task(name, registry=registry())] if "/" in name else load_suite(name, registry=registry())
+        )
+        reports = weigh(tasks, targets)
     if as_json:
         files = [
             {"file": str(problem.file), "key": problem.key, "problem": problem.problem}
@@ -205,23 +274,54 @@ def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:
         emit("\n".join(map(str, problems)))
     elif reports:
         emit(oracle_table(reports))
-        lines = findings(reports)
-        emit(
-            "\n" + "\n".join(lines)
-            if lines
-            else f"\n{name}: {counted(len(reports), 'task')}, no problem found"
-        )
+        emit("\n" + ("\n".join(findings(reports)) or f"{name}: {len(reports)} checked, no problem found"))
     sound = not problems and all(report.sound for report in reports)
     return ExitCode.DONE if sound else ExitCode.NO
 
 
-def weigh(name: str, targets: str | None) -> list[OracleReport]:
-    """Return the judge's reports on the tasks; empty, with a message, if the judge is not installed."""
-    tasks = [load_task(name, registry=registry())] if "/" in name else load_suite(name, registry=registry())
-    configured = load({"targets": targets}, environ=os.environ, folder=Path.cwd())
-    compiled_for = targets_for((CPU,), configured.settings.targets)
-    try:
-        return asyncio.run(weigh_all(tasks, compiled_for))
-    except JudgeExtraMissing as missing:
-        say(f"the files have no problem; baselines and oracles were not judged: {missing}")
-        return []
+@suites_command.command("references")
+@click.argument("name")
+@click.option(
+    "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
+)
+@click.option("--only", type=int, metavar="N", help="Judge only the first N tasks.")
+@click.option(
+    "--task", "names", multiple=True, metavar="TASK", help="Judge only this task of the suite. Repeatable."
+)
+@click.option("--again", is_flag=True, help="Judge references that have a result already.")
+@targets_option
+@json_option
+def references_command(
+    name: str,
+    *,
+    device: str | None,
+    only: int | None,
+    names: tuple[str, ...],
+    again: bool,
+    targets: str | None,
+    as_json: bool,
+) -> ExitCode:
+    """Judge the references of the public benchmark NAME with this judge.
+
+    A Triton reference is judged as a candidate, a PyTorch reference as an oracle. Results are kept, so that an interrupted
+    run goes on where it ended. The exit code is 1 if a reference is wrong.
+    """
+    from harness.stages.references import Result  # needs the judge's modules, which no listing needs
+    from tui.config import load
+
+    from .references import judge_all, results_table, summary
+
+    settings = load({"devices": device, "targets": targets}, environ=os.environ, folder=Path.cwd()).settings
+    tasks = public_suite(name, registry()).tasks
+    if names:
+        short = {task.partition("/")[2] or task for task in names}
+        tasks = tuple(task for task in tasks if task.name in short)
+    results = asyncio.run(
+        judge_all(tasks[:only], registry(), devices=settings.devices, targets=settings.targets, again=again)
+    )
+    if as_json:
+        emit_json(results)
+    elif results:
+        emit(results_table(results) + "\n\n" + summary(results))
+    wrong = any(result.result is Result.WRONG for result in results)
+    return ExitCode.NO if wrong else ExitCode.DONE

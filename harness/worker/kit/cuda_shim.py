@@ -250,7 +250,7 @@ def _patch_torch(target: Target) -> None:
     properties = _properties(target)
     stream = Stream()
     gpu = torch.device("cuda")
-    no_results = ("init", "set_device", "set_stream", "synchronize", "empty_cache", "manual_seed", "manual_seed_all", "reset_peak_memory_stats")  # fmt: skip
+    no_results = ("init", "set_device", "set_stream", "synchronize", "empty_cache", "set_rng_state", "manual_seed", "manual_seed_all", "reset_peak_memory_stats")  # fmt: skip
     # `torch.cuda.device`, `device_of`, `_DeviceGuard` and `stream` stay torch's own; they call `_exchange_device`.
     zeros = ("current_device", "_exchange_device", "_maybe_exchange_device", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved")  # fmt: skip
     _patch_functions(torch.cuda, dict.fromkeys(no_results))
@@ -270,6 +270,7 @@ def _patch_torch(target: Target) -> None:
             "get_device_properties": properties,
             "mem_get_info": (properties.total_memory, properties.total_memory),
             "get_arch_list": [target.name],
+            "get_rng_state": torch.empty(0, dtype=torch.uint8),
         },
     )
     cuda: Any = torch.cuda
@@ -306,6 +307,7 @@ def _patch_torch(target: Target) -> None:
         setattr(torch.compiler, name, _undecorated)
     _patch_default_device()
     _patch_storages()
+    _patch_backward()
 
 
 def _patch_functions(module: ModuleType, answers: Mapping[str, Any]) -> None:
@@ -331,6 +333,18 @@ def _patch_storages() -> None:
     kind.device = property(device)
     kind.is_shared = lambda storage: True
     kind.clone = lambda storage: kind(storage.nbytes()).copy_(storage)
+
+
+def _patch_backward() -> None:
+    """Run backward functions under `DeviceMode` too: torch leaves the mode while it differentiates."""
+    autograd: Any = torch.autograd
+    run = autograd._engine_run_backward
+
+    def run_here(*args: Any, **named: Any) -> Any:
+        with DeviceMode():
+            return run(*args, **named)
+
+    autograd._engine_run_backward = run_here
 
 
 def _patch_default_device() -> None:

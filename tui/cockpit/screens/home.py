@@ -101,9 +101,14 @@ class HomeScreen(LayeredScreen[None]):
         """Read anew whenever the person comes here, but not over and over what fails."""
         self._timer.resume()
         self._draw()
-        self.node()
-        if not self._failed:
-            self.action_reload()
+        self.call_after_refresh(self._read_if_shown)
+
+    def _read_if_shown(self) -> None:
+        """Read nothing where a session is opened at once, over this screen."""
+        if self.is_current:
+            self.node()
+            if not self._failed:
+                self.action_reload()
 
     def on_resize(self, event: events.Resize) -> None:
         """Lines depend on the width."""

@@ -49,7 +49,7 @@ first, then the winners without a decision (`open`), then what was decided:
 `+` accepted, `!` rejected. `gain` compares an attempt with the best before it
 in its instance, over the cases that both have.
 
-HOLDS: the instance waits for your decision, and does nothing until then.
+WAITS: the instance waits for your decision, and does nothing until then.
 After a decision the next attempt opens by itself. `s` skips: nothing is
 recorded. `u` takes the decision under the cursor back, else your latest one.
 `d` changes what the diff compares with, `{` `}` walk its hunks, `D` puts it

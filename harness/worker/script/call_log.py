@@ -1,0 +1,204 @@
+"""Records the outermost calls of a script's entry points."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import torch
+
+from harness.cases.seeds import derive
+from harness.wire.script_messages import Record, RecordedCall, TensorData
+from harness.worker.kit.poison import Poison
+
+from .expressions import CannotExpress, Expressions, Made, data_of, parts_of
+from .gradients import Gradients, with_gradients
+from .host_operators import HostOperators
+from .results import outputs_of, truths_of
+from .seeding import set_seed
+
+MOST_CALLS = 32
+"""Different calls of one script; later ones are dropped."""
+MOST_BYTES = 160 << 20
+"""All tensors of one recording."""
+
+Observe = Callable[[Mapping[str, torch.Tensor]], AbstractContextManager[Any]]
+Oracle = Callable[..., Any]
+
+
+class CallLog:
+    """The calls of one run of a script."""
+
+    def __init__(self, request: Record, oracle: Callable[[], Oracle | None], observe: Observe) -> None:
+        """`oracle` returns the script's PyTorch function, once the script has defined it. `observe` watches kernels."""
+        self._request = request
+        self._taken = frozenset(request.script.entry_points)
+        self._differentiates = "backward(" in request.script.test
+        self._oracle = oracle
+        self._observe = observe
+        self._made = 0
+        self._inside = 0
+        self._different: set[tuple[Any, ...]] = set()
+        self._size_bytes = 0
+        self._objects: dict[int, Made] = {}
+        self.calls: list[RecordedCall] = []
+
+    def note_object(
+        self, instance: object, name: str, kind: Any, args: Sequence[Any], named: Mapping[str, Any]
+    ) -> None:
+        """Note how an instance of one of the script's classes was made."""
+        expressions = Expressions(self._objects, frozenset(), marked=True)
+        try:
+            text = f"{name}({_arguments(expressions, _parameter_names(kind), args, named)})"
+        except CannotExpress:
+            return  # a call that uses the instance then says that it cannot be expressed
+        self._objects[id(instance)] = Made(instance, text, expressions.tensors)
+
+    @contextmanager
+    def unrecorded(self) -> Iterator[None]:
+        """Calls in the block are not recorded."""
+        self._inside += 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
+
+    def call(
+        self,
+        callee: Any,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        named: Mapping[str, Any],
+        names: Sequence[str] = (),
+    ) -> Any:
+        """Make a call and record it, unless it is made inside another.
+
+        `callee`: text, or an instance of one of the script's classes. `names`: names of the parameters, if the function does
+        not have them.
+        """
+        if self._inside:
+            return function(*args, **named)
+        expressions = Expressions(self._objects, self._taken)
+        try:
+            text = callee if isinstance(callee, str) else expressions.text_of(callee, "module")
+            arguments = _arguments(expressions, names or _parameter_names(function), args, named)
+        except CannotExpress as reason:
+            self.calls.append(RecordedCall("", {}, (), unsupported=str(reason)))
+            with self.unrecorded():
+                return function(*args, **named)
+        before = {name: data_of(tensor) for name, tensor in expressions.tensors.items()}
+        truth = self._truth(args, named)
+        self._made += 1
+        draw_seed = derive(self._request.seed, "call", str(self._made))
+        gradients: Gradients | None = None
+        with (
+            self.unrecorded(),
+            torch.random.fork_rng(),
+            self._observe(expressions.tensors) as observation,
+            HostOperators(observation, Poison(self._request.poison)) as host,
+        ):
+            if self._differentiates:
+                gradients = with_gradients(function, args, named, expressions.tensors, draw_seed)
+            set_seed(draw_seed)
+            fresh = _random_state()
+            value = function(*args, **named)
+            after = _random_state()
+        drew = not all(map(torch.equal, fresh, after))
+        call = RecordedCall(
+            expression=f"{text}({arguments})",
+            inputs=before,
+            outputs=(),
+            operators=tuple(sorted(host.names)),
+            draw_seed=draw_seed if drew else None,
+        )
+        self._keep(call, expressions.tensors, value, truth, gradients)
+        return value
+
+    def _truth(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any] | None:
+        """The oracle's outputs for these arguments; `None` if there is no oracle that takes them."""
+        oracle = self._oracle()
+        if oracle is None:
+            return None
+        try:
+            with self.unrecorded(), torch.random.fork_rng(), torch.no_grad():
+                value = oracle(*map(_copy, args), **{name: _copy(value) for name, value in named.items()})
+                return [part for _, part in parts_of(value)]
+        except Exception:  # noqa: BLE001 -- its parameters may be other ones
+            return None
+
+    def _keep(
+        self,
+        call: RecordedCall,
+        tensors: dict[str, torch.Tensor],
+        value: Any,
+        truth: list[Any] | None,
+        gradients: Gradients | None,
+    ) -> None:
+        made = (call.expression, *((name, _digest(data)) for name, data in call.inputs.items()))
+        if made in self._different or len(self._different) >= MOST_CALLS:
+            return
+        outputs, unjudged = outputs_of(tensors, call.inputs, value)
+        truths = truths_of(outputs, value, truth)
+        inputs = dict(call.inputs)
+        wanted: tuple[str, ...] = ()
+        drawn: tuple[tuple[str, str], ...] = ()
+        if gradients is not None:
+            unjudged += [gradients.problem] if gradients.problem else []
+            outputs += gradients.outputs
+            inputs |= gradients.inputs
+            wanted, drawn = gradients.wanted, gradients.drawn
+            truths = () if gradients.outputs else truths
+        self._size_bytes += sum(len(data.data) for data in inputs.values())
+        self._size_bytes += sum(len(output.tensor.data) for output in outputs)
+        if self._size_bytes > MOST_BYTES:
+            return
+        self._different.add(made)
+        self.calls.append(
+            RecordedCall(
+                expression=call.expression,
+                inputs=inputs,
+                outputs=tuple(outputs),
+                truths=truths,
+                operators=call.operators,
+                draw_seed=call.draw_seed,
+                differentiated=wanted,
+                gradients=drawn,
+                unjudged=tuple(unjudged),
+            )
+        )
+
+
+def _arguments(
+    expressions: Expressions, names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]
+) -> str:
+    hints = [*names[: len(args)], *(f"x_{place}" for place in range(len(names), len(args)))]
+    parts = [expressions.text_of(value, hint) for value, hint in zip(args, hints, strict=True)]
+    parts += [f"{name}={expressions.text_of(value, name)}" for name, value in named.items()]
+    return ", ".join(parts)
+
+
+def _parameter_names(function: Any) -> list[str]:
+    """Names of the parameters that can be given by position; empty if Python cannot list them."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [
+        item.name for item in parameters if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)
+    ]
+
+
+def _digest(data: TensorData) -> tuple[Any, ...]:
+    return data.dtype, data.shape, data.strides, hashlib.blake2b(data.data, digest_size=16).digest()
+
+
+def _copy(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _random_state() -> tuple[torch.Tensor, ...]:
+    on_gpu = (torch.cuda.get_rng_state(),) if torch.cuda.is_available() else ()
+    return torch.get_rng_state(), *on_gpu

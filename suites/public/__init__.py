@@ -1,0 +1,1 @@
+"""Public benchmarks: each loader turns a person's clone into `PublicTask`s. Nothing here needs torch."""

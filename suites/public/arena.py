@@ -1,0 +1,115 @@
+"""AgentKernelArena: one folder a task. Only its Triton tasks are loaded; the others are listed with their language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from suites.public.calls import test_calls
+from suites.public.clone import Clone
+from suites.public.config import ArenaConfig, read_config
+from suites.public.instructions import reference_instruction
+from suites.public.known import ARENA, issues_of, vendor_of
+from suites.public.loading import Loading
+from suites.public.separated import separated_task, task_name, unsupported
+from suites.public.task import Part, PublicTask, ReferenceKind, TestForm
+
+_OTHER_LANGUAGES = {
+    "hip2hip": "its kernels are HIP",
+    "torch2hip": "its candidates are HIP",
+    "flydsl2flydsl": "its kernels are FlyDSL",
+    "torch2flydsl": "its candidates are FlyDSL",
+    "triton2flydsl": "its candidates are FlyDSL",
+    "image_kernel": "its kernels are inside a container image",
+    "repository": "it changes a whole repository that it downloads",
+}
+RUNNER = "run_correctness"
+"""Function of a script that tests correctness."""
+_SHORT = {"triton2triton": "", "instruction2triton": "instruction"}
+
+
+def load_arena(loading: Loading) -> Iterable[PublicTask]:
+    """Yield the tasks of all folders with a `config.yaml`, Triton tasks first."""
+    root = loading.clone.folder / "tasks"
+    folders = [path.parent for path in root.rglob("config.yaml")]
+    for folder in sorted(folders, key=lambda path: (_family(root, path) not in _SHORT, path)):
+        yield _task(loading.clone, root, folder)
+
+
+def _family(root: Path, folder: Path) -> str:
+    return folder.relative_to(root).parts[0]
+
+
+def _task(clone: Clone, root: Path, folder: Path) -> PublicTask:
+    parts = folder.relative_to(root).parts
+    family = parts[0]
+    name = "-".join(task_name(part) for part in (_SHORT.get(family, family), *parts[1:]) if part)
+    task = PublicTask(
+        suite=clone.name,
+        kind=clone.kind,
+        name=name,
+        file="/".join(parts),
+        title=parts[-1].removeprefix("triton_").replace("_", " "),
+        folder=clone.folder,
+        category=" ".join((family, *parts[1:-1])),
+        tolerances=ARENA,
+    )
+    if family in _OTHER_LANGUAGES:
+        return unsupported(task, _OTHER_LANGUAGES[family])
+    try:
+        config = read_config(folder / "config.yaml")
+    except (OSError, ValueError) as error:
+        return unsupported(task, f"{folder.relative_to(clone.folder)}/config.yaml cannot be read: {error}")
+    if family not in _SHORT:
+        return unsupported(task, f"its type is {config.task_type or 'not given'}")
+    return _triton_task(task, folder, config)
+
+
+def _triton_task(task: PublicTask, folder: Path, config: ArenaConfig) -> PublicTask:
+    source = folder / (config.sources[0] if config.sources else f"{folder.name}.py")
+    runner = folder / (config.harness or "scripts/task_runner.py")
+    if not runner.is_file():
+        clone = Clone(task.suite, task.kind, task.folder)
+        loaded = separated_task(
+            clone,
+            source,
+            file=task.file,
+            name=task.name,
+            reference_kind=ReferenceKind.TRITON,
+            test_form=TestForm.PYTEST,
+            tolerances=ARENA,
+            search_paths=(folder,),
+        )
+        loaded = msgspec.structs.replace(loaded, title=task.title, category=task.category)
+    else:
+        loaded = _runner_task(task, source, runner, config)
+    return msgspec.structs.replace(loaded, instruction=config.instructions or reference_instruction(loaded))
+
+
+def _runner_task(task: PublicTask, source: Path, runner: Path, config: ArenaConfig) -> PublicTask:
+    try:
+        reference, test = source.read_text(encoding="utf-8"), runner.read_text(encoding="utf-8")
+        calls = test_calls(reference, test, TestForm.RUNNER, source.stem)
+    except (OSError, UnicodeDecodeError, SyntaxError, ValueError, RecursionError) as error:
+        return unsupported(task, f"{runner.relative_to(task.folder)} cannot be read: {error}")
+    arguments = config.correctness[-1].split()[2:] if config.correctness else []
+    task = msgspec.structs.replace(
+        task,
+        reference=Part(source, reference),
+        test=Part(runner, calls.test),
+        test_form=TestForm.RUNNER,
+        runner=RUNNER if RUNNER in calls.without_arguments else "",
+        arguments=tuple(arguments),
+        entry_points=calls.entry_points,
+        oracles=calls.oracles,
+        modules=calls.modules,
+        packages=calls.packages,
+        search_paths=(source.parent,),
+        vendor=vendor_of(reference),
+        issues=issues_of(task, reference, calls.code),
+    )
+    if not task.entry_points:
+        return unsupported(task, f"its test {runner.name} calls nothing that {source.name} defines")
+    return task

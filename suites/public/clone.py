@@ -1,0 +1,93 @@
+"""A person's clone of a public benchmark: its kind by its files, and its commit."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from suites.errors import BadSuite
+from suites.public.task import SuiteKind
+
+MARKERS = {
+    SuiteKind.TRITONBENCH_REVISED: "geak_eval/data/TritonBench/data/TritonBench_G_v1",
+    SuiteKind.ROCM: "geak_eval/data/ROCm/data/ROCm_v1",
+    SuiteKind.TRITONBENCH_G: "data/TritonBench_G_v1",
+    SuiteKind.TRITONBENCH_T: "data/TritonBench_T_v1",
+    SuiteKind.KERNELBENCH_X: "data/kernelbenchx",
+    SuiteKind.KERNELBENCH: "KernelBench/level1",
+    SuiteKind.AGENTKERNELARENA: "tasks/triton2triton",
+}
+"""A folder that only a clone of this kind has, from the clone's root."""
+
+COMMITS = {
+    SuiteKind.TRITONBENCH_REVISED: "453b021",
+    SuiteKind.ROCM: "453b021",
+    SuiteKind.TRITONBENCH_G: "603e28a",
+    SuiteKind.TRITONBENCH_T: "603e28a",
+    SuiteKind.KERNELBENCH_X: "fd41922",
+    SuiteKind.KERNELBENCH: "423217d",
+    SuiteKind.AGENTKERNELARENA: "d6f7c8a",
+}
+"""Commit that the loader was written for."""
+
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+
+
+class Clone(msgspec.Struct, frozen=True):
+    """A clone as the registry keeps it."""
+
+    name: str
+    kind: SuiteKind
+    folder: Path
+
+
+def kinds_of(folder: Path) -> tuple[SuiteKind, ...]:
+    """Return the benchmarks that a folder holds; empty if it is no clone of any."""
+    return tuple(kind for kind, marker in MARKERS.items() if (folder / marker).is_dir())
+
+
+def choose_kind(name: str, folder: Path, kind: SuiteKind | None) -> SuiteKind:
+    """Return the kind of a clone: `kind`, else the only kind of the folder, else the kind that is called `name`.
+
+    Raises `BadSuite` if the folder does not hold that kind, or if it holds several and none is chosen.
+    """
+    kinds = kinds_of(folder)
+    if kind is not None:
+        if kind not in kinds:
+            raise BadSuite(f"{folder} is no clone of {kind}: {folder / MARKERS[kind]} is missing")
+        return kind
+    if len(kinds) == 1:
+        return kinds[0]
+    for candidate in kinds:
+        if candidate == name:
+            return candidate
+    raise BadSuite(f"{folder} holds {' and '.join(kinds)}; choose one with --kind")
+
+
+def commit_of(folder: Path) -> str | None:
+    """Return the commit that is checked out in a clone; `None` if the folder has no readable git data."""
+    try:
+        git = folder / ".git"
+        if git.is_file():
+            git = folder / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+        head = (git / "HEAD").read_text(encoding="utf-8").strip()
+        if not head.startswith("ref:"):
+            return head if _COMMIT.fullmatch(head) else None
+        ref = head.removeprefix("ref:").strip()
+        if (git / ref).is_file():
+            return (git / ref).read_text(encoding="utf-8").strip()
+        packed = (git / "packed-refs").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return next((line.partition(" ")[0] for line in packed if line.endswith(f" {ref}")), None)
+
+
+def commit_problem(clone: Clone) -> str | None:
+    """Return a text if the clone is of another commit than the loader was written for; else `None`."""
+    commit = commit_of(clone.folder)
+    written_for = COMMITS[clone.kind]
+    if commit is None or commit.startswith(written_for):
+        return None
+    return f"the clone is at commit {commit[:7]}; this Wavedeck was written for {written_for}"

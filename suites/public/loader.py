@@ -1,0 +1,74 @@
+"""Loads the tasks of a clone, and says in one line each what is wrong with it."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from suites.errors import BadSuite
+from suites.public.arena import load_arena
+from suites.public.clone import MARKERS, Clone, commit_problem
+from suites.public.instructions import Instruction
+from suites.public.kernelbench import load_kernelbench
+from suites.public.kernelbench_x import load_kernelbench_x
+from suites.public.known import COUNTS
+from suites.public.loading import Loading
+from suites.public.rocm import load_rocm
+from suites.public.task import PublicTask, SuiteKind
+from suites.public.tritonbench import load_revised, load_tritonbench_g, load_tritonbench_t
+
+_LOADERS: dict[SuiteKind, Callable[[Loading], Iterable[PublicTask]]] = {
+    SuiteKind.TRITONBENCH_REVISED: load_revised,
+    SuiteKind.ROCM: load_rocm,
+    SuiteKind.TRITONBENCH_G: load_tritonbench_g,
+    SuiteKind.TRITONBENCH_T: load_tritonbench_t,
+    SuiteKind.KERNELBENCH_X: load_kernelbench_x,
+    SuiteKind.KERNELBENCH: load_kernelbench,
+    SuiteKind.AGENTKERNELARENA: load_arena,
+}
+
+
+class PublicSuite(msgspec.Struct, frozen=True):
+    """The tasks of a clone, in the suite's own order."""
+
+    clone: Clone
+    tasks: tuple[PublicTask, ...]
+    notes: tuple[str, ...]
+    """Lines about missing or damaged files of the clone."""
+
+
+def load_clone(
+    clone: Clone, clones: Sequence[Clone] = (), instruction: Instruction = Instruction.COMPLEX
+) -> PublicSuite:
+    """Return the tasks of a clone. A task that cannot be judged has its reason.
+
+    Other `clones` give what this one lacks, such as the instructions of the revised TritonBench. Raises `BadSuite` if the
+    folder is no clone of its kind any more.
+    """
+    if not (clone.folder / MARKERS[clone.kind]).is_dir():
+        raise BadSuite(
+            f"suite {clone.name!r}: {clone.folder / MARKERS[clone.kind]} is gone; restore the clone or add it again"
+        )
+    loading = Loading(clone, {companion.kind: companion.folder for companion in clones}, instruction)
+    if (problem := commit_problem(clone)) is not None:
+        loading.note(problem)
+    with _paused_collection():
+        tasks = tuple(_LOADERS[clone.kind](loading))
+    if len(tasks) < COUNTS[clone.kind]:
+        loading.note(f"the clone has {len(tasks)} of {COUNTS[clone.kind]} tasks")
+    return PublicSuite(clone, tasks, tuple(loading.notes))
+
+
+@contextmanager
+def _paused_collection() -> Iterator[None]:
+    """Pause Python's collection of cycles: it takes as long as the loading, and finds no cycle in syntax trees."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,295 @@
+"""Writes small clones of public benchmarks: our own files in their formats."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+SEPARATOR = "#" * 146
+TRITON = """\
+import torch
+import triton
+import triton.language as tl
+
+BLOCK = 64
+
+
+@triton.jit
+def _scale_kernel(x_ptr, y_ptr, n, factor, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(y_ptr + offsets, x * factor, mask=offsets < n)
+
+
+def pack(x):
+    return x.contiguous()
+
+
+def scale(x: torch.Tensor, factor: float = 2.0):
+    y = torch.empty_like(x)
+    _scale_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, y, x.numel(), factor, BLOCK)
+    return y
+
+
+class _Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor=3.0):
+        return scale(x, factor)
+
+
+scale_with_gradients = _Scale.apply
+"""
+SCRIPT = """\
+import torch
+
+
+def test_scale():
+    results = {}
+    for n in (10, 100):
+        x = pack(torch.randn(n, device="cuda"))
+        results[n] = scale(x)
+    results["gradients"] = scale_with_gradients(x)
+    return results
+
+
+result_gold = test_scale()
+"""
+TORCH = """\
+import torch
+
+
+def twice(x, *, out=None):
+    return torch.add(x, x, out=out)
+"""
+TORCH_SCRIPT = """\
+import torch
+from data_utils import rand_tensor
+
+
+def test_twice():
+    return {"one": twice(rand_tensor((3,)))}
+
+
+test_results = test_twice()
+"""
+PYTEST = """\
+import pytest
+import torch
+from geak_eval.perf import do_bench
+
+result_gold = {}
+
+
+def torch_scale(x):
+    return 2 * x
+
+
+def launch(x):
+    y = torch.empty_like(x)
+    _scale_kernel[(1,)](x, y, x.numel(), 2.0, BLOCK=64)
+    return y
+
+
+@pytest.mark.parametrize("n", [3, 30])
+def test_scale(n, request):
+    x = torch.randn(n, device="cuda")
+    result_gold[request.node.name] = launch(x)
+    assert torch.equal(launch(x), torch_scale(x))
+
+
+def test_performance():
+    do_bench(lambda: scale(torch.ones(3)))
+"""
+MODEL = """\
+import torch
+from torch import nn
+
+size = 8
+
+
+class Model(nn.Module):
+    def __init__(self, width, bias=True):
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(width))
+
+    def forward(self, x):
+        return x + self.bias
+
+
+def get_inputs():
+    return [torch.rand(size, size)]
+
+
+def get_init_inputs():
+    return [size]
+"""
+RUNNER = """\
+import importlib.util
+import sys
+
+
+def load_module():
+    spec = importlib.util.spec_from_file_location("kernel", "source/scale.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def reference_scale(x):
+    return 2 * x
+
+
+def run_correctness():
+    import torch
+
+    mod = load_module()
+    x = torch.ones(3)
+    return torch.equal(mod.scale(x), reference_scale(x))
+
+
+def run_performance():
+    load_module().scale_with_gradients(1)
+
+
+if __name__ == "__main__":
+    sys.exit(not run_correctness())
+"""
+CONFIG = """\
+source_file_path:
+  - source/scale.py
+
+correctness_command:
+  - python3 scripts/task_runner.py correctness
+
+task_type: triton2triton
+
+prompt:
+  source_code: null
+  instructions: |
+    Make `scale` faster.
+
+    - Keep its signature.
+  cheatsheet: null
+"""
+
+
+def separated(reference: str, test: str) -> str:
+    """Return a file with a reference and its test."""
+    return f"{reference}\n{SEPARATOR}\n\n{test}"
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    """Write files below a folder and return the folder."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def tritonbench(root: Path) -> Path:
+    """Write a clone with one task of TritonBench-G and one of TritonBench-T."""
+    g = [
+        {
+            "file": "scale.py",
+            "repo": "nobody/nothing",
+            "simp_instru": "\n   Scale a vector.\n",
+            "comp_instru": "\n   Scale a vector by a factor.\n     Use blocks.\n",
+            "output": TRITON,
+            "difficulty": "2",
+        }
+    ]
+    t = [
+        {
+            "file": "twice.py",
+            "func_inputs": "twice(x, *, out=None)",
+            "description": "Adds x to itself. Really.",
+            "math": "2x",
+            "difficulty": 1,
+        }
+    ]
+    return write(
+        root,
+        {
+            "data/TritonBench_G_v1/scale.py": separated(TRITON, SCRIPT),
+            "data/TritonBench_G_v1.json": json.dumps(g),
+            "performance_metrics/perf_G/golden_metrics/scale_perf.py": "class performance_metrics: ...\n",
+            "data/TritonBench_T_v1/twice.py": separated(
+                TORCH,
+                TORCH_SCRIPT.replace("from data_utils import rand_tensor\n", "").replace(
+                    "rand_tensor", "torch.rand"
+                ),
+            ),
+            "data/TritonBench_T_v1.jsonl": json.dumps(t),
+        },
+    )
+
+
+def geak_eval(root: Path) -> Path:
+    """Write a clone with one task of the revised TritonBench and one of the ROCm Triton Benchmark."""
+    return write(
+        root,
+        {
+            "geak_eval/__init__.py": "",
+            "geak_eval/data/TritonBench/data/TritonBench_G_v1/__init__.py": "",
+            "geak_eval/data/TritonBench/data/TritonBench_G_v1/scale.py": separated(TRITON, SCRIPT),
+            "geak_eval/data/ROCm/data/ROCm_v1/test_scale.py": separated(TRITON, PYTEST).replace(
+                SEPARATOR, SEPARATOR + "  "
+            ),
+        },
+    )
+
+
+def kernelbench_x(root: Path) -> Path:
+    """Write a clone with two tasks of KernelBench-X, and with a file that is no task."""
+    rows = [
+        {"file": "Math/twice.py", "description": "Doubles x.", "func_inputs": "twice(x)", "difficulty": 1},
+        {
+            "file": "Quantization/twice_w8.py",
+            "description": "Doubles x.",
+            "difficulty": 3,
+            "precision_thresholds": {"cosine_sim": 0.95, "l1_relative": 0.05, "rmse": 0.1},
+        },
+    ]
+    test = separated(TORCH, TORCH_SCRIPT)
+    return write(
+        root,
+        {
+            "data/kernelbenchx_v1.json": json.dumps(rows),
+            "data/kernelbenchx/Math/twice.py": test,
+            "data/kernelbenchx/Math/twice_fp16.py": test,
+            "data/kernelbenchx/Quantization/twice_w8.py": test,
+            "metrics/golden_metrics/twice_perf.py": "class performance_metrics: ...\n",
+            "utils/data_utils.py": "",
+        },
+    )
+
+
+def kernelbench(root: Path) -> Path:
+    """Write a clone with four tasks of KernelBench."""
+    pretrained = MODEL.replace("super().__init__()", "self.model = AutoModel.from_pretrained('x')")
+    return write(
+        root,
+        {
+            "KernelBench/level1/2_Bias_add_.py": MODEL,
+            "KernelBench/level1/10_Bias.py": MODEL,
+            "KernelBench/level2/1_Broken.py": "class Model: ...\n",
+            "KernelBench/level4/1_Pretrained.py": pretrained,
+        },
+    )
+
+
+def arena(root: Path) -> Path:
+    """Write a clone with Triton tasks of two formats and a HIP task of AgentKernelArena."""
+    escaped = 'prompt:\n  instructions: "\\nComplete the kernel `_scale_kernel`.\\n\\\n    \\  Then\\\n    \\ stop.\\n"\n'
+    return write(
+        root,
+        {
+            "tasks/triton2triton/vllm/triton_scale/config.yaml": CONFIG,
+            "tasks/triton2triton/vllm/triton_scale/source/scale.py": TRITON,
+            "tasks/triton2triton/vllm/triton_scale/scripts/task_runner.py": RUNNER,
+            "tasks/instruction2triton/rocmbench/test_scale/config.yaml": f"{escaped}source_file_path: []\n",
+            "tasks/instruction2triton/rocmbench/test_scale/test_scale.py": separated(TRITON, PYTEST),
+            "tasks/hip2hip/others/scale/config.yaml": "task_type: hip2hip\n",
+        },
+    )
