@@ -122,22 +122,22 @@ def read_the_wrong_attempt(pane: Tmux) -> None:
 
 def decide_two(pane: Tmux) -> None:
     pane.press("V")
-    pane.wait_for("Review 3", "oldest first")
+    pane.wait_for("Review: 3 wait")
     pane.press("r")
     pane.wait_for("Reject vector_add#", "enter: reject")
     pane.type(REASON)
     pane.wait_for(REASON)
     pane.press("Enter")
-    pane.wait_for("Review 2", "decided 1: 0 + 1 !")
+    pane.wait_for("Review: 2 wait")
     pane.press("a")
     pane.wait_for("Accept vector_add#", "enter: accept")
     pane.press("Enter")
-    pane.wait_for("Review 1", "decided 2: 1 + 1 !")
+    pane.wait_for("Review: 1 wait")
 
 
 def decide_the_last(pane: Tmux) -> None:
     pane.press("V")
-    pane.wait_for("Review 1", "oldest first")
+    pane.wait_for("Review: 1 wait")
     pane.press("a")
     pane.wait_for("Accept vector_add#", "enter: accept")
     pane.press("Enter")
