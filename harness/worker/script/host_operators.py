@@ -55,6 +55,11 @@ class HostOperators(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._worked[storage.data_ptr()] = storage
         return result
 
+    @property
+    def launches_nothing(self) -> bool:
+        """True if a reference with kernels launched none."""
+        return self._observation is not None and not self._observation.launches
+
     def has_work(self, tensor: torch.Tensor) -> bool:
         """Return whether a kernel or an operator computed any of the tensor. Always true without an observation."""
         if self._observation is None or tensor.untyped_storage().data_ptr() in self._worked:
