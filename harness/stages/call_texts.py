@@ -59,6 +59,8 @@ def adapter(calls: Sequence[RecordedCall]) -> str:
         f"def {adapter_signature(calls)}:",
         '    """Make one of the calls that are judged; return its outputs."""',
     ]
+    if any("triton." in line for call in calls for line in _statements(call)):
+        lines.append("    import triton.language")
     if any("torch." in line for call in calls for line in _statements(call)):
         lines.append("    import torch")
     for place, call in enumerate(calls, 1):
@@ -69,7 +71,7 @@ def adapter(calls: Sequence[RecordedCall]) -> str:
 
 
 def _statements(call: RecordedCall) -> list[str]:
-    lines = [f"{name} = {name}.detach().requires_grad_()" for name in call.differentiated]
+    lines = [f"{name} = {name}.detach().clone().requires_grad_()" for name in call.differentiated]
     made = f"{RESULT} = {call.expression}"
     if call.draw_seed is None:
         lines.append(made)

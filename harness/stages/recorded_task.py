@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from harness.stages.static.fallbacks import fallback_operators
 from harness.wire.script_messages import (
     CALL,
     CALLS_FILE,
@@ -25,6 +26,7 @@ from suites.dtypes import ITEM_BYTES, is_exact
 from suites.folder import TASK_FILE, read_task
 from suites.public.recorded import text_digest
 from suites.public.task import PublicTask, ReferenceKind
+from suites.python_source import parse_python
 from suites.task import Case, EntryPoint, Output, Task, Tolerance
 from suites.task import Script as ScriptTask
 from suites.task_rules import CATEGORIES, SCHEMA
@@ -91,6 +93,9 @@ def write_task(public: PublicTask, script: Script, recordings: list[Recorded], f
         notes.append("elements that depend on memory that the reference never writes are not judged")
     script = msgspec.structs.replace(script, oracle=oracle, unsettled=unsettled)
     task = _task(public, calls, tuple(notes), oracle=oracle or "baseline")
+    if public.reference_kind is ReferenceKind.TRITON:
+        own = fallback_operators(parse_python(script.reference), task)
+        task = msgspec.structs.replace(task, allowed_operators=(*task.allowed_operators, *own))
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".recording-") as scratch:
         made = Path(scratch) / folder.name

@@ -19,7 +19,7 @@ from harness.wire.device import Target
 from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.errors import WorkerDied
 from harness.wire.script_messages import RECORD_REPORTS, Record, Recorded, Script
-from suites.public.task import PublicTask, TestForm
+from suites.public.task import PublicTask, ReferenceKind, TestForm
 from suites.python_source import parse_python
 from suites.task import Task
 
@@ -53,11 +53,11 @@ def script_of(public: PublicTask) -> Script:
     if is_runner and not public.runner:
         raise NotRecorded("no function of its test can be called without arguments")
     reference = public.reference.text
-    paths = {"test_file": "test.py"}
+    test_file, reference_file = "test.py", ""
     if is_runner:
         root = Path(os.path.commonpath([public.reference.path, public.test.path]))
-        paths["test_file"] = str(public.test.path.relative_to(root))
-        paths["reference_file"] = str(public.reference.path.relative_to(root))
+        test_file = str(public.test.path.relative_to(root))
+        reference_file = str(public.reference.path.relative_to(root))
     else:
         reference = _with_imports(reference, public.test.text)
     return Script(
@@ -68,7 +68,9 @@ def script_of(public: PublicTask) -> Script:
         helpers=_helpers(public),
         runner=public.runner if is_runner else "",
         oracle=next(iter(public.oracles), ""),
-        **paths,
+        test_file=test_file,
+        reference_file=reference_file,
+        has_kernels=public.reference_kind is ReferenceKind.TRITON,
     )
 
 

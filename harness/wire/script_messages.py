@@ -40,6 +40,8 @@ class Script(msgspec.Struct, frozen=True):
     """Texts of the benchmark's own modules that the test imports, by file name."""
     runner: str = ""
     """Function of the test to call; empty if executing the test makes the calls."""
+    has_kernels: bool = True
+    """The reference computes in Triton kernels; tensors that only its host code fills are not judged."""
     unsettled: bool = False
     """Some outputs depend on memory that nothing wrote. Such elements are not judged."""
     oracle: str = ""

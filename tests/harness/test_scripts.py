@@ -33,6 +33,7 @@ def expressions(task: Task) -> list[str]:
 async def test_different_calls_become_cases(scale: Task) -> None:
     assert expressions(scale) == [
         "scale(x)",
+        "scale(x)",
         "scale(x, factor=0.5)",
         "scale_into(x, out, 4.0)",
         "scale_noise(50)",
@@ -42,6 +43,7 @@ async def test_different_calls_become_cases(scale: Task) -> None:
         "scale_kernel[1,](x_ptr, out_ptr, 64, 5.0, BLOCK=64)",
     ]
     assert [tuple(output.name for output in case.outputs) for case in scale.cases] == [
+        ("out",),
         ("out",),
         ("out",),
         ("out",),
@@ -71,11 +73,11 @@ async def test_the_reference_is_correct_in_every_call_and_in_the_exam(pool: Devi
         (
             "    launch(x, out, factor)\n\n\ndef scale_noise",
             "    launch(x, out.clone(), factor)\n\n\ndef scale_noise",
-            "call-3",
+            "call-4",
         ),
-        ("return scale(x, 3.0)", "return scale(x + 0, 3.1)", "call-4"),
-        ("return scale(grad.contiguous(), 2.0)", "return scale(grad.contiguous(), 1.0)", "call-6"),
-        ('{"out": out, "count"', '{"result": out, "count"', "call-5"),
+        ("return scale(x, 3.0)", "return scale(x + 0, 3.1)", "call-5"),
+        ("return scale(grad.contiguous(), 2.0)", "return scale(grad.contiguous(), 1.0)", "call-7"),
+        ('{"out": out, "count"', '{"result": out, "count"', "call-6"),
     ],
 )
 async def test_a_wrong_variant_is_refused(

@@ -154,7 +154,8 @@ class RecordedProblem(Problem):
             number = by_name[output.name]
             truth = call.truths[number] if number < len(call.truths) else None
             own = call.outputs[number].tensor
-            truths.append(place.here(tensor_of(truth if self._script.oracle and truth is not None else own)))
+            right = tensor_of(truth if self._script.oracle and truth is not None else own)
+            truths.append(place.here(_comparable(right)))
         inputs.truth = tuple(truths)
         return inputs
 
@@ -171,6 +172,11 @@ class RecordedProblem(Problem):
                 self._recordings.popitem(last=False)
         self._recordings.move_to_end(key)
         return self._recordings[key]
+
+
+def _comparable(truth: torch.Tensor) -> torch.Tensor:
+    """An 8-bit float in float32, which holds all its values and has the operators of a comparison."""
+    return truth.float() if truth.is_floating_point() and truth.itemsize == 1 else truth
 
 
 def _differing(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:

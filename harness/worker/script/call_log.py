@@ -98,7 +98,9 @@ class CallLog:
             self.unrecorded(),
             torch.random.fork_rng(),
             self._observe(expressions.tensors) as observation,
-            HostOperators(observation, Poison(self._request.poison)) as host,
+            HostOperators(
+                observation if self._request.script.has_kernels else None, Poison(self._request.poison)
+            ) as host,
         ):
             if self._differentiates:
                 gradients = with_gradients(function, args, named, expressions.tensors, draw_seed)
@@ -114,7 +116,7 @@ class CallLog:
             operators=tuple(sorted(host.names)),
             draw_seed=draw_seed if drew else None,
         )
-        self._keep(call, expressions.tensors, value, truth, gradients)
+        self._keep(call, expressions.tensors, value, truth, gradients, host)
         return value
 
     def _truth(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any] | None:
@@ -136,11 +138,15 @@ class CallLog:
         value: Any,
         truth: list[Any] | None,
         gradients: Gradients | None,
+        host: HostOperators,
     ) -> None:
         made = (call.expression, *((name, _digest(data)) for name, data in call.inputs.items()))
         if made in self._different or len(self._different) >= MOST_CALLS:
             return
-        outputs, unjudged = outputs_of(tensors, call.inputs, value)
+        if host.launches_nothing:
+            self.calls.append(RecordedCall("", {}, (), unsupported="its reference launches no kernel in it"))
+            return
+        outputs, unjudged = outputs_of(tensors, call.inputs, value, host)
         truths = truths_of(outputs, value, truth)
         inputs = dict(call.inputs)
         wanted: tuple[str, ...] = ()
@@ -151,10 +157,13 @@ class CallLog:
             inputs |= gradients.inputs
             wanted, drawn = gradients.wanted, gradients.drawn
             truths = () if gradients.outputs else truths
-        self._size_bytes += sum(len(data.data) for data in inputs.values())
-        self._size_bytes += sum(len(output.tensor.data) for output in outputs)
-        if self._size_bytes > MOST_BYTES:
+        size_bytes = sum(len(data.data) for data in inputs.values())
+        size_bytes += sum(len(output.tensor.data) for output in outputs)
+        if self._size_bytes + size_bytes > MOST_BYTES:
+            why = f"with it, the tensors of a recording take more than {MOST_BYTES >> 20} MiB"
+            self.calls.append(RecordedCall("", {}, (), unsupported=why))
             return
+        self._size_bytes += size_bytes
         self._different.add(made)
         self.calls.append(
             RecordedCall(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
+import triton.language as tl
 
 from harness.wire.script_messages import CALL, RESERVED, RESULT, TensorData
 from harness.worker.kit import arena
@@ -52,6 +53,8 @@ class Expressions:
             return repr(value) if math.isfinite(value) else f'float("{value}")'
         if isinstance(value, torch.dtype):
             return str(value)
+        if isinstance(value, tl.dtype):
+            return _triton_dtype(value, hint)
         if isinstance(value, torch.device):
             return f'torch.device("{value}")'
         if id(value) in self._objects:
@@ -95,6 +98,13 @@ class Expressions:
             name += "_"
         self.tensors[name] = tensor
         return name
+
+
+def _triton_dtype(value: tl.dtype, hint: str) -> str:
+    for name, member in vars(tl).items():
+        if isinstance(member, tl.dtype) and member == value:
+            return f"triton.language.{name}"
+    raise CannotExpress(f"argument `{hint}` is the Triton dtype {value}")
 
 
 def plain_name(hint: str) -> str:

@@ -10,6 +10,7 @@ from harness.wire.script_messages import OutputData, TensorData
 from harness.worker.kit import arena
 
 from .expressions import data_of, parts_of, plain_name, tensor_problem, tensors_of
+from .host_operators import HostOperators
 
 AGREEMENT = 0.03
 """Relative difference between an oracle and a reference that rounds to 16 bits."""
@@ -18,7 +19,7 @@ Extent = tuple[int, int]
 
 
 def outputs_of(
-    tensors: dict[str, torch.Tensor], before: dict[str, TensorData], value: Any
+    tensors: dict[str, torch.Tensor], before: dict[str, TensorData], value: Any, host: HostOperators
 ) -> tuple[list[OutputData], list[str]]:
     """Return inputs that changed and tensors of the result with memory of their own; and what is not judged, in words."""
     outputs = [
@@ -39,6 +40,9 @@ def outputs_of(
         extent = _extent(part)
         if part.numel() and any(_overlap(extent, earlier) for earlier in extents):
             continue  # an input, or a tensor that is judged already
+        if part.numel() and not host.has_work(part):
+            unjudged.append(f"`{path}` is filled by the host")
+            continue
         extents.append(extent)
         name = plain_name("out" if len(parts) == 1 else f"out_{place}")
         while name in tensors:
