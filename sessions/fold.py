@@ -389,6 +389,8 @@ def _apply_judging(
             attempt.stages = list(event.evaluation.stages)
             attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
             attempt.device_s += event.device_s
+            # Also if no stage was seen: the wait begins with the verdict.
+            attempt.word = ""
             _set_word(instance, attempt, "wait", event.wall)
             instance.best = _best_after_verdict(instance, attempt)
             throttled = note_timings(state.devices, event.evaluation, event.wall)

@@ -77,7 +77,8 @@ def task_on(task: Task, target: str) -> Task:
 
 
 def _case(case: Case, target: str) -> Case:
-    return msgspec.structs.replace(case, dtype=on_target(case.dtype, target))
+    outputs = tuple(_output(output, target) for output in case.outputs)
+    return msgspec.structs.replace(case, dtype=on_target(case.dtype, target), outputs=outputs)
 
 
 def _output(output: Output, target: str) -> Output:

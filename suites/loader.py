@@ -8,6 +8,7 @@ from suites.errors import BadTask, UnknownSuite, UnknownTask
 from suites.folder import read_task
 from suites.public.instructions import Instruction
 from suites.public.loader import PublicSuite, load_clone
+from suites.public.recorded import load_recorded
 from suites.public.task import PublicTask
 from suites.registry import clones_of, suite_folder, suite_folders, task_names
 from suites.task import Task
@@ -61,8 +62,9 @@ def load_task(name: str, *, registry: Path | None = None) -> Task:
     if not separator:
         suite, short = DEFAULT_SUITE, name
     folders = suite_folders(registry)
-    exists = suite in folders or suite in public_suite_names(registry=registry)
-    folder = suite_folder(suite, registry) if exists else None
+    if registry is not None and suite in public_suite_names(registry=registry):
+        return load_recorded(suite, short, registry)
+    folder = suite_folder(suite, registry) if suite in folders else None
     if folder is None or short not in task_names(folder):
         raise UnknownTask(name, known=_all_names(folders))
     return read_task(folder / short, suite=suite)

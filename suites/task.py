@@ -67,6 +67,38 @@ class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`false`: only the sizes of the task's own cases."""
 
 
+class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Element-wise tolerance: |got - expected| may be at most the sum of the terms below; all 0 means exact.
+
+    `rms` is the root mean square of the output's expected values. `accumulation` models sums of `reduction` random terms in
+    float32: their rounding errors grow with the square root of the number of terms (Higham and Mary, 2019).
+    """
+
+    rtol: float = 0.0
+    """rtol * |expected|."""
+    atol: float = 0.0
+    ulps: float = 0.0
+    """Units in the last place of the output's dtype at `expected`, also for subnormals; 0.5 is one correct rounding."""
+    scale: float = 0.0
+    """scale * median of |expected| over the elements that are neither 0 nor infinite."""
+    accumulation: float = 0.0
+    """accumulation * 2**-24 * sqrt(size of the axis `reduction`) * rms."""
+    reduction: str = ""
+    """Name of the axis of the sum."""
+    tf32: bool = False
+    """True: float32 matrix products may round their operands to TF32. Adds 4 * 2**-10 * rms on devices with TF32."""
+
+
+class Output(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One tensor that the entry point returns."""
+
+    name: str
+    dtype: str = "input"
+    """Name of a torch dtype, or `input` for the case's dtype."""
+    tolerances: dict[str, Tolerance] = {}
+    """Tolerances by the output's dtype; they override the task's tolerances."""
+
+
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One input configuration of a task."""
 
@@ -80,26 +112,8 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     distribution: Distribution = Distribution.STANDARD
     exam: bool = False
     """True: judged only at the end of an instance. Neither the case nor its result reaches a prompt."""
-
-
-class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Element-wise tolerance: |got - expected| may be at most the sum of the terms below; all 0 means exact.
-
-    `rms` is the root mean square of the output's expected values. `accumulation` models sums of `reduction` random terms in
-    float32: their rounding errors grow with the square root of the number of terms (Higham and Mary, 2019).
-    """
-
-    rtol: float = 0.0
-    """rtol * |expected|."""
-    atol: float = 0.0
-    ulps: float = 0.0
-    """Units in the last place of the output's dtype at `expected`, also for subnormals; 0.5 is one correct rounding."""
-    accumulation: float = 0.0
-    """accumulation * 2**-24 * sqrt(size of the axis `reduction`) * rms."""
-    reduction: str = ""
-    """Name of the axis of the sum."""
-    tf32: bool = False
-    """True: float32 matrix products may round their operands to TF32. Adds 4 * 2**-10 * rms on devices with TF32."""
+    outputs: tuple[Output, ...] = ()
+    """Outputs of this case, if they differ from the task's."""
 
 
 class QuantizationTolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -125,14 +139,21 @@ class EntryPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Python signature with defaults: `layer_norm(x, weight, bias, eps=1e-5)`."""
 
 
-class Output(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One tensor that the entry point returns."""
+class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Cases that are calls of a script: the judge runs it, records its calls, and judges a candidate on the same calls.
 
-    name: str
-    dtype: str = "input"
-    """Name of a torch dtype, or `input` for the case's dtype."""
-    tolerances: dict[str, Tolerance] = {}
-    """Tolerances by the output's dtype; they override the task's tolerances."""
+    The folder then holds `script.json` (the script's text) and `calls.py`, which is appended to a candidate: a function
+    that makes each call and returns its outputs.
+    """
+
+    signature: str
+    """Signature of the function in `calls.py`; its first parameter is the number of the call."""
+    oracle: str = "baseline"
+    """`baseline`: the outputs of the script's own kernels are right. Else the name of the script's PyTorch function."""
+    digest: str = ""
+    """Digest of the benchmark's texts that were recorded."""
+    notes: tuple[str, ...] = ()
+    """What a person should know: calls and values that are not judged."""
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -168,6 +189,8 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Kinds of findings that refuse a candidate; see `FINDINGS`."""
     axes: dict[str, Axis] = {}
     """Sizes of hidden cases by axis. An axis without entry stays in the range of the open cases."""
+    script: Script | None = None
+    """Set if the cases are calls of a script and not made by `problem.py`."""
     suite: str = ""
     folder: Path = Path()
 
@@ -181,6 +204,10 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The same task with GPU sizes on every device."""
         cases = tuple(msgspec.structs.replace(case, cpu=case.gpu) for case in self.cases)
         return msgspec.structs.replace(self, cases=cases)
+
+    def outputs_of(self, case: Case) -> tuple[Output, ...]:
+        """Return the outputs of a case: its own, else the task's."""
+        return case.outputs or self.outputs
 
     def with_cases(self, names: Sequence[str]) -> Task:
         """Return the task with only these of its open cases; `UnknownCase` if it has no such case."""

@@ -52,7 +52,7 @@ def tolerance_problems(task: Task) -> Iterator[Problem]:
 
 
 def _tolerance(key: str, tolerance: Tolerance, axes: set[str]) -> Iterator[Problem]:
-    for name in ("rtol", "atol"):
+    for name in ("rtol", "atol", "scale"):
         if not 0 <= getattr(tolerance, name) < 1:
             yield f"{key}.{name}", f"is {getattr(tolerance, name)}; it must be from 0 up to 1"
     for name in ("ulps", "accumulation"):

@@ -45,6 +45,7 @@ LONG_FILES = (
     "tui/test_fleet.py",
     "tui/test_opening.py",
     "tui/test_replay_screen.py",
+    "tui/test_story.py",
     "tui/test_terminal.py",
 )
 """Files of the longest tests, and all long files of the folder that sorts last. They run first: a worker that starts a long file

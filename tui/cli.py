@@ -115,12 +115,15 @@ def print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
     callback=print_version,
     help="Print the version.",
 )
+@click.option("--ascii", "only_ascii", is_flag=True, help="Draw the cockpit in ASCII only.")
 @click.pass_context
-def wavedeck(ctx: click.Context) -> ExitCode | None:
+def wavedeck(ctx: click.Context, *, only_ascii: bool) -> ExitCode | None:
     """Language-model agents that write Triton kernels, a judge for the kernels, and a cockpit to watch and decide.
 
     Without a command: the app with all sessions; without a terminal: the list of sessions and the next command.
     """
+    if only_ascii:
+        os.environ["WAVEDECK_ASCII"] = "true"
     if ctx.invoked_subcommand is not None:
         return None
     from .commands.home import open_home

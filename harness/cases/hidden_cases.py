@@ -73,13 +73,18 @@ LAYOUTS = {
 
 def open_cases(task: Task, draw: Draw, *, hidden: bool = True) -> tuple[JudgedCase, ...]:
     """Return the task's open cases, then hidden cases made from them unless `hidden` is false."""
-    if not hidden:
+    if not hidden or task.script is not None:
         return tuple(JudgedCase(case) for case in task.open_cases)
     return _with_hidden(task, task.open_cases, draw, exam=False)
 
 
 def exam_cases(task: Task, draw: Draw) -> tuple[JudgedCase, ...]:
     """Return the task's exam cases (made from its open cases if it has none), then hidden cases made from them."""
+    if task.script is not None:
+        return tuple(
+            JudgedCase(msgspec.structs.replace(case, name=f"exam: other values of {case.name}", exam=True))
+            for case in task.open_cases
+        )
     return _with_hidden(task, task.exam_cases or tuple(_derive_exam(task, draw)), draw, exam=True)
 
 

@@ -28,6 +28,7 @@ from suites.task import Task
 from .compilation import CompileResults
 from .interpreter_findings import add_interpreter_findings
 from .memory_shortage import AGAIN, met_full_gpu, say_alone
+from .scripts import as_called, with_calls
 from .sheet import OnEvent, Sheet
 from .slot_evaluation import Request, SlotEvaluation
 
@@ -78,10 +79,11 @@ async def evaluate(
         async with pool.slot(avoid, on=on, timers=timers_of(effort)) as slot:
             sheet.device = slot.device.name
             own_targets = _own_target_first(slot.device, targets)
+            called = as_called(task)
             request = Request(
-                task=task_on(task, own_targets[0].name),
-                as_written=task,
-                source=candidate,
+                task=task_on(called, own_targets[0].name),
+                as_written=called,
+                source=with_calls(task, candidate),
                 targets=own_targets,
                 product=product_of(slot.device).product,
                 seed=seed,

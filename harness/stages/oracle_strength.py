@@ -50,7 +50,7 @@ async def weigh_oracle(task: Task, *, pool: DevicePool, targets: Sequence[Target
     try:
         here = task_on(task, targets[0].name)
         async with pool.slot() as slot:
-            weighed = await ask_judge(slot, Weigh(task=here, seed=SEED), Weighed)
+            weighed = await ask_judge(slot, Weigh(task=here, seed=SEED), Weighed, targets[0].name)
     except NoSuchDtype as lacking:
         weighed = Weighed(tried=0, weaknesses=(), problem=str(lacking))
     margins = [margin for evaluation in evaluations for margin in evaluation.margins]

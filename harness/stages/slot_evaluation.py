@@ -51,6 +51,7 @@ from harness.wire.stack_samples import last_line
 from suites.task import Case, Task
 
 from .compilation import NO_CASES, Compiler, CompileResults, note_unrun_configs, note_unrun_kernels
+from .scripts import script_worker
 from .sheet import Sheet
 from .task_questions import MOST_REPORT_BYTES
 
@@ -127,19 +128,22 @@ class SlotEvaluation:
         guest = await self._start_guest(math.ceil(cpu_s))
         workers = [guest]
         try:
-            try:
-                if self._on_cpu:  # launches on a GPU are not recorded, so there is nothing to verify
-                    verifier = await self._slot.server.spawn_for_another(
-                        "verifier", cpu_limit_s=math.ceil(PATIENCE * cpu_s), sandboxed=True
+            async with script_worker(
+                self._slot, channel, self._request.task, self._request.targets[0].name
+            ):
+                try:
+                    if self._on_cpu:  # launches on a GPU are not recorded, so there is nothing to verify
+                        verifier = await self._slot.server.spawn_for_another(
+                            "verifier", cpu_limit_s=math.ceil(PATIENCE * cpu_s), sandboxed=True
+                        )
+                        workers.append(Worker(*verifier))
+                    await self._send(
+                        channel, self._begin(workers), tuple(worker.end.fileno() for worker in workers)
                     )
-                    workers.append(Worker(*verifier))
-                await self._send(
-                    channel, self._begin(workers), tuple(worker.end.fileno() for worker in workers)
-                )
-            finally:
-                for worker in workers:
-                    worker.end.close()
-            return await self._follow_judge(channel, guest.child)
+                finally:
+                    for worker in workers:
+                        worker.end.close()
+                return await self._follow_judge(channel, guest.child)
         except BaseException:
             self._slot.discard()
             raise

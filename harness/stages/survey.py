@@ -24,6 +24,7 @@ from suites.dtypes import NoSuchDtype, task_on
 from suites.task import Task
 
 from .compilation import NO_CASES, Compiler, TargetReport, run_all
+from .scripts import as_called, with_calls
 from .task_questions import ask_judge
 
 VARIANT_LIMITS = TimeLimits(compile_s=30.0, compile_all_s=120.0)
@@ -51,11 +52,12 @@ class Survey:
     def __init__(self, pool: DevicePool, task: Task, target: Target, product: Product | None = None) -> None:
         """`product` is the devices' product, where it is known."""
         self._pool = pool
-        self._task = task
+        self._task = as_called(task)
+        self._written = task
         self._target = target
         self._product = product
         try:
-            self._here = task_on(task, target.name)
+            self._here = task_on(self._task, target.name)
         except NoSuchDtype as lacking:
             raise HarnessError(str(lacking)) from lacking
         self._specified: msgspec.Raw | None = None
@@ -74,7 +76,7 @@ class Survey:
 
         async def compile_source(source: str) -> Compiled:
             async with self._places:
-                compiler = Compiler(self._pool, self._task, source, VARIANT_LIMITS, side_by_side=False)
+                compiler = Compiler(self._pool, self._task, with_calls(self._written, source), VARIANT_LIMITS, side_by_side=False)
                 report = await compiler.compile(self._target, passed)
             on_done()
             return _to_compiled(report)
@@ -88,7 +90,7 @@ class Survey:
 
         async def sample_source(source: str) -> Sampled:
             async with self._places:
-                reports = await sample_cases(self._pool, self._here, source, self._target, specifications)
+                reports = await sample_cases(self._pool, self._here, with_calls(self._written, source), self._target, specifications)
             traffic, _ = extrapolate(self._here, cases, self._target, reports)
             estimates = estimate_cases(self._here, cases, (self._target,), traffic, self._product)
             return Sampled(traffic, estimates)
@@ -99,7 +101,7 @@ class Survey:
         """Arguments of the task's open cases, from a judge, because only a judge runs the task's code."""
         if self._specified is None:
             async with self._pool.slot() as slot:
-                answer = await ask_judge(slot.interpreter or slot, Specify(task=self._here), Specified)
+                answer = await ask_judge(slot.interpreter or slot, Specify(task=self._here), Specified, self._target.name)
             if answer.problem:
                 raise HarnessError(f"{self._task.id}: {answer.problem}")
             self._specified = answer.cases

@@ -14,15 +14,20 @@ from harness.wire.encoding import ENCODER
 from harness.wire.errors import WorkerDied
 from harness.wire.judge_messages import JUDGE_REPORTS, Specified, Specify, Weigh, Weighed
 
+from .scripts import script_worker
+
 MOST_REPORT_BYTES = 64 << 20
 Answer = TypeVar("Answer", Weighed, Specified)
 
 
-async def ask_judge(slot: Slot, question: Weigh | Specify, kind: type[Answer]) -> Answer:
+async def ask_judge(slot: Slot, question: Weigh | Specify, kind: type[Answer], target: str) -> Answer:
     """The judge's answer of this `kind`; `WorkerDied` if there is none in time, and then the slot's judge is discarded."""
     channel = await slot.channel()
     try:
-        async with asyncio.timeout(limits.ORACLE_S):
+        async with (
+            asyncio.timeout(limits.ORACLE_S),
+            script_worker(slot, channel, question.task, target),
+        ):
             await channel.send(ENCODER.encode(question))
             answer = JUDGE_REPORTS.decode(await channel.receive(MOST_REPORT_BYTES))
     except (TimeoutError, EOFError, BadFrame, msgspec.DecodeError) as error:

@@ -32,6 +32,16 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     """The judge sends `TurnWanted` before the import and before each call, and waits for `Proceed`."""
 
 
+class Attach(msgspec.Struct, frozen=True, tag="attach"):
+    """A script worker for the next request about this task; the judge's end of its channel comes as a descriptor.
+
+    Only for tasks whose cases are calls of a script. The judge closes the channel after the next request.
+    """
+
+    task: Task
+    target: str
+
+
 class Proceed(msgspec.Struct, frozen=True, tag="proceed"):
     """The answer to `FirstCallPassed`, after the candidate compiled, and to `TurnWanted`."""
 
@@ -121,7 +131,7 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
     """The guest ended without an answer. The engine adds how it ended, which its server reports."""
 
 
-JudgeRequest = Begin | Proceed | Weigh | Specify
+JudgeRequest = Attach | Begin | Proceed | Weigh | Specify
 JudgeReport = (
     Entered | Left | Alive | TurnWanted | FirstCallPassed | FirstCaseRight | Judged | Weighed | Specified
 )

@@ -62,6 +62,10 @@ FAREWELL_S = 10.0
 """For the report on what was left behind; the candidate's code no longer runs then."""
 INTERPRETER_S = 10.0
 """For the interpreter to end after a GPU's evaluation; later findings are not waited for."""
+SCRIPT_S = 45.0
+"""For one run of a public benchmark's script."""
+SCRIPT_CPU_S = 600
+"""For all runs of one script worker."""
 ORACLE_S = 60.0
 """For the judge to make inputs and compare outputs, in addition to the case's own limit; a slower judge is replaced."""
 END_S = 5.0

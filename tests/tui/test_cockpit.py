@@ -11,6 +11,7 @@ from sessions.files import FileLock
 from tests.support.cockpits import NARROW, WIDE, Clock, live, replayed, until
 from tests.support.journals import SESSION, finished, running, write_live
 from tui.cockpit.app import Cockpit
+from tui.cockpit.column_names import check_columns
 from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.keymap import check_keymap, key_names
 from tui.cockpit.preferences import Preferences
@@ -61,7 +62,7 @@ async def test_help_describes_the_focused_pane_and_its_keys() -> None:
     app, _ = live(running())
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        await pilot.press("2", "question_mark")
+        await pilot.press("3", "question_mark")
         await until(
             pilot,
             lambda: isinstance(app.screen, TextDialog) and bool(app.screen.query_one("LineView").lines),
@@ -133,6 +134,27 @@ def test_every_key_binding_has_a_name() -> None:
 def test_unknown_key_name_error_names_the_nearest() -> None:
     with pytest.raises(Complaint, match=r"agent\.acept.*did you mean 'agent\.accept'"):
         check_keymap({"agent.acept": "A"}, Cockpit)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"session": ("best",)}, r"'session' is no table .*did you mean 'sessions'"),
+        ({"tasks": ("spend",)}, r"tasks: 'spend' is no column .*did you mean 'spent'"),
+    ],
+)
+def test_unknown_column_error_names_the_nearest(columns: dict[str, tuple[str, ...]], words: str) -> None:
+    with pytest.raises(Complaint, match=words):
+        check_columns(columns)
+
+
+async def test_person_chooses_the_columns_of_fleet() -> None:
+    app, _ = live(running(), preferences=Preferences(columns={"tasks": ("by",)}))
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        text = app.screen.query_one("#tasks").text
+        assert " by " in text
+        assert "spent" not in text
 
 
 def test_unknown_theme_error_lists_the_themes(tmp_path: Path) -> None:

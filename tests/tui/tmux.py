@@ -14,8 +14,9 @@ import pytest
 
 from tests.support.command_line import ROOT
 
-TIMEOUT_S = 8.0
+TIMEOUT_S = 60.0
 POLL_S = 0.05
+PROMPT = "shell>"
 
 
 class Tmux:
@@ -25,7 +26,17 @@ class Tmux:
         # A server of its own, without the settings of the person who runs the tests.
         self._server = ["tmux", "-L", f"wavedeck-{uuid.uuid4().hex[:8]}", "-f", "/dev/null"]
         width, height = map(str, size)
-        self._tmux("new-session", "-d", "-x", width, "-y", height, "-c", str(ROOT), "env PS1='$ ' sh")
+        self._tmux(
+            "new-session",
+            "-d",
+            "-x",
+            width,
+            "-y",
+            height,
+            "-c",
+            str(ROOT),
+            f"env -u COLUMNS -u LINES PS1='{PROMPT} ' sh",
+        )
         self.type(f'wavedeck() {{ "{sys.executable}" -m tui "$@"; }}; clear')
         self.press("Enter")
 
@@ -49,6 +60,12 @@ class Tmux:
     def wait_for(self, *words: str) -> str:
         """Wait until all words are on the screen and return its text."""
         return self.wait_until(lambda text: all(word in text for word in words), f"words {words}")
+
+    def wait_for_line(self, start: str) -> str:
+        """Wait until the lowest line begins with this text and return the screen's text."""
+        return self.wait_until(
+            lambda text: text.rstrip().rpartition("\n")[2].startswith(start), f"the line {start!r}"
+        )
 
     def wait_until(self, condition: Callable[[str], bool], awaited: str) -> str:
         """Wait until the condition holds for the text on the screen; a failure shows the screen."""

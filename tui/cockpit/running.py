@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sessions.home import Home
 from tui.cockpit.app import Cockpit, Mode
+from tui.cockpit.column_names import check_columns
 from tui.cockpit.decider import Decider
 from tui.cockpit.preferences import Preferences, check_theme
 from tui.cockpit.signals import ending_by_signal
@@ -49,6 +50,7 @@ def run_cockpit(
         from tui.cockpit.keymap import check_keymap
 
         check_keymap(preferences.keys, Cockpit)
+    check_columns(preferences.columns)
     app = Cockpit(
         Home(home),
         session=session,

@@ -28,8 +28,9 @@ from harness.stages.timing.baselines import (
 )
 from harness.wire.limits import SOURCE_BYTES
 from sessions.home import home_from
-from suites import Task, load_task
+from suites import Task
 from tui.commands.options import complete_tasks, json_option, targets_option
+from tui.commands.recording import judged_task
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.judgement import page
@@ -104,11 +105,13 @@ def eval_command(
         {"devices": device, "targets": targets, "seed": seed}, environ=os.environ, folder=Path.cwd()
     )
     settings = configured.settings
-    loaded = load_task(task, registry=home_from(os.environ).suites)
     if exam and spread:
         raise Complaint("--exam judges on one device; leave --spread out")
     if cases and (exam or spread):
         raise Complaint("--case judges open cases on one device; leave --exam and --spread out")
+    loaded = judged_task(
+        task, home_from(os.environ).suites, devices=settings.devices, targets=settings.targets
+    )
     if cases:
         loaded.with_cases(cases)  # refuses an unknown case before anything starts
     source = read_candidate(file)

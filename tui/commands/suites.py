@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -210,7 +211,11 @@ def tolerance(task: Task, case: Case) -> str:
 
 def allowed(limit: Tolerance) -> str:
     """Return the keys of a tolerance that are not 0, or `exact`."""
-    parts = [f"{key} {value:g}" for key in ("rtol", "atol", "ulps") if (value := float(getattr(limit, key)))]
+    parts = [
+        f"{key} {value:g}"
+        for key in ("rtol", "atol", "ulps", "scale")
+        if (value := float(getattr(limit, key)))
+    ]
     if limit.accumulation:
         parts.append(f"accumulation {limit.accumulation:g} over {limit.reduction}")
     return ", ".join(parts) or "exact"
@@ -272,3 +277,51 @@ def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:
         emit("\n" + ("\n".join(findings(reports)) or f"{name}: {len(reports)} checked, no problem found"))
     sound = not problems and all(report.sound for report in reports)
     return ExitCode.DONE if sound else ExitCode.NO
+
+
+@suites_command.command("references")
+@click.argument("name")
+@click.option(
+    "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
+)
+@click.option("--only", type=int, metavar="N", help="Judge only the first N tasks.")
+@click.option(
+    "--task", "names", multiple=True, metavar="TASK", help="Judge only this task of the suite. Repeatable."
+)
+@click.option("--again", is_flag=True, help="Judge references that have a result already.")
+@targets_option
+@json_option
+def references_command(
+    name: str,
+    *,
+    device: str | None,
+    only: int | None,
+    names: tuple[str, ...],
+    again: bool,
+    targets: str | None,
+    as_json: bool,
+) -> ExitCode:
+    """Judge the references of the public benchmark NAME with this judge.
+
+    A Triton reference is judged as a candidate, a PyTorch reference as an oracle. Results are kept, so that an interrupted
+    run goes on where it ended. The exit code is 1 if a reference is wrong.
+    """
+    from harness.stages.references import Result  # needs the judge's modules, which no listing needs
+    from tui.config import load
+
+    from .references import judge_all, results_table, summary
+
+    settings = load({"devices": device, "targets": targets}, environ=os.environ, folder=Path.cwd()).settings
+    tasks = public_suite(name, registry()).tasks
+    if names:
+        short = {task.partition("/")[2] or task for task in names}
+        tasks = tuple(task for task in tasks if task.name in short)
+    results = asyncio.run(
+        judge_all(tasks[:only], registry(), devices=settings.devices, targets=settings.targets, again=again)
+    )
+    if as_json:
+        emit_json(results)
+    elif results:
+        emit(results_table(results) + "\n\n" + summary(results))
+    wrong = any(result.result is Result.WRONG for result in results)
+    return ExitCode.NO if wrong else ExitCode.DONE

@@ -19,6 +19,7 @@ from harness.processes.pool import DevicePool
 from harness.processes.servers import Child
 from harness.processes.slot import Slot
 from harness.processes.spares import TIMER, Worker
+from harness.stages.scripts import script_worker, with_calls
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.clock_messages import (
@@ -107,7 +108,7 @@ class Performance:
             return Timing((), f"not timed: {error}")
         measure = Measure(
             task=self._task,
-            sources={BASELINE: baseline.source, CANDIDATE: source},
+            sources={BASELINE: with_calls(self._task, baseline.source), CANDIDATE: source},
             seed=self._seed,
             target=self._target.name,
             limits=self._pool.limits(self._slot.device),
@@ -168,7 +169,8 @@ class Performance:
         async with AsyncExitStack() as leases:
             # The next timing begins when the timers are gone. Other work on the device goes on before.
             try:
-                measured = await self._serve_clock(channel, measure, leases)
+                async with script_worker(self._slot, channel, measure.task, self._target.name):
+                    measured = await self._serve_clock(channel, measure, leases)
                 watched, after = await self._end_watch()
             except BaseException:
                 await self._end_timers()

@@ -68,14 +68,13 @@ class SpotCheck:
         fetch = partial(Fetch, calls=tuple(calls), parts=parts)
         returned = link.ask(lambda nonce: fetch(nonce=nonce), Returned, wall_s=WALL_S)
         lead = f"case {values.case.case.name}, in a call that was timed: "
-        problem = integrity.structure(returned, self._task) or _misshapen(returned.outputs, expected)
+        outputs = self._task.outputs_of(values.case.case)
+        problem = integrity.structure(returned, outputs) or _misshapen(returned.outputs, expected)
         if problem:
             return ErrorReport(kind="structure", message=lead + problem)
-        if shared := integrity.aliased(lead, returned, self._task):
+        if shared := integrity.aliased(lead, returned, self._task, outputs):
             return shared
-        for output, data, truth, part in zip(
-            self._task.outputs, returned.outputs, expected, parts, strict=True
-        ):
+        for output, data, truth, part in zip(outputs, returned.outputs, expected, parts, strict=True):
             mismatch = self._mismatch(output, data, truth, part, values)
             if mismatch is not None:
                 return mismatch_wording.mismatch(mismatch, "in a call that was timed")

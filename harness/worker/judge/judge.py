@@ -14,7 +14,7 @@ from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.clock_messages import JUDGE_REQUESTS, Leased, Measure, Timer
 from harness.wire.errors import is_out_of_memory
 from harness.wire.evaluation import Basis, ErrorReport, Fact, Verdict
-from harness.wire.judge_messages import Begin, Judged, Proceed, Specified, Specify, Weigh, Weighed
+from harness.wire.judge_messages import Attach, Begin, Judged, Proceed, Specified, Specify, Weigh, Weighed
 from harness.wire.server_messages import Spawn
 from harness.worker.clock import floor
 from harness.worker.clock.clock import Clock
@@ -22,6 +22,7 @@ from harness.worker.clock.engine_line import EngineLine
 from harness.worker.kit import place
 from harness.worker.oracle.guest_link import GuestBroken, GuestLink, VerifierLink
 from harness.worker.oracle.problem import BadProblem, Problem
+from harness.worker.oracle.recorded_problem import RecordedProblem, ScriptLink
 from harness.worker.oracle.vault import Vault
 from suites.task import Task
 
@@ -47,6 +48,9 @@ def main(channel: Channel, spawn: Spawn) -> None:
         match request:
             case Proceed() | Leased() | Timer():
                 continue  # meant for a trial that is over
+            case Attach():
+                judge.attach(request, frame.descriptors)
+                continue
             case Weigh():
                 judge.weigh(request)
             case Specify():
@@ -55,6 +59,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
                 judge.measure(request)
             case Begin():
                 judge.judge(request, frame.descriptors)
+        judge.detach()
         gc.collect()
         place.give_back(all_of_it=True)
         if judge.problems > loaded:  # exclude the modules of a new problem from later collections
@@ -75,6 +80,8 @@ class Judge:
         self.vault = Vault()
         self._problems: dict[_Key, Problem] = {}
         self._strengths: dict[_Key, Fact] = {}
+        self._script: ScriptLink | None = None
+        self._target = ""
         self._clock: Clock | None = None
         """The clock that timed last, with its timers."""
 
@@ -82,6 +89,18 @@ class Judge:
     def problems(self) -> int:
         """Number of loaded problems."""
         return len(self._problems)
+
+    def attach(self, attach: Attach, ends: tuple[int, ...]) -> None:
+        """Use a script worker for the next request."""
+        self.detach()
+        self._script = ScriptLink(Channel(socket.socket(fileno=ends[0])))
+        self._target = attach.target
+
+    def detach(self) -> None:
+        """Close the line to the script worker, if there is one."""
+        if self._script is not None:
+            self._script.close()
+            self._script = None
 
     def judge(self, begin: Begin, ends: tuple[int, ...]) -> None:
         """Judge one candidate."""
@@ -156,8 +175,11 @@ class Judge:
     def _problem(self, task: Task) -> Problem:
         key = _key(task)
         if key not in self._problems:
-            self._problems[key] = Problem(task)
-        return self._problems[key]
+            self._problems[key] = Problem(task) if task.script is None else RecordedProblem(task)
+        problem = self._problems[key]
+        if isinstance(problem, RecordedProblem):
+            problem.link, problem.target = self._script, self._target
+        return problem
 
 
 def _key(task: Task) -> _Key:

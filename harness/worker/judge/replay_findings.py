@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -11,7 +11,7 @@ from harness.wire.evaluation import ErrorReport, Finding, Mismatch
 from harness.wire.verifier_messages import NotReplayed, Replayed, ReplayedOutput
 from harness.worker.oracle.caller import Run
 from harness.worker.oracle.guest_link import GuestSlow
-from suites.task import Task
+from suites.task import Output, Task
 
 
 @dataclass(slots=True)
@@ -37,8 +37,9 @@ def of_replay(
 ) -> ErrorReport | None:
     """Return what is wrong with a replay, the most telling error first; `None` if nothing is."""
     lead = f"case {run.case.name}: "
-    if len(report.outputs) != len(task.outputs):
-        message = f"{lead}{len(report.outputs)} outputs can be replayed, of {len(task.outputs)}"
+    outputs = task.outputs_of(run.case)
+    if len(report.outputs) != len(outputs):
+        message = f"{lead}{len(report.outputs)} outputs can be replayed, of {len(outputs)}"
         return ErrorReport(kind="not_replayed", message=message)
     aliased = _aliased(run, report, task)
     if aliased:
@@ -49,10 +50,10 @@ def of_replay(
         return ErrorReport(kind="input_changed", message=message)
     wrong = mismatch()
     if wrong is not None:
-        return _wrong_outputs(lead, report, task, wrong)
+        return _wrong_outputs(lead, report, outputs, wrong)
     if run.given.empty:
         return None
-    for output, data in zip(task.outputs, report.outputs, strict=True):
+    for output, data in zip(outputs, report.outputs, strict=True):
         problem = _uncovered(output.name, data, task)
         if problem is not None:
             return ErrorReport(kind=problem[0], message=lead + problem[1])
@@ -99,9 +100,11 @@ def of_outcome(outcome: ReplayOutcome) -> Iterator[Finding]:
         yield Finding(kind="not_replayed", message=message, case=case)
 
 
-def _wrong_outputs(lead: str, report: Replayed, task: Task, wrong: Mismatch) -> ErrorReport:
+def _wrong_outputs(
+    lead: str, report: Replayed, outputs: Sequence[Output], wrong: Mismatch
+) -> ErrorReport:
     data = next(
-        data for output, data in zip(task.outputs, report.outputs, strict=True) if output.name == wrong.output
+        data for output, data in zip(outputs, report.outputs, strict=True) if output.name == wrong.output
     )
     unwritten = data.origins.get("unwritten", 0)
     where = (
@@ -140,12 +143,13 @@ def _uncovered(name: str, data: ReplayedOutput, task: Task) -> tuple[str, str] |
 def _aliased(run: Run, report: Replayed, task: Task) -> str:
     record = run.returned.record
     assert record is not None
+    outputs = task.outputs_of(run.case)
     inputs = {number: name for name, number in record.inputs.items()}
-    for output, data in zip(task.outputs, report.outputs, strict=True):
+    for output, data in zip(outputs, report.outputs, strict=True):
         name = inputs.get(data.storage)
         if name is not None and name not in task.in_place and data.data:
             return f"output `{output.name}` shares memory with input `{name}`; return a new tensor"
-    for (left, first), (right, second) in combinations(zip(task.outputs, report.outputs, strict=True), 2):
+    for (left, first), (right, second) in combinations(zip(outputs, report.outputs, strict=True), 2):
         if (
             first.storage == second.storage
             and first.first_byte < second.end_byte

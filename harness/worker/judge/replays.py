@@ -12,6 +12,7 @@ from harness.cases.seeds import POOL, derive
 from harness.wire.evaluation import ErrorReport, Finding, Mismatch
 from harness.wire.guest_messages import CaseTraffic
 from harness.wire.judge_messages import Begin
+from harness.wire.script_messages import DRAW_SEED
 from harness.wire.verifier_messages import NotReplayed, Replay, Replayed, Study, VerifierReport
 from harness.worker.kit.arena import Arena
 from harness.worker.oracle.answers import compare_output
@@ -79,7 +80,9 @@ class Replays:
         if self._link is None or self._error is not None:
             return
         record = run.returned.record
-        if record is None:
+        if DRAW_SEED in run.given.inputs:
+            self.outcomes.append(ReplayOutcome(run, why_not="it draws random numbers"))
+        elif record is None:
             self.outcomes.append(
                 ReplayOutcome(run, why_not=run.returned.unrecorded or "the guest made no record")
             )
@@ -176,10 +179,18 @@ class Replays:
             self.outcomes.append(outcome)
 
     def _mismatch(self, waiting: _Waiting, report: Replayed) -> Mismatch | None:
-        outputs = zip(self._task.outputs, report.outputs, waiting.given.expected, strict=True)
+        declared = self._task.outputs_of(waiting.run.case)
+        outputs = zip(declared, report.outputs, waiting.given.expected, strict=True)
         case = waiting.run.step.case
         compared = (
-            compare_output(self._task, output, case, tensor_of(data), expected, sizes=case.case.cpu)
-            for output, data, expected in outputs
+            compare_output(
+                self._task,
+                output,
+                case,
+                waiting.given.settled(number, tensor_of(data)),
+                expected,
+                sizes=case.case.cpu,
+            )
+            for number, (output, data, expected) in enumerate(outputs)
         )
         return next((result.mismatch for result in compared if result.mismatch is not None), None)

@@ -54,9 +54,10 @@ class Strength:
         return tuple(weaknesses)
 
     def _weak_truths(self, case: Case, expected: Outputs) -> Iterator[Weakness]:
-        for output, truth in zip(self._task.outputs, expected, strict=True):
+        for output, truth in zip(self._task.outputs_of(case), expected, strict=True):
             dtype = torch_dtype(dtype_of(output, case))
-            if truth.is_floating_point() and truth.dtype is not torch.float64 and dtype.is_floating_point:
+            rounded = truth.is_floating_point() and truth.dtype is not torch.float64
+            if rounded and dtype.is_floating_point and self._task.script is None:
                 name = str(truth.dtype).removeprefix("torch.")
                 yield Weakness(
                     case.name, output.name, "truth", f"the oracle answers in {name}, not in float64"
@@ -70,7 +71,8 @@ class Strength:
     ) -> Iterator[Weakness]:
         other_inputs = self._problem.inputs(case, self._seed, OTHER)
         other_outputs = self._problem.oracle(case, other_inputs)
-        for place, (output, truth) in enumerate(zip(self._task.outputs, expected, strict=True)):
+        outputs = self._task.outputs_of(case)
+        for place, (output, truth) in enumerate(zip(outputs, expected, strict=True)):
             if not truth.numel():
                 continue
             answers = [("zeros", torch.zeros_like(truth)), ("ones", torch.ones_like(truth))]
@@ -99,7 +101,7 @@ class Strength:
             except BadProblem:
                 continue  # these inputs only work together
             self.tried += 1
-            pairs = zip(self._task.outputs, expected, changed, strict=True)
+            pairs = zip(self._task.outputs_of(case), expected, changed, strict=True)
             if all(self._accepts(case, output, old, new) for output, old, new in pairs):
                 yield Weakness(
                     case.name, "", f"input {name}", f"the values of input `{name}` make no difference"

@@ -36,19 +36,20 @@ class Answers:
 
     def unfit(self, run: Run) -> ErrorReport | None:
         """Return the error of a wrong structure or a store out of bounds: values need no comparison then."""
-        problem = integrity.structure(run.returned, self._task)
+        problem = integrity.structure(run.returned, self._task.outputs_of(run.case))
         if problem:
             return ErrorReport(kind="structure", message=f"case {run.case.name}: {problem}")
         return integrity.out_of_bounds(run, self._task)
 
     def mismatch(self, run: Run) -> Mismatch | None:
         """Compare all outputs; return the first mismatch."""
-        for number, (output, expected) in enumerate(zip(self._task.outputs, run.given.expected, strict=True)):
+        outputs = self._task.outputs_of(run.case)
+        for number, (output, expected) in enumerate(zip(outputs, run.given.expected, strict=True)):
             compared = compare_output(
                 self._task,
                 output,
                 run.step.case,
-                run.output(number),
+                run.given.settled(number, run.output(number)),
                 expected,
                 sizes=run.given.problem.sizes(run.case),
                 tf32=self._tf32,

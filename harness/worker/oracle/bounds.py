@@ -35,6 +35,10 @@ def allowed(
     bound = tolerance.atol + tolerance.rtol * expected.abs()
     if tolerance.ulps:
         bound = bound + tolerance.ulps * spacing(expected, dtype)
+    if tolerance.scale:
+        sizes = expected[expected.isfinite() & (expected != 0)].abs()
+        if sizes.numel():
+            bound = bound + tolerance.scale * sizes.median()
     spread = tolerance.accumulation * FLOAT32_ROUNDING * terms**0.5
     if tolerance.tf32 and tf32:
         spread += TF32_ALLOWANCE

@@ -216,7 +216,7 @@ class Caller:
             return None
         answers = sum(
             rounded(truth.numel() * torch_dtype(dtype_of(output, given.case.case)).itemsize)
-            for output, truth in zip(self._task.outputs, given.expected, strict=True)
+            for output, truth in zip(self._task.outputs_of(given.case.case), given.expected, strict=True)
         )
         wanted = rounded(lay_out(given.inputs)[1]) + answers
         try:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.wire import findings, limits, operators
 from harness.wire.evaluation import ErrorReport
 from harness.wire.guest_messages import LeftBehind, Returned
-from suites.task import Task
+from suites.task import Output, Task
 
 if TYPE_CHECKING:
     from .caller import Run
 
 
-def structure(returned: Returned, task: Task) -> str:
+def structure(returned: Returned, outputs: Sequence[Output]) -> str:
     """Return why the returned value cannot be compared with the oracle; empty if it can."""
-    wanted = len(task.outputs)
-    names = ", ".join(output.name for output in task.outputs)
+    wanted = len(outputs)
+    names = ", ".join(output.name for output in outputs)
     expected = "one tensor" if wanted == 1 else f"a tuple of {wanted} tensors ({names})"
     if returned.structure == ("tensor" if wanted == 1 else "tuple"):
         if len(returned.outputs) != wanted:
@@ -30,7 +31,7 @@ def structure(returned: Returned, task: Task) -> str:
         if returned.structure == "NoneType":
             returned_type = "None (no return statement?)"
         return f"returned {returned_type}, expected {expected}"
-    for output, data in zip(task.outputs, returned.outputs, strict=True):
+    for output, data in zip(outputs, returned.outputs, strict=True):
         if data.problem:
             return f"output `{output.name}` {data.problem}"
         if not data.dtype:
@@ -80,12 +81,13 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
     changed = [name for name in run.changed_inputs if name not in task.in_place]
     if changed:
         return changed_input(lead, changed[0])
-    if shared := aliased(lead, returned, task):
+    outputs = task.outputs_of(run.case)
+    if shared := aliased(lead, returned, task, outputs):
         return shared
     operated = any(
         operators.is_named(operator.name, task.allowed_operators) for operator in returned.operators
     )
-    for output, data in zip(task.outputs, returned.outputs, strict=False):
+    for output, data in zip(outputs, returned.outputs, strict=False):
         if not data.from_kernel and not run.given.empty and not operated:
             return ErrorReport(
                 kind="not_from_kernel", message=f"{lead}no Triton kernel stored into output `{output.name}`"
@@ -114,10 +116,12 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
     return None
 
 
-def aliased(lead: str, returned: Returned, task: Task) -> ErrorReport | None:
+def aliased(
+    lead: str, returned: Returned, task: Task, outputs: Sequence[Output]
+) -> ErrorReport | None:
     """Return the error of an output that shares memory, unless it is an input that the task changes in place."""
     may_be_returned = {f"input `{name}`" for name in task.in_place}
-    for output, data in zip(task.outputs, returned.outputs, strict=False):
+    for output, data in zip(outputs, returned.outputs, strict=False):
         if data.aliases and data.aliases not in may_be_returned:
             return ErrorReport(
                 kind="aliased_output",

@@ -118,7 +118,7 @@ class Problem:
             return False
         return all(
             bool((truth.abs() <= torch.finfo(torch_dtype(dtype_of(output, case))).max).all())
-            for output, truth in zip(self._task.outputs, outputs, strict=True)
+            for output, truth in zip(self._task.outputs_of(case), outputs, strict=True)
             if torch_dtype(dtype_of(output, case)).is_floating_point
         )
 
@@ -176,7 +176,7 @@ class Problem:
     def _moves(self, case: Case) -> bool:
         """True if the task only moves values: every output must be exact."""
         return self._task.quantization is None and all(
-            tolerance_of(self._task, output, case) == Tolerance() for output in self._task.outputs
+            tolerance_of(self._task, output, case) == Tolerance() for output in self._task.outputs_of(case)
         )
 
     def oracle(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
@@ -189,11 +189,12 @@ class Problem:
         except Exception as error:
             raise BadProblem(f"oracle of {self._task.id}, case {case.name}: {error}") from error
         outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-        if len(outputs) != len(self._task.outputs):
+        declared = self._task.outputs_of(case)
+        if len(outputs) != len(declared):
             raise BadProblem(
-                f"oracle of {self._task.id} returns {len(outputs)}, not {len(self._task.outputs)} outputs"
+                f"oracle of {self._task.id} returns {len(outputs)}, not {len(declared)} outputs"
             )
-        for output, truth in zip(self._task.outputs, outputs, strict=True):
+        for output, truth in zip(declared, outputs, strict=True):
             wrong = unfit(truth, torch_dtype(dtype_of(output, case)))
             if wrong:
                 raise BadProblem(f"oracle of {self._task.id}, case {case.name}, `{output.name}`: {wrong}")

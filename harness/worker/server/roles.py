@@ -14,6 +14,7 @@ from harness.worker.estimate import sampling_worker
 from harness.worker.guest import guest
 from harness.worker.judge import judge
 from harness.worker.replay import verifier
+from harness.worker.script import script_worker
 from harness.worker.timer import timer
 
 from . import gpu_probe, launchers
@@ -31,6 +32,7 @@ ROLES: dict[str, Callable[[Channel, Spawn], None]] = {
     "judge": judge.main,
     "guest": guest.main,
     "verifier": verifier.main,
+    "script": script_worker.main,
     "compiler": compiling.main,
     "sampler": sampling_worker.main,
     "timer": timer.main,

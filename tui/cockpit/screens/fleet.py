@@ -82,10 +82,7 @@ class NextTable(LineTable):
 What needs a person, most urgent first: reviews, instances that repeat an error,
 GPUs with trouble, a budget above 90 %, a silent model. `enter` goes there.
 """
-
-    def render_line(self, y: int):  # type: ignore[no-untyped-def]  # as LineTable, without the line of titles
-        """Rows without titles."""
-        return super().render_line(y + 1 if self.rows else y)
+    TITLE_LINES = 0
 
 
 class FleetScreen(ActingScreen):

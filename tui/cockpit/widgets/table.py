@@ -63,6 +63,8 @@ class LineTable(ScrollView, Styled, can_focus=True):
 
     MARKS: ClassVar[bool] = False
     """True if rows can be marked."""
+    TITLE_LINES: ClassVar[int] = 1
+    """1 with a line of column titles, 0 without."""
     COLUMN_GAP: ClassVar[int] = GAP
     """Cells between columns."""
 
@@ -156,14 +158,14 @@ class LineTable(ScrollView, Styled, can_focus=True):
             for y, (old, new) in enumerate(zip(before, drawn, strict=True)):
                 if old != new:
                     self._refresh_cells(y, old, new)
-        size = Size(0, len(drawn) + 1)
+        size = Size(0, len(drawn) + self.TITLE_LINES)
         if size != self.virtual_size:
             self.virtual_size = size
 
     def _refresh_cells(self, y: int, old: Line, new: Line) -> None:
         """Ask for the changed stretch of a row alone: what is asked for is what travels to the terminal."""
-        window_y = y + 1 - self.scroll_offset.y
-        if not 1 <= window_y < self.size.height:
+        window_y = y + self.TITLE_LINES - self.scroll_offset.y
+        if not self.TITLE_LINES <= window_y < self.size.height:
             return
         left, right, x = -1, 0, 0
         if len(old) != len(new):
@@ -189,9 +191,9 @@ class LineTable(ScrollView, Styled, can_focus=True):
         if not self.rows:
             told = self.empty.split("\n")
             return self.strip(line("  " + told[y], "dim") if y < len(told) else (), width=width)
-        if y == 0:
+        if y < self.TITLE_LINES:
             return self.strip((Span(" " * MARGIN, "head"), *heading(self.columns, self._places)), width=width)
-        place = y - 1 + self.scroll_offset.y
+        place = y - self.TITLE_LINES + self.scroll_offset.y
         if place >= len(self._drawn):
             return self.strip((), width=width)
         row = self._drawn[place]
@@ -248,8 +250,8 @@ class LineTable(ScrollView, Styled, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """A click puts the cursor there; a click where it is opens."""
-        place = event.y - 1 + self.scroll_offset.y
-        if not (event.y >= 1 and 0 <= place < len(self.rows)):
+        place = event.y - self.TITLE_LINES + self.scroll_offset.y
+        if not (event.y >= self.TITLE_LINES and 0 <= place < len(self.rows)):
             return
         if event.chain > 1:
             self.action_open()
@@ -257,7 +259,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
             self.select(self.rows[place].key)
 
     def _into_view(self) -> None:
-        visible = max(1, self.size.height - 1)
+        visible = max(1, self.size.height - self.TITLE_LINES)
         top = self.scroll_offset.y
         if self.cursor < top:
             self.scroll_to(y=self.cursor, animate=False)

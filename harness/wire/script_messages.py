@@ -1,0 +1,105 @@
+"""Messages to and from a script worker, which runs a public benchmark's test and records its calls. Torch-free."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+SCRIPT_FILE, CALLS_FILE = "script.json", "calls.py"
+"""Files of a task folder whose cases are calls of a script: the script, and the text that is appended to a candidate."""
+ADAPTER = "wavedeck_call"
+"""Name of the function in `calls.py`."""
+DRAW_SEED = "draw_seed"
+"""Parameter of that function: the seed of a call that draws random numbers."""
+RESULT = "result"
+"""Name of a call's return value in `calls.py`."""
+
+
+class Script(msgspec.Struct, frozen=True):
+    """A script that calls entry points."""
+
+    reference: str
+    """The module that defines the entry points."""
+    test: str
+    """Text that runs in the reference's namespace and calls the entry points."""
+    entry_points: tuple[str, ...]
+    unsettled: bool = False
+    """Some outputs depend on memory that nothing wrote. Such elements are not judged."""
+    oracle: str = ""
+    """PyTorch function in `test` that takes an entry point's arguments and returns the truth; empty: the entry point's
+    own outputs are the truth."""
+
+
+class Record(msgspec.Struct, frozen=True, tag="record"):
+    """Run the script with all random numbers drawn from `seed`."""
+
+    nonce: str
+    script: Script
+    seed: int
+    target: str
+    poison: int = 0
+    """Content of fresh memory in the calls, see `harness/worker/kit/poison.py`."""
+
+
+class TensorData(msgspec.Struct, frozen=True):
+    """A tensor: its bytes from the first element to the last, gaps of the strides included."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In elements."""
+    data: bytes
+
+
+class OutputData(msgspec.Struct, frozen=True):
+    """A tensor that a call computed."""
+
+    name: str
+    path: str
+    """Expression in `calls.py`: `result[0]`, or the name of an input that the call changed."""
+    tensor: TensorData
+
+    @property
+    def is_input(self) -> bool:
+        """True if the call changed an input in place."""
+        return self.path == self.name
+
+
+class RecordedCall(msgspec.Struct, frozen=True):
+    """One call of an entry point."""
+
+    expression: str
+    """The call as Python text; each input tensor is a name."""
+    inputs: dict[str, TensorData]
+    """Input tensors by name, with the values before the call."""
+    outputs: tuple[OutputData, ...]
+    truths: tuple[TensorData | None, ...] = ()
+    """The oracle's outputs, in the order of `outputs`; `None` where it has none."""
+    operators: tuple[str, ...] = ()
+    """Tensor operators that the call used outside of kernels."""
+    draw_seed: int | None = None
+    """The seed of torch's generators for this call; `None` if the call draws no random numbers."""
+    unjudged: tuple[str, ...] = ()
+    """Parts of the result that are no tensors, in words."""
+    unsupported: str = ""
+    """Why the call cannot be repeated; then there are no inputs and outputs."""
+
+
+class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
+    """The calls of one run, in order."""
+
+    nonce: str
+    calls: tuple[RecordedCall, ...]
+    error: str = ""
+    """The exception that ended the script early, in one line."""
+    seconds: float = 0.0
+
+
+RECORD_REQUESTS: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
+RECORD_REPORTS: msgspec.msgpack.Decoder[Recorded] = msgspec.msgpack.Decoder(Recorded)
+
+
+def read_script(folder: Path) -> Script:
+    """Return the script of a task folder. Raises `OSError` or `msgspec.DecodeError` if it cannot be read."""
+    return msgspec.json.decode((folder / SCRIPT_FILE).read_bytes(), type=Script)

@@ -1,0 +1,196 @@
+"""The problem of a task whose cases are calls of a script: inputs and right outputs come from recordings of the script."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+
+import msgspec
+import torch
+
+from harness.cases import seeds
+from harness.cases.judged_case import JudgedCase
+from harness.wire import limits
+from harness.wire.case_specs import CaseSpec
+from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
+from harness.wire.encoding import ENCODER, decode_message
+from harness.wire.guest_messages import GUEST_REPORTS, Hello
+from harness.wire.script_messages import (
+    DRAW_SEED,
+    RECORD_REPORTS,
+    Record,
+    Recorded,
+    RecordedCall,
+    Script,
+    TensorData,
+    read_script,
+)
+from harness.worker.kit import place
+from harness.worker.kit.arena import Value
+from suites.dtypes import ITEM_BYTES
+from suites.task import Case, Task
+
+from .problem import BadProblem, Inputs, Problem, specified, torch_dtype
+
+KEPT = 2 * seeds.POOL
+"""Recordings that a problem keeps."""
+SLOW_S = 3.0
+"""A script that takes longer is recorded for `FEW` seeds only."""
+FEW = 2
+CALL = "call"
+"""First parameter of the function in `calls.py`: the number of the call."""
+
+
+class RecordedInputs(dict[str, Value]):
+    """The inputs of one recorded call, with its right outputs."""
+
+    truth: tuple[torch.Tensor, ...] = ()
+    unsettled: tuple[torch.Tensor | None, ...] = ()
+    """By output, which elements depend on memory that the reference never wrote; `None` if there are none."""
+
+
+class ScriptLink:
+    """The line to one script worker."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._greeted = False
+
+    def record(self, script: Script, seed: int, target: str, poison: int) -> Recorded:
+        """Run the script with a seed. Raises `BadProblem` if the worker does not answer."""
+        try:
+            deadline = time.monotonic() + limits.SCRIPT_S
+            if not self._greeted:
+                hello = decode_message(GUEST_REPORTS, self._channel.receive(deadline=deadline).payload)
+                if not isinstance(hello, Hello):
+                    raise BadProblem("a script worker did not get ready")
+                self._greeted = True
+            nonce = f"{seed} {poison}"
+            request = Record(nonce=nonce, script=script, seed=seed, target=target, poison=poison)
+            self._channel.send(ENCODER.encode(request), deadline=deadline)
+            frame = self._channel.receive(deadline=deadline, limit_bytes=limits.ANSWER_BYTES)
+            recorded = decode_message(RECORD_REPORTS, frame.payload)
+        except ChannelTimeout as error:
+            raise BadProblem(f"the script did not end within {limits.SCRIPT_S:g} s") from error
+        except (ChannelClosed, BadFrame) as error:
+            raise BadProblem(f"the script ended its process: {error}") from error
+        if recorded.nonce != nonce:
+            raise BadProblem("the script's process sent an answer that was not asked for")
+        return recorded
+
+    def close(self) -> None:
+        """Close the channel; the worker then ends."""
+        self._channel.close()
+
+
+class RecordedProblem(Problem):
+    """Inputs at one size on every device: those of the script."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._at = "cpu"
+        try:
+            self._script = read_script(task.folder)
+            self._expressions = msgspec.json.decode(
+                (task.folder / "calls.json").read_bytes(), type=dict[int, tuple[int, str]]
+            )
+        except (OSError, msgspec.DecodeError) as error:
+            raise BadProblem(f"{task.folder}: {error}; record the task again") from error
+        self.link: ScriptLink | None = None
+        """The script worker of the current request."""
+        self.target = ""
+        self._recordings: OrderedDict[tuple[int, int], Recorded] = OrderedDict()
+        self._places = seeds.POOL
+
+    def given(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
+        """Return the inputs of a call in the recording at one place of the session's pool."""
+        purpose = f"{'exam' if case.case.exam else 'open'} {place % self._places}"
+        return self._call(case.case, seeds.derive(session_seed, self._task.id, "script", purpose))
+
+    def inputs(self, case: Case, session_seed: int, purpose: str) -> Inputs:
+        """Return the inputs of a call; the same seed and purpose give the same inputs."""
+        return self._call(case, seeds.derive(session_seed, self._task.id, "script", purpose))
+
+    def oracle(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
+        """Return the right outputs of recorded inputs; other inputs raise `BadProblem`."""
+        if not isinstance(inputs, RecordedInputs):
+            raise BadProblem(f"case {case.name}: the script's outputs are known for its own inputs only")
+        return inputs.truth
+
+    def specifications(self, cases: Iterable[Case]) -> tuple[CaseSpec, ...]:
+        """Return the argument specifications of the cases: a script has the same sizes on every device."""
+        seed = next(reversed(self._recordings), (0, 0))[0]
+        return tuple(specified(case.name, self._call(case, seed)) for case in cases)
+
+    def _call(self, case: Case, seed: int) -> Inputs:
+        inputs = self._inputs(case, self._same_call(case, seed, poison=0))
+        if self._script.unsettled:
+            other = self._inputs(case, self._same_call(case, seed, poison=1))
+            inputs.unsettled = tuple(map(_differing, inputs.truth, other.truth))
+        return inputs
+
+    def _same_call(self, case: Case, seed: int, *, poison: int) -> RecordedCall:
+        number, expression = self._expressions[case.cpu[CALL]]
+        recorded = self._recorded(seed, poison)
+        if number >= len(recorded.calls) or recorded.calls[number].expression != expression:
+            why = recorded.error or "other values lead to other calls"
+            raise BadProblem(f"case {case.name}: the script does not make this call again: {why}")
+        return recorded.calls[number]
+
+    def _inputs(self, case: Case, call: RecordedCall) -> RecordedInputs:
+        inputs = RecordedInputs({CALL: case.cpu[CALL]})
+        if call.draw_seed is not None:
+            inputs[DRAW_SEED] = call.draw_seed
+        inputs |= {name: place.here(tensor_of(data)) for name, data in call.inputs.items()}
+        by_name = {output.name: number for number, output in enumerate(call.outputs)}
+        declared = self._task.outputs_of(case)
+        if any(output.name not in by_name for output in declared):
+            missing = next(output.name for output in declared if output.name not in by_name)
+            raise BadProblem(f"case {case.name}: output `{missing}` is not computed with these values")
+        truths = []
+        for output in declared:
+            number = by_name[output.name]
+            truth = call.truths[number] if number < len(call.truths) else None
+            own = call.outputs[number].tensor
+            truths.append(place.here(tensor_of(truth if self._script.oracle and truth is not None else own)))
+        inputs.truth = tuple(truths)
+        return inputs
+
+    def _recorded(self, seed: int, poison: int) -> Recorded:
+        key = seed, poison
+        if key not in self._recordings:
+            if self.link is None:
+                raise BadProblem(f"{self._task.id}: there is no process to run its script")
+            recorded = self.link.record(self._script, seed, self.target, poison)
+            if recorded.seconds > SLOW_S:
+                self._places = FEW
+            self._recordings[key] = recorded
+            while len(self._recordings) > KEPT:
+                self._recordings.popitem(last=False)
+        self._recordings.move_to_end(key)
+        return self._recordings[key]
+
+
+def _differing(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:
+    """Which elements differ by more than the order of sums can explain; `None` if none do."""
+    if first.shape != second.shape:
+        return torch.ones_like(first, dtype=torch.bool)
+    wide = (first.double(), second.double()) if first.is_floating_point() else (first, second)
+    apart = ~torch.isclose(*wide, rtol=0.1, atol=0.1, equal_nan=True) if first.is_floating_point() else first != second
+    return apart if bool(apart.any()) else None
+
+
+def tensor_of(data: TensorData) -> torch.Tensor:
+    """Return a recorded tensor, with its strides. Raises `BadProblem` if the bytes do not fill it."""
+    if data.dtype not in ITEM_BYTES or len(data.shape) != len(data.strides) or min(data.shape, default=0) < 0:
+        raise BadProblem(f"no tensor is {data.dtype}{list(data.shape)}")
+    dtype = torch_dtype(data.dtype)
+    if not math.prod(data.shape):
+        return torch.empty(data.shape, dtype=dtype)
+    span = 1 + sum((size - 1) * stride for size, stride in zip(data.shape, data.strides, strict=True))
+    if min(data.strides, default=0) < 0 or span * dtype.itemsize != len(data.data):
+        raise BadProblem(f"{len(data.data)} bytes for {data.dtype}{list(data.shape)}")
+    flat = torch.frombuffer(bytearray(data.data), dtype=dtype)
+    return flat.as_strided(data.shape, data.strides)

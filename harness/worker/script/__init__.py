@@ -1,0 +1,1 @@
+"""Runs the test of a public benchmark with its own reference, and records the calls of the entry points."""

@@ -1,0 +1,57 @@
+"""Draws all random numbers of a script from one seed, also where the script sets seeds of its own."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness.cases.seeds import derive
+
+_NUMPY_SEEDS = 1 << 32
+set_seed = torch.manual_seed
+"""Torch's own function: sets a seed as it is."""
+
+
+_numpy_seed = np.random.seed
+_drawn = [0]
+"""The seed of the current run."""
+
+
+def draw_from(seed: int) -> None:
+    """Seed every generator. `install` must have been called."""
+    _drawn[0] = seed
+    random.Random.seed(random._inst, seed)  # type: ignore[attr-defined]
+    _numpy_seed(seed % _NUMPY_SEEDS)
+    set_seed(seed)
+
+
+def install() -> None:
+    """Replace functions that set seeds, once a process: each own seed of the script gives a seed of ours."""
+    _replace(torch, "manual_seed")
+    _replace(torch.random, "manual_seed")
+    _replace(torch.cuda, "manual_seed")
+    _replace(torch.cuda, "manual_seed_all")
+    _replace(random, "seed")
+    _replace(np.random, "seed", below=_NUMPY_SEEDS)
+
+    class Generator(torch.Generator):
+        def manual_seed(self, seed: int) -> Any:
+            return super().manual_seed(_derived(seed))
+
+    torch.Generator = Generator  # type: ignore[misc]
+
+
+def _derived(own: Any) -> int:
+    return derive(_drawn[0], "seed of the script", str(own))
+
+
+def _replace(module: Any, name: str, *, below: int = 1 << 63) -> None:
+    original = getattr(module, name)
+
+    def set_own_seed(seed: Any = None, *_: Any, **__: Any) -> Any:
+        return original(_derived(seed) % below)
+
+    setattr(module, name, set_own_seed)

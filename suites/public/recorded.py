@@ -1,0 +1,59 @@
+"""Task folders that were recorded from the tests of public benchmarks. They lie in the person's home, not in a clone."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+
+from suites.errors import SuiteError
+from suites.folder import TASK_FILE, read_task
+from suites.public.task import PublicTask
+from suites.task import Task
+
+FORMAT = 1
+"""Version of recorded folders: a folder of another version is recorded again."""
+
+
+class NeedsRecording(SuiteError):
+    """A task of a public benchmark whose calls were not recorded yet."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the calls of {name} are not recorded yet; `wavedeck eval FILE --task {name}` or "
+            f"`wavedeck suites references {name.partition('/')[0]}` records them"
+        )
+        self.name = name
+
+
+def recorded_folder(registry: Path, suite: str) -> Path:
+    """Return the folder with the recorded tasks of a clone; `registry` is the home's `suites.toml`."""
+    return registry.parent / "recorded" / suite
+
+
+def text_digest(public: PublicTask) -> str:
+    """Return a digest of everything in a public task that a recording depends on."""
+    whole = hashlib.blake2b(digest_size=16)
+    whole.update(msgspec.json.encode((FORMAT, public), enc_hook=str))
+    return whole.hexdigest()
+
+
+def find_recorded(public: PublicTask, registry: Path) -> Task | None:
+    """Return the recorded task of a public task; `None` if there is none, or if the clone has changed since."""
+    folder = recorded_folder(registry, public.suite) / public.name
+    if not (folder / TASK_FILE).is_file():
+        return None
+    try:
+        task = read_task(folder, suite=public.suite)
+    except SuiteError:
+        return None
+    return task if task.script is not None and task.script.digest == text_digest(public) else None
+
+
+def load_recorded(suite: str, name: str, registry: Path) -> Task:
+    """Return the recorded task `suite/name`. Raises `NeedsRecording`, or `BadTask` if its folder is damaged."""
+    folder = recorded_folder(registry, suite) / name
+    if not (folder / TASK_FILE).is_file():
+        raise NeedsRecording(f"{suite}/{name}")
+    return read_task(folder, suite=suite)
