@@ -29,6 +29,13 @@ class Speedup:
     """Open cases of the task."""
 
     @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval; `None` for a bound, and if a covered case has none."""
+        if self.low is None or self.high is None or self.bound is not Bound.NONE:
+            return None
+        return self.low, self.high
+
+    @property
     def is_gain(self) -> bool:
         """True if the interval is above 1: only then a screen shows the speedup as better."""
         return self.low is not None and self.low > 1.0

@@ -8,7 +8,7 @@ from suites.errors import BadTask, UnknownSuite, UnknownTask
 from suites.folder import read_task
 from suites.public.instructions import Instruction
 from suites.public.loader import PublicSuite, load_clone
-from suites.public.recorded import load_recorded
+from suites.public.recorded import NeedsRecording, load_recorded, recorded_folder
 from suites.public.task import PublicTask
 from suites.registry import clones_of, suite_folder, suite_folders, task_names
 from suites.task import Task
@@ -50,8 +50,16 @@ def load_public_task(
 
 
 def load_suite(name: str, *, registry: Path | None = None) -> tuple[Task, ...]:
-    """Return all tasks of a suite, easiest first. Raises `SuiteError` at the first broken task."""
-    folder = suite_folder(name, registry)
+    """Return all tasks of a suite, easiest first; of a clone, the tasks that were recorded.
+
+    Raises `SuiteError` at the first broken task, and if no task of a clone was recorded.
+    """
+    if registry is not None and name in public_suite_names(registry=registry):
+        folder = recorded_folder(registry, name)
+        if not task_names(folder):
+            raise NeedsRecording(name)
+    else:
+        folder = suite_folder(name, registry)
     tasks = [read_task(folder / task, suite=name) for task in task_names(folder)]
     return tuple(sorted(tasks, key=lambda task: (task.difficulty, task.name)))
 

@@ -68,7 +68,7 @@ def suite_folder(name: str, registry: Path | None) -> Path:
     clones = {clone.name: clone for clone in clones_of(registry)}
     if name in clones:
         raise BadSuite(
-            f"suite {name!r} is a clone of {clones[name].kind}: `wavedeck suites list` and `show` read it, no other command"
+            f"suite {name!r} is a clone of {clones[name].kind}: its tasks are judged by name, as `eval --task SUITE/TASK`"
         )
     if name not in folders:
         raise UnknownSuite(name, known=folders)

@@ -84,7 +84,9 @@ async def judge_reference(
         if task is None:
             folder = recorded_folder(registry, public.suite) / public.name
             task = await record_task(public, folder, pool=pool, target=target)
-        judged = msgspec.structs.replace(judged, calls=len(task.cases), notes=task.script.notes if task.script else ())
+        judged = msgspec.structs.replace(
+            judged, calls=len(task.cases), notes=task.script.notes if task.script else ()
+        )
         if public.reference_kind is ReferenceKind.TRITON:
             evaluation = await evaluate(baseline_source(task), task, pool=pool, targets=[target], seed=SEED)
             judged = _of_evaluation(judged, evaluation)
@@ -101,7 +103,10 @@ async def judge_reference(
 
 def _of_evaluation(judged: ReferenceResult, evaluation: Evaluation) -> ReferenceResult:
     result = _RESULTS.get(evaluation.verdict, Result.WRONG)
-    weak = next((fact.value for fact in evaluation.facts if fact.name == "oracle" and fact.value.startswith("weak")), "")
+    weak = next(
+        (fact.value for fact in evaluation.facts if fact.name == "oracle" and fact.value.startswith("weak")),
+        "",
+    )
     error = evaluation.error
     return msgspec.structs.replace(
         judged,
@@ -114,7 +119,9 @@ def _of_evaluation(judged: ReferenceResult, evaluation: Evaluation) -> Reference
 
 async def _weigh(task: Task, pool: DevicePool, target: Target) -> Weighed:
     async with pool.slot() as slot:
-        return await ask_judge(slot, Weigh(task=task_on(as_called(task), target.name), seed=SEED), Weighed, target.name)
+        return await ask_judge(
+            slot, Weigh(task=task_on(as_called(task), target.name), seed=SEED), Weighed, target.name
+        )
 
 
 def _of_weighing(judged: ReferenceResult, weighed: Weighed) -> ReferenceResult:

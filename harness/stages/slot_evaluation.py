@@ -128,9 +128,7 @@ class SlotEvaluation:
         guest = await self._start_guest(math.ceil(cpu_s))
         workers = [guest]
         try:
-            async with script_worker(
-                self._slot, channel, self._request.task, self._request.targets[0].name
-            ):
+            async with script_worker(self._slot, channel, self._request.task, self._request.targets[0].name):
                 try:
                     if self._on_cpu:  # launches on a GPU are not recorded, so there is nothing to verify
                         verifier = await self._slot.server.spawn_for_another(

@@ -76,7 +76,13 @@ class Survey:
 
         async def compile_source(source: str) -> Compiled:
             async with self._places:
-                compiler = Compiler(self._pool, self._task, with_calls(self._written, source), VARIANT_LIMITS, side_by_side=False)
+                compiler = Compiler(
+                    self._pool,
+                    self._task,
+                    with_calls(self._written, source),
+                    VARIANT_LIMITS,
+                    side_by_side=False,
+                )
                 report = await compiler.compile(self._target, passed)
             on_done()
             return _to_compiled(report)
@@ -90,7 +96,9 @@ class Survey:
 
         async def sample_source(source: str) -> Sampled:
             async with self._places:
-                reports = await sample_cases(self._pool, self._here, with_calls(self._written, source), self._target, specifications)
+                reports = await sample_cases(
+                    self._pool, self._here, with_calls(self._written, source), self._target, specifications
+                )
             traffic, _ = extrapolate(self._here, cases, self._target, reports)
             estimates = estimate_cases(self._here, cases, (self._target,), traffic, self._product)
             return Sampled(traffic, estimates)
@@ -101,7 +109,9 @@ class Survey:
         """Arguments of the task's open cases, from a judge, because only a judge runs the task's code."""
         if self._specified is None:
             async with self._pool.slot() as slot:
-                answer = await ask_judge(slot.interpreter or slot, Specify(task=self._here), Specified, self._target.name)
+                answer = await ask_judge(
+                    slot.interpreter or slot, Specify(task=self._here), Specified, self._target.name
+                )
             if answer.problem:
                 raise HarnessError(f"{self._task.id}: {answer.problem}")
             self._specified = answer.cases

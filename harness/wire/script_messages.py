@@ -6,14 +6,20 @@ from pathlib import Path
 
 import msgspec
 
-SCRIPT_FILE, CALLS_FILE = "script.json", "calls.py"
-"""Files of a task folder whose cases are calls of a script: the script, and the text that is appended to a candidate."""
+SCRIPT_FILE, CALLS_FILE, EXPRESSIONS_FILE = "script.json", "calls.py", "calls.json"
+"""Files of a recorded task: the script, the text that is appended to a candidate, and the place of each call in the script."""
 ADAPTER = "wavedeck_call"
 """Name of the function in `calls.py`."""
 DRAW_SEED = "draw_seed"
 """Parameter of that function: the seed of a call that draws random numbers."""
+CALL = "call"
+"""First parameter of that function: the number of the call."""
 RESULT = "result"
 """Name of a call's return value in `calls.py`."""
+GRADIENTS = "gradients"
+"""Name of the gradients of the inputs in `calls.py`."""
+RESERVED = frozenset({RESULT, GRADIENTS, DRAW_SEED, "torch"})
+"""Names in `calls.py` that no input may have."""
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -24,6 +30,18 @@ class Script(msgspec.Struct, frozen=True):
     test: str
     """Text that runs in the reference's namespace and calls the entry points."""
     entry_points: tuple[str, ...]
+    test_file: str = "test.py"
+    """Where the test lies in its folder."""
+    reference_file: str = ""
+    """Where the test finds the reference as a file; empty if test and reference are one module."""
+    modules: tuple[str, ...] = ()
+    """Names under which the test may import the reference."""
+    helpers: dict[str, str] = {}
+    """Texts of the benchmark's own modules that the test imports, by file name."""
+    runner: str = ""
+    """Function of the test to call; empty if executing the test makes the calls."""
+    has_kernels: bool = True
+    """The reference computes in Triton kernels; tensors that only its host code fills are not judged."""
     unsettled: bool = False
     """Some outputs depend on memory that nothing wrote. Such elements are not judged."""
     oracle: str = ""
@@ -80,6 +98,10 @@ class RecordedCall(msgspec.Struct, frozen=True):
     """Tensor operators that the call used outside of kernels."""
     draw_seed: int | None = None
     """The seed of torch's generators for this call; `None` if the call draws no random numbers."""
+    differentiated: tuple[str, ...] = ()
+    """Inputs whose gradients are outputs."""
+    gradients: tuple[tuple[str, str], ...] = ()
+    """Expressions of outputs, and the input that is the gradient of each."""
     unjudged: tuple[str, ...] = ()
     """Parts of the result that are no tensors, in words."""
     unsupported: str = ""

@@ -17,12 +17,13 @@ FORMAT = 1
 
 
 class NeedsRecording(SuiteError):
-    """A task of a public benchmark whose calls were not recorded yet."""
+    """A task of a public benchmark, or a whole benchmark, whose calls were not recorded yet."""
 
     def __init__(self, name: str) -> None:
+        suite, _, task = name.partition("/")
+        eval_command = f"`wavedeck eval FILE --task {name}` or " if task else ""
         super().__init__(
-            f"the calls of {name} are not recorded yet; `wavedeck eval FILE --task {name}` or "
-            f"`wavedeck suites references {name.partition('/')[0]}` records them"
+            f"the calls of {name} are not recorded yet; {eval_command}`wavedeck suites references {suite}` records them"
         )
         self.name = name
 

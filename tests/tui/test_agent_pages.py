@@ -223,7 +223,7 @@ def test_attempt_without_a_verdict_shows_the_verdict_of_its_base() -> None:
 
 def test_speed_page_says_faster_only_if_the_interval_excludes_one() -> None:
     shown = page("speed", correct(speed=latencies())).splitlines()
-    assert any("fp32" in line and "faster" in line and "1.390-1.470" in line for line in shown)
+    assert any("fp32" in line and "faster" in line and "[1.39, 1.47]" in line for line in shown)
     assert any("fp16 outliers" in line and "not resolved" in line for line in shown)
 
 

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
-from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
 from harness.wire.latency import Bound
@@ -236,18 +235,6 @@ def test_strip_of_many_gpus_names_no_attempts() -> None:
 
 
 # The screen
-
-
-@pytest.mark.parametrize("size", [NARROW, (120, 40), WIDE], ids=["80x24", "120x40", "160x48"])
-async def test_picture_of_the_fleet(size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
-    async with fleet(fleets.busy(), size) as (_, screen, _source):
-        assert picture(screen.app) == snapshot
-
-
-async def test_picture_of_a_fleet_without_gpus(snapshot: SnapshotAssertion) -> None:
-    async with fleet(fleets.busy(gpus=0), NARROW) as (_, screen, _source):
-        assert not screen.gpus_side.display
-        assert picture(screen.app) == snapshot
 
 
 async def test_cursor_moves_over_cells_and_enter_opens_the_instance() -> None:

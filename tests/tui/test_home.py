@@ -154,7 +154,7 @@ async def test_header_shows_the_node_and_what_waits() -> None:
 
 def test_an_interval_around_one_is_not_green() -> None:
     assert [best_cell(info).style for info in INFOS[:4]] == ["good", "good", "", "dim"]
-    assert best_cell(INFOS[1]).text == ">= 37.00x"
+    assert best_cell(INFOS[1]).text == ">= 37.00x", "a bound has no interval"
     assert best_cell(INFOS[3]).text == "estimate only (no GPU)"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
 from harness import ErrorReport, Evaluation, Latency, Outcome
@@ -12,9 +11,8 @@ from harness.wire.latency import Bound, Efficiency, Timed, Window
 from sessions import events as ev
 from sessions.fold import fold
 from sessions.state import SessionState
-from tests.support.cockpits import NARROW, WIDE, RecordingDecider, live, until
+from tests.support.cockpits import NARROW, RecordingDecider, live, until
 from tests.support.journals import RIGHT_SOURCE, EventLog, correct, wrong
-from tests.support.pictures import picture
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.grid import places
@@ -288,12 +286,3 @@ async def test_brackets_walk_to_an_attempt_without_times() -> None:
         assert screen.focused is screen.times
         await pilot.press("q")
         await until(pilot, lambda: not isinstance(app.screen, LatencyScreen), "the screen closes")
-
-
-@pytest.mark.parametrize("size", [NARROW, (120, 40), WIDE], ids=["narrow", "middle", "wide"])
-async def test_eight_gpus_look_like_this(size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
-    app, _ = live(eight_gpus())
-    async with app.run_test(size=size) as pilot:
-        screen = await shown(app, ATTEMPT, pilot)
-        await until(pilot, lambda: bool(screen.plots.lines), "the plots are drawn")
-        assert picture(app) == snapshot

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from tui import vocabulary
 from tui.cockpit.grid import heading, places, row_line
-from tui.cockpit.lines import Span, cells, clean, cut, fit, plain, shorten, wrap, wrap_paragraph
+from tui.cockpit.lines import Span, cells, clean, cut, fit, plain, shorten, wrap, wrap_paragraph, wrap_words
 from tui.tables import GAP, Cell, Column, Row
 
 TEXT = st.text(
@@ -125,3 +125,11 @@ def test_unknown_is_never_zero() -> None:
 
 def test_plain_joins_the_texts_of_spans() -> None:
     assert plain((Span("a", "good"), Span("b"))) == "ab"
+
+
+def test_styled_words_wrap_at_spaces_and_keep_their_styles() -> None:
+    styled = (Span("correct", "good"), Span(" on 5 of 6 cases; too short: "), Span("one row", "dim"))
+    rows = wrap_words(styled, 18)
+    assert [plain(row) for row in rows] == ["correct on 5 of 6", "cases; too short:", "one row"]
+    assert rows[0][0] == Span("correct", "good")
+    assert rows[2] == (Span("one row", "dim"),)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from sessions import Home
@@ -49,6 +51,17 @@ def test_from_the_form_to_the_replay(home: Home) -> None:
     assert [(event.instance, event.text) for event in events if isinstance(event, HintGiven)] == [
         ("vector_add#1", HINT)
     ]
+
+
+def test_suspended_cockpit_leaves_the_shell_and_comes_back(home: Home) -> None:
+    with tmux((80, 24)) as pane:
+        pane.run(f'"{sys.executable}" -m tui')
+        pane.wait_for("Two ways to start")
+        pane.press("C-z")
+        pane.wait_until(lambda text: PROMPT in text and "Two ways to start" not in text, "the shell")
+        pane.type("fg")
+        pane.press("Enter")
+        pane.wait_for("Two ways to start", "new run")
 
 
 def fill_the_form(pane: Tmux) -> None:
@@ -109,22 +122,22 @@ def read_the_wrong_attempt(pane: Tmux) -> None:
 
 def decide_two(pane: Tmux) -> None:
     pane.press("V")
-    pane.wait_for("Review 3", "oldest first")
+    pane.wait_for("Review: 3 wait")
     pane.press("r")
     pane.wait_for("Reject vector_add#", "enter: reject")
     pane.type(REASON)
     pane.wait_for(REASON)
     pane.press("Enter")
-    pane.wait_for("Review 2", "decided 1: 0 + 1 !")
+    pane.wait_for("Review: 2 wait")
     pane.press("a")
     pane.wait_for("Accept vector_add#", "enter: accept")
     pane.press("Enter")
-    pane.wait_for("Review 1", "decided 2: 1 + 1 !")
+    pane.wait_for("Review: 1 wait")
 
 
 def decide_the_last(pane: Tmux) -> None:
     pane.press("V")
-    pane.wait_for("Review 1", "oldest first")
+    pane.wait_for("Review: 1 wait")
     pane.press("a")
     pane.wait_for("Accept vector_add#", "enter: accept")
     pane.press("Enter")

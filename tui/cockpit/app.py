@@ -121,6 +121,7 @@ class Cockpit(Viewer, inherit_bindings=False):
     def on_mount(self) -> None:
         """Open what was asked for and start drawing."""
         self.set_keymap(dict(self.preferences.keys))
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.push_screen(
             HomeScreen(
                 self._doors.list_sessions,

@@ -272,8 +272,8 @@ def _best_spans(leader: InstanceFacts | None, form: Layout) -> list[Span]:
         text, style = words, "dim"
     else:
         text, style = f"{speedup.bound.sign}{vocabulary.times(speedup.value)}", speedup_style(speedup)
-        if "interval" in form.extras and speedup.low is not None and speedup.high is not None:
-            text = f"{text} {vocabulary.interval(speedup.low, speedup.high)}"
+        if "interval" in form.extras and speedup.interval is not None:
+            text = f"{text} {vocabulary.interval(*speedup.interval)}"
     return [Span(fit(text, width - 2), style), Span(fit(f" {mark}", 2), styles.get(mark, "dim"))]
 
 

@@ -8,6 +8,7 @@ from harness import Evaluation, Latency, Outcome
 from harness.wire.latency import Timed, Window
 from tui import measured, vocabulary
 from tui.cockpit.lines import clean
+from tui.report.speedups import shortest_us
 from tui.tables import Cell, Column, Row
 
 TIME_COLUMNS = (
@@ -15,8 +16,8 @@ TIME_COLUMNS = (
     Column("case", 8, 24),
     Column("baseline", 8, 12, right=True, drop=2),
     Column("candidate", 9, 9, right=True, drop=1),
-    Column("speedup", 7, 7, right=True),
-    Column("95 % interval", 13, 13, right=True),
+    Column("speedup", 7, 10, right=True),
+    Column("95 % interval", 13, 14, right=True),
     Column("", 12, 12),
     Column("p10-p90", 9, 18, right=True, drop=5, if_known=True),
     Column("samples", 7, 9, right=True, drop=6, if_known=True),
@@ -65,10 +66,10 @@ def time_rows(latency: Iterable[Latency]) -> list[Row]:
         cells = (
             Cell(clean(each.device), "key"),
             Cell(clean(each.case)),
-            _time(each.baseline_ms),
-            _time(each.candidate_ms),
-            NOTHING if each.speedup is None else Cell(vocabulary.times(each.speedup), style),
-            NOTHING if each.ci is None else Cell(f"{each.ci[0]:.3f}-{each.ci[1]:.3f}"),
+            _side(each, baseline=True),
+            _side(each, baseline=False),
+            NOTHING if each.speedup is None else Cell(vocabulary.speedup(each.speedup, each.bound), style),
+            NOTHING if each.ci is None or each.bound.sign else Cell(vocabulary.interval(*each.ci)),
             Cell(each.outcome.value, style),
             NOTHING if side is None else Cell(_range(side), "dim"),
             NOTHING if side is None else Cell(_samples(each), "dim"),
@@ -136,6 +137,15 @@ def remarks(latency: Iterable[Latency]) -> list[str]:
 
 def _time(ms: float | None) -> Cell:
     return NOTHING if ms is None else Cell(vocabulary.microseconds(ms * 1e3))
+
+
+def _side(latency: Latency, *, baseline: bool) -> Cell:
+    """The median of a side; `< 18 us` if the launch hides it."""
+    shortest = shortest_us(latency)
+    side_ms = latency.baseline_ms if baseline else latency.candidate_ms
+    if shortest is not None and side_ms * 1e3 < shortest:
+        return Cell(f"< {vocabulary.microseconds(shortest)}")
+    return _time(side_ms)
 
 
 def _range(side: Timed) -> str:

@@ -46,9 +46,9 @@ def short(speedup: Speedup) -> str:
 
 def with_interval(speedup: Speedup) -> str:
     """Return `1.84x [1.79, 1.88]`; a bound has no interval."""
-    if speedup.low is None or speedup.high is None or speedup.bound is not Bound.NONE:
+    if speedup.interval is None:
         return short(speedup)
-    return f"{short(speedup)} {vocabulary.interval(speedup.low, speedup.high)}"
+    return f"{short(speedup)} {vocabulary.interval(*speedup.interval)}"
 
 
 def _sign(bound: Bound) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from harness import Latency, Verdict
 from harness.wire.latency import Bound
-from sessions.speedups import timed_evaluation
+from sessions.speedups import attempt_speedup, timed_evaluation
 from sessions.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
 from sessions.winners import best_of
 from tui import vocabulary
@@ -138,7 +138,7 @@ def _ratios(latency: Sequence[Latency]) -> dict[str, float]:
 def gain_words(attempt: AttemptState, instance: InstanceState) -> str:
     """Return `+6 %`, `first` without an earlier correct attempt, or `-` if nothing was measured."""
     if earlier_best(attempt, instance) is None:
-        return "first" if attempt.verdict is Verdict.CORRECT else vocabulary.UNKNOWN
+        return vocabulary.UNKNOWN if attempt_speedup(attempt) is None else "first"
     measured = gain(attempt, instance)
     return vocabulary.UNKNOWN if measured is None else f"{measured.share:+.0%}".replace("%", " %")
 

@@ -29,9 +29,7 @@ def long_speedup(evaluation: Evaluation, speedup: Speedup) -> str:
 
 
 def _interval(speedup: Speedup) -> str:
-    if speedup.low is None or speedup.high is None:
-        return ""
-    return f" {vocabulary.interval(speedup.low, speedup.high)}"
+    return "" if speedup.interval is None else f" {vocabulary.interval(*speedup.interval)}"
 
 
 def speedup_style(speedup: Speedup | None) -> str:

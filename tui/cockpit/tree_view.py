@@ -232,8 +232,8 @@ def _best(speedup: Speedup | None, attempt: AttemptState | None, *, wide: bool) 
     if speedup is None:
         return Cell(vocabulary.UNKNOWN, "dim")
     text = f"{speedup.bound.sign}{vocabulary.times(speedup.value)}"
-    if wide and speedup.low is not None and speedup.high is not None:
-        text = f"{text} {vocabulary.interval(speedup.low, speedup.high)}"
+    if wide and speedup.interval is not None:
+        text = f"{text} {vocabulary.interval(*speedup.interval)}"
     mark = mark_of_best(attempt) if attempt is not None else ""
     return Cell(f"{text} {mark}".rstrip(), speedup_style(speedup))
 

@@ -22,7 +22,8 @@ from sessions.events import AnyEvent, CallFailed, EngineStopped, InstanceFinishe
 from sessions.files import locked
 from sessions.home import Home, home_from
 from suites import SuiteError
-from tui.ablation_report import AblationReport, ablation_report, as_csv, as_markdown, as_table
+from tui.ablation_pages import as_csv, as_markdown, as_table
+from tui.ablation_report import AblationReport, ablation_report
 from tui.commands.options import complete_tasks, targets_option
 from tui.commands.report import FORMATS
 from tui.config import load

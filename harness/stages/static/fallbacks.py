@@ -16,6 +16,8 @@ import builtins
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from harness.wire import operators
 from suites.task import Task
 
@@ -90,6 +92,21 @@ def find_fallbacks(tree: ast.Module, task: Task) -> Iterator[Fallback]:
     for name in entries & bodies.keys():
         operators_used = bodies[name].trace_result(bodies, task.allowed_operators)
         yield from (operator for operator in operators_used if operator.conditional)
+
+
+def fallback_operators(tree: ast.Module, task: Task) -> tuple[str, ...]:
+    """Return the names of the operators in all fallbacks, as `allowed_operators` takes them."""
+    by_sign = dict(_SIGNS.values())
+    names: list[str] = []
+    while True:
+        allowing = msgspec.structs.replace(task, allowed_operators=(*task.allowed_operators, *names))
+        fallback = next(find_fallbacks(tree, allowing), None)
+        if fallback is None:
+            return tuple(names)
+        name = by_sign.get(fallback.operator, fallback.operator.rpartition(".")[2])
+        if name in names:
+            return tuple(names)
+        names.append(name)
 
 
 class _Body:

@@ -54,7 +54,7 @@ def inspect_source(source: str, task: Task) -> StaticReport:
         return _end(Verdict.CALL_ERROR, "syntax", f"Python cannot parse this: {error}")
     module = Module(tree)
     for entry in task.entry_points:
-        problem = module.problem_of(entry)
+        problem = module.problem_of(entry, signature=task.script is None)
         if problem is not None:
             return StaticReport(Verdict.CALL_ERROR, problem)
     entry_names = {entry.name for entry in task.entry_points}
@@ -91,13 +91,21 @@ class Module:
             node.id for node in self._nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         )
 
-    def problem_of(self, entry: EntryPoint) -> ErrorReport | None:
-        """Why `entry` cannot be called as the task says; `None` if it can, or if only a run shows it."""
+    def problem_of(self, entry: EntryPoint, *, signature: bool) -> ErrorReport | None:
+        """Why `entry` cannot be called as the task says; `None` if it can, or if only a run shows it.
+
+        Without `signature`, its parameters are not compared: the calls decide.
+        """
         binding = self._binding_of(entry.name)
         if binding is None:
             message = f"`{entry.name}` is not defined; define {entry.signature}"
             return ErrorReport(kind="missing_entry_point", message=message)
-        if not isinstance(binding, ast.FunctionDef) or binding.args.vararg or binding.args.kwarg:
+        if (
+            not signature
+            or not isinstance(binding, ast.FunctionDef)
+            or binding.args.vararg
+            or binding.args.kwarg
+        ):
             return None
         wrong = signatures.signature_error(entry.signature, signatures.definition_parameters(binding))
         if not wrong:

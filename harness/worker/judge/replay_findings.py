@@ -100,9 +100,7 @@ def of_outcome(outcome: ReplayOutcome) -> Iterator[Finding]:
         yield Finding(kind="not_replayed", message=message, case=case)
 
 
-def _wrong_outputs(
-    lead: str, report: Replayed, outputs: Sequence[Output], wrong: Mismatch
-) -> ErrorReport:
+def _wrong_outputs(lead: str, report: Replayed, outputs: Sequence[Output], wrong: Mismatch) -> ErrorReport:
     data = next(
         data for output, data in zip(outputs, report.outputs, strict=True) if output.name == wrong.output
     )

@@ -307,6 +307,7 @@ def _patch_torch(target: Target) -> None:
         setattr(torch.compiler, name, _undecorated)
     _patch_default_device()
     _patch_storages()
+    _patch_backward()
 
 
 def _patch_functions(module: ModuleType, answers: Mapping[str, Any]) -> None:
@@ -332,6 +333,18 @@ def _patch_storages() -> None:
     kind.device = property(device)
     kind.is_shared = lambda storage: True
     kind.clone = lambda storage: kind(storage.nbytes()).copy_(storage)
+
+
+def _patch_backward() -> None:
+    """Run backward functions under `DeviceMode` too: torch leaves the mode while it differentiates."""
+    autograd: Any = torch.autograd
+    run = autograd._engine_run_backward
+
+    def run_here(*args: Any, **named: Any) -> Any:
+        with DeviceMode():
+            return run(*args, **named)
+
+    autograd._engine_run_backward = run_here
 
 
 def _patch_default_device() -> None:

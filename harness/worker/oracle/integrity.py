@@ -116,9 +116,7 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
     return None
 
 
-def aliased(
-    lead: str, returned: Returned, task: Task, outputs: Sequence[Output]
-) -> ErrorReport | None:
+def aliased(lead: str, returned: Returned, task: Task, outputs: Sequence[Output]) -> ErrorReport | None:
     """Return the error of an output that shares memory, unless it is an input that the task changes in place."""
     may_be_returned = {f"input `{name}`" for name in task.in_place}
     for output, data in zip(outputs, returned.outputs, strict=False):

@@ -191,9 +191,7 @@ class Problem:
         outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         declared = self._task.outputs_of(case)
         if len(outputs) != len(declared):
-            raise BadProblem(
-                f"oracle of {self._task.id} returns {len(outputs)}, not {len(declared)} outputs"
-            )
+            raise BadProblem(f"oracle of {self._task.id} returns {len(outputs)}, not {len(declared)} outputs")
         for output, truth in zip(declared, outputs, strict=True):
             wrong = unfit(truth, torch_dtype(dtype_of(output, case)))
             if wrong:

@@ -18,7 +18,9 @@ from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeou
 from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.guest_messages import GUEST_REPORTS, Hello
 from harness.wire.script_messages import (
+    CALL,
     DRAW_SEED,
+    EXPRESSIONS_FILE,
     RECORD_REPORTS,
     Record,
     Recorded,
@@ -39,8 +41,6 @@ KEPT = 2 * seeds.POOL
 SLOW_S = 3.0
 """A script that takes longer is recorded for `FEW` seeds only."""
 FEW = 2
-CALL = "call"
-"""First parameter of the function in `calls.py`: the number of the call."""
 
 
 class RecordedInputs(dict[str, Value]):
@@ -94,7 +94,7 @@ class RecordedProblem(Problem):
         try:
             self._script = read_script(task.folder)
             self._expressions = msgspec.json.decode(
-                (task.folder / "calls.json").read_bytes(), type=dict[int, tuple[int, str]]
+                (task.folder / EXPRESSIONS_FILE).read_bytes(), type=dict[int, tuple[int, str]]
             )
         except (OSError, msgspec.DecodeError) as error:
             raise BadProblem(f"{task.folder}: {error}; record the task again") from error
@@ -154,7 +154,8 @@ class RecordedProblem(Problem):
             number = by_name[output.name]
             truth = call.truths[number] if number < len(call.truths) else None
             own = call.outputs[number].tensor
-            truths.append(place.here(tensor_of(truth if self._script.oracle and truth is not None else own)))
+            right = tensor_of(truth if self._script.oracle and truth is not None else own)
+            truths.append(place.here(_comparable(right)))
         inputs.truth = tuple(truths)
         return inputs
 
@@ -173,12 +174,21 @@ class RecordedProblem(Problem):
         return self._recordings[key]
 
 
+def _comparable(truth: torch.Tensor) -> torch.Tensor:
+    """An 8-bit float in float32, which holds all its values and has the operators of a comparison."""
+    return truth.float() if truth.is_floating_point() and truth.itemsize == 1 else truth
+
+
 def _differing(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:
     """Which elements differ by more than the order of sums can explain; `None` if none do."""
     if first.shape != second.shape:
         return torch.ones_like(first, dtype=torch.bool)
     wide = (first.double(), second.double()) if first.is_floating_point() else (first, second)
-    apart = ~torch.isclose(*wide, rtol=0.1, atol=0.1, equal_nan=True) if first.is_floating_point() else first != second
+    apart = (
+        ~torch.isclose(*wide, rtol=0.1, atol=0.1, equal_nan=True)
+        if first.is_floating_point()
+        else first != second
+    )
     return apart if bool(apart.any()) else None
 
 

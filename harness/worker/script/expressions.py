@@ -1,70 +1,89 @@
-"""Turns the arguments of a recorded call into Python text and tensors, and finds the tensors in its result."""
+"""Turns the arguments of a recorded call into Python text and tensors."""
 
 from __future__ import annotations
 
 import keyword
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+import triton.language as tl
 
-from harness.wire.script_messages import RESULT, TensorData
+from harness.wire.script_messages import CALL, RESERVED, RESULT, TensorData
 from harness.worker.kit import arena
 from suites.dtypes import ITEM_BYTES
 
 MOST_ITEMS = 256
 """Items of one list, tuple or dictionary in an argument or result."""
-_RESERVED = frozenset({"call", RESULT, "torch"})
+_MARK = "\0"
+"""Around the name of a tensor in the text of an object, because each call chooses its own name for it."""
 
 
 class CannotExpress(Exception):
     """A value that Python text cannot repeat."""
 
 
+class Made(NamedTuple):
+    """An instance of one of the script's own classes, and how it was made."""
+
+    instance: object
+    text: str
+    tensors: dict[str, torch.Tensor]
+
+
 class Expressions:
     """Text of the arguments of one call; collects its tensors by name."""
 
-    def __init__(self, objects: Mapping[int, tuple[object, str, dict[str, torch.Tensor]]], taken: set[str]) -> None:
-        """`objects`: instances of the script's own classes by `id`, with text and tensors. `taken`: names in use."""
+    def __init__(self, objects: Mapping[int, Made], taken: frozenset[str], *, marked: bool = False) -> None:
+        """`objects` by `id`. `taken`: names in use. `marked`: the text is that of an object, with marked names."""
         self._objects = objects
         self._taken = taken
+        self._marked = marked
         self.tensors: dict[str, torch.Tensor] = {}
 
     def text_of(self, value: Any, hint: str) -> str:
         """Return the text of a value. `hint` suggests a name for a tensor. Raises `CannotExpress`."""
         if isinstance(value, torch.Tensor):
-            return self._name_of(value, hint)
+            name = self._name_of(value, hint)
+            return f"{_MARK}{name}{_MARK}" if self._marked else name
         if value is None or isinstance(value, (bool, int, str)):
             return repr(value)
         if isinstance(value, float):
             return repr(value) if math.isfinite(value) else f'float("{value}")'
         if isinstance(value, torch.dtype):
             return str(value)
+        if isinstance(value, tl.dtype):
+            return _triton_dtype(value, hint)
         if isinstance(value, torch.device):
             return f'torch.device("{value}")'
+        if id(value) in self._objects:
+            return self._object(self._objects[id(value)], hint)
         if isinstance(value, torch.Size):
             return repr(tuple(value))
-        if id(value) in self._objects:
-            return self._object(value, hint)
-        if type(value) in (list, tuple):
-            parts = [self.text_of(part, f"{hint}_{place}") for place, part in enumerate(value[:MOST_ITEMS])]
-            if len(value) > MOST_ITEMS:
-                raise CannotExpress(f"argument `{hint}` has {len(value)} items")
-            if type(value) is list:
-                return f"[{', '.join(parts)}]"
-            return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
-        if type(value) is dict:
-            return "{%s}" % ", ".join(
-                f"{self.text_of(key, hint)}: {self.text_of(part, f'{hint}_{key}')}" for key, part in value.items()
-            )
+        if type(value) in (list, tuple, dict):
+            return self._items(value, hint)
         raise CannotExpress(f"argument `{hint}` is a {type(value).__module__}.{type(value).__qualname__}")
 
-    def _object(self, value: object, hint: str) -> str:
-        _, text, tensors = self._objects[id(value)]
-        for name, tensor in tensors.items():
-            own = self._name_of(tensor, f"{hint}_{name}")
-            text = text.replace(f"\0{name}\0", own)
+    def _items(self, value: Any, hint: str) -> str:
+        if len(value) > MOST_ITEMS:
+            raise CannotExpress(f"argument `{hint}` has {len(value)} items")
+        if isinstance(value, dict):
+            pairs = [
+                f"{self.text_of(key, hint)}: {self.text_of(part, f'{hint}_{key}')}"
+                for key, part in value.items()
+            ]
+            return f"{{{', '.join(pairs)}}}"
+        parts = [self.text_of(part, f"{hint}_{place}") for place, part in enumerate(value)]
+        if isinstance(value, list):
+            return f"[{', '.join(parts)}]"
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+    def _object(self, made: Made, hint: str) -> str:
+        text = made.text
+        for name, tensor in made.tensors.items():
+            own = self.text_of(tensor, f"{hint}_{name}")
+            text = text.replace(f"{_MARK}{name}{_MARK}", own)
         return text
 
     def _name_of(self, tensor: torch.Tensor, hint: str) -> str:
@@ -81,16 +100,23 @@ class Expressions:
         return name
 
 
+def _triton_dtype(value: tl.dtype, hint: str) -> str:
+    for name, member in vars(tl).items():
+        if isinstance(member, tl.dtype) and member == value:
+            return f"triton.language.{name}"
+    raise CannotExpress(f"argument `{hint}` is the Triton dtype {value}")
+
+
 def plain_name(hint: str) -> str:
     """Return a Python name close to `hint`."""
     name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in hint) or "x"
     name = name if name.isidentifier() else f"x_{name}"
-    return f"{name}_" if keyword.iskeyword(name) or name in _RESERVED else name
+    return f"{name}_" if keyword.iskeyword(name) or name == CALL or name in RESERVED else name
 
 
 def tensor_problem(tensor: torch.Tensor) -> str:
     """Return why a tensor cannot be recorded; empty if it can."""
-    if not isinstance(tensor, (torch.Tensor, torch.nn.Parameter)) or tensor.layout is not torch.strided:
+    if tensor.layout is not torch.strided:
         return f"has the layout {tensor.layout}"
     if arena.dtype_name(tensor.dtype) not in ITEM_BYTES:
         return f"has the dtype {arena.dtype_name(tensor.dtype)}"
@@ -107,6 +133,11 @@ def parts_of(value: Any, path: str = RESULT) -> Iterator[tuple[str, Any]]:
             yield from parts_of(part, f"{path}[{key!r}]")
     else:
         yield path, value
+
+
+def tensors_of(value: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the tensors of a result with the expressions that reach them."""
+    return ((path, part) for path, part in parts_of(value) if isinstance(part, torch.Tensor))
 
 
 def data_of(tensor: torch.Tensor) -> TensorData:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import time
 import traceback
 from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,7 +19,7 @@ from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.encoding import ENCODER
 from harness.wire.guest_messages import Hello
-from harness.wire.script_messages import RECORD_REQUESTS, Record, Recorded
+from harness.wire.script_messages import RECORD_REQUESTS, Record, Recorded, Script
 from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.interpreter import interpreter
@@ -24,8 +27,13 @@ from harness.worker.kit import gpu
 
 from . import seeding
 from .call_log import CallLog
+from .wrapping import wrap
 
-TEST = "wavedeck_test.py"
+TEST, STAND_IN = "wavedeck_test", "wavedeck_recorded"
+"""Names of the test's module, and of the module that stands for the reference."""
+_STAND_IN_TEXT = f"""import {STAND_IN}
+globals().update({{name: value for name, value in vars({STAND_IN}).items() if not name.startswith("__")}})
+"""
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
@@ -56,7 +64,7 @@ class _Runner:
         else:
             gpu.start(spawn.device)
             gpu.build_driver()
-            self._observe = lambda inputs: nullcontext()
+            self._observe = lambda _: nullcontext()
         seeding.install()
 
     def run(self, request: Record) -> Recorded:
@@ -74,12 +82,8 @@ class _Runner:
         error = ""
         try:
             module = import_candidate(self._scratch / "reference.py", script.reference)
-            namespace |= vars(module)
-            namespace |= {name: log.wrap(module, name) for name in script.entry_points if hasattr(module, name)}
-            file = self._scratch / TEST
-            file.write_text(script.test, encoding="utf-8")
-            namespace["__file__"] = str(file)
-            exec(compile(script.test, str(file), "exec"), namespace)  # noqa: S102 -- the benchmark's own test
+            recorded = {name: wrap(log, module, name) for name in _recorded_names(module, script)}
+            self._run_test(script, namespace, vars(module) | recorded)
         except BaseException as raised:  # noqa: BLE001 -- scripts may raise anything, also SystemExit
             error = "".join(traceback.format_exception_only(raised)).strip().partition("\n")[0][:400]
             traceback.print_exc(file=sys.stderr)
@@ -87,3 +91,39 @@ class _Runner:
         return Recorded(
             nonce=request.nonce, calls=tuple(log.calls), error=error, seconds=time.monotonic() - began
         )
+
+    def _run_test(self, script: Script, namespace: dict[str, Any], reference: dict[str, Any]) -> None:
+        """Execute the test, in the reference's namespace or beside a module that stands for the reference."""
+        folder = self._scratch / "benchmark"
+        file = folder / script.test_file
+        for name, text in ({script.test_file: script.test} | script.helpers).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+        for path in (str(file.parent), str(folder)):
+            if path not in sys.path:
+                sys.path.insert(0, path)
+        stand_in = ModuleType(STAND_IN)
+        public = {name: value for name, value in reference.items() if not name.startswith("__")}
+        vars(stand_in).update(public)
+        sys.modules.update(dict.fromkeys((STAND_IN, *script.modules), stand_in))
+        if script.reference_file:
+            (folder / script.reference_file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / script.reference_file).write_text(_STAND_IN_TEXT, encoding="utf-8")
+        else:
+            namespace |= reference
+        os.chdir(folder)
+        namespace |= {"__file__": str(file), "__name__": TEST}
+        exec(compile(script.test, str(file), "exec"), namespace)  # noqa: S102 -- the benchmark's own test
+        if script.runner:
+            namespace[script.runner]()
+
+
+def _recorded_names(module: ModuleType, script: Script) -> set[str]:
+    """The entry points, and the reference's classes that the test names: it may pass instances to an entry point."""
+    words = set(re.findall(r"\w+", script.test))
+    classes = {
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and value.__module__ == module.__name__ and name in words
+    }
+    return classes | {name for name in script.entry_points if hasattr(module, name)}

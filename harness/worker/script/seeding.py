@@ -23,7 +23,7 @@ _drawn = [0]
 def draw_from(seed: int) -> None:
     """Seed every generator. `install` must have been called."""
     _drawn[0] = seed
-    random.Random.seed(random._inst, seed)  # type: ignore[attr-defined]
+    random.Random.seed(random._inst, seed)
     _numpy_seed(seed % _NUMPY_SEEDS)
     set_seed(seed)
 

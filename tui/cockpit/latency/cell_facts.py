@@ -105,7 +105,7 @@ def _facts(latency: Latency) -> list[Line]:
     used = latency.efficiency
     ratio = UNKNOWN if latency.speedup is None else f"{latency.bound.sign} {times(latency.speedup)}".strip()
     facts = [
-        ("speedup", f"{ratio} {interval(*latency.ci)}" if latency.ci else ratio),
+        ("speedup", f"{ratio} {interval(*latency.ci)}" if latency.ci and not latency.bound.sign else ratio),
         ("outcome", latency.outcome.value),
         ("pairs of processes", str(latency.pairs) if latency.pairs else ""),
         (

@@ -34,7 +34,7 @@ def plot_lines(
     """Return title and lines of a plot; `case` is the case under the cursor."""
     match name:
         case "roof":
-            title = f"Share of the practical roof   o baseline   {THIS} {timings.attempt.attempt}"
+            title = f"Share of the practical roof   o baseline   {THIS} this attempt"
             lines = roof_plot(timings, width, ascii=ascii)
         case "attempts":
             title = f"Speedup by attempt, 95 % intervals   {THIS} this attempt"

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness import Evaluation, Latency, Outcome
+from harness.wire.latency import Bound
 from sessions.speedups import timed_evaluation
 from tui import vocabulary
 from tui.cockpit.attempts import short_name
+from tui.cockpit.latency.timings import is_hidden, side_us
 from tui.cockpit.lines import Line, clean
 from tui.cockpit.pages.page import PageSubject, table
+from tui.report.speedups import is_launch_bound
 from tui.tables import Cell, Column, Row
 
 NOTHING = Cell(vocabulary.UNKNOWN, "dim")
@@ -57,11 +60,11 @@ def _row(latency: Latency, shapes: Mapping[str, str], earlier_ms: float | None) 
             Cell(clean(latency.case)),
             Cell(shapes.get(latency.case, vocabulary.UNKNOWN), "dim"),
             Cell(clean(latency.device), "key"),
-            Cell(_microseconds(latency.baseline_ms)),
-            Cell(_microseconds(latency.candidate_ms)),
+            Cell(side_us(latency, baseline=True)),
+            Cell(side_us(latency)),
             _speedup(latency),
             _share(latency),
-            _change(latency.candidate_ms, earlier_ms),
+            NOTHING if is_hidden(latency) else _change(latency.candidate_ms, earlier_ms),
         ),
     )
 
@@ -72,16 +75,12 @@ def _untimed(case: str, shapes: Mapping[str, str]) -> Row:
     return Row(f"-/{case}", (*cells, NOTHING, NOTHING))
 
 
-def _microseconds(ms: float) -> str:
-    value = ms * 1e3
-    return f"{value:.1f}" if value < 9999.95 else f"{value:,.0f}"
-
-
 def _speedup(latency: Latency) -> Cell:
     if latency.speedup is None:
         return Cell(latency.outcome.value, "dim")
     style = "good" if latency.outcome is Outcome.FASTER else ""
-    interval = f" {vocabulary.interval(*latency.ci)}" if latency.ci is not None else ""
+    exact = latency.ci if latency.bound is Bound.NONE else None
+    interval = f" {vocabulary.interval(*exact)}" if exact is not None else ""
     return Cell(vocabulary.speedup(latency.speedup, latency.bound) + interval, style)
 
 
@@ -98,6 +97,8 @@ def _roof(latency: Latency, *, measured: bool) -> tuple[float, str] | None:
 
 
 def _share(latency: Latency) -> Cell:
+    if is_launch_bound(latency):
+        return Cell("- launch", "dim")
     measured = _roof(latency, measured=True)
     share = measured or _roof(latency, measured=False)
     if share is None:

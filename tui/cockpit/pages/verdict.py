@@ -8,7 +8,7 @@ from tui import vocabulary
 from tui.certainty import measured, used_share, worst_first
 from tui.cockpit.attempts import short_name
 from tui.cockpit.error_lines import error_lines, frame_line
-from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap, wrap_line
+from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap, wrap_words
 from tui.cockpit.pages.case_table import case_table
 from tui.cockpit.pages.page import Page, PageSubject, paragraph
 from tui.cockpit.pages.stages import cascade_lines
@@ -22,7 +22,7 @@ def verdict_page(subject: PageSubject, width: int) -> Page:
     lines = _decision(attempt, width)
     if not subject.pinned:
         for head in head_lines(attempt, subject.instance, subject.target):
-            lines += wrap_line(head, width) if head else []
+            lines += wrap_words(head, width) if head else []
     if attempt.same_as:
         lines += paragraph(f"same source as {attempt.same_as}, not judged again", width, "dim")
     links: list[tuple[int, int]] = []
@@ -67,7 +67,7 @@ def _base_verdict(subject: PageSubject, width: int) -> list[Line]:
         return []
     lines: list[Line] = [EMPTY, line(f"made from {short_name(base.attempt)}, which has this verdict", "head")]
     for head in head_lines(base, None, subject.target):
-        lines += wrap_line(head, width) if head else []
+        lines += wrap_words(head, width) if head else []
     return lines
 
 

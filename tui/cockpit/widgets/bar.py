@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
 from textual.strip import Strip
 
-from tui.cockpit.lines import EMPTY, Line, plain
+from tui.cockpit.lines import ELLIPSIS, EMPTY, Line, Span, plain, wrap_line
 from tui.cockpit.widgets.palette import Styled
 
 
@@ -29,5 +30,9 @@ class Bar(Styled):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """The line, and blanks below."""
-        return self.strip(self.line if y == 0 else EMPTY, width=self.size.width)
+        """The line, with an ellipsis if it is too long, and blanks below."""
+        width = self.size.width
+        shown = self.line if y == 0 else EMPTY
+        if width > 0 and cell_len(plain(shown).rstrip(" ─")) > width:
+            shown = (*wrap_line(shown, width - 1)[0], Span(ELLIPSIS, "dim"))
+        return self.strip(shown, width=width)

@@ -1,0 +1,82 @@
+"""The results of a recorded call: inputs that it changed, tensors that it returned, and the oracle's answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from harness.wire.script_messages import OutputData, TensorData
+from harness.worker.kit import arena
+
+from .expressions import data_of, parts_of, plain_name, tensor_problem, tensors_of
+from .host_operators import HostOperators
+
+AGREEMENT = 0.03
+"""Relative difference between an oracle and a reference that rounds to 16 bits."""
+Extent = tuple[int, int]
+"""Addresses of a tensor's first byte and of the byte after its last."""
+
+
+def outputs_of(
+    tensors: dict[str, torch.Tensor], before: dict[str, TensorData], value: Any, host: HostOperators
+) -> tuple[list[OutputData], list[str]]:
+    """Return inputs that changed and tensors of the result with memory of their own; and what is not judged, in words."""
+    outputs = [
+        OutputData(name, name, after)
+        for name, tensor in tensors.items()
+        if (after := data_of(tensor)).data != before[name].data
+    ]
+    extents = [_extent(tensor) for tensor in tensors.values()]
+    unjudged = []
+    parts = list(parts_of(value))
+    for place, (path, part) in enumerate(parts):
+        if part is None:
+            continue
+        problem = tensor_problem(part) if isinstance(part, torch.Tensor) else f"is a {type(part).__name__}"
+        if problem:
+            unjudged.append(f"`{path}` {problem}")
+            continue
+        extent = _extent(part)
+        if part.numel() and any(_overlap(extent, earlier) for earlier in extents):
+            continue  # an input, or a tensor that is judged already
+        if part.numel() and not host.has_work(part):
+            unjudged.append(f"`{path}` is filled by the host")
+            continue
+        extents.append(extent)
+        name = plain_name("out" if len(parts) == 1 else f"out_{place}")
+        while name in tensors:
+            name += "_"
+        outputs.append(OutputData(name, path, data_of(part.contiguous())))
+    return outputs, unjudged
+
+
+def truths_of(
+    outputs: list[OutputData], value: Any, truth: list[Any] | None
+) -> tuple[TensorData | None, ...]:
+    """Return the oracle's tensors for the outputs; empty if it does not have one for each, close to the reference's."""
+    tensors = [part for part in truth or () if isinstance(part, torch.Tensor)]
+    computed = [part for _, part in tensors_of(value)]
+    if not len(tensors) == len(computed) == len(outputs) or any(output.is_input for output in outputs):
+        return ()
+    if not all(map(_agree, tensors, computed)):
+        return ()
+    return tuple(data_of(part.contiguous()) for part in tensors)
+
+
+def _agree(truth: torch.Tensor, computed: torch.Tensor) -> bool:
+    """True if both have one shape and differ by rounding only: an oracle for other arguments differs by far more."""
+    if truth.shape != computed.shape:
+        return False
+    wide, other = truth.detach().double(), computed.detach().double()
+    scale = float(wide[wide.isfinite()].abs().mean()) if bool(wide.isfinite().any()) else 0.0
+    return bool(torch.isclose(other, wide, rtol=AGREEMENT, atol=AGREEMENT * scale, equal_nan=True).all())
+
+
+def _extent(tensor: torch.Tensor) -> Extent:
+    start = tensor.data_ptr()
+    return start, start + arena.span_bytes(tensor)
+
+
+def _overlap(first: Extent, second: Extent) -> bool:
+    return first[0] < second[1] and second[0] < first[1]

@@ -1,0 +1,83 @@
+"""Replaces the entry points in a script's test, so that their calls are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+from triton.runtime import KernelInterface
+
+from .call_log import CallLog
+
+
+def wrap(log: CallLog, module: ModuleType, name: str) -> Any:
+    """Return what replaces the entry point `name` of the reference in the test."""
+    entry = getattr(module, name)
+    if isinstance(entry, KernelInterface):
+        return _Launches(log, name, entry)
+    if not isinstance(entry, type):
+        return _recorded(log, name, entry)
+    if issubclass(entry, torch.autograd.Function):
+        return type(name, (), {"apply": staticmethod(_recorded(log, f"{name}.apply", entry.apply))})
+    return _wrap_tuple(log, name, entry) if issubclass(entry, tuple) else _wrap_class(log, name, entry)
+
+
+def _recorded(log: CallLog, text: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def recorded(*args: Any, **named: Any) -> Any:
+        return log.call(text, function, args, named)
+
+    return recorded
+
+
+def _wrap_tuple(log: CallLog, name: str, kind: type) -> type:
+    """Named tuples: their instances stay the reference's own."""
+
+    def new(_: type, *args: Any, **named: Any) -> Any:
+        instance = kind.__new__(kind, *args, **named)
+        log.note_object(instance, name, kind, args, named)
+        return instance
+
+    return type(name, (), {"__new__": new})
+
+
+def _wrap_class(log: CallLog, name: str, kind: Any) -> type:
+    """A subclass that notes how its instances are made, and records calls of them."""
+
+    def init(instance: Any, *args: Any, **named: Any) -> None:
+        with log.unrecorded():
+            kind.__init__(instance, *args, **named)
+        log.note_object(instance, name, kind, args, named)
+
+    def call(instance: Any, *args: Any, **named: Any) -> Any:
+        return log.call(instance, kind.__call__.__get__(instance), args, named)
+
+    members: dict[str, Any] = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    members["__init__"] = init
+    if any("__call__" in vars(base) for base in kind.__mro__):
+        members["__call__"] = call
+    return type(name, (kind,), members)
+
+
+class _Launches:
+    """Replaces a kernel in the test: records `kernel[grid](...)` as a call."""
+
+    def __init__(self, log: CallLog, name: str, kernel: Any) -> None:
+        self._log = log
+        self._name = name
+        self._kernel = kernel
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        def launch(*args: Any, **named: Any) -> Any:
+            sizes = grid
+            if callable(grid):
+                sizes = grid({**dict(zip(self._kernel.arg_names, args, strict=False)), **named})
+            sizes = tuple(int(size) for size in (sizes if isinstance(sizes, (tuple, list)) else (sizes,)))
+            text = f"{self._name}[{', '.join(map(str, sizes))}{',' if len(sizes) == 1 else ''}]"
+            return self._log.call(text, self._kernel[sizes], args, named, names=tuple(self._kernel.arg_names))
+
+        return launch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kernel, name)

@@ -1,0 +1,152 @@
+"""Protects tasks whose cases are calls of a script: how calls are recorded, and how candidates are judged on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from harness import DevicePool, Verdict, target
+from harness.stages.recording import NotRecorded, record_task
+from harness.stages.references import Result, judge_reference
+from suites import Task, baseline_source
+from tests.support.judging import judge_task
+from tests.support.scripts import HEADER, SCALE, TEST, public_task
+
+pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def scale(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -> Task:
+    folder = tmp_path_factory.mktemp("recorded")
+    public = public_task(SCALE, TEST, folder)
+    return await record_task(public, folder / "scale", pool=pool, target=target("gfx942"))
+
+
+def expressions(task: Task) -> list[str]:
+    return [
+        line.partition("`")[2].partition("`")[0] for line in task.instruction.splitlines() if "call-" in line
+    ]
+
+
+async def test_different_calls_become_cases(scale: Task) -> None:
+    assert expressions(scale) == [
+        "scale(x)",
+        "scale(x)",
+        "scale(x, factor=0.5)",
+        "scale_into(x, out, 4.0)",
+        "scale_noise(50)",
+        "scale_some(x, {'factor': 1.5})",
+        "differentiable(x)",
+        "Scaler(module_weight)(x)",
+        "scale_kernel[1,](x_ptr, out_ptr, 64, 5.0, BLOCK=64)",
+    ]
+    assert [tuple(output.name for output in case.outputs) for case in scale.cases] == [
+        ("out",),
+        ("out",),
+        ("out",),
+        ("out",),
+        ("out",),
+        ("out_0",),
+        ("out", "x_grad"),
+        ("out",),
+        ("out_ptr",),
+    ]
+    assert set(scale.in_place) == {"out", "out_ptr"}
+    assert scale.allowed_operators == ("mul",)
+    assert scale.script is not None
+    assert "not judged: `result['count']` is a int" in scale.script.notes
+
+
+async def test_the_reference_is_correct_in_every_call_and_in_the_exam(pool: DevicePool, scale: Task) -> None:
+    for exam in (False, True):
+        evaluation = await judge_task(pool, baseline_source(scale), scale, exam=exam)
+        assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "case"),
+    [
+        ("* factor, mask=mask", "* (factor + 0.01), mask=mask", "call-1"),
+        ("def scale(x, factor=2.0):", "def scale(x, factor=2.1):", "call-1"),
+        (
+            "    launch(x, out, factor)\n\n\ndef scale_noise",
+            "    launch(x, out.clone(), factor)\n\n\ndef scale_noise",
+            "call-4",
+        ),
+        ("return scale(x, 3.0)", "return scale(x + 0, 3.1)", "call-5"),
+        ("return scale(grad.contiguous(), 2.0)", "return scale(grad.contiguous(), 1.0)", "call-7"),
+        ('{"out": out, "count"', '{"result": out, "count"', "call-6"),
+    ],
+)
+async def test_a_wrong_variant_is_refused(
+    pool: DevicePool, scale: Task, right: str, wrong: str, case: str
+) -> None:
+    assert right in SCALE
+    evaluation = await judge_task(pool, SCALE.replace(right, wrong), scale)
+    assert evaluation.verdict in (Verdict.WRONG, Verdict.CALL_ERROR, Verdict.COMPILE_ERROR)
+    assert evaluation.error is not None
+    assert case in evaluation.error.message
+
+
+async def test_other_seeds_give_other_values_so_that_known_answers_are_refused(
+    pool: DevicePool, tmp_path: Path
+) -> None:
+    """The script sets a seed; a candidate that repeats the script's own numbers meets other numbers."""
+    test = "def test():\n    torch.manual_seed(0)\n    return scale(torch.randn(16, device='cuda'))\nresult_gold = test()\n"
+    task = await record_task(
+        public_task(SCALE, test, tmp_path), tmp_path / "scale", pool=pool, target=target("gfx942")
+    )
+    known = SCALE.replace(
+        "    launch(x, out, factor)\n    return out",
+        "    generator = torch.Generator().manual_seed(0)\n"
+        "    launch(torch.randn(16, generator=generator).to(x.device), out, factor)\n    return out",
+    )
+    evaluation = await judge_task(pool, known, task)
+    assert evaluation.verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize(
+    ("test", "why"),
+    [
+        ("result_gold = scale(torch.ones(4, device='cuda'), lambda: 1)\n", "is a builtins.function"),
+        ("raise ValueError('no device')\nscale(1)\n", "the test stops early here: ValueError: no device"),
+        ("import os\nscale_into\nos._exit(3)\n", "its test ended its process"),
+    ],
+)
+async def test_a_task_without_a_call_that_can_be_judged_has_a_reason(
+    pool: DevicePool, tmp_path: Path, test: str, why: str
+) -> None:
+    reference = SCALE.replace("launch(x, out, factor)\n    return out", "launch(x, out, 2.0)\n    return out")
+    with pytest.raises(NotRecorded, match=why):
+        await record_task(
+            public_task(reference, test, tmp_path), tmp_path / "scale", pool=pool, target=target("gfx942")
+        )
+    assert not (tmp_path / "scale").exists()
+
+
+async def test_a_reference_that_stores_past_its_tensor_is_wrong_with_proof(
+    pool: DevicePool, tmp_path: Path
+) -> None:
+    reference = SCALE.replace(
+        "out = torch.empty_like(x)", "out = torch.empty(x.numel() - 1, device=x.device)"
+    )
+    test = "result_gold = scale(torch.randn(64, device='cuda'))\n"
+    registry = tmp_path / "suites.toml"
+    result = await judge_reference(
+        public_task(reference, test, tmp_path), registry, pool=pool, target=target("gfx942")
+    )
+    assert (result.result, result.kind) == (Result.WRONG, "out_of_bounds")
+    assert result.calls == 1
+
+
+async def test_imports_of_the_test_serve_its_reference(pool: DevicePool, tmp_path: Path) -> None:
+    reference = SCALE.replace("import torch\n", "", 1)
+    assert reference != SCALE
+    test = "import torch\nresult_gold = scale(torch.randn(16, device='cuda'))\n"
+    result = await judge_reference(
+        public_task(reference, test, tmp_path), tmp_path / "suites.toml", pool=pool, target=target("gfx942")
+    )
+    assert result.result is Result.CORRECT
+    assert HEADER.startswith("import torch\n")

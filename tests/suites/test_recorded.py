@@ -1,0 +1,60 @@
+"""Protects tasks of public benchmarks in the home: loaded by name without torch, and out of date if the clone changes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from suites import load_suite, load_task
+from suites.public.recorded import NeedsRecording, find_recorded, recorded_folder, text_digest
+from suites.public.task import PublicTask, SuiteKind
+from suites.task import Script
+from tests.support.scripts import SCALE, TEST, public_task
+
+REGISTRY = """[suites]
+
+[clones.own]
+kind = "tritonbench-revised"
+folder = "{folder}"
+"""
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Path:
+    file = tmp_path / "home" / "suites.toml"
+    file.parent.mkdir()
+    file.write_text(REGISTRY.format(folder=tmp_path))
+    return file
+
+
+def write_recorded(public: PublicTask, registry: Path) -> None:
+    """A starter task's folder with the script of a public task."""
+    starter = load_task("vector_add")
+    folder = recorded_folder(registry, public.suite) / public.name
+    shutil.copytree(starter.folder, folder)
+    file = folder / "task.toml"
+    text = file.read_text().replace('name = "vector_add"', f'name = "{public.name}"', 1)
+    script = msgspec.to_builtins(Script(signature="wavedeck_call(call)", digest=text_digest(public)))
+    file.write_text(f'{text}\n[script]\nsignature = "{script["signature"]}"\ndigest = "{script["digest"]}"\n')
+
+
+def test_a_task_that_was_not_recorded_says_how_to_record_it(registry: Path) -> None:
+    with pytest.raises(NeedsRecording, match="wavedeck eval FILE --task own/scale"):
+        load_task("own/scale", registry=registry)
+    with pytest.raises(NeedsRecording, match="wavedeck suites references own"):
+        load_suite("own", registry=registry)
+
+
+def test_a_recorded_task_is_found_until_its_texts_change(registry: Path, tmp_path: Path) -> None:
+    public = public_task(SCALE, TEST, tmp_path)
+    assert public.kind is SuiteKind.TRITONBENCH_REVISED
+    write_recorded(public, registry)
+    assert load_task("own/scale", registry=registry).id == "own/scale"
+    assert [task.name for task in load_suite("own", registry=registry)] == ["scale"]
+    found = find_recorded(public, registry)
+    assert found is not None
+    assert found.script is not None
+    assert find_recorded(public_task(SCALE + "\n", TEST, tmp_path), registry) is None

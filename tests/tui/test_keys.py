@@ -1,0 +1,206 @@
+"""Keys and `:` commands, from the key to the command or the screen that it leads to."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from sessions import Home
+from tests.support import stored_sessions as stored
+from tests.support.cockpits import NARROW, WIDE, RecordingDecider, at_home, live, until
+from tests.support.journals import SESSION, finished, running
+from tests.tui.test_home import INFOS, names, wait_for_list
+from tests.tui.test_new_run import form, opened
+from tui.cockpit.app import Cockpit
+from tui.cockpit.dialogs import ConfirmDialog
+from tui.cockpit.line_prompt import LinePrompt
+from tui.cockpit.screens.agent import AgentScreen
+from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.screens.latency import LatencyScreen
+from tui.cockpit.screens.report import ReportScreen
+from tui.cockpit.screens.review import ReviewScreen
+from tui.cockpit.screens.tree import TreeScreen
+from tui.cockpit.viewer import ExitNote
+
+
+async def obey(app: Cockpit, pilot: Pilot[ExitNote], text: str) -> None:
+    """Type a command on the `:` line."""
+    await pilot.press("colon")
+    await until(pilot, lambda: isinstance(app.screen, LinePrompt), "the line")
+    app.screen.query_one(Input).value = text
+    await pilot.press("enter")
+    await until(pilot, lambda: not isinstance(app.screen, LinePrompt), "the command")
+
+
+COMMANDS = {
+    "pause": ("pause", {"instance": "softmax#1"}),
+    "pause softmax#2": ("pause", {"instance": "softmax#2"}),
+    "go session": ("go", {"instance": ""}),
+    "hint softmax#2 use tl.max": ("hint", {"instance": "softmax#2", "text": "use tl.max"}),
+    "pin softmax#1/2": ("pin", {"attempt": "softmax#1/2"}),
+    "ban softmax#1/2": ("ban", {"attempt": "softmax#1/2"}),
+    "measure softmax#1/3": ("measure", {"attempt": "softmax#1/3", "devices": ("all",)}),
+    "extend 3": ("extend", {"iterations": 3}),
+    "title two words": ("title", {"text": "two words"}),
+}
+
+
+async def test_each_command_of_the_line_reaches_the_engine() -> None:
+    decider = RecordingDecider()
+    app, _ = live(running(), decider=decider)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        for number, text in enumerate(COMMANDS, start=1):
+            await obey(app, pilot, text)
+            await until(pilot, lambda: len(decider.decisions) == number, text)  # noqa: B023
+        assert dict(zip(COMMANDS, decider.decisions, strict=True)) == {
+            text: (SESSION, *command) for text, command in COMMANDS.items()
+        }
+
+
+async def test_decisions_of_the_line_name_attempt_and_reason() -> None:
+    decider = RecordingDecider()
+    app, _ = live(running(), decider=decider)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await obey(app, pilot, "accept softmax#1/3 clean")
+        await until(pilot, lambda: len(decider.decisions) == 1, "the decision")
+        await obey(app, pilot, "reject softmax#1/3 slow")
+        await until(pilot, lambda: len(decider.decisions) == 2, "the decision")
+        await obey(app, pilot, "undo softmax#1/2")
+        await until(pilot, lambda: len(decider.decisions) == 3, "the undo")
+        await obey(app, pilot, "stop session")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the question")
+        await pilot.press("enter")
+        await until(pilot, lambda: len(decider.decisions) == 4, "the stop")
+        assert decider.decisions[:3] == [
+            (SESSION, "softmax#1/3", True, "clean"),
+            (SESSION, "softmax#1/3", False, "slow"),
+            (SESSION, "softmax#1/2", None),
+        ]
+        assert decider.decisions[3][1] == "stop"
+
+
+async def test_line_leads_to_every_screen_and_says_what_it_does_not_know() -> None:
+    app, _ = live(running())
+    destinations = {
+        "open softmax#1/2": AgentScreen,
+        "latency softmax#1/3": LatencyScreen,
+        "review": ReviewScreen,
+        "report": ReportScreen,
+        "tree": TreeScreen,
+        "fleet": FleetScreen,
+        "home": HomeScreen,
+    }
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await obey(app, pilot, "paus")
+        await until(pilot, lambda: bool(app._notifications), "the words")
+        assert "did you mean 'pause'?" in [note.message for note in app._notifications][-1]
+        for text, screen in destinations.items():
+            await obey(app, pilot, text)
+            await until(pilot, lambda: isinstance(app.screen, screen), text)  # noqa: B023
+
+
+async def test_marked_instances_are_the_subject_of_the_line() -> None:
+    decider = RecordingDecider()
+    app, _ = live(running(), decider=decider)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await pilot.press("space", "l", "space")
+        await obey(app, pilot, "hint use one pass")
+        await until(pilot, lambda: len(decider.decisions) == 2, "both hints")
+        assert [decision[2] for decision in decider.decisions] == [
+            {"instance": "softmax#1", "text": "use one pass"},
+            {"instance": "softmax#2", "text": "use one pass"},
+        ]
+
+
+async def test_find_goes_to_matches_in_both_directions() -> None:
+    app, _ = live(finished())
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await pilot.press("enter", "2", "slash")
+        await until(pilot, lambda: isinstance(app.screen, LinePrompt), "the line")
+        await pilot.press(*"tl.", "enter")
+        screen = app.screen
+        assert isinstance(screen, AgentScreen)
+        first = screen.code.scroll_offset.y
+        await pilot.press("n", "n", "n", "n")
+        later = screen.code.scroll_offset.y
+        assert later > first
+        await pilot.press("N", "N", "N", "N")
+        assert screen.code.scroll_offset.y < later
+
+
+@pytest.mark.parametrize("key", ["ctrl+l", "ctrl+c"])
+async def test_redraw_and_ctrl_c_stop_nothing(key: str) -> None:
+    decider = RecordingDecider()
+    app, _ = live(running(), decider=decider)
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await pilot.press(key)
+        await pilot.pause()
+        assert isinstance(app.screen, FleetScreen)
+        assert app.is_running
+        assert decider.decisions == []
+
+
+async def test_key_copies_a_line_that_runs_the_attempt_again(home: Home) -> None:
+    session = stored.finished(home)
+    app = Cockpit(home, session=session, mode="live")
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
+        await pilot.press("Y")
+        await until(pilot, lambda: "wavedeck eval" in app._clipboard, "the line")
+
+
+async def test_home_reads_again_and_goes_to_matches_in_both_directions() -> None:
+    shown = list(INFOS[:3])
+    app = at_home(lambda: shown)
+    async with app.run_test(size=WIDE) as pilot:
+        await wait_for_list(pilot)
+        shown.append(INFOS[3])
+        await pilot.press("f5")
+        await until(pilot, lambda: len(names(app)) == 4, "the fourth session")
+        await pilot.press("slash", *"geak", "enter")
+        first = app.screen.table.cursor_key
+        await pilot.press("n")
+        assert app.screen.table.cursor_key != first
+        await pilot.press("N")
+        assert app.screen.table.cursor_key == first
+
+
+async def test_shift_tab_goes_back_in_the_form_and_in_the_plots(home: Home) -> None:
+    app = form(home)
+    async with app.run_test(size=WIDE) as pilot:
+        screen = await opened(app, pilot)
+        await pilot.press("tab", "tab", "shift+tab")
+        assert screen.table.cursor_key == "tasks"
+    app, _ = live(finished())
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await obey(app, pilot, "latency vector_add#1/1")
+        await until(pilot, lambda: isinstance(app.screen, LatencyScreen), "Latency")
+        before = app.screen.plots.text
+        await pilot.press("tab")
+        assert app.screen.plots.text != before
+        await pilot.press("shift+tab")
+        assert app.screen.plots.text == before
+
+
+async def test_pages_move_the_cursor_of_a_table() -> None:
+    infos = [msgspec.structs.replace(INFOS[2], name=f"session-{number}") for number in range(40)]
+    app = at_home(lambda: infos)
+    async with app.run_test(size=NARROW) as pilot:
+        await wait_for_list(pilot)
+        first = app.screen.table.cursor_key
+        await pilot.press("pagedown")
+        assert app.screen.table.cursor_key != first
+        await pilot.press("pageup")
+        assert app.screen.table.cursor_key == first
