@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 import psutil
 
 TIMEOUT_S = 60.0
+SETTLED_S = 0.5
 CHUNK_BYTES = 1 << 16
 SLOW_CHUNK_BYTES = 512
 
@@ -58,6 +59,14 @@ class Program:
             if self.received != count:
                 count, since = self.received, time.monotonic()
             time.sleep(0.05)
+
+    def seconds_to_settle(self, keys: str) -> float:
+        """Press keys and return the seconds until the screen has changed and stays as it is."""
+        before, pressed = self.received, time.monotonic()
+        self.press(keys)
+        self._wait(lambda: self.received > before, f"an answer to {keys!r}")
+        self.wait_for_silence(SETTLED_S)
+        return self.last_at - pressed
 
     def cpu_s(self) -> float:
         """Return the CPU seconds that the program has used."""

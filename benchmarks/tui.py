@@ -275,14 +275,9 @@ def replay(options: Options) -> Iterator[Row]:
         with program(command, size=SIZE, environ=environ_of(folder)) as screen:
             opened = screen.wait_for(PLAYS) - began
             yield Row(f"replay of {attempts:,} attempts: open", opened, 1, "s")
-            screen.press("$")
-            screen.wait_for_silence()
-            delays = []
-            for key in ["0", "$", *("B" * options.runs), *("X" * options.runs), *("(" * options.runs)]:
-                pressed = time.monotonic()
-                screen.press(key)
-                screen.wait_for_silence(0.5)
-                delays.append(screen.last_at - pressed)
+            screen.seconds_to_settle("$")
+            keys = ["0", "$", *("B" * options.runs), *("X" * options.runs), *("(" * options.runs)]
+            delays = [screen.seconds_to_settle(key) for key in keys]
         yield Row(
             f"replay of {attempts:,} attempts: seek, median", statistics.median(delays) * 1000, 100, "ms"
         )

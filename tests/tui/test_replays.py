@@ -26,7 +26,7 @@ from sessions.state import SessionState
 from tests.support.journals import SESSION, examined, finished
 from tui.cockpit import checkpoints
 from tui.cockpit.feed import Feed
-from tui.cockpit.replays import LONGEST_GAP_S, SPEEDS, Replay, read_story
+from tui.cockpit.replays import LONGEST_GAP_S, SPEEDS, Replay, open_story, read_story
 
 EVENTS = finished()
 STORY = read_story(SESSION, EVENTS)
@@ -74,6 +74,19 @@ def test_replay_stops_at_the_end_and_starts_again() -> None:
     replay.toggle()
     assert replay.playing
     assert replay.position == 0
+
+
+def test_story_plays_before_its_marks_are_found() -> None:
+    story = open_story(SESSION, EVENTS)
+    replay = Replay(story, speed=100.0)
+    replay.take(0.0)
+    replay.take(0.2)
+    place = replay.position
+    assert 0 < place < len(EVENTS)
+    replay.extend(story.with_marks())
+    assert replay.position == place
+    assert replay.story.marks == STORY.marks
+    assert replay.story.state_after(place) == story.state_after(place)
 
 
 def test_paused_replay_does_not_advance() -> None:

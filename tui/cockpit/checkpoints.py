@@ -1,7 +1,6 @@
 """The state after any number of a session's events, from copies that are kept on the way.
 
-A jump starts at the nearest copy before it. It leaves out events that a later event replaces: pieces of a reply that is
-complete, and stages of an attempt that has its verdict.
+A jump folds on from the nearest copy before it.
 """
 
 from __future__ import annotations
@@ -15,13 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from sessions.codec import Skipped
 from sessions.events import (
     AnyEvent,
-    AttemptJudged,
-    CallFinished,
-    ReplyPiece,
-    StageFinished,
-    StageStarted,
 )
-from sessions.fold import apply, pass_time
+from sessions.fold import apply
 from sessions.state import AttemptState, CallState, DeviceState, InstanceState, SessionState, Words
 
 EVERY = 2500
@@ -38,28 +32,20 @@ class Checkpoints:
 
     def __init__(self, events: Sequence[AnyEvent | Skipped]) -> None:
         self._events = events
-        self._replies: dict[str, int] = {}
-        """Place of the event with the whole reply, by call."""
-        self._verdicts: dict[str, int] = {}
-        """Place of the last verdict, by attempt."""
         self._counts = [0]
         self._states = [SessionState()]
         self._resting: dict[str, AttemptState] = {}
         """Attempts of the last copy that are at rest."""
         self._touched: set[str] = set()
         """Attempts that an event since the last copy names."""
-        for place, event in enumerate(events):
-            if isinstance(event, CallFinished):
-                self._replies[event.call] = place
-            elif isinstance(event, AttemptJudged):
-                self._verdicts[event.attempt] = place
 
     def build(self) -> Iterator[tuple[int, AnyEvent | Skipped, SessionState]]:
         """Fold all events and keep copies; yields after each folded event: the count so far, the event, the state."""
         state = SessionState()
         for start in range(0, len(self._events), EVERY):
             stop = min(start + EVERY, len(self._events))
-            for place, event in self._needed(state, start, stop):
+            for place in range(start, stop):
+                event = self._events[place]
                 apply(state, event)
                 self._touched.add(
                     getattr(event, "attempt", "") or getattr(event, "call", "").rsplit("/", 2)[0]
@@ -71,30 +57,9 @@ class Checkpoints:
         """Return the state after the first `count` events, the same that folding each of them gives."""
         nearest = bisect_right(self._counts, count) - 1
         state = copy_state(self._states[nearest])
-        for _, event in self._needed(state, self._counts[nearest], count):
+        for event in self._events[self._counts[nearest] : count]:
             apply(state, event)
         return state
-
-    def _needed(self, state: SessionState, start: int, stop: int) -> Iterator[tuple[int, AnyEvent | Skipped]]:
-        """Yield the events from `start` that no event before `stop` replaces; of the replaced events only the time passes."""
-        for place in range(start, stop):
-            event = self._events[place]
-            match event:
-                case ReplyPiece():
-                    replaced = place < self._replies.get(event.call, stop) < stop
-                case StageFinished(exam=False):
-                    replaced = place < self._verdicts.get(event.attempt, stop) < stop
-                case StageStarted(exam=False):
-                    # A stage also ends the wait for its device.
-                    device = state.devices.get(event.device)
-                    awaited = device is not None and bool(device.waits_for)
-                    replaced = not awaited and place < self._verdicts.get(event.attempt, stop) < stop
-                case _:
-                    replaced = False
-            if replaced and not isinstance(event, Skipped):
-                pass_time(state, event)
-            else:
-                yield place, event
 
     def _keep(self, state: SessionState, count: int) -> None:
         """Keep a copy; attempts at rest that no event named since the last copy are shared with it."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from engine.errors import UsageProblem
 from sessions.home import Home
 from tui.cockpit.collecting import many_objects_stay
-from tui.cockpit.replays import Story, read_story
+from tui.cockpit.replays import Story, open_story
 from tui.cockpit.sources import LiveTail, Source
 from tui.node_facts import NodeFacts, read_node
 
@@ -34,7 +34,7 @@ class Doors:
 
     list_sessions: Callable[[], Sequence[SessionInfo]]
     load_story: Callable[[str], Story]
-    """Reads a whole session; runs in a thread."""
+    """Reads a whole session, perhaps without its marks; runs in a thread."""
     is_live: Callable[[str], bool]
     """Whether it has live files: it runs, or it ended without being put away."""
     open_live: Callable[[str], Source]
@@ -70,7 +70,7 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
         mark = home.stored_mark(session)
         with many_objects_stay():
             journal = journal_of(home, session)
-            return read_story(session, [*journal.events, *journal.skipped], mark=mark)
+            return open_story(session, [*journal.events, *journal.skipped], mark=mark)
 
     def is_live(session: str) -> bool:
         return home.live(session).folder.is_dir()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness import Verdict
 from sessions.codec import Skipped
@@ -40,7 +40,7 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A session's events, ready to be played; made by `read_story`."""
+    """A session's events, ready to be played; made by `open_story`, and by `read_story` with its marks."""
 
     session: str
     events: tuple[AnyEvent | Skipped, ...]
@@ -58,18 +58,27 @@ class Story:
         """Length of the whole."""
         return self.offsets[-1] if self.offsets else 0.0
 
+    def with_marks(self) -> Story:
+        """Return the story with the places worth jumping to; folds all events once, which also makes jumps fast."""
+        checkpoints = Checkpoints(self.events)
+        marks = _marks(checkpoints)
+        landmarks = tuple(_landmarks(self.events, marks))
+        return replace(self, marks=marks, checkpoints=checkpoints, landmarks=landmarks)
+
     def state_after(self, count: int) -> SessionState:
         """The state after the first `count` events, the same that folding each of them gives."""
         return self.checkpoints.state_after(count)
 
 
-def read_story(session: str, events: Iterable[AnyEvent | Skipped], *, mark: tuple[int, ...] = ()) -> Story:
-    """Return the story of a session's events; folds them once to find the places worth jumping to."""
+def open_story(session: str, events: Iterable[AnyEvent | Skipped], *, mark: tuple[int, ...] = ()) -> Story:
+    """Return the story of a session's events without its marks: it can be played at once."""
     known = tuple(events)
-    checkpoints = Checkpoints(known)
-    marks = _marks(checkpoints)
-    landmarks = tuple(_landmarks(known, marks))
-    return Story(session, known, tuple(_offsets(known)), marks, checkpoints, mark, landmarks)
+    return Story(session, known, tuple(_offsets(known)), Marks(), Checkpoints(known), mark)
+
+
+def read_story(session: str, events: Iterable[AnyEvent | Skipped], *, mark: tuple[int, ...] = ()) -> Story:
+    """Return the story of a session's events with its marks."""
+    return open_story(session, events, mark=mark).with_marks()
 
 
 def _offsets(events: Iterable[AnyEvent | Skipped]) -> Iterator[float]:

@@ -11,14 +11,21 @@ from sessions.errors import SessionsError
 from sessions.home import Home
 from tui.cockpit import terminal
 from tui.cockpit.away import away_words, last_watched, remember
+from tui.cockpit.collecting import many_objects_stay
 from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.doors import Doors
 from tui.cockpit.feed import Feed
 from tui.cockpit.layers import LayeredApp
 from tui.cockpit.lines import Line, clean
-from tui.cockpit.replays import Replay
+from tui.cockpit.replays import Replay, Story
 from tui.cockpit.sources import Source
 from tui.diagnostics import write_crash
+
+
+def marked(story: Story) -> Story:
+    """Return the story with its marks, which takes seconds for a long session."""
+    with many_objects_stay():
+        return story.with_marks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +84,14 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
     def _load(self, session: str, *, playing: bool) -> None:
         self.call_from_thread(self.notify, f"reading {session} ...", timeout=2)
         story = self._doors.load_story(session)
+        if not playing:
+            story = marked(story)
         replay = Replay(story, speed=self._speed, playing=playing)
         if not playing:
             replay.seek(len(story.events))
         self.call_from_thread(self._watch, replay)
+        if playing:
+            self.call_from_thread(replay.extend, marked(story))
 
     def _watch(self, source: Source) -> None:
         self._close_feed()
@@ -100,7 +111,7 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
     def _extend(self, replay: Replay) -> None:
         try:
             if self._doors.mark(replay.session) != replay.story.mark:
-                self.call_from_thread(replay.extend, self._doors.load_story(replay.session))
+                self.call_from_thread(replay.extend, marked(self._doors.load_story(replay.session)))
         except (OSError, SessionsError):
             return  # asked again in a second; who decides hears of it
         finally:
