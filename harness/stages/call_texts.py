@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from harness.wire.script_messages import ADAPTER, CALL, DRAW_SEED, GRADIENTS, RESULT, RecordedCall
 from suites.public.task import EntryKind, EntryPoint, PublicTask
+from suites.python_source import parse_python
 from suites.signature import parse_signature
 
 
@@ -26,7 +27,7 @@ def plain_signature(entry: EntryPoint) -> str:
     signature = entry.signature if entry.kind in (EntryKind.FUNCTION, EntryKind.KERNEL) else ""
     text = signature if signature.startswith(entry.name) else f"{entry.name}{signature}"
     try:
-        arguments = ast.parse(f"def {text}: ...").body[0].args  # type: ignore[attr-defined]
+        arguments = parse_python(f"def {text}: ...").body[0].args  # type: ignore[attr-defined]
     except SyntaxError:
         return f"{entry.name}(x)"
     names = [*arguments.posonlyargs, *arguments.args]

@@ -25,9 +25,9 @@ pytestmark = [
     pytest.mark.timeout(3600 if SOAK else 300),
 ]
 
-EVALUATIONS, EVERY = (500, 20) if SOAK else (24, 6)
+EVALUATIONS, EVERY = (500, 20) if SOAK else (16, 4)
 """Number of evaluations, and the interval between failing evaluations: 5 %, or enough for one of each kind."""
-WARM_UP = 10
+WARM_UP = 6
 """Number of evaluations after which caches are filled and allocators hold their memory."""
 GROWTH_BYTES = 24 << 20
 """Allowed growth of a process: allocators keep memory, but this does not grow with the number of evaluations."""

@@ -158,7 +158,9 @@ async def test_winner_of_a_finished_session_is_accepted_on_review_and_written_wh
         store.close()
         await asyncio.to_thread(undo_at_rest, home, session, "softmax#1/2", by="kim")
         await until(pilot, lambda: "decided 0" in screen.decided.text, "the undoing in another shell")
-        await until(pilot, lambda: "Review 1" in str(screen.queue.border_title), "the attempt, open again")
+        await until(
+            pilot, lambda: "Review: 1 open" in str(screen.queue.border_title), "the attempt, open again"
+        )
 
 
 async def test_parallel_decisions_are_recorded_in_order(home: Home) -> None:
