@@ -38,7 +38,7 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
     Raises `NotRecorded` with the reason if no call of its test can be judged, `WorkerDied` if a process of ours is lost.
     """
     script = script_of(public)
-    async with pool.slot() as slot:
+    async with pool.slot() as slot, pool.leases.using(slot):
         recordings = [recorded async for recorded in _record(slot, script, target)]
     return write_task(public, script, recordings, folder)
 

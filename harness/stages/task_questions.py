@@ -17,6 +17,8 @@ from harness.wire.judge_messages import JUDGE_REPORTS, Specified, Specify, Weigh
 from .scripts import script_worker
 
 MOST_REPORT_BYTES = 64 << 20
+RECORDINGS = 4
+"""Runs of a task's script that a question may need."""
 Answer = TypeVar("Answer", Weighed, Specified)
 
 
@@ -25,7 +27,7 @@ async def ask_judge(slot: Slot, question: Weigh | Specify, kind: type[Answer], t
     channel = await slot.channel()
     try:
         async with (
-            asyncio.timeout(limits.ORACLE_S),
+            asyncio.timeout(limits.ORACLE_S + (RECORDINGS * limits.SCRIPT_S if question.task.script else 0)),
             script_worker(slot, channel, question.task, target),
         ):
             await channel.send(ENCODER.encode(question))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -204,3 +205,14 @@ async def test_pages_move_the_cursor_of_a_table() -> None:
         assert app.screen.table.cursor_key != first
         await pilot.press("pageup")
         assert app.screen.table.cursor_key == first
+
+
+async def test_keys_typed_at_once_after_a_colon_stay_in_the_line() -> None:
+    """Over a slow connection the keys of a whole word arrive together."""
+    app, _ = live(running())
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        for key, character in (("colon", ":"), ("s", "s"), ("t", "t"), ("o", "o"), ("p", "p")):
+            app.post_message(events.Key(key, character))
+        await until(pilot, lambda: isinstance(app.screen, LinePrompt), "the line")
+        await until(pilot, lambda: app.screen.query_one(Input).value == "stop", "the word")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter, NoColor
+from textual.screen import ModalScreen
+from textual.widgets import Input
 
 from sessions.fold import fold
 from sessions.home import Home
@@ -61,7 +63,7 @@ class Cockpit(Viewer, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "explain", "help", id="app.help", key_display="?"),
         Binding("ctrl+p", "command_palette", "go to", id="app.palette", priority=True),
-        Binding("colon", "command_line", "command", id="app.commands", key_display=":"),
+        Binding("colon", "command_line", "command", id="app.commands", key_display=":", priority=True),
         Binding("y", "copy", "copy", id="app.copy"),
         Binding("m", "mouse", "mouse", id="app.mouse"),
         Binding("Q", "quit", "leave", id="app.quit", show=False),
@@ -364,6 +366,9 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Copying only where there is something to copy."""
+        if action == "command_line":
+            # It has priority, so that no key typed after it reaches the screen; text that is typed keeps its colons.
+            return not isinstance(self.screen, ModalScreen) and not isinstance(self.focused, Input)
         if action == "copy":
             return hasattr(self.focused, "copy_text") or bool(self.screen.get_selected_text())
         return super().check_action(action, parameters)

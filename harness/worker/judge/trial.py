@@ -240,6 +240,7 @@ class Trial:
         for step in (*self._plan.execution, *self._plan.repeats):
             if not self._is_possible(step):
                 continue
+            self._line.alive()
             try:
                 given = self._given(step)
                 if (step.place >= POOL or step.case.twice) and not _all_finite(given.expected):

@@ -143,7 +143,7 @@ class RecordedProblem(Problem):
         inputs = RecordedInputs({CALL: case.cpu[CALL]})
         if call.draw_seed is not None:
             inputs[DRAW_SEED] = call.draw_seed
-        inputs |= {name: place.here(tensor_of(data)) for name, data in call.inputs.items()}
+        inputs |= {name: tensor_of(data) for name, data in call.inputs.items()}
         by_name = {output.name: number for number, output in enumerate(call.outputs)}
         declared = self._task.outputs_of(case)
         if any(output.name not in by_name for output in declared):
@@ -155,7 +155,7 @@ class RecordedProblem(Problem):
             truth = call.truths[number] if number < len(call.truths) else None
             own = call.outputs[number].tensor
             right = tensor_of(truth if self._script.oracle and truth is not None else own)
-            truths.append(place.here(_comparable(right)))
+            truths.append(_comparable(right))
         inputs.truth = tuple(truths)
         return inputs
 
@@ -193,14 +193,14 @@ def _differing(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None
 
 
 def tensor_of(data: TensorData) -> torch.Tensor:
-    """Return a recorded tensor, with its strides. Raises `BadProblem` if the bytes do not fill it."""
+    """Return a recorded tensor on the judge's device, with its strides. Raises `BadProblem` if the bytes do not fill it."""
     if data.dtype not in ITEM_BYTES or len(data.shape) != len(data.strides) or min(data.shape, default=0) < 0:
         raise BadProblem(f"no tensor is {data.dtype}{list(data.shape)}")
     dtype = torch_dtype(data.dtype)
     if not math.prod(data.shape):
-        return torch.empty(data.shape, dtype=dtype)
+        return torch.empty(data.shape, dtype=dtype, device=place.device())
     span = 1 + sum((size - 1) * stride for size, stride in zip(data.shape, data.strides, strict=True))
     if min(data.strides, default=0) < 0 or span * dtype.itemsize != len(data.data):
         raise BadProblem(f"{len(data.data)} bytes for {data.dtype}{list(data.shape)}")
-    flat = torch.frombuffer(bytearray(data.data), dtype=dtype)
+    flat = place.here(torch.frombuffer(bytearray(data.data), dtype=dtype))
     return flat.as_strided(data.shape, data.strides)

@@ -20,7 +20,7 @@ def wrap(log: CallLog, module: ModuleType, name: str) -> Any:
     if not isinstance(entry, type):
         return _recorded(log, name, entry)
     if issubclass(entry, torch.autograd.Function):
-        return type(name, (), {"apply": staticmethod(_recorded(log, f"{name}.apply", entry.apply))})
+        return _Methods(log, name, entry)
     return _wrap_tuple(log, name, entry) if issubclass(entry, tuple) else _wrap_class(log, name, entry)
 
 
@@ -58,6 +58,19 @@ def _wrap_class(log: CallLog, name: str, kind: Any) -> type:
     if any("__call__" in vars(base) for base in kind.__mro__):
         members["__call__"] = call
     return type(name, (kind,), members)
+
+
+class _Methods:
+    """Replaces a `torch.autograd.Function` in the test: records calls of `apply` and of its other static methods."""
+
+    def __init__(self, log: CallLog, name: str, kind: type) -> None:
+        self._log = log
+        self._name = name
+        self._kind = kind
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self._kind, name)
+        return _recorded(self._log, f"{self._name}.{name}", member) if callable(member) else member
 
 
 class _Launches:

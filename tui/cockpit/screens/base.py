@@ -65,7 +65,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,escape", "back", "back", id="screen.back", key_display="q"),
-        Binding("slash", "find", "find", id="screen.find", key_display="/"),
+        Binding("slash", "find", "find", id="screen.find", key_display="/", priority=True),
         Binding("n", "match(1)", "next match", id="screen.next_match", show=False),
         Binding("N", "match(-1)", "match before", id="screen.match_before", show=False),
         Binding("F", "go('fleet')", "Fleet", id="go.fleet", show=False),
@@ -210,6 +210,8 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
             return False
         if action in ("replay", "pause"):
             return self.feed.replay is not None
+        if action == "find":
+            return isinstance(self.focused, (LineTable, LineView))
         if action == "go":
             return self.destination(str(parameters[0])) is not None
         if action == "pane":
