@@ -25,12 +25,8 @@ def best_of(attempts: Iterable[AttemptState]) -> AttemptState | None:
     Attempts that were timed again for the exam come first, by that speedup. Attempts that failed the exam come after
     all other correct ones, and before attempts that failed on the open cases.
     """
-    best: AttemptState | None = None
-    for attempt in _not_rejected(attempts):
-        # Strictly better: of equal attempts the earlier stays.
-        if best is None or place(attempt) > place(best):
-            best = attempt
-    return best
+    # `max` keeps the earlier of equal attempts.
+    return max(_not_rejected(attempts), key=place, default=None)
 
 
 def place(attempt: AttemptState) -> tuple[int, Rank]:

@@ -10,7 +10,7 @@ from harness import Verdict
 from sessions.ranking import Rank
 from sessions.speedups import Speedup, attempt_speedup, timed_evaluation
 from sessions.state import AttemptState, Confirmation, InstanceState, SessionState
-from sessions.winners import best_of, place
+from sessions.winners import place
 from tui.doing import Doing, busy_attempts, doing
 
 STUCK_AFTER = 3
@@ -116,8 +116,10 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
         key=lambda attempt: (attempt.judged_seq, attempt.number),
     )
     busy = busy_attempts(instance)
-    best = best_of(attempt for attempt in judged if attempt.verdict is Verdict.CORRECT)
+    best = next((attempt for attempt in judged if attempt.attempt == instance.best), None)
+    best = best if best is not None and best.verdict is Verdict.CORRECT else None
     same_error, errors = _repeated_error(judged)
+    usages = [attempt.usage for attempt in instance.attempts]
     costs = [attempt.cost_usd for attempt in instance.attempts if attempt.cost_usd is not None]
     speedups = [attempt_speedup(attempt) for attempt in judged]
     shown = busy[-1] if busy else instance.attempts[-1] if instance.attempts else None
@@ -139,8 +141,8 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
         judged=len(counted),
         correct=sum(attempt.verdict is Verdict.CORRECT for attempt in counted),
         cost_usd=sum(costs) if costs else None,
-        read_tokens=sum(attempt.usage.input_tokens or 0 for attempt in instance.attempts),
-        written_tokens=sum(attempt.usage.output_tokens or 0 for attempt in instance.attempts),
+        read_tokens=sum(usage.input_tokens or 0 for usage in usages),
+        written_tokens=sum(usage.output_tokens or 0 for usage in usages),
         device_s=sum(attempt.device_s for attempt in instance.attempts),
         confirmed=any(attempt.confirmation is Confirmation.CONFIRMED for attempt in instance.attempts),
         history=tuple(
