@@ -113,7 +113,6 @@ class CallLog:
             expression=f"{text}({arguments})",
             inputs=before,
             outputs=(),
-            operators=tuple(sorted(host.names)),
             draw_seed=draw_seed if drew else None,
         )
         self._keep(call, expressions.tensors, value, truth, gradients, host)
@@ -171,7 +170,7 @@ class CallLog:
                 inputs=inputs,
                 outputs=tuple(outputs),
                 truths=truths,
-                operators=call.operators,
+                operators=tuple(sorted(host.names)),
                 draw_seed=call.draw_seed,
                 differentiated=wanted,
                 gradients=drawn,

@@ -24,6 +24,8 @@ class HostOperators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._poison = kind
         self._worked: dict[int, torch.UntypedStorage] = {}
         """Storages that hold results of operators, or copies of what kernels wrote, by address."""
+        self._moved: dict[int, tuple[torch.UntypedStorage, str]] = {}
+        """Storages that hold copies of inputs, by address, and the operator that made them."""
         self.names: set[str] = set()
         """Operators that compute outside of kernels."""
 
@@ -49,11 +51,21 @@ class HostOperators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         copies = name in operators.MOVING and any(
             self.has_work(source) for _, source in tensors_of((args, kwargs))
         )
+        if name in operators.MOVING and not copies:
+            for _, tensor in tensors_of(result):
+                storage = tensor.untyped_storage()
+                self._moved[storage.data_ptr()] = storage, name
         if computes or copies:
             for _, tensor in tensors_of(result):
                 storage = tensor.untyped_storage()
                 self._worked[storage.data_ptr()] = storage
         return result
+
+    def note_output(self, tensor: torch.Tensor) -> None:
+        """Count the copy of an input as an operator that the task needs, if this output was made from one."""
+        moved = self._moved.get(tensor.untyped_storage().data_ptr())
+        if moved is not None:
+            self.names.add(moved[1])
 
     @property
     def launches_nothing(self) -> bool:

@@ -44,6 +44,7 @@ def outputs_of(
             unjudged.append(f"`{path}` is filled by the host")
             continue
         extents.append(extent)
+        host.note_output(part)
         name = plain_name("out" if len(parts) == 1 else f"out_{place}")
         while name in tensors:
             name += "_"
