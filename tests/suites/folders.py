@@ -94,10 +94,11 @@ def write_task(parent: Path, *, cost: str = COST) -> Task:
 def write_documented_task(parent: Path) -> Task:
     """Write and read the example task of `docs/tasks.md`."""
     page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text()
-    files = dict(re.findall(r"^`([a-z.]+)`:\n\n```[a-z]+\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
+    blocks = re.findall(r"^`([a-z.]+)` [^\n]*:\n\n```[a-z]+\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    files = dict(blocks)
     folder = write_folder(
         parent,
-        name="scale_rows",
+        name="weighted_rows",
         task=files["task.toml"],
         problem=files["problem.py"],
         cost=files["cost.py"],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
 import sys
 import tempfile
@@ -25,6 +26,7 @@ from harness import target
 from harness.worker.interpreter import interpreter
 from harness.worker.oracle.distributions import inject_outliers
 from suites import Case, Distribution, Task, baseline_source, load_suite
+from suites.tolerances import tolerance_of
 from tests.suites.folders import write_documented_task
 from tests.suites.variants import WRONG, Variant
 
@@ -74,8 +76,11 @@ def excess(task: Task, case: Case, expected: Outputs, got: Outputs) -> float:
             rmse = float(error.norm() / truth.norm())
             worst = max(worst, relative_l1 / limits.relative_l1_max, rmse / limits.rmse_max)
         else:
-            tolerance = task.tolerances[case.dtype]
+            tolerance = tolerance_of(task, output, case)
             allowed = tolerance.atol + tolerance.rtol * truth.abs()
+            if tolerance.accumulation:
+                root = math.sqrt(case.cpu[tolerance.reduction]) * float(truth.square().mean().sqrt())
+                allowed += tolerance.accumulation * 2**-24 * root
             used = torch.where(error == 0, 0.0, error / allowed)
             worst = max(worst, float(used.max()))
     return worst
