@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 from harness.processes.pool import DevicePool
@@ -108,33 +109,36 @@ def _with_imports(reference: str, test: str) -> str:
 
 
 async def _record(slot: Slot, script: Script, target: Target) -> AsyncIterator[Recorded]:
+    """All runs, in one process: kernels compile once, as in the process that records for the judge."""
     device = None if slot.device.kind == "cpu" else slot.device
-    for seed, poison in RUNS:
-        child, channel = await slot.server.spawn(
-            "script", cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=device
-        )
-        try:
-            yield await _ask(
-                channel,
-                Record(
-                    nonce=secrets.token_hex(16), script=script, seed=seed, target=target.name, poison=poison
-                ),
-            )
-        finally:
-            channel.close()
-            child.end()
+    child, channel = await slot.server.spawn(
+        "script", cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=device
+    )
+    try:
+        await _receive(channel)  # the worker's hello
+        for seed, poison in RUNS:
+            nonce = secrets.token_hex(16)
+            request = Record(nonce=nonce, script=script, seed=seed, target=target.name, poison=poison)
+            yield await _ask(channel, request)
+    finally:
+        channel.close()
+        child.end()
 
 
 async def _ask(channel: AsyncChannel, request: Record) -> Recorded:
+    with suppress(EOFError):  # the answer that is missing then says it
+        await channel.send(ENCODER.encode(request))
+    recorded = decode_message(RECORD_REPORTS, await _receive(channel))
+    if recorded.nonce != request.nonce:
+        raise WorkerDied("a script worker sent an answer that was not asked for")
+    return recorded
+
+
+async def _receive(channel: AsyncChannel) -> bytes:
     try:
         async with asyncio.timeout(limits.SCRIPT_S):
-            await channel.receive(limits.ANSWER_BYTES)  # the worker's hello
-            await channel.send(ENCODER.encode(request))
-            recorded = decode_message(RECORD_REPORTS, await channel.receive(limits.ANSWER_BYTES))
+            return await channel.receive(limits.ANSWER_BYTES)
     except TimeoutError:
         raise NotRecorded(f"its test does not end within {limits.SCRIPT_S:g} s here") from None
     except (EOFError, BadFrame) as error:
         raise NotRecorded("its test ended its process") from error
-    if recorded.nonce != request.nonce:
-        raise WorkerDied("a script worker sent an answer that was not asked for")
-    return recorded
