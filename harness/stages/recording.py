@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from harness.processes.pool import DevicePool
 from harness.processes.slot import Slot
 from harness.wire import limits
@@ -38,7 +40,7 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
 
     Raises `NotRecorded` with the reason if no call of its test can be judged, `WorkerDied` if a process of ours is lost.
     """
-    script = script_of(public)
+    script = for_target(script_of(public), target)
     async with pool.slot() as slot, pool.leases.using(slot):
         recordings = [recorded async for recorded in _record(slot, script, target)]
     return write_task(public, script, recordings, folder)
@@ -73,6 +75,17 @@ def script_of(public: PublicTask) -> Script:
         reference_file=reference_file,
         has_kernels=public.reference_kind is ReferenceKind.TRITON,
     )
+
+
+def for_target(script: Script, target: Target) -> Script:
+    """Return the script with the target's own device library in place of AMD's: both have the same functions."""
+    if target.backend != "cuda":
+        return script
+    reference, test = (
+        text.replace("extra.hip.libdevice", "extra.cuda.libdevice")
+        for text in (script.reference, script.test)
+    )
+    return msgspec.structs.replace(script, reference=reference, test=test)
 
 
 def _helpers(public: PublicTask) -> dict[str, str]:
@@ -137,7 +150,7 @@ async def _ask(channel: AsyncChannel, request: Record) -> Recorded:
 async def _receive(channel: AsyncChannel) -> bytes:
     try:
         async with asyncio.timeout(limits.SCRIPT_S):
-            return await channel.receive(limits.ANSWER_BYTES)
+            return await channel.receive(limits.RECORDING_BYTES)
     except TimeoutError:
         raise NotRecorded(f"its test does not end within {limits.SCRIPT_S:g} s here") from None
     except (EOFError, BadFrame) as error:
