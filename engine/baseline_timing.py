@@ -21,14 +21,15 @@ async def known_baseline(shared: Shared, task: Task) -> BaselineFacts:
     The first instance of a task times it, and the others wait. A result in the journal is not repeated.
     """
     baseline = await asyncio.to_thread(shared.judge.baseline, task)
+    shown = "" if task.script is not None and task.script.hides_baseline else baseline.source
     if shared.judge.devices[0].kind == "cpu" or KERNEL_MARK not in baseline.source:
-        return baseline_facts(baseline.name, baseline.source, None)
+        return baseline_facts(baseline.name, shown, None)
     async with shared.timing_baselines.setdefault(task.id, asyncio.Lock()):
         evaluation = shared.recorder.state.baselines.get(task.id)
         if evaluation is None:
             evaluation = await _evaluate(shared, task, baseline)
     timed = evaluation if evaluation.verdict is Verdict.CORRECT else None
-    return baseline_facts(baseline.name, baseline.source, timed)
+    return baseline_facts(baseline.name, shown, timed)
 
 
 async def _evaluate(shared: Shared, task: Task, baseline: Baseline) -> Evaluation:

@@ -325,6 +325,7 @@ def system_text(setting: Setting) -> str:
             knowledge=knowledge_for(setting) if setting.knowledge else [],
             targets=setting.targets,
             device=setting.device,
+            recorded=setting.task.script is not None,
             slow=sorted(SLOW_IN_INTERPRETER),
             case_cpu_s=TimeLimits().case_cpu_s,
         )

@@ -97,11 +97,13 @@ def build_corpus(loaded: Sequence[Task], under_test: Sequence[Task], folder: Pat
     """Returns the baselines of `loaded` and the kernels in `folder`, without overlaps with the tasks under test.
 
     A kernel overlaps if it has the name of a task under test, defines one of its entry points, or nearly copies a
-    kernel of its baseline (`engine.overlap`). Raises `UsageProblem` if the folder does not exist.
+    kernel of its baseline (`engine.overlap`). Answers of a public benchmark are no examples. Raises `UsageProblem` if the folder does not exist.
     """
     tested = Tested(under_test)
     documents = []
     for task in loaded:
+        if task.script is not None and task.script.hides_baseline:
+            continue
         source = baseline_source(task)
         if not tested.overlap_reason(task.name, source):
             module = task_module(task) if len(task.entry_points) == 1 else ""

@@ -154,6 +154,8 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Digest of the benchmark's texts that were recorded."""
     notes: tuple[str, ...] = ()
     """What a person should know: calls and values that are not judged."""
+    hides_baseline: bool = False
+    """The baseline is the answer that the benchmark asks for: prompts do not show its source."""
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -47,6 +47,7 @@ async def evaluate(
     effort: Effort = WHOLE,
     passed: Evaluation | None = None,
     hidden: bool = True,
+    timed: bool = True,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
     """Evaluate `candidate` on a free slot of `pool`. The same `seed` gives the same verdict.
@@ -59,6 +60,7 @@ async def evaluate(
       (`rough`), no latencies, and its verdict is not kept. On `cpu` it changes nothing.
     - `passed`: an earlier rough evaluation of the same candidate; the interpreter does not run again.
     - `hidden`: False for no hidden cases; the verdict is then none about the task (`harness.stages.chosen_cases`).
+    - `timed`: False for no performance stage.
     - `on_event`: called in order, from the event loop.
 
     Cancelling ends the candidate's whole process tree. Our own failures give the verdict `infra_error`. Only wrong
@@ -76,7 +78,7 @@ async def evaluate(
         return sheet.conclude(report.verdict, report.error)
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
     try:
-        async with pool.slot(avoid, on=on, timers=timers_of(effort)) as slot:
+        async with pool.slot(avoid, on=on, timers=timers_of(effort) if timed else 0) as slot:
             sheet.device = slot.device.name
             own_targets = _own_target_first(slot.device, targets)
             called = as_called(task)
@@ -92,10 +94,13 @@ async def evaluate(
                 against=against,
                 effort=effort,
                 hidden=hidden,
+                timed=timed,
             )
             if slot.interpreter is None:
                 return await SlotEvaluation(sheet, pool, slot, request).run()
             sheet.enter("call")
+            if task.script is not None and not effort.rough:
+                return await _judge_without_interpreter(sheet, pool, slot, request)
             if effort.rough:
                 return await _time_after_interpreter(sheet, pool, slot, slot.interpreter, request, passed)
             return await _judge_beside_interpreter(sheet, pool, slot, slot.interpreter, request)
@@ -122,6 +127,17 @@ async def _time_after_interpreter(
         return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request)).time_roughly(interpreted)
 
     return add_interpreter_findings(await _judge_with_memory(sheet, pool, slot, time_roughly), interpreted)
+
+
+async def _judge_without_interpreter(
+    sheet: Sheet, pool: DevicePool, slot: Slot, request: Request
+) -> Evaluation:
+    """The GPU's evaluation of a task whose inputs come from a script: in the interpreter the script alone takes minutes."""
+
+    def judge(sheet: Sheet) -> Awaitable[Evaluation]:
+        return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request)).run()
+
+    return await _judge_with_memory(sheet, pool, slot, judge)
 
 
 async def _judge_beside_interpreter(

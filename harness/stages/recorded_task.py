@@ -184,6 +184,7 @@ def _task(
             oracle=oracle,
             digest=text_digest(public),
             notes=notes,
+            hides_baseline=public.asks_for_reference,
         ),
     )
 

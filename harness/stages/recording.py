@@ -8,7 +8,10 @@ import os
 import re
 import secrets
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
+
+import msgspec
 
 from harness.processes.pool import DevicePool
 from harness.processes.slot import Slot
@@ -37,7 +40,7 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
 
     Raises `NotRecorded` with the reason if no call of its test can be judged, `WorkerDied` if a process of ours is lost.
     """
-    script = script_of(public)
+    script = for_target(script_of(public), target)
     async with pool.slot() as slot, pool.leases.using(slot):
         recordings = [recorded async for recorded in _record(slot, script, target)]
     return write_task(public, script, recordings, folder)
@@ -74,6 +77,17 @@ def script_of(public: PublicTask) -> Script:
     )
 
 
+def for_target(script: Script, target: Target) -> Script:
+    """Return the script with the target's own device library in place of AMD's: both have the same functions."""
+    if target.backend != "cuda":
+        return script
+    reference, test = (
+        text.replace("extra.hip.libdevice", "extra.cuda.libdevice")
+        for text in (script.reference, script.test)
+    )
+    return msgspec.structs.replace(script, reference=reference, test=test)
+
+
 def _helpers(public: PublicTask) -> dict[str, str]:
     """Modules of the benchmark that the test names, by file name."""
     words = set(re.findall(r"\w+", public.script))
@@ -108,33 +122,36 @@ def _with_imports(reference: str, test: str) -> str:
 
 
 async def _record(slot: Slot, script: Script, target: Target) -> AsyncIterator[Recorded]:
+    """All runs, in one process: kernels compile once, as in the process that records for the judge."""
     device = None if slot.device.kind == "cpu" else slot.device
-    for seed, poison in RUNS:
-        child, channel = await slot.server.spawn(
-            "script", cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=device
-        )
-        try:
-            yield await _ask(
-                channel,
-                Record(
-                    nonce=secrets.token_hex(16), script=script, seed=seed, target=target.name, poison=poison
-                ),
-            )
-        finally:
-            channel.close()
-            child.end()
+    child, channel = await slot.server.spawn(
+        "script", cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=device
+    )
+    try:
+        await _receive(channel)  # the worker's hello
+        for seed, poison in RUNS:
+            nonce = secrets.token_hex(16)
+            request = Record(nonce=nonce, script=script, seed=seed, target=target.name, poison=poison)
+            yield await _ask(channel, request)
+    finally:
+        channel.close()
+        child.end()
 
 
 async def _ask(channel: AsyncChannel, request: Record) -> Recorded:
+    with suppress(EOFError):  # the answer that is missing then says it
+        await channel.send(ENCODER.encode(request))
+    recorded = decode_message(RECORD_REPORTS, await _receive(channel))
+    if recorded.nonce != request.nonce:
+        raise WorkerDied("a script worker sent an answer that was not asked for")
+    return recorded
+
+
+async def _receive(channel: AsyncChannel) -> bytes:
     try:
         async with asyncio.timeout(limits.SCRIPT_S):
-            await channel.receive(limits.ANSWER_BYTES)  # the worker's hello
-            await channel.send(ENCODER.encode(request))
-            recorded = decode_message(RECORD_REPORTS, await channel.receive(limits.ANSWER_BYTES))
+            return await channel.receive(limits.RECORDING_BYTES)
     except TimeoutError:
         raise NotRecorded(f"its test does not end within {limits.SCRIPT_S:g} s here") from None
     except (EOFError, BadFrame) as error:
         raise NotRecorded("its test ended its process") from error
-    if recorded.nonce != request.nonce:
-        raise WorkerDied("a script worker sent an answer that was not asked for")
-    return recorded

@@ -88,7 +88,9 @@ async def judge_reference(
             judged, calls=len(task.cases), notes=task.script.notes if task.script else ()
         )
         if public.reference_kind is ReferenceKind.TRITON:
-            evaluation = await evaluate(baseline_source(task), task, pool=pool, targets=[target], seed=SEED)
+            evaluation = await evaluate(
+                baseline_source(task), task, pool=pool, targets=[target], seed=SEED, timed=False
+            )
             judged = _of_evaluation(judged, evaluation)
         else:
             judged = _of_weighing(judged, await _weigh(task, pool, target))

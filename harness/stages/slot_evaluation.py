@@ -78,6 +78,8 @@ class Request(msgspec.Struct, frozen=True):
     effort: Effort
     hidden: bool = True
     """False: no hidden cases, see `harness.stages.chosen_cases`."""
+    timed: bool = True
+    """False: no performance stage."""
 
     @property
     def timing_seed(self) -> int:
@@ -278,7 +280,7 @@ class SlotEvaluation:
             refusal = compiled.host_work_error() if compiled is not None else None
         ending = asyncio.create_task(self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT))
         try:
-            if verdict is Verdict.CORRECT and refusal is None and not self._on_cpu:
+            if verdict is Verdict.CORRECT and refusal is None and not self._on_cpu and self._request.timed:
                 sheet.enter("performance")
                 verdict, error = await self._time(alone=ending)
         except BaseException:
@@ -351,7 +353,7 @@ class SlotEvaluation:
             sheet.notes += note_unrun_kernels(compiled, judged.kernels)
             sheet.enter("performance")
         reports: tuple[CaseSampled, ...] = ()
-        if correct and not request.exam and not request.effort.rough:
+        if correct and request.timed and not request.exam and not request.effort.rough:
             reports = await sample_cases(
                 self._pool, request.task, request.source, request.targets[0], cases_at_gpu_sizes
             )

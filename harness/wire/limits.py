@@ -93,6 +93,8 @@ PRINTED_BYTES = 64 << 10
 ANSWER_BYTES = 256 << 20
 GPU_ANSWER_BYTES = (4 << 30) - 1
 """All outputs of one call."""
+RECORDING_BYTES = 2 << 30
+"""All calls of one run of a script, with inputs, outputs and truths."""
 SOURCE_BYTES = 1 << 20
 COPIES = 64
 """Copies that the host may make into parts of tensors in one call; more would do the kernel's work."""

@@ -62,6 +62,7 @@ def _task(clone: Clone, root: Path, folder: Path) -> PublicTask:
         config = read_config(folder / "config.yaml")
     except (OSError, ValueError) as error:
         return unsupported(task, f"{folder.relative_to(clone.folder)}/config.yaml cannot be read: {error}")
+    task = msgspec.structs.replace(task, gives_reference=family == "triton2triton")
     if family not in _SHORT:
         return unsupported(task, f"its type is {config.task_type or 'not given'}")
     return _triton_task(task, folder, config)
@@ -82,7 +83,9 @@ def _triton_task(task: PublicTask, folder: Path, config: ArenaConfig) -> PublicT
             tolerances=ARENA,
             search_paths=(folder,),
         )
-        loaded = msgspec.structs.replace(loaded, title=task.title, category=task.category)
+        loaded = msgspec.structs.replace(
+            loaded, title=task.title, category=task.category, gives_reference=task.gives_reference
+        )
     else:
         loaded = _runner_task(task, source, runner, config)
     return msgspec.structs.replace(loaded, instruction=config.instructions or reference_instruction(loaded))

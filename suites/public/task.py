@@ -162,8 +162,20 @@ class PublicTask(msgspec.Struct, frozen=True):
     vendor: str = ""
     """`amd` or `nvidia` if the reference runs on GPUs of this vendor only."""
     issues: tuple[Issue, ...] = ()
+    gives_reference: bool = False
+    """The benchmark gives the reference to the model, as a kernel to improve."""
     unsupported: str = ""
     """Why the task cannot be judged; empty if it can."""
+
+    @property
+    def asks_for_reference(self) -> bool:
+        """True if the reference is the answer: the benchmark asks for such a kernel and shows none."""
+        return (
+            self.reference is not None
+            and self.reference_kind is ReferenceKind.TRITON
+            and not self.gives_reference
+            and self.reference.text.strip() not in self.instruction
+        )
 
     @property
     def id(self) -> str:

@@ -54,7 +54,7 @@ _TORCH = (
 """Parts of torch and triton with which a candidate could compute outside its kernels or leave the judge's view."""
 _HARMLESS = (
     "torch.jit.is_scripting", "torch.jit.is_tracing", "torch.jit.ignore", "torch.jit.unused", "torch.jit.export", "torch.jit.Final",
-    "torch._inductor.config", "torch._inductor.runtime.triton_helpers",
+    "torch._inductor.config", "torch._inductor.runtime.triton_helpers", "torch._C._cuda_getCurrentRawStream",
 )  # fmt: skip
 """Members of `_TORCH` that compile nothing: marks, questions and settings."""
 

@@ -37,6 +37,8 @@ def judge_the_rest(
     """
 
     def outcome(step: Step, *, is_right: bool) -> CaseOutcome:
+        if task.script is not None:  # calls of a script have numbers, and no sizes that a pattern could name
+            return CaseOutcome(step.case, {}, {}, is_right)
         inputs = given(step)
         scalars = {
             name: float(value)

@@ -36,10 +36,8 @@ from suites.task import Case, Task
 
 from .problem import BadProblem, Inputs, Problem, specified, torch_dtype
 
-KEPT = 2 * seeds.POOL
-"""Recordings that a problem keeps."""
-SLOW_S = 3.0
-"""A script that takes longer is recorded for `FEW` seeds only."""
+SLOW_S, LARGE_BYTES = 3.0, 64 << 20
+"""A script that takes longer, or has larger inputs, is recorded for `FEW` seeds only."""
 FEW = 2
 
 
@@ -70,7 +68,7 @@ class ScriptLink:
             nonce = f"{seed} {poison}"
             request = Record(nonce=nonce, script=script, seed=seed, target=target, poison=poison)
             self._channel.send(ENCODER.encode(request), deadline=deadline)
-            frame = self._channel.receive(deadline=deadline, limit_bytes=limits.ANSWER_BYTES)
+            frame = self._channel.receive(deadline=deadline, limit_bytes=limits.RECORDING_BYTES)
             recorded = decode_message(RECORD_REPORTS, frame.payload)
         except ChannelTimeout as error:
             raise BadProblem(f"the script did not end within {limits.SCRIPT_S:g} s") from error
@@ -165,13 +163,17 @@ class RecordedProblem(Problem):
             if self.link is None:
                 raise BadProblem(f"{self._task.id}: there is no process to run its script")
             recorded = self.link.record(self._script, seed, self.target, poison)
-            if recorded.seconds > SLOW_S:
+            if recorded.seconds > SLOW_S or _input_bytes(recorded) > LARGE_BYTES:
                 self._places = FEW
             self._recordings[key] = recorded
-            while len(self._recordings) > KEPT:
+            while len(self._recordings) > 2 * self._places:
                 self._recordings.popitem(last=False)
         self._recordings.move_to_end(key)
         return self._recordings[key]
+
+
+def _input_bytes(recorded: Recorded) -> int:
+    return sum(len(data.data) for call in recorded.calls for data in call.inputs.values())
 
 
 def _comparable(truth: torch.Tensor) -> torch.Tensor:

@@ -16,13 +16,14 @@ from harness.worker.kit.poison import Poison
 
 from .expressions import CannotExpress, Expressions, Made, data_of, parts_of
 from .gradients import Gradients, with_gradients
+from .guard_zones import guard_zones
 from .host_operators import HostOperators
 from .results import outputs_of, truths_of
 from .seeding import set_seed
 
 MOST_CALLS = 32
 """Different calls of one script; later ones are dropped."""
-MOST_BYTES = 160 << 20
+MOST_BYTES = 512 << 20
 """All tensors of one recording."""
 
 Observe = Callable[[Mapping[str, torch.Tensor]], AbstractContextManager[Any]]
@@ -57,6 +58,11 @@ class CallLog:
             return  # a call that uses the instance then says that it cannot be expressed
         self._objects[id(instance)] = Made(instance, text, expressions.tensors)
 
+    @property
+    def is_recording(self) -> bool:
+        """True inside a call that is recorded, or that is left out on purpose."""
+        return self._inside > 0
+
     @contextmanager
     def unrecorded(self) -> Iterator[None]:
         """Calls in the block are not recorded."""
@@ -89,7 +95,20 @@ class CallLog:
             self.calls.append(RecordedCall("", {}, (), unsupported=str(reason)))
             with self.unrecorded():
                 return function(*args, **named)
-        before = {name: data_of(tensor) for name, tensor in expressions.tensors.items()}
+        kind = Poison(self._request.poison)
+        with guard_zones(expressions.tensors.values(), kind):
+            return self._record(f"{text}({arguments})", expressions.tensors, function, args, named, kind)
+
+    def _record(
+        self,
+        expression: str,
+        tensors: dict[str, torch.Tensor],
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        named: Mapping[str, Any],
+        kind: Poison,
+    ) -> Any:
+        before = {name: data_of(tensor) for name, tensor in tensors.items()}
         truth = self._truth(args, named)
         self._made += 1
         draw_seed = derive(self._request.seed, "call", str(self._made))
@@ -97,25 +116,20 @@ class CallLog:
         with (
             self.unrecorded(),
             torch.random.fork_rng(),
-            self._observe(expressions.tensors) as observation,
-            HostOperators(
-                observation if self._request.script.has_kernels else None, Poison(self._request.poison)
-            ) as host,
+            self._observe(tensors) as observation,
+            HostOperators(observation if self._request.script.has_kernels else None, kind) as host,
         ):
             if self._differentiates:
-                gradients = with_gradients(function, args, named, expressions.tensors, draw_seed)
+                gradients = with_gradients(function, args, named, tensors, draw_seed)
             set_seed(draw_seed)
             fresh = _random_state()
             value = function(*args, **named)
             after = _random_state()
         drew = not all(map(torch.equal, fresh, after))
         call = RecordedCall(
-            expression=f"{text}({arguments})",
-            inputs=before,
-            outputs=(),
-            draw_seed=draw_seed if drew else None,
+            expression=expression, inputs=before, outputs=(), draw_seed=draw_seed if drew else None
         )
-        self._keep(call, expressions.tensors, value, truth, gradients, host)
+        self._keep(call, tensors, value, truth, gradients, host)
         return value
 
     def _truth(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any] | None:

@@ -24,9 +24,11 @@ from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.interpreter import interpreter
 from harness.worker.kit import gpu
+from harness.worker.kit.poison import Poison
 
-from . import seeding
+from . import first_config, seeding
 from .call_log import CallLog
+from .fresh_memory import FreshMemory
 from .wrapping import wrap
 
 TEST, STAND_IN = "wavedeck_test", "wavedeck_recorded"
@@ -64,6 +66,7 @@ class _Runner:
         else:
             gpu.start(spawn.device)
             gpu.build_driver()
+            first_config.install()
             self._observe = lambda _: nullcontext()
         seeding.install()
 
@@ -83,9 +86,10 @@ class _Runner:
         try:
             module = import_candidate(self._scratch / "reference.py", script.reference)
             recorded = {name: wrap(log, module, name) for name in _recorded_names(module, script)}
-            self._run_test(script, namespace, vars(module) | recorded)
+            with FreshMemory(log, Poison(request.poison)):
+                self._run_test(script, namespace, vars(module) | recorded)
         except BaseException as raised:  # noqa: BLE001 -- scripts may raise anything, also SystemExit
-            error = "".join(traceback.format_exception_only(raised)).strip().partition("\n")[0][:400]
+            error = _first_and_last_line(raised)
             traceback.print_exc(file=sys.stderr)
         np.seterr(all="ignore")
         return Recorded(
@@ -116,6 +120,12 @@ class _Runner:
         exec(compile(script.test, str(file), "exec"), namespace)  # noqa: S102 -- the benchmark's own test
         if script.runner:
             namespace[script.runner]()
+
+
+def _first_and_last_line(raised: BaseException) -> str:
+    """Compile errors of Triton have their place in the first line and their reason in the last."""
+    lines = "".join(traceback.format_exception_only(raised)).strip().splitlines()
+    return " ".join(dict.fromkeys((lines[0].strip(), lines[-1].strip())))[:400]
 
 
 def _recorded_names(module: ModuleType, script: Script) -> set[str]:

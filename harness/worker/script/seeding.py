@@ -11,13 +11,17 @@ import torch
 from harness.cases.seeds import derive
 
 _NUMPY_SEEDS = 1 << 32
-set_seed = torch.manual_seed
-"""Torch's own function: sets a seed as it is."""
-
+_seed_gpu = torch.cuda.manual_seed_all
 
 _numpy_seed = np.random.seed
 _drawn = [0]
 """The seed of the current run."""
+
+
+def set_seed(seed: int) -> None:
+    """Set torch's seed as it is, on the CPU and on the GPU. `torch.manual_seed` would call the replaced function of the GPU."""
+    torch.default_generator.manual_seed(seed)
+    _seed_gpu(seed)
 
 
 def draw_from(seed: int) -> None:
