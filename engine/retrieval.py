@@ -97,7 +97,8 @@ def build_corpus(loaded: Sequence[Task], under_test: Sequence[Task], folder: Pat
     """Returns the baselines of `loaded` and the kernels in `folder`, without overlaps with the tasks under test.
 
     A kernel overlaps if it has the name of a task under test, defines one of its entry points, or nearly copies a
-    kernel of its baseline (`engine.overlap`). Answers of a public benchmark are no examples. Raises `UsageProblem` if the folder does not exist.
+    kernel of its baseline (`engine.overlap`). Answers of a public benchmark are no examples. Raises `UsageProblem` if the
+    folder does not exist.
     """
     tested = Tested(under_test)
     documents = []

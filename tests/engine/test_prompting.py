@@ -34,6 +34,7 @@ from engine.tolerance_words import tolerance_words
 from harness import ErrorReport, Verdict, hardware, target, targets
 from sessions.events import Message
 from suites import CATEGORIES, Task, Tolerance, load_suite, load_task
+from suites.task import Script
 from tests.support.judged_candidates import failing, mismatch, passing
 
 SETTING = Setting(load_task("softmax"), (target("gfx942"),))
@@ -55,6 +56,15 @@ def every_prompt(setting: Setting = SETTING) -> dict[str, tuple[Message, ...]]:
         "escape without": escape_prompt(setting, given_up=[failed], trap=5, example=EXAMPLE),
         "reflect": reflect_prompt(setting, failed=failed, best=good),
     }
+
+
+def test_a_task_of_a_script_promises_no_hidden_sizes_and_no_float64_reference() -> None:
+    task = msgspec.structs.replace(load_task("softmax"), script=Script("wavedeck_call(call, x=None)"))
+    system, user = first_prompt(Setting(task, SETTING.targets))
+    assert "makes the calls that the request lists" in system.content
+    assert "Hidden cases" not in system.content
+    assert "float64" not in system.content.partition("# Triton")[0] + user.content
+    assert "| call | at least, us |" in user.content
 
 
 @pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)

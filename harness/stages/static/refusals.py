@@ -54,9 +54,10 @@ _TORCH = (
 """Parts of torch and triton with which a candidate could compute outside its kernels or leave the judge's view."""
 _HARMLESS = (
     "torch.jit.is_scripting", "torch.jit.is_tracing", "torch.jit.ignore", "torch.jit.unused", "torch.jit.export", "torch.jit.Final",
-    "torch._inductor.config", "torch._inductor.runtime.triton_helpers", "torch._C._cuda_getCurrentRawStream",
+    "torch._inductor.config", "torch._inductor.runtime.triton_helpers",
+    "torch._C._cuda_getCurrentRawStream", "torch._C._dynamo.guards._empty_strided_cuda",
 )  # fmt: skip
-"""Members of `_TORCH` that compile nothing: marks, questions and settings."""
+"""Members of `_TORCH` that compile nothing: marks, questions and settings, and what code from `torch.compile` calls."""
 
 _CUSTOM_OPERATORS = "torch.library"
 
