@@ -7,6 +7,7 @@ import math
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -62,8 +63,13 @@ class NotRecorded(Exception):
     """The task has no call that can be judged; the message says why."""
 
 
-def write_task(public: PublicTask, script: Script, recordings: list[Recorded], folder: Path) -> Task:
-    """Write the task folder of recordings with different seeds, and return its task. Raises `NotRecorded`."""
+def write_task(
+    public: PublicTask, script: Script, recordings: list[Recorded], folder: Path, *, notes: Sequence[str] = ()
+) -> Task:
+    """Write the task folder of recordings with different seeds, and return its task. Raises `NotRecorded`.
+
+    `notes`: facts about the first run.
+    """
     first, *others = recordings
     calls: list[tuple[int, RecordedCall]] = []
     reasons: Counter[str] = Counter()
@@ -77,7 +83,9 @@ def write_task(public: PublicTask, script: Script, recordings: list[Recorded], f
             reasons[why] += 1
         else:
             calls.append((number, call))
-    notes = [f"{count} call(s) not judged: {why}" for why, count in reasons.items()]
+    notes = [*notes, *(f"{count} call(s) not judged: {why}" for why, count in reasons.items())]
+    if script.calls:
+        notes.append(f"the test ends here after {script.calls} call(s): there are more, or it takes too long")
     if first.error:
         notes.append(f"the test stops early here: {first.error}")
     if not calls:

@@ -12,7 +12,7 @@ from suites.folder import TASK_FILE, read_task
 from suites.public.task import PublicTask
 from suites.task import Task
 
-FORMAT = 1
+FORMAT = 2
 """Version of recorded folders: a folder of another version is recorded again."""
 
 
