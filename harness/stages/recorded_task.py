@@ -64,7 +64,13 @@ class NotRecorded(Exception):
 
 
 def write_task(
-    public: PublicTask, script: Script, recordings: list[Recorded], folder: Path, *, notes: Sequence[str] = ()
+    public: PublicTask,
+    script: Script,
+    recordings: list[Recorded],
+    folder: Path,
+    *,
+    on_gpu: bool,
+    notes: Sequence[str] = (),
 ) -> Task:
     """Write the task folder of recordings with different seeds, and return its task. Raises `NotRecorded`.
 
@@ -100,7 +106,7 @@ def write_task(
     if unsettled:
         notes.append("elements that depend on memory that the reference never writes are not judged")
     script = msgspec.structs.replace(script, oracle=oracle, unsettled=unsettled)
-    task = _task(public, calls, tuple(notes), oracle=oracle or "baseline")
+    task = _task(public, calls, tuple(notes), oracle=oracle or "baseline", on_gpu=on_gpu)
     if public.reference_kind is ReferenceKind.TRITON:
         own = fallback_operators(parse_python(script.reference), task)
         task = msgspec.structs.replace(task, allowed_operators=(*task.allowed_operators, *own))
@@ -149,7 +155,12 @@ def _oracle(script: Script, calls: list[tuple[int, RecordedCall]]) -> str:
 
 
 def _task(
-    public: PublicTask, calls: list[tuple[int, RecordedCall]], notes: tuple[str, ...], *, oracle: str
+    public: PublicTask,
+    calls: list[tuple[int, RecordedCall]],
+    notes: tuple[str, ...],
+    *,
+    oracle: str,
+    on_gpu: bool,
 ) -> Task:
     cases = []
     in_place: dict[str, None] = {}
@@ -160,7 +171,14 @@ def _task(
         dtypes |= dict.fromkeys(output.dtype for output in outputs)
         sizes = {CALL: place}
         cases.append(
-            Case(name=f"call-{place}", dtype=outputs[0].dtype, cpu=sizes, gpu=sizes, outputs=outputs)
+            Case(
+                name=f"call-{place}",
+                dtype=outputs[0].dtype,
+                cpu=sizes,
+                gpu=sizes,
+                outputs=outputs,
+                only_gpu=call.for_timing,
+            )
         )
     # A PyTorch reference shows nothing of what kernels leave to the host.
     own = calls if public.reference_kind is ReferenceKind.TRITON else []
@@ -192,6 +210,7 @@ def _task(
             oracle=oracle,
             digest=text_digest(public),
             notes=notes,
+            on_gpu=on_gpu,
             hides_baseline=public.asks_for_reference,
         ),
     )

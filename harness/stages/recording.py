@@ -51,7 +51,8 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
         if chosen != script:  # again from the start, because a time limit may leave a process in any state
             async with _worker(slot) as channel:
                 recordings = [await _run(channel, chosen, target, run) for run in RUNS]
-    return write_task(public, chosen, recordings, folder, notes=first.notes)
+        on_gpu = slot.device.kind != "cpu"
+    return write_task(public, chosen, recordings, folder, on_gpu=on_gpu, notes=first.notes)
 
 
 def script_of(public: PublicTask) -> Script:
@@ -81,6 +82,7 @@ def script_of(public: PublicTask) -> Script:
         runner=public.runner if is_runner else "",
         arguments=public.arguments if is_program else None,
         is_pytest=public.test_form is TestForm.PYTEST,
+        performance=public.performance.text if public.performance is not None else "",
         oracle=next(iter(public.oracles), ""),
         test_file=test_file,
         reference_file=reference_file,

@@ -52,6 +52,8 @@ class Script(msgspec.Struct, frozen=True):
     """The reference computes in Triton kernels; tensors that only its host code fills are not judged."""
     unsettled: bool = False
     """Some outputs depend on memory that nothing wrote. Such elements are not judged."""
+    performance: str = ""
+    """Module with a class `performance_metrics`, the benchmark's inputs for timing; only GPUs run it."""
     oracle: str = ""
     """PyTorch function in `test` that takes an entry point's arguments and returns the truth; empty: the entry point's
     own outputs are the truth."""
@@ -114,6 +116,8 @@ class RecordedCall(msgspec.Struct, frozen=True):
     """Expressions of outputs, and the input that is the gradient of each."""
     unjudged: tuple[str, ...] = ()
     """Parts of the result that are no tensors, in words."""
+    for_timing: bool = False
+    """Its inputs are the benchmark's inputs for timing: too large for the interpreter."""
     unsupported: str = ""
     """Why the call cannot be repeated; then there are no inputs and outputs."""
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness import DevicePool
+from harness import Device, DevicePool
 from harness.node.selection import targets_for, wait_for_devices
 from harness.stages.recording import NotRecorded, record_task
 from suites import Task, load_public_task, load_task, public_suite_names
@@ -30,16 +30,24 @@ def record_missing(
     """Record those of the tasks that are tasks of a public benchmark without a valid recording; raises as `judged_task`."""
     public_suites = public_suite_names(registry=registry)
     public_names = [name for name in names if name.partition("/")[0] in public_suites]
-    public_tasks = [load_public_task(name, registry=registry) for name in public_names]
-    missing = [task for task in public_tasks if find_recorded(task, registry) is None]
+    if public_names:
+        public_tasks = [load_public_task(name, registry=registry) for name in public_names]
+        asyncio.run(_record_missing(public_tasks, registry, devices, targets))
+
+
+async def _record_missing(
+    tasks: Sequence[PublicTask], registry: Path, devices: Sequence[str], targets: Sequence[str]
+) -> None:
+    chosen = (await wait_for_devices(devices, on_wait=say))[:1]
+    on_gpu = chosen[0].kind != "cpu"
+    missing = [task for task in tasks if find_recorded(task, registry, for_gpu=on_gpu) is None]
     if missing:
-        asyncio.run(_record(missing, registry, devices, targets))
+        await _record(missing, registry, chosen, targets)
 
 
 async def _record(
-    missing: Sequence[PublicTask], registry: Path, devices: Sequence[str], targets: Sequence[str]
+    missing: Sequence[PublicTask], registry: Path, chosen: Sequence[Device], targets: Sequence[str]
 ) -> None:
-    chosen = (await wait_for_devices(devices, on_wait=say))[:1]
     target = targets_for(chosen, targets)[0]
     async with DevicePool([device.name for device in chosen], slots=1) as pool:
         for public in missing:

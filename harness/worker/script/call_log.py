@@ -47,6 +47,8 @@ class CallLog:
         self._size_bytes = 0
         self._objects: dict[int, Made] = {}
         self.calls: list[RecordedCall] = []
+        self.for_timing = False
+        """True while calls are made with inputs for timing: they are recorded beyond `MOST_CALLS`."""
         self.oversized = 0
         """Calls that are left out because of the size of their tensors."""
 
@@ -164,6 +166,8 @@ class CallLog:
 
     def _end_if_complete(self) -> None:
         script = self._request.script
+        if self.for_timing:
+            return
         if script.calls and len(self.calls) >= script.calls:
             raise EndsHere
         if self._request.budget_s and self.is_full and not script.is_pytest:
@@ -191,7 +195,7 @@ class CallLog:
         host: HostOperators,
     ) -> None:
         made = (call.expression, *((name, _digest(data)) for name, data in call.inputs.items()))
-        if made in self._different or self.is_full:
+        if made in self._different or (self.is_full and not self.for_timing):
             return
         if host.launches_nothing:
             self.calls.append(RecordedCall("", {}, (), unsupported="its reference launches no kernel in it"))
@@ -227,6 +231,7 @@ class CallLog:
                 differentiated=wanted,
                 gradients=drawn,
                 unjudged=tuple(unjudged),
+                for_timing=self.for_timing,
             )
         )
 

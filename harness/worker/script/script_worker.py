@@ -31,6 +31,7 @@ from .call_log import CallLog
 from .early_end import EndsHere, TimeLimit
 from .fresh_memory import FreshMemory
 from .nodes import NodeRun
+from .performance_inputs import call_with_largest
 from .wrapping import wrap
 
 TEST, STAND_IN = "wavedeck_test", "wavedeck_recorded"
@@ -62,6 +63,7 @@ class _Runner:
 
     def __init__(self, spawn: Spawn, request: Record) -> None:
         self._scratch = Path(spawn.scratch)
+        self._on_gpu = spawn.device is not None
         if spawn.device is None:
             interpreter.prepare(target(request.target))
             self._observe: Any = interpreter.observe
@@ -104,6 +106,8 @@ class _Runner:
                         _execute(script, file, namespace)
                 else:
                     _execute(script, file, namespace)
+            if self._on_gpu and script.performance:
+                notes = (*notes, *self._time_calls(script, log, Poison(request.poison)))
         except EndsHere:
             ended_after = len(log.calls)
         except BaseException as raised:  # noqa: BLE001 -- scripts may raise anything, also SystemExit
@@ -120,6 +124,17 @@ class _Runner:
             ended_after=ended_after,
             notes=notes,
         )
+
+    def _time_calls(self, script: Script, log: CallLog, kind: Poison) -> tuple[str, ...]:
+        """Make the call with inputs for timing. Returns a note if that fails: the test's own calls remain."""
+        before = len(log.calls)
+        log.for_timing = True
+        try:
+            with FreshMemory(log, kind):
+                call_with_largest(script.performance, sys.modules[STAND_IN], gpu.HERE)
+        except Exception as error:  # noqa: BLE001 -- the benchmark's own code
+            return (f"its inputs for timing are not judged: {_first_and_last_line(error)}",)
+        return () if len(log.calls) > before else ("its inputs for timing lead to no further call",)
 
     def _write(self, script: Script) -> Path:
         """Write the test and its helpers; return the test's file."""
