@@ -114,6 +114,8 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """True: judged only at the end of an instance. Neither the case nor its result reaches a prompt."""
     outputs: tuple[Output, ...] = ()
     """Outputs of this case, if they differ from the task's."""
+    only_gpu: bool = False
+    """Its inputs are too large for the interpreter: judged on a GPU only."""
 
 
 class QuantizationTolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -154,6 +156,8 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Digest of the benchmark's texts that were recorded."""
     notes: tuple[str, ...] = ()
     """What a person should know: calls and values that are not judged."""
+    on_gpu: bool = False
+    """It was recorded on a GPU, with the benchmark's inputs for timing."""
     hides_baseline: bool = False
     """The baseline is the answer that the benchmark asks for: prompts do not show its source."""
 
@@ -200,6 +204,11 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def id(self) -> str:
         """Full name, `suite/task`."""
         return f"{self.suite}/{self.name}"
+
+    @property
+    def for_interpreter(self) -> Task:
+        """The same task without the cases that only a GPU judges."""
+        return msgspec.structs.replace(self, cases=tuple(case for case in self.cases if not case.only_gpu))
 
     @property
     def at_gpu_sizes(self) -> Task:

@@ -97,7 +97,7 @@ async def evaluate(
                 timed=timed,
             )
             if slot.interpreter is None:
-                return await SlotEvaluation(sheet, pool, slot, request).run()
+                return await SlotEvaluation(sheet, pool, slot, _for_interpreter(request)).run()
             sheet.enter("call")
             if task.script is not None and not effort.rough:
                 return await _judge_without_interpreter(sheet, pool, slot, request)
@@ -204,6 +204,12 @@ async def _judge_with_memory(
 
 def _at_gpu_sizes(request: Request) -> Request:
     return msgspec.structs.replace(request, task=request.task.at_gpu_sizes)
+
+
+def _for_interpreter(request: Request) -> Request:
+    return msgspec.structs.replace(
+        request, task=request.task.for_interpreter, as_written=request.as_written.for_interpreter
+    )
 
 
 def _own_target_first(device: Device, targets: Sequence[Target]) -> tuple[Target, ...]:

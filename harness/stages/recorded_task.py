@@ -7,6 +7,7 @@ import math
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -62,8 +63,19 @@ class NotRecorded(Exception):
     """The task has no call that can be judged; the message says why."""
 
 
-def write_task(public: PublicTask, script: Script, recordings: list[Recorded], folder: Path) -> Task:
-    """Write the task folder of recordings with different seeds, and return its task. Raises `NotRecorded`."""
+def write_task(
+    public: PublicTask,
+    script: Script,
+    recordings: list[Recorded],
+    folder: Path,
+    *,
+    on_gpu: bool,
+    notes: Sequence[str] = (),
+) -> Task:
+    """Write the task folder of recordings with different seeds, and return its task. Raises `NotRecorded`.
+
+    `notes`: facts about the first run.
+    """
     first, *others = recordings
     calls: list[tuple[int, RecordedCall]] = []
     reasons: Counter[str] = Counter()
@@ -77,7 +89,9 @@ def write_task(public: PublicTask, script: Script, recordings: list[Recorded], f
             reasons[why] += 1
         else:
             calls.append((number, call))
-    notes = [f"{count} call(s) not judged: {why}" for why, count in reasons.items()]
+    notes = [*notes, *(f"{count} call(s) not judged: {why}" for why, count in reasons.items())]
+    if script.calls:
+        notes.append(f"the test ends here after {script.calls} call(s): there are more, or it takes too long")
     if first.error:
         notes.append(f"the test stops early here: {first.error}")
     if not calls:
@@ -92,7 +106,7 @@ def write_task(public: PublicTask, script: Script, recordings: list[Recorded], f
     if unsettled:
         notes.append("elements that depend on memory that the reference never writes are not judged")
     script = msgspec.structs.replace(script, oracle=oracle, unsettled=unsettled)
-    task = _task(public, calls, tuple(notes), oracle=oracle or "baseline")
+    task = _task(public, calls, tuple(notes), oracle=oracle or "baseline", on_gpu=on_gpu)
     if public.reference_kind is ReferenceKind.TRITON:
         own = fallback_operators(parse_python(script.reference), task)
         task = msgspec.structs.replace(task, allowed_operators=(*task.allowed_operators, *own))
@@ -141,7 +155,12 @@ def _oracle(script: Script, calls: list[tuple[int, RecordedCall]]) -> str:
 
 
 def _task(
-    public: PublicTask, calls: list[tuple[int, RecordedCall]], notes: tuple[str, ...], *, oracle: str
+    public: PublicTask,
+    calls: list[tuple[int, RecordedCall]],
+    notes: tuple[str, ...],
+    *,
+    oracle: str,
+    on_gpu: bool,
 ) -> Task:
     cases = []
     in_place: dict[str, None] = {}
@@ -152,7 +171,14 @@ def _task(
         dtypes |= dict.fromkeys(output.dtype for output in outputs)
         sizes = {CALL: place}
         cases.append(
-            Case(name=f"call-{place}", dtype=outputs[0].dtype, cpu=sizes, gpu=sizes, outputs=outputs)
+            Case(
+                name=f"call-{place}",
+                dtype=outputs[0].dtype,
+                cpu=sizes,
+                gpu=sizes,
+                outputs=outputs,
+                only_gpu=call.for_timing,
+            )
         )
     # A PyTorch reference shows nothing of what kernels leave to the host.
     own = calls if public.reference_kind is ReferenceKind.TRITON else []
@@ -184,6 +210,7 @@ def _task(
             oracle=oracle,
             digest=text_digest(public),
             notes=notes,
+            on_gpu=on_gpu,
             hides_baseline=public.asks_for_reference,
         ),
     )

@@ -8,10 +8,10 @@ import os
 import re
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-import msgspec
+from msgspec.structs import replace
 
 from harness.processes.pool import DevicePool
 from harness.processes.slot import Slot
@@ -30,7 +30,7 @@ from .recorded_task import NotRecorded, write_task
 
 __all__ = ["NotRecorded", "record_task", "script_of"]
 
-_FORMS = (TestForm.SCRIPT, TestForm.RUNNER)
+_FORMS = (TestForm.SCRIPT, TestForm.RUNNER, TestForm.PYTEST)
 RUNS = ((1, 0), (1, 1), (2, 0))
 """Seed and poison of each run. Calls that differ between runs are no cases."""
 
@@ -42,8 +42,17 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
     """
     script = for_target(script_of(public), target)
     async with pool.slot() as slot, pool.leases.using(slot):
-        recordings = [recorded async for recorded in _record(slot, script, target)]
-    return write_task(public, script, recordings, folder)
+        async with _worker(slot) as channel:
+            first = await _run(channel, script, target, RUNS[0], limits.SCRIPT_BUDGET_S)
+            chosen = replace(script, nodes=first.nodes, calls=first.ended_after)
+            recordings = [first]
+            if chosen == script and not script.is_pytest:
+                recordings += [await _run(channel, script, target, run) for run in RUNS[1:]]
+        if chosen != script:  # again from the start, because a time limit may leave a process in any state
+            async with _worker(slot) as channel:
+                recordings = [await _run(channel, chosen, target, run) for run in RUNS]
+        on_gpu = slot.device.kind != "cpu"
+    return write_task(public, chosen, recordings, folder, on_gpu=on_gpu, notes=first.notes)
 
 
 def script_of(public: PublicTask) -> Script:
@@ -53,7 +62,8 @@ def script_of(public: PublicTask) -> Script:
     if public.reference is None or public.test is None or public.test_form not in _FORMS:
         raise NotRecorded(f"tests of the form `{public.test_form}` cannot be recorded yet")
     is_runner = public.test_form is TestForm.RUNNER
-    if is_runner and not public.runner:
+    is_program = is_runner and not public.runner
+    if is_program and not public.arguments:
         raise NotRecorded("no function of its test can be called without arguments")
     reference = public.reference.text
     test_file, reference_file = "test.py", ""
@@ -70,6 +80,9 @@ def script_of(public: PublicTask) -> Script:
         modules=public.modules,
         helpers=_helpers(public),
         runner=public.runner if is_runner else "",
+        arguments=public.arguments if is_program else None,
+        is_pytest=public.test_form is TestForm.PYTEST,
+        performance=public.performance.text if public.performance is not None else "",
         oracle=next(iter(public.oracles), ""),
         test_file=test_file,
         reference_file=reference_file,
@@ -85,17 +98,21 @@ def for_target(script: Script, target: Target) -> Script:
         text.replace("extra.hip.libdevice", "extra.cuda.libdevice")
         for text in (script.reference, script.test)
     )
-    return msgspec.structs.replace(script, reference=reference, test=test)
+    return replace(script, reference=reference, test=test)
 
 
 def _helpers(public: PublicTask) -> dict[str, str]:
-    """Modules of the benchmark that the test names, by file name."""
+    """Modules of the benchmark that the test names, by file name. The first folder that has a module gives it."""
     words = set(re.findall(r"\w+", public.script))
-    helpers = {}
+    imported = re.findall(r"^\s*(?:from|import) ([\w.]+)", public.script, re.MULTILINE)
+    helpers: dict[str, str] = {}
     for folder in public.search_paths:
-        for file in sorted(folder.glob("*.py")):
-            if file.stem in words:
-                helpers[file.name] = file.read_text(encoding="utf-8", errors="replace")
+        files = [file for file in sorted(folder.glob("*.py")) if file.stem in words]
+        files += [folder / f"{name.replace('.', '/')}.py" for name in imported if "." in name]
+        for file in files:
+            name = str(file.relative_to(folder))
+            if name not in helpers and file.is_file():
+                helpers[name] = file.read_text(encoding="utf-8", errors="replace")
     return helpers
 
 
@@ -121,24 +138,26 @@ def _with_imports(reference: str, test: str) -> str:
     return "\n".join([*lines, reference])
 
 
-async def _record(slot: Slot, script: Script, target: Target) -> AsyncIterator[Recorded]:
-    """All runs, in one process: kernels compile once, as in the process that records for the judge."""
+@asynccontextmanager
+async def _worker(slot: Slot) -> AsyncIterator[AsyncChannel]:
+    """A process for several runs: kernels compile once, as in the process that records for the judge."""
     device = None if slot.device.kind == "cpu" else slot.device
     child, channel = await slot.server.spawn(
         "script", cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=device
     )
     try:
         await _receive(channel)  # the worker's hello
-        for seed, poison in RUNS:
-            nonce = secrets.token_hex(16)
-            request = Record(nonce=nonce, script=script, seed=seed, target=target.name, poison=poison)
-            yield await _ask(channel, request)
+        yield channel
     finally:
         channel.close()
         child.end()
 
 
-async def _ask(channel: AsyncChannel, request: Record) -> Recorded:
+async def _run(
+    channel: AsyncChannel, script: Script, target: Target, run: tuple[int, int], budget_s: float = 0.0
+) -> Recorded:
+    seed, poison = run
+    request = Record(secrets.token_hex(16), script, seed, target.name, poison, budget_s)
     with suppress(EOFError):  # the answer that is missing then says it
         await channel.send(ENCODER.encode(request))
     recorded = decode_message(RECORD_REPORTS, await _receive(channel))
@@ -148,10 +167,11 @@ async def _ask(channel: AsyncChannel, request: Record) -> Recorded:
 
 
 async def _receive(channel: AsyncChannel) -> bytes:
+    limit_s = limits.SCRIPT_S * limits.load()
     try:
-        async with asyncio.timeout(limits.SCRIPT_S):
+        async with asyncio.timeout(limit_s):
             return await channel.receive(limits.RECORDING_BYTES)
     except TimeoutError:
-        raise NotRecorded(f"its test does not end within {limits.SCRIPT_S:g} s here") from None
+        raise NotRecorded(f"its test does not end within {limit_s:.0f} s here") from None
     except (EOFError, BadFrame) as error:
         raise NotRecorded("its test ended its process") from error

@@ -80,7 +80,7 @@ async def judge_reference(
     began = time.monotonic()
     judged = ReferenceResult(public.id, text_digest(public), pool.devices[0].name, Result.LOST)
     try:
-        task = find_recorded(public, registry)
+        task = find_recorded(public, registry, for_gpu=pool.devices[0].kind != "cpu")
         if task is None:
             folder = recorded_folder(registry, public.suite) / public.name
             task = await record_task(public, folder, pool=pool, target=target)

@@ -40,10 +40,20 @@ class Script(msgspec.Struct, frozen=True):
     """Texts of the benchmark's own modules that the test imports, by file name."""
     runner: str = ""
     """Function of the test to call; empty if executing the test makes the calls."""
+    arguments: tuple[str, ...] | None = None
+    """Command-line arguments of a test that runs as a program; `None` if it is a module."""
+    is_pytest: bool = False
+    """The test has pytest's form."""
+    nodes: tuple[str, ...] = ()
+    """Nodes of a test in pytest's form that are run, in this order; empty: the worker chooses."""
+    calls: int = 0
+    """The script ends after so many calls; 0: at its own end."""
     has_kernels: bool = True
     """The reference computes in Triton kernels; tensors that only its host code fills are not judged."""
     unsettled: bool = False
     """Some outputs depend on memory that nothing wrote. Such elements are not judged."""
+    performance: str = ""
+    """Module with a class `performance_metrics`, the benchmark's inputs for timing; only GPUs run it."""
     oracle: str = ""
     """PyTorch function in `test` that takes an entry point's arguments and returns the truth; empty: the entry point's
     own outputs are the truth."""
@@ -58,6 +68,8 @@ class Record(msgspec.Struct, frozen=True, tag="record"):
     target: str
     poison: int = 0
     """Content of fresh memory in the calls, see `harness/worker/kit/poison.py`."""
+    budget_s: float = 0.0
+    """In the first run, CPU seconds in which the worker chooses nodes, or after which it ends the script. 0: no limit."""
 
 
 class TensorData(msgspec.Struct, frozen=True):
@@ -104,6 +116,8 @@ class RecordedCall(msgspec.Struct, frozen=True):
     """Expressions of outputs, and the input that is the gradient of each."""
     unjudged: tuple[str, ...] = ()
     """Parts of the result that are no tensors, in words."""
+    for_timing: bool = False
+    """Its inputs are the benchmark's inputs for timing: too large for the interpreter."""
     unsupported: str = ""
     """Why the call cannot be repeated; then there are no inputs and outputs."""
 
@@ -116,6 +130,12 @@ class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
     error: str = ""
     """The exception that ended the script early, in one line."""
     seconds: float = 0.0
+    nodes: tuple[str, ...] = ()
+    """Nodes that the worker chose."""
+    ended_after: int = 0
+    """Calls after which the worker ended the script; 0 if it did not."""
+    notes: tuple[str, ...] = ()
+    """Facts about the choice, for the task's notes."""
 
 
 RECORD_REQUESTS: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)

@@ -27,6 +27,8 @@ _OTHER_LANGUAGES = {
 }
 RUNNER = "run_correctness"
 """Function of a script that tests correctness."""
+_PERFORMANCE = "src/tools/perf"
+"""Folder of the module that tests in pytest's form import; beside a test lies a stub that raises an error."""
 _SHORT = {"triton2triton": "", "instruction2triton": "instruction"}
 
 
@@ -81,7 +83,7 @@ def _triton_task(task: PublicTask, folder: Path, config: ArenaConfig) -> PublicT
             reference_kind=ReferenceKind.TRITON,
             test_form=TestForm.PYTEST,
             tolerances=ARENA,
-            search_paths=(folder,),
+            search_paths=(clone.folder / _PERFORMANCE, folder),
         )
         loaded = msgspec.structs.replace(
             loaded, title=task.title, category=task.category, gives_reference=task.gives_reference

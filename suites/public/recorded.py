@@ -12,7 +12,7 @@ from suites.folder import TASK_FILE, read_task
 from suites.public.task import PublicTask
 from suites.task import Task
 
-FORMAT = 1
+FORMAT = 2
 """Version of recorded folders: a folder of another version is recorded again."""
 
 
@@ -40,8 +40,11 @@ def text_digest(public: PublicTask) -> str:
     return whole.hexdigest()
 
 
-def find_recorded(public: PublicTask, registry: Path) -> Task | None:
-    """Return the recorded task of a public task; `None` if there is none, or if the clone has changed since."""
+def find_recorded(public: PublicTask, registry: Path, *, for_gpu: bool) -> Task | None:
+    """Return the recorded task of a public task; `None` if there is none, or if the clone has changed since.
+
+    `for_gpu`: also `None` if the task has inputs for timing, and was recorded without a GPU and so without them.
+    """
     folder = recorded_folder(registry, public.suite) / public.name
     if not (folder / TASK_FILE).is_file():
         return None
@@ -49,7 +52,10 @@ def find_recorded(public: PublicTask, registry: Path) -> Task | None:
         task = read_task(folder, suite=public.suite)
     except SuiteError:
         return None
-    return task if task.script is not None and task.script.digest == text_digest(public) else None
+    script = task.script
+    if script is None or script.digest != text_digest(public):
+        return None
+    return None if for_gpu and public.performance is not None and not script.on_gpu else task
 
 
 def load_recorded(suite: str, name: str, registry: Path) -> Task:

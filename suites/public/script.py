@@ -9,9 +9,10 @@ from functools import cached_property
 from suites.public.task import TestForm
 from suites.python_source import parse_python
 
-_NO_TEST = re.compile(
+NO_TEST = re.compile(
     r"test_(performance|save_)\w*|run_(compile|performance|benchmark|profile)|main|model_benchmark_configs"
 )
+"""Functions of a test that do not test correctness."""
 
 
 class Script:
@@ -91,7 +92,7 @@ class Script:
         if form is not TestForm.SCRIPT:
             prefix = "test_" if form is TestForm.PYTEST else ""
             roots = [
-                name for name in self.functions if name.startswith(prefix) and not _NO_TEST.fullmatch(name)
+                name for name in self.functions if name.startswith(prefix) and not NO_TEST.fullmatch(name)
             ]
         reached: list[ast.stmt] = list(loose)
         names: set[str] = set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -11,8 +12,9 @@ from harness import DevicePool, Verdict, target
 from harness.stages.recording import NotRecorded, record_task
 from harness.stages.references import Result, judge_reference
 from suites import Task, baseline_source
+from suites.public.task import Part, TestForm
 from tests.support.judging import judge_task
-from tests.support.scripts import HEADER, SCALE, TEST, public_task
+from tests.support.scripts import HEADER, PROGRAM, PYTEST, SCALE, TEST, public_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
@@ -150,3 +152,68 @@ async def test_imports_of_the_test_serve_its_reference(pool: DevicePool, tmp_pat
     )
     assert result.result is Result.CORRECT
     assert HEADER.startswith("import torch\n")
+
+
+async def test_pytest_runs_the_nodes_that_call_and_their_seeds_are_ours(
+    pool: DevicePool, tmp_path: Path
+) -> None:
+    public = public_task(SCALE, PYTEST, tmp_path, form=TestForm.PYTEST)
+    task = await record_task(public, tmp_path / "scale", pool=pool, target=target("gfx942"))
+    assert sorted(expressions(task)) == ["scale_into(x, out, 0.5)"] * 2 + ["scale_into(x, out, 3.0)"] * 2
+    assert task.script is not None
+    assert task.script.notes == ("4 of the test's 6 nodes are run",)
+    evaluation = await judge_task(pool, baseline_source(task), task)
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+
+
+async def test_a_program_gets_its_arguments_and_ends_with_the_last_call_that_is_recorded(
+    pool: DevicePool, tmp_path: Path
+) -> None:
+    public = public_task(SCALE, PROGRAM, tmp_path, form=TestForm.RUNNER)
+    public = msgspec.structs.replace(
+        public,
+        reference=Part(tmp_path / "kernel.py", SCALE),
+        test=Part(tmp_path / "harness.py", PROGRAM),
+        arguments=("--correctness",),
+    )
+    task = await record_task(public, tmp_path / "scale", pool=pool, target=target("gfx942"))
+    assert len(task.cases) == 32
+    assert task.script is not None
+    assert task.script.notes == ("the test ends here after 32 call(s): there are more, or it takes too long",)
+
+
+async def test_the_grid_of_an_autotuned_kernel_is_a_function_of_its_config(
+    pool: DevicePool, tmp_path: Path
+) -> None:
+    reference = SCALE.replace(
+        "@triton.jit",
+        "@triton.autotune([triton.Config({'BLOCK': size}) for size in (32, 64)], key=['count'])\n@triton.jit",
+    )
+    test = """
+x, out = torch.randn(100, device="cuda"), torch.empty(100, device="cuda")
+scale_kernel[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, out, 100, 2.0)
+"""
+    task = await record_task(
+        public_task(reference, test, tmp_path), tmp_path / "scale", pool=pool, target=target("gfx942")
+    )
+    grid = "lambda meta: ((((100 + meta['BLOCK']) - 1) // meta['BLOCK']),)"
+    assert expressions(task) == [f"scale_kernel[{grid}](x_ptr, out_ptr, 100, 2.0)"]
+    evaluation = await judge_task(pool, baseline_source(task), task)
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+
+
+async def test_memory_that_the_test_allocates_never_holds_the_answer(
+    pool: DevicePool, tmp_path: Path
+) -> None:
+    test = """
+for again in range(3):
+    torch.manual_seed(0)
+    x = torch.randn(64, device="cuda")
+    out = torch.empty(64, device="cuda")
+    scale_into(x, out, 2.0)
+    del out
+"""
+    task = await record_task(
+        public_task(SCALE, test, tmp_path), tmp_path / "scale", pool=pool, target=target("gfx942")
+    )
+    assert len(task.cases) == 1

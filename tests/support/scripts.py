@@ -98,9 +98,72 @@ result_gold = test_scale()
 """
 
 
-def public_task(reference: str, test: str, folder: Path, name: str = "scale") -> PublicTask:
+PYTEST = """
+import pytest
+from numpy.random import RandomState
+
+
+@pytest.fixture
+def device(monkeypatch):
+    monkeypatch.setenv("SCALE_DEVICE", "cuda")
+    return "cuda"
+
+
+@pytest.mark.parametrize("count", [7, 70])
+@pytest.mark.parametrize("factor", [0.5, 3.0])
+def test_scale(count, factor, device, request):
+    assert request.node.name == f"test_scale[{factor}-{count}]"
+    x = torch.from_numpy(RandomState(17).randn(count)).float().to(device)
+    y = torch.empty_like(x)
+    scale_into(x, y, factor)
+    assert factor == 0.5, "the other nodes go on"
+
+
+@pytest.mark.skip(reason="not here")
+def test_skipped():
+    scale(torch.ones(1, device="cuda"))
+
+
+def test_without_calls():
+    pass
+
+
+def test_performance():
+    scale(torch.ones(2, device="cuda"))
+
+
+def test_save_results():
+    scale(torch.ones(3, device="cuda"))
+"""
+
+PROGRAM = """
+import sys
+
+from kernel import scale
+
+def run_correctness(counts):
+    import torch
+
+    for count in counts:
+        try:
+            generator = torch.Generator(device="cuda").manual_seed(3)
+            scale(torch.randn(count, device="cuda", generator=generator))
+        except Exception:
+            print("failed")
+
+
+if __name__ == "__main__":
+    assert sys.argv[1:] == ["--correctness"]
+    run_correctness(range(1, 1000))
+    sys.exit(0)
+"""
+
+
+def public_task(
+    reference: str, test: str, folder: Path, name: str = "scale", form: TestForm = TestForm.SCRIPT
+) -> PublicTask:
     """A task as the loaders make it from a file with a reference and a test."""
-    calls = test_calls(reference, test, TestForm.SCRIPT, name)
+    calls = test_calls(reference, test, form, "kernel" if form is TestForm.RUNNER else name)
     return PublicTask(
         suite="own",
         kind=SuiteKind.TRITONBENCH_REVISED,
@@ -112,5 +175,7 @@ def public_task(reference: str, test: str, folder: Path, name: str = "scale") ->
         entry_points=calls.entry_points,
         reference=Part(folder / f"{name}.py", reference),
         test=Part(folder / f"{name}.py", calls.test),
+        test_form=form,
         result_name=calls.result_name,
+        modules=calls.modules,
     )

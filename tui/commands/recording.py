@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness import DevicePool
+from harness import Device, DevicePool
 from harness.node.selection import targets_for, wait_for_devices
 from harness.stages.recording import NotRecorded, record_task
 from suites import Task, load_public_task, load_task, public_suite_names
@@ -20,22 +20,40 @@ def judged_task(name: str, registry: Path, *, devices: Sequence[str], targets: S
 
     Raises `SuiteError` for an unknown task, `Complaint` with the reason if no call of its test can be judged.
     """
-    suite = name.partition("/")[0]
-    if suite not in public_suite_names(registry=registry):
-        return load_task(name, registry=registry)
-    public = load_public_task(name, registry=registry)
-    recorded = find_recorded(public, registry)
-    if recorded is not None:
-        return recorded
-    say(f"{public.id}: records the calls of its test, once")
-    try:
-        return asyncio.run(_record(public, registry, devices, targets))
-    except NotRecorded as reason:
-        raise Complaint(f"{public.id} cannot be judged: {reason}") from reason
+    record_missing([name], registry, devices=devices, targets=targets)
+    return load_task(name, registry=registry)
 
 
-async def _record(public: PublicTask, registry: Path, devices: Sequence[str], targets: Sequence[str]) -> Task:
+def record_missing(
+    names: Sequence[str], registry: Path, *, devices: Sequence[str], targets: Sequence[str]
+) -> None:
+    """Record those of the tasks that are tasks of a public benchmark without a valid recording; raises as `judged_task`."""
+    public_suites = public_suite_names(registry=registry)
+    public_names = [name for name in names if name.partition("/")[0] in public_suites]
+    if public_names:
+        public_tasks = [load_public_task(name, registry=registry) for name in public_names]
+        asyncio.run(_record_missing(public_tasks, registry, devices, targets))
+
+
+async def _record_missing(
+    tasks: Sequence[PublicTask], registry: Path, devices: Sequence[str], targets: Sequence[str]
+) -> None:
     chosen = (await wait_for_devices(devices, on_wait=say))[:1]
+    on_gpu = chosen[0].kind != "cpu"
+    missing = [task for task in tasks if find_recorded(task, registry, for_gpu=on_gpu) is None]
+    if missing:
+        await _record(missing, registry, chosen, targets)
+
+
+async def _record(
+    missing: Sequence[PublicTask], registry: Path, chosen: Sequence[Device], targets: Sequence[str]
+) -> None:
+    target = targets_for(chosen, targets)[0]
     async with DevicePool([device.name for device in chosen], slots=1) as pool:
-        folder = recorded_folder(registry, public.suite) / public.name
-        return await record_task(public, folder, pool=pool, target=targets_for(chosen, targets)[0])
+        for public in missing:
+            say(f"{public.id}: records the calls of its test, once")
+            folder = recorded_folder(registry, public.suite) / public.name
+            try:
+                await record_task(public, folder, pool=pool, target=target)
+            except NotRecorded as reason:
+                raise Complaint(f"{public.id} cannot be judged: {reason}") from reason

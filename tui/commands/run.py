@@ -13,6 +13,7 @@ from engine.environment import detach_risks
 from engine.launch import EngineStart, prepare
 from engine.methods import METHODS
 from sessions.home import Home, home_from
+from suites import public_suite_names
 from tui.commands.ending import print_until_end
 from tui.commands.options import complete_tasks, targets_option
 from tui.config import load
@@ -126,6 +127,14 @@ def run_command(
         say(remark)
     home = home_from(os.environ)
     home.ensure()
+    public_suites = public_suite_names(registry=home.suites)
+    if any(task.partition("/")[0] in public_suites for task in tasks):
+        # Imported here: it needs the judge's modules.
+        from tui.commands.recording import record_missing
+
+        record_missing(
+            tasks, home.suites, devices=configured.settings.devices, targets=configured.settings.targets
+        )
     model, remark = model_of(configured.settings, configured.origins, os.environ)
     if remark:
         say(remark)

@@ -149,6 +149,13 @@ class Event:
         return (end._recorded_s - self._recorded_s) * 1e3
 
 
+class Generator(torch.Generator):
+    """Replaces `torch.Generator`, whose constructor no mode sees."""
+
+    def __new__(cls, device: Any = CPU) -> Generator:
+        return super().__new__(cls, device=on_cpu(device))
+
+
 class StubDriver(DriverBase):  # type: ignore[misc]
     """Triton's driver for the simulated device. Kernels are compiled for it and never launched."""
 
@@ -253,6 +260,7 @@ def _patch_torch(target: Target) -> None:
     no_results = ("init", "set_device", "set_stream", "synchronize", "empty_cache", "set_rng_state", "manual_seed", "manual_seed_all", "reset_peak_memory_stats")  # fmt: skip
     # `torch.cuda.device`, `device_of`, `_DeviceGuard` and `stream` stay torch's own; they call `_exchange_device`.
     zeros = ("current_device", "_exchange_device", "_maybe_exchange_device", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved")  # fmt: skip
+    torch.Generator = Generator  # type: ignore[misc]
     _patch_functions(torch.cuda, dict.fromkeys(no_results))
     _patch_functions(torch.cuda, dict.fromkeys(zeros, 0))
     _patch_functions(

@@ -58,8 +58,9 @@ class ScriptLink:
 
     def record(self, script: Script, seed: int, target: str, poison: int) -> Recorded:
         """Run the script with a seed. Raises `BadProblem` if the worker does not answer."""
+        limit_s = limits.SCRIPT_S * limits.load()
         try:
-            deadline = time.monotonic() + limits.SCRIPT_S
+            deadline = time.monotonic() + limit_s
             if not self._greeted:
                 hello = decode_message(GUEST_REPORTS, self._channel.receive(deadline=deadline).payload)
                 if not isinstance(hello, Hello):
@@ -71,7 +72,7 @@ class ScriptLink:
             frame = self._channel.receive(deadline=deadline, limit_bytes=limits.RECORDING_BYTES)
             recorded = decode_message(RECORD_REPORTS, frame.payload)
         except ChannelTimeout as error:
-            raise BadProblem(f"the script did not end within {limits.SCRIPT_S:g} s") from error
+            raise BadProblem(f"the script did not end within {limit_s:.0f} s") from error
         except (ChannelClosed, BadFrame) as error:
             raise BadProblem(f"the script ended its process: {error}") from error
         if recorded.nonce != nonce:

@@ -14,6 +14,7 @@ from harness.cases.seeds import derive
 from harness.wire.script_messages import Record, RecordedCall, TensorData
 from harness.worker.kit.poison import Poison
 
+from .early_end import EndsHere
 from .expressions import CannotExpress, Expressions, Made, data_of, parts_of
 from .gradients import Gradients, with_gradients
 from .guard_zones import guard_zones
@@ -46,6 +47,20 @@ class CallLog:
         self._size_bytes = 0
         self._objects: dict[int, Made] = {}
         self.calls: list[RecordedCall] = []
+        self.for_timing = False
+        """True while calls are made with inputs for timing: they are recorded beyond `MOST_CALLS`."""
+        self.oversized = 0
+        """Calls that are left out because of the size of their tensors."""
+
+    @property
+    def judged(self) -> int:
+        """Number of calls that can be judged."""
+        return len(self._different)
+
+    @property
+    def is_full(self) -> bool:
+        """True if no further call can be recorded."""
+        return self.judged >= MOST_CALLS
 
     def note_object(
         self, instance: object, name: str, kind: Any, args: Sequence[Any], named: Mapping[str, Any]
@@ -82,22 +97,37 @@ class CallLog:
     ) -> Any:
         """Make a call and record it, unless it is made inside another.
 
-        `callee`: text, or an instance of one of the script's classes. `names`: names of the parameters, if the function does
-        not have them.
+        `callee`: text, an instance of one of the script's classes, or for a launch a function that returns the text. `names`:
+        names of a kernel's parameters; a launch has no result that is judged.
         """
         if self._inside:
             return function(*args, **named)
         expressions = Expressions(self._objects, self._taken)
         try:
-            text = callee if isinstance(callee, str) else expressions.text_of(callee, "module")
+            if names:
+                text = callee()
+            else:
+                text = callee if isinstance(callee, str) else expressions.text_of(callee, "module")
             arguments = _arguments(expressions, names or _parameter_names(function), args, named)
         except CannotExpress as reason:
             self.calls.append(RecordedCall("", {}, (), unsupported=str(reason)))
             with self.unrecorded():
-                return function(*args, **named)
+                value = function(*args, **named)
+            self._end_if_complete()
+            return value
         kind = Poison(self._request.poison)
         with guard_zones(expressions.tensors.values(), kind):
-            return self._record(f"{text}({arguments})", expressions.tensors, function, args, named, kind)
+            value = self._record(
+                f"{text}({arguments})",
+                expressions.tensors,
+                function,
+                args,
+                named,
+                kind,
+                is_launch=bool(names),
+            )
+        self._end_if_complete()
+        return value
 
     def _record(
         self,
@@ -107,6 +137,8 @@ class CallLog:
         args: Sequence[Any],
         named: Mapping[str, Any],
         kind: Poison,
+        *,
+        is_launch: bool,
     ) -> Any:
         before = {name: data_of(tensor) for name, tensor in tensors.items()}
         truth = self._truth(args, named)
@@ -129,8 +161,17 @@ class CallLog:
         call = RecordedCall(
             expression=expression, inputs=before, outputs=(), draw_seed=draw_seed if drew else None
         )
-        self._keep(call, tensors, value, truth, gradients, host)
+        self._keep(call, tensors, None if is_launch else value, truth, gradients, host)
         return value
+
+    def _end_if_complete(self) -> None:
+        script = self._request.script
+        if self.for_timing:
+            return
+        if script.calls and len(self.calls) >= script.calls:
+            raise EndsHere
+        if self._request.budget_s and self.is_full and not script.is_pytest:
+            raise EndsHere
 
     def _truth(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any] | None:
         """The oracle's outputs for these arguments; `None` if there is no oracle that takes them."""
@@ -154,7 +195,7 @@ class CallLog:
         host: HostOperators,
     ) -> None:
         made = (call.expression, *((name, _digest(data)) for name, data in call.inputs.items()))
-        if made in self._different or len(self._different) >= MOST_CALLS:
+        if made in self._different or (self.is_full and not self.for_timing):
             return
         if host.launches_nothing:
             self.calls.append(RecordedCall("", {}, (), unsupported="its reference launches no kernel in it"))
@@ -175,6 +216,7 @@ class CallLog:
         if self._size_bytes + size_bytes > MOST_BYTES:
             why = f"with it, the tensors of a recording take more than {MOST_BYTES >> 20} MiB"
             self.calls.append(RecordedCall("", {}, (), unsupported=why))
+            self.oversized += 1
             return
         self._size_bytes += size_bytes
         self._different.add(made)
@@ -189,6 +231,7 @@ class CallLog:
                 differentiated=wanted,
                 gradients=drawn,
                 unjudged=tuple(unjudged),
+                for_timing=self.for_timing,
             )
         )
 

@@ -28,7 +28,10 @@ from harness.worker.kit.poison import Poison
 
 from . import first_config, seeding
 from .call_log import CallLog
+from .early_end import EndsHere, TimeLimit
 from .fresh_memory import FreshMemory
+from .nodes import NodeRun
+from .performance_inputs import call_with_largest
 from .wrapping import wrap
 
 TEST, STAND_IN = "wavedeck_test", "wavedeck_recorded"
@@ -60,6 +63,7 @@ class _Runner:
 
     def __init__(self, spawn: Spawn, request: Record) -> None:
         self._scratch = Path(spawn.scratch)
+        self._on_gpu = spawn.device is not None
         if spawn.device is None:
             interpreter.prepare(target(request.target))
             self._observe: Any = interpreter.observe
@@ -74,52 +78,122 @@ class _Runner:
         """Run the script; what it raises is part of the report."""
         began = time.monotonic()
         seeding.draw_from(request.seed)
-        namespace: dict[str, Any] = {}
         script = request.script
+        test = ModuleType(TEST if script.arguments is None else "__main__")
+        namespace = vars(test)
 
         def oracle() -> Any:
             function = namespace.get(script.oracle) if script.oracle else None
             return function if callable(function) else None
 
         log = CallLog(request, oracle, self._observe)
-        error = ""
+        error, ended_after = "", 0
+        loaded = set(sys.modules)
+        nodes: tuple[str, ...] = ()
+        notes: tuple[str, ...] = ()
         try:
             module = import_candidate(self._scratch / "reference.py", script.reference)
             recorded = {name: wrap(log, module, name) for name in _recorded_names(module, script)}
+            file = self._write(script)
+            self._replace_reference(script, namespace, vars(module) | recorded)
+            sys.modules[TEST] = test
             with FreshMemory(log, Poison(request.poison)):
-                self._run_test(script, namespace, vars(module) | recorded)
+                if script.is_pytest:
+                    _execute(script, file, namespace)
+                    nodes, notes = _run_nodes(test, file, request, log)
+                elif request.budget_s:
+                    with TimeLimit(request.budget_s, lambda: log.judged > 0):
+                        _execute(script, file, namespace)
+                else:
+                    _execute(script, file, namespace)
+            if self._on_gpu and script.performance:
+                notes = (*notes, *self._time_calls(script, log, Poison(request.poison)))
+        except EndsHere:
+            ended_after = len(log.calls)
         except BaseException as raised:  # noqa: BLE001 -- scripts may raise anything, also SystemExit
             error = _first_and_last_line(raised)
             traceback.print_exc(file=sys.stderr)
+        _forget_modules(set(sys.modules) - loaded, self._scratch)
         np.seterr(all="ignore")
         return Recorded(
-            nonce=request.nonce, calls=tuple(log.calls), error=error, seconds=time.monotonic() - began
+            nonce=request.nonce,
+            calls=tuple(log.calls),
+            error=error,
+            seconds=time.monotonic() - began,
+            nodes=nodes,
+            ended_after=ended_after,
+            notes=notes,
         )
 
-    def _run_test(self, script: Script, namespace: dict[str, Any], reference: dict[str, Any]) -> None:
-        """Execute the test, in the reference's namespace or beside a module that stands for the reference."""
+    def _time_calls(self, script: Script, log: CallLog, kind: Poison) -> tuple[str, ...]:
+        """Make the call with inputs for timing. Returns a note if that fails: the test's own calls remain."""
+        before = len(log.calls)
+        log.for_timing = True
+        try:
+            with FreshMemory(log, kind):
+                call_with_largest(script.performance, sys.modules[STAND_IN], gpu.HERE)
+        except Exception as error:  # noqa: BLE001 -- the benchmark's own code
+            return (f"its inputs for timing are not judged: {_first_and_last_line(error)}",)
+        return () if len(log.calls) > before else ("its inputs for timing lead to no further call",)
+
+    def _write(self, script: Script) -> Path:
+        """Write the test and its helpers; return the test's file."""
         folder = self._scratch / "benchmark"
         file = folder / script.test_file
         for name, text in ({script.test_file: script.test} | script.helpers).items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
+        if script.reference_file:
+            (folder / script.reference_file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / script.reference_file).write_text(_STAND_IN_TEXT, encoding="utf-8")
         for path in (str(file.parent), str(folder)):
             if path not in sys.path:
                 sys.path.insert(0, path)
+        os.chdir(folder)
+        return file
+
+    def _replace_reference(
+        self, script: Script, namespace: dict[str, Any], reference: dict[str, Any]
+    ) -> None:
+        """Put the recorded reference into the test's namespace, or into a module that the test imports."""
         stand_in = ModuleType(STAND_IN)
         public = {name: value for name, value in reference.items() if not name.startswith("__")}
         vars(stand_in).update(public)
         sys.modules.update(dict.fromkeys((STAND_IN, *script.modules), stand_in))
-        if script.reference_file:
-            (folder / script.reference_file).parent.mkdir(parents=True, exist_ok=True)
-            (folder / script.reference_file).write_text(_STAND_IN_TEXT, encoding="utf-8")
-        else:
-            namespace |= reference
-        os.chdir(folder)
-        namespace |= {"__file__": str(file), "__name__": TEST}
+        if not script.reference_file:
+            namespace |= public
+
+
+def _execute(script: Script, file: Path, namespace: dict[str, Any]) -> None:
+    """Execute the test as a module or as a program, and call its function."""
+    namespace["__file__"] = str(file)
+    if script.arguments is not None:
+        sys.argv[:] = [str(file), *script.arguments]
+    try:
         exec(compile(script.test, str(file), "exec"), namespace)  # noqa: S102 -- the benchmark's own test
         if script.runner:
             namespace[script.runner]()
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
+
+
+def _run_nodes(
+    test: ModuleType, file: Path, request: Record, log: CallLog
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Run the test's nodes with pytest. Returns the chosen nodes and notes about the choice."""
+    run = NodeRun(test, file, request.script.nodes, request.budget_s, log)
+    run.run()
+    return tuple(run.chosen), run.notes
+
+
+def _forget_modules(names: set[str], folder: Path) -> None:
+    """Unload modules of the test: the next run's calls must reach its own log."""
+    for name in names:
+        module = sys.modules[name]
+        file = getattr(module, "__file__", None)
+        if getattr(module, "__spec__", None) is None or (file and Path(file).is_relative_to(folder)):
+            del sys.modules[name]
 
 
 def _first_and_last_line(raised: BaseException) -> str:

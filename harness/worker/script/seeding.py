@@ -40,12 +40,22 @@ def install() -> None:
     _replace(torch.cuda, "manual_seed_all")
     _replace(random, "seed")
     _replace(np.random, "seed", below=_NUMPY_SEEDS)
+    _replace(np.random, "default_rng")
 
     class Generator(torch.Generator):
         def manual_seed(self, seed: int) -> Any:
             return super().manual_seed(_derived(seed))
 
     torch.Generator = Generator  # type: ignore[misc]
+
+    class RandomState(np.random.RandomState):
+        def __init__(self, seed: Any = None) -> None:
+            super().__init__(_derived(seed) % _NUMPY_SEEDS)
+
+        def seed(self, seed: Any = None) -> None:
+            super().seed(_derived(seed) % _NUMPY_SEEDS)
+
+    np.random.RandomState = RandomState  # type: ignore[misc]
 
 
 def _derived(own: Any) -> int:

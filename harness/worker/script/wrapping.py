@@ -10,6 +10,7 @@ import torch
 from triton.runtime import KernelInterface
 
 from .call_log import CallLog
+from .grids import grid_text
 
 
 def wrap(log: CallLog, module: ModuleType, name: str) -> Any:
@@ -83,12 +84,13 @@ class _Launches:
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         def launch(*args: Any, **named: Any) -> Any:
-            sizes = grid
-            if callable(grid):
-                sizes = grid({**dict(zip(self._kernel.arg_names, args, strict=False)), **named})
-            sizes = tuple(int(size) for size in (sizes if isinstance(sizes, (tuple, list)) else (sizes,)))
-            text = f"{self._name}[{', '.join(map(str, sizes))}{',' if len(sizes) == 1 else ''}]"
-            return self._log.call(text, self._kernel[sizes], args, named, names=tuple(self._kernel.arg_names))
+            arguments = {**dict(zip(self._kernel.arg_names, args, strict=False)), **named}
+
+            def text() -> str:
+                return f"{self._name}[{grid_text(grid, self._kernel, arguments)}]"
+
+            names = tuple(self._kernel.arg_names)
+            return self._log.call(text, self._kernel[grid], args, named, names=names)
 
         return launch
 
