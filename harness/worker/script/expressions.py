@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import math
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from typing import Any, NamedTuple
 
 import torch
@@ -47,6 +48,8 @@ class Expressions:
         if isinstance(value, torch.Tensor):
             name = self._name_of(value, hint)
             return f"{_MARK}{name}{_MARK}" if self._marked else name
+        if isinstance(value, Enum) and isinstance(value, (int, str)):
+            value = value.value
         if value is None or isinstance(value, (bool, int, str)):
             return repr(value)
         if isinstance(value, float):

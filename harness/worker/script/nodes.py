@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NODE_S = 4.0
 """CPU seconds for one node of many, while nodes are chosen; a test with few nodes has more time for each."""
-CHOSEN_S = 8.0
+CHOSEN_S = 6.0
 """CPU seconds of the chosen nodes, after which no further node is chosen."""
 _OPTIONS = (
     *("--noconftest", "--assert=plain", "--capture=no", "--tb=native", "-qq", "--no-header", "--no-summary"),

@@ -159,9 +159,13 @@ class _Runner:
         stand_in = ModuleType(STAND_IN)
         public = {name: value for name, value in reference.items() if not name.startswith("__")}
         vars(stand_in).update(public)
-        sys.modules.update(dict.fromkeys((STAND_IN, *script.modules), stand_in))
-        if not script.reference_file:
+        sys.modules[STAND_IN] = stand_in
+        if script.reference_file:  # a script makes packages itself, and fills them as it needs them
+            names = [name for name in script.modules if "." not in name]
+        else:
+            names = list(script.modules)
             namespace |= public
+        sys.modules.update(dict.fromkeys(names, stand_in))
 
 
 def _execute(script: Script, file: Path, namespace: dict[str, Any]) -> None:

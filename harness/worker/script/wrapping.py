@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +21,8 @@ def wrap(log: CallLog, module: ModuleType, name: str) -> Any:
         return _Launches(log, name, entry)
     if not isinstance(entry, type):
         return _recorded(log, name, entry)
+    if issubclass(entry, Enum):
+        return entry
     if issubclass(entry, torch.autograd.Function):
         return _Methods(log, name, entry)
     return _wrap_tuple(log, name, entry) if issubclass(entry, tuple) else _wrap_class(log, name, entry)
