@@ -38,8 +38,31 @@ from tui.plain import emit, emit_json
 
 
 @click.command(name="eval")
-@click.argument("file", metavar="FILE")
-@click.option("--task", required=True, help="Task that the kernel must solve.", shell_complete=complete_tasks)
+@click.argument("file", metavar="[FILE]", required=False)
+@click.option("--task", help="Task that the kernel must solve.", shell_complete=complete_tasks)
+@click.option("--suite", metavar="NAME", help="With --predictions: the public benchmark.")
+@click.option(
+    "--predictions",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Judge each prediction of a JSONL file or JSON array.",
+)
+@click.option(
+    "--protocol",
+    type=click.Choice(("wavedeck", "original")),
+    default="wavedeck",
+    help="With --predictions: this judge, or the benchmark's own definition of correct. [wavedeck]",
+)
+@click.option(
+    "--only", metavar="N|TASK", default="", help="With --predictions: only the first N, or those for TASK."
+)
+@click.option("--again", is_flag=True, help="With --predictions: judge predictions that have a result already.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="With --predictions: write the results in the suite's own format here. [in the home folder]",
+)
 @click.option(
     "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
 )
@@ -82,9 +105,15 @@ from tui.plain import emit, emit_json
 )
 @json_option
 def eval_command(
-    file: str,
+    file: str | None,
     *,
-    task: str,
+    task: str | None,
+    suite: str | None,
+    predictions: Path | None,
+    protocol: str,
+    only: str,
+    again: bool,
+    out: Path | None,
     device: str | None,
     targets: str | None,
     seed: int | None,
@@ -96,15 +125,28 @@ def eval_command(
     energy: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Judge the kernel in FILE (- is standard input).
+    """Judge the kernel in FILE (- is standard input), or with --predictions all kernels that a model wrote for a benchmark.
 
     Exit code: 0 if it is correct, 1 with any other verdict, 3 if nothing could be judged. With --case, 0 only says that
-    the chosen cases are correct.
+    the chosen cases are correct. With --predictions, 0 if every prediction could be judged, whatever its verdict.
     """
     configured = load(
         {"devices": device, "targets": targets, "seed": seed}, environ=os.environ, folder=Path.cwd()
     )
     settings = configured.settings
+    if predictions is not None:
+        if suite is None or file is not None or task is not None:
+            raise Complaint("--predictions FILE needs --suite NAME, and neither a kernel file nor --task")
+        if against != TASK or cache != "cold" or spread or exam or cases or energy:
+            raise Complaint("--predictions takes only --suite, --protocol, --only, --again, --out, --json and the device")
+        from .predictions import Request, judge_predictions
+
+        request = Request(suite, predictions, protocol=protocol, only=only, again=again, out=out)
+        return judge_predictions(request, settings, as_json=as_json)
+    if file is None or task is None:
+        raise Complaint("name a kernel file and its task: wavedeck eval FILE --task T")
+    if suite is not None or protocol != "wavedeck" or only or again or out is not None:
+        raise Complaint("--suite, --protocol, --only, --again and --out need --predictions")
     if exam and spread:
         raise Complaint("--exam judges on one device; leave --spread out")
     if cases and (exam or spread):
