@@ -70,7 +70,7 @@ class PredictionSession:
         whole = hashlib.sha256()
         for sample in samples:
             whole.update(f"{sample.key('', seed)} {sample.number}\n".encode())
-        digest = whole.hexdigest()
+        digest = whole.hexdigest()[:16]
         unfinished = _find_unfinished(home, digest, device)
         if unfinished:
             recorder = resume(home, unfinished)

@@ -28,7 +28,7 @@ from suites.task import Task
 
 from .recorded_task import NotRecorded, write_task
 
-__all__ = ["NotRecorded", "record_task", "script_of"]
+__all__ = ["NotRecorded", "helpers_of", "record_task", "script_of"]
 
 _FORMS = (TestForm.SCRIPT, TestForm.RUNNER)
 RUNS = ((1, 0), (1, 1), (2, 0))
@@ -68,7 +68,7 @@ def script_of(public: PublicTask) -> Script:
         test=public.test.text,
         entry_points=tuple(entry.name for entry in public.entry_points),
         modules=public.modules,
-        helpers=_helpers(public),
+        helpers=helpers_of(public),
         runner=public.runner if is_runner else "",
         oracle=next(iter(public.oracles), ""),
         test_file=test_file,
@@ -88,8 +88,8 @@ def for_target(script: Script, target: Target) -> Script:
     return msgspec.structs.replace(script, reference=reference, test=test)
 
 
-def _helpers(public: PublicTask) -> dict[str, str]:
-    """Modules of the benchmark that the test names, by file name."""
+def helpers_of(public: PublicTask) -> dict[str, str]:
+    """Return the modules of the benchmark that the test names: texts by file name."""
     words = set(re.findall(r"\w+", public.script))
     helpers = {}
     for folder in public.search_paths:

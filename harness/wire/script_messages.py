@@ -118,7 +118,6 @@ class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
     seconds: float = 0.0
 
 
-RECORD_REQUESTS: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 RECORD_REPORTS: msgspec.msgpack.Decoder[Recorded] = msgspec.msgpack.Decoder(Recorded)
 
 

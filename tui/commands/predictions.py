@@ -15,11 +15,13 @@ import msgspec
 from engine.predictions.formats import write_results
 from engine.predictions.judging import WavedeckJudge, judge_samples
 from engine.predictions.matching import Sample, match
+from engine.predictions.original import OriginalJudge
 from engine.predictions.reading import read_predictions
 from engine.predictions.results import ORIGINAL, WAVEDECK, PredictionResult, ResultFile
 from engine.predictions.session import PredictionSession
 from harness import DevicePool
 from harness.node.selection import targets_for, wait_for_devices
+from harness.stages.original import check_definition
 from sessions.home import home_from
 from sessions.metrics import mean_pass_at_k
 from suites import public_suite_names
@@ -66,6 +68,8 @@ def judge_predictions(request: Request, settings: Settings, *, as_json: bool) ->
         )
     reading = read_predictions(request.file)
     tasks = public_suite(request.suite, home.suites).tasks
+    if request.protocol == ORIGINAL and tasks:
+        check_definition(tasks[0].kind)
     samples, unmatched = match(reading.predictions, tasks)
     problems = [*reading.problems, *unmatched]
     for problem in problems:
