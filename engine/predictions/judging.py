@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -15,7 +15,17 @@ import msgspec
 from engine.predictions.matching import Sample
 from engine.predictions.results import WAVEDECK, PredictionResult, ResultFile
 from engine.predictions.session import PredictionSession
-from harness import DevicePool, ErrorReport, Evaluation, StageEntered, StageLeft, Target, Verdict, WorkerDied, evaluate
+from harness import (
+    DevicePool,
+    ErrorReport,
+    Evaluation,
+    StageEntered,
+    StageLeft,
+    Target,
+    Verdict,
+    WorkerDied,
+    evaluate,
+)
 from harness.stages.recording import NotRecorded, record_task
 from harness.wire.evaluation import SCHEMA
 from suites import Task
@@ -35,9 +45,7 @@ class ProtocolJudge(Protocol):
 class WavedeckJudge:
     """The usual judge: the calls of a task's test are recorded once, then each candidate is judged on them."""
 
-    def __init__(
-        self, registry: Path, *, pool: DevicePool, targets: Sequence[Target], seed: int
-    ) -> None:
+    def __init__(self, registry: Path, *, pool: DevicePool, targets: Sequence[Target], seed: int) -> None:
         self._registry = registry
         self._pool = pool
         self._targets = targets
@@ -120,22 +128,45 @@ async def judge_samples(
 ) -> list[Sample]:
     """Judge the samples that have no result, with `again` all of them; return those whose judge was lost.
 
-    Equal candidates of one task are judged once.
+    Equal candidates of one task are judged once. The session is finished, or left so that the next run continues it.
     """
     groups: dict[str, list[Sample]] = {}
     for sample in samples:
         groups.setdefault(key_of(sample), []).append(sample)
     missing = {key: group for key, group in groups.items() if again or results.find(key) is None}
-    if session is not None:
-        for key in groups.keys() - missing.keys():
-            await _copy(session, groups[key], results.find(key))
-    waiting = iter(missing.items())
+    try:
+        if session is not None:
+            for key, group in groups.items():
+                if key not in missing:
+                    await _copy(session, group, results.find(key))
+        lost = await _judge_groups(missing, judge, results, slots=slots, session=session, say=say)
+    except BaseException:
+        if session is not None:
+            session.stop("interrupted", failed=False)
+        raise
+    if session is not None and lost:
+        session.stop(f"the judge failed on {len(lost)} predictions", failed=True)
+    elif session is not None:
+        await session.finish()
+    return lost
+
+
+async def _judge_groups(
+    missing: Mapping[str, Sequence[Sample]],
+    judge: ProtocolJudge,
+    results: ResultFile,
+    *,
+    slots: int,
+    session: PredictionSession | None,
+    say: Callable[[str], None],
+) -> list[Sample]:
+    waiting = iter(missing.values())
     lost: list[Sample] = []
     done = 0
 
     async def judge_next() -> None:
         nonlocal done
-        for _, group in waiting:
+        for group in waiting:
             result = await _judge_group(group, judge, session)
             done += 1
             if isinstance(result, str):
@@ -174,9 +205,7 @@ async def _judge_group(
     return result
 
 
-async def _copy(
-    session: PredictionSession, group: Sequence[Sample], result: PredictionResult | None
-) -> None:
+async def _copy(session: PredictionSession, group: Sequence[Sample], result: PredictionResult | None) -> None:
     """Record a verdict for each of equal candidates; only the first one held a device."""
     if result is None or result.evaluation is None:
         return

@@ -55,7 +55,9 @@ class TaskIndex:
             for name in {path, path.rpartition("/")[2], task.name, task.id}:
                 self._by_name.setdefault(name, []).append(task)
         self._references = [
-            (task, _plain_code(task.reference.text)) for task in tasks if task.reference is not None
+            (task, _plain_text(task.reference.text), _plain_code(task.reference.text))
+            for task in tasks
+            if task.reference is not None
         ]
         self._instructions = [(task, _plain_text(task.instruction)) for task in tasks if task.instruction]
 
@@ -81,13 +83,17 @@ class TaskIndex:
         return f"{prediction.place}: the suite has no task {given!r}"
 
     def _by_reference(self, prediction: Prediction) -> PublicTask | str:
-        """The task with this reference; labels may lack its first or last lines."""
-        label = _plain_code(prediction.label)
-        equal = [task for task, reference in self._references if reference == label]
-        tasks = equal or [task for task, reference in self._references if label in reference]
+        """The task with this reference; labels may lack its comments, its first or its last lines."""
+        label, code = _plain_text(prediction.label), _plain_code(prediction.label)
+        ways = (
+            [task for task, text, _ in self._references if text == label],
+            [task for task, _, plain in self._references if plain == code],
+            [task for task, _, plain in self._references if code in plain],
+        )
+        tasks: Sequence[PublicTask] = next((way for way in ways if way), ())
         if len(tasks) == 1:
             return tasks[0]
-        words = "no reference" if not tasks else f"{len(tasks)} references"
+        words = f"{len(tasks)} references" if tasks else "no reference"
         return f"{prediction.place}: `label` is the text of {words} of the suite; add `file`"
 
     def _by_description(self, prediction: Prediction) -> PublicTask | str:
@@ -100,9 +106,7 @@ class TaskIndex:
         return f"{prediction.place} names no task: it needs `file`, or `label` with the reference"
 
 
-def match(
-    predictions: Iterable[Prediction], tasks: Sequence[PublicTask]
-) -> tuple[list[Sample], list[str]]:
+def match(predictions: Iterable[Prediction], tasks: Sequence[PublicTask]) -> tuple[list[Sample], list[str]]:
     """Return the samples, and a line for each prediction without a task."""
     index = TaskIndex(tasks)
     samples, problems = [], []

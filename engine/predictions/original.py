@@ -6,7 +6,7 @@ from engine.predictions.judging import OnStage
 from engine.predictions.matching import Sample
 from engine.predictions.results import ORIGINAL, PredictionResult
 from harness import DevicePool, Target
-from harness.stages.original import Outcome, OriginalVerdict, judge_original
+from harness.stages.original import OriginalVerdict, Outcome, judge_original
 
 
 class OriginalJudge:

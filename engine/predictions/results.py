@@ -59,8 +59,11 @@ class ResultFile:
     def __init__(self, registry: Path, suite: str, device: str) -> None:
         self.path = recorded_folder(registry, suite) / f"predictions-{device}.jsonl"
         self._results: dict[str, PredictionResult] = {}
+        self._is_torn = False
         if self.path.is_file():
-            for line in self.path.read_bytes().splitlines():
+            data = self.path.read_bytes()
+            self._is_torn = not data.endswith(b"\n")
+            for line in data.splitlines():
                 try:
                     result = msgspec.json.decode(line, type=PredictionResult)
                 except msgspec.DecodeError:
@@ -75,6 +78,6 @@ class ResultFile:
         """Keep a result."""
         self._results[result.key] = result
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        torn = self.path.is_file() and not self.path.read_bytes()[-1:] == b"\n"
         with self.path.open("ab") as file:
-            file.write((b"\n" if torn else b"") + msgspec.json.encode(result) + b"\n")
+            file.write((b"\n" if self._is_torn else b"") + msgspec.json.encode(result) + b"\n")
+        self._is_torn = False

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from engine.errors import UsageProblem
 from engine.job import versions
+from engine.methods import PREDICTIONS
 from engine.plan import session_name
 from engine.predictions.matching import Sample
 from engine.process import solved
@@ -37,9 +38,6 @@ from sessions.names import attempt_name, instance_key
 from sessions.reconcile import resume
 from sessions.recorder import Recorder
 
-METHOD = "predictions"
-"""Name of the method in the session: the candidates come from a file, and no model is asked."""
-
 
 class PredictionSession:
     """Records how the predictions of one file are judged."""
@@ -62,8 +60,9 @@ class PredictionSession:
         seed: int,
         device: str,
         targets: Sequence[str],
+        again: bool = False,
     ) -> PredictionSession:
-        """Begin a session, or continue the unfinished one of the same predictions on this device.
+        """Begin a session, or without `again` continue the unfinished one of the same predictions on this device.
 
         Raises `UsageProblem` if another process judges them.
         """
@@ -71,14 +70,14 @@ class PredictionSession:
         for sample in samples:
             whole.update(f"{sample.key('', seed)} {sample.number}\n".encode())
         digest = whole.hexdigest()[:16]
-        unfinished = _find_unfinished(home, digest, device)
+        unfinished = "" if again else _find_unfinished(home, digest, device)
         if unfinished:
             recorder = resume(home, unfinished)
         else:
             counts = Counter(sample.public.id for sample in samples)
             started = SessionStarted(
-                session=session_name(METHOD, datetime.now(UTC)),
-                method=METHOD,
+                session=session_name(PREDICTIONS, datetime.now(UTC)),
+                method=PREDICTIONS,
                 model=file,
                 tasks=tuple(counts),
                 instances=max(counts.values()),
@@ -91,9 +90,7 @@ class PredictionSession:
                 versions=versions(),
             )
             recorder = Recorder.begin(home, started)
-        recorder.record(
-            EngineStarted(host=socket.gethostname(), pid=os.getpid(), resumed=bool(unfinished))
-        )
+        recorder.record(EngineStarted(host=socket.gethostname(), pid=os.getpid(), resumed=bool(unfinished)))
         return cls(recorder)
 
     async def begin(self, sample: Sample) -> None:
@@ -159,7 +156,7 @@ def _find_unfinished(home: Home, digest: str, device: str) -> str:
     for live in reversed(home.live_sessions()):
         events = read_journal(live.journal).events if live.journal.exists() else []
         started = events[0] if events else None
-        if not isinstance(started, SessionStarted) or started.method != METHOD:
+        if not isinstance(started, SessionStarted) or started.method != PREDICTIONS:
             continue
         if started.options.predictions != digest or started.devices != (device,):
             continue

@@ -181,7 +181,30 @@ def _imports_and_functions(source: str) -> str:
     return "\n".join(imports) + "\n\n" + "\n".join(functions)
 
 
-_UPSTREAM_TEXT: dict[SuiteKind, Callable[[str], str]] = {SuiteKind.TRITONBENCH_G: _imports_and_functions}
+def _without_tests(source: str) -> str:
+    """The candidate as GEAK-eval runs it: without its own functions `test_*` and the statements that call them."""
+    try:
+        tree = parse_python(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return source
+    tree.body = [statement for statement in tree.body if not _is_test(statement)]
+    return ast.unparse(tree)
+
+
+def _is_test(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.FunctionDef):
+        return statement.name.startswith("test_")
+    if not isinstance(statement, ast.Expr | ast.Assign | ast.AugAssign):
+        return False
+    function = statement.value.func if isinstance(statement.value, ast.Call) else None
+    name = getattr(function, "id", "") or getattr(function, "attr", "")
+    return str(name).startswith("test_")
+
+
+_UPSTREAM_TEXT: dict[SuiteKind, Callable[[str], str]] = {
+    SuiteKind.TRITONBENCH_G: _imports_and_functions,
+    SuiteKind.TRITONBENCH_REVISED: _without_tests,
+}
 """What a benchmark does to a candidate's text before it runs it."""
 
 

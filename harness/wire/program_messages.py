@@ -112,4 +112,6 @@ class Compared(msgspec.Struct, frozen=True, tag="compared"):
 SCRIPT_REQUESTS: msgspec.msgpack.Decoder[Record | RunProgram | Compare] = msgspec.msgpack.Decoder(
     Record | RunProgram | Compare
 )
-PROGRAM_REPORTS: msgspec.msgpack.Decoder[RanProgram | Compared] = msgspec.msgpack.Decoder(RanProgram | Compared)
+PROGRAM_REPORTS: msgspec.msgpack.Decoder[RanProgram | Compared] = msgspec.msgpack.Decoder(
+    RanProgram | Compared
+)

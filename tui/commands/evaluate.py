@@ -29,7 +29,7 @@ from harness.stages.timing.baselines import (
 from harness.wire.limits import SOURCE_BYTES
 from sessions.home import home_from
 from suites import Task
-from tui.commands.options import complete_tasks, json_option, targets_option
+from tui.commands.options import complete_tasks, json_option, predictions_options, targets_option
 from tui.commands.recording import judged_task
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
@@ -40,29 +40,7 @@ from tui.plain import emit, emit_json
 @click.command(name="eval")
 @click.argument("file", metavar="[FILE]", required=False)
 @click.option("--task", help="Task that the kernel must solve.", shell_complete=complete_tasks)
-@click.option("--suite", metavar="NAME", help="With --predictions: the public benchmark.")
-@click.option(
-    "--predictions",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Judge each prediction of a JSONL file or JSON array.",
-)
-@click.option(
-    "--protocol",
-    type=click.Choice(("wavedeck", "original")),
-    default="wavedeck",
-    help="With --predictions: this judge, or the benchmark's own definition of correct. [wavedeck]",
-)
-@click.option(
-    "--only", metavar="N|TASK", default="", help="With --predictions: only the first N, or those for TASK."
-)
-@click.option("--again", is_flag=True, help="With --predictions: judge predictions that have a result already.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="With --predictions: write the results in the suite's own format here. [in the home folder]",
-)
+@predictions_options
 @click.option(
     "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
 )
@@ -138,7 +116,9 @@ def eval_command(
         if suite is None or file is not None or task is not None:
             raise Complaint("--predictions FILE needs --suite NAME, and neither a kernel file nor --task")
         if against != TASK or cache != "cold" or spread or exam or cases or energy:
-            raise Complaint("--predictions takes only --suite, --protocol, --only, --again, --out, --json and the device")
+            raise Complaint(
+                "--predictions takes only --suite, --protocol, --only, --again, --out, --json and the device"
+            )
         from .predictions import Request, judge_predictions
 
         request = Request(suite, predictions, protocol=protocol, only=only, again=again, out=out)

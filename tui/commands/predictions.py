@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from engine.predictions.formats import write_results
-from engine.predictions.judging import WavedeckJudge, judge_samples
+from engine.predictions.judging import ProtocolJudge, WavedeckJudge, judge_samples
 from engine.predictions.matching import Sample, match
 from engine.predictions.original import OriginalJudge
 from engine.predictions.reading import read_predictions
@@ -31,7 +31,7 @@ from tui.config import Settings
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.plain import emit, emit_json, table
 from tui.tables import Column
-from tui.vocabulary import UNKNOWN
+from tui.vocabulary import UNKNOWN, counted
 
 SEED = 0
 """Seed of the inputs if nobody gives one: the same candidate gets the same verdict."""
@@ -126,41 +126,32 @@ async def _judge(samples: Sequence[Sample], request: Request, settings: Settings
     lost: list[Sample] = []
     session = None
     if known < len(samples):
-        if request.protocol == WAVEDECK:
-            session = PredictionSession.open(
-                home,
-                samples,
-                file=request.file.name,
-                seed=seed,
-                device=device.name,
-                targets=[target.name for target in targets],
-            )
-            say(f"session {session.name}")
-        try:
-            async with DevicePool([device.name]) as pool:
-                judge = (
-                    WavedeckJudge(home.suites, pool=pool, targets=targets, seed=seed)
-                    if request.protocol == WAVEDECK
-                    else OriginalJudge(pool=pool, target=targets[0], seed=seed)
-                )
-                lost = await judge_samples(
+        async with DevicePool([device.name]) as pool:
+            judge: ProtocolJudge
+            if request.protocol == WAVEDECK:
+                judge = WavedeckJudge(home.suites, pool=pool, targets=targets, seed=seed)
+                session = PredictionSession.open(
+                    home,
                     samples,
-                    judge,
-                    results,
-                    key_of=key_of,
+                    file=request.file.name,
+                    seed=seed,
+                    device=device.name,
+                    targets=[target.name for target in targets],
                     again=request.again,
-                    slots=pool.slots,
-                    session=session,
-                    say=say,
                 )
-        except BaseException:
-            if session is not None:
-                session.stop("interrupted", failed=False)
-            raise
-        if session is not None and lost:
-            session.stop(f"the judge failed on {len(lost)} predictions", failed=True)
-        elif session is not None:
-            await session.finish()
+                say(f"session {session.name}")
+            else:
+                judge = OriginalJudge(pool=pool, target=targets[0], seed=seed)
+            lost = await judge_samples(
+                samples,
+                judge,
+                results,
+                key_of=key_of,
+                again=request.again,
+                slots=pool.slots,
+                session=session,
+                say=say,
+            )
     found = [
         msgspec.structs.replace(result, sample=sample.number)
         for sample in samples
@@ -222,17 +213,17 @@ def summary(results: Sequence[PredictionResult], *, tasks: int, problems: int) -
             by_task.setdefault(result.task, []).append(result)
     counts = Counter(result.verdict for result in results)
     words = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-    lines = [f"{len(results)} predictions: {words or 'none judged'}"]
+    lines = [f"{counted(len(results), 'prediction')}: {words or 'none judged'}"]
     if problems:
-        lines.append(f"{problems} lines not judged, see above")
+        lines.append(f"{counted(problems, 'line')} not judged, see above")
     answered = len({result.task for result in results})
     if answered < tasks:
         lines.append(f"{tasks - answered} of {tasks} tasks of the suite have no prediction")
-    counted = [result for task_results in by_task.values() for result in task_results]
-    if counted:
-        call = sum(result.call for result in counted) / len(counted)
-        execution = sum(result.execution for result in counted) / len(counted)
-        over = f"over {len(counted)} predictions that can be judged"
+    able = [result for task_results in by_task.values() for result in task_results]
+    if able:
+        call = sum(result.call for result in able) / len(able)
+        execution = sum(result.execution for result in able) / len(able)
+        over = f"over {counted(len(able), 'prediction')} that can be judged"
         lines.append(f"call accuracy {call:.1%}, execution accuracy {execution:.1%}, {over}")
     least = min((len(task_results) for task_results in by_task.values()), default=0)
     if least > 1:

@@ -10,7 +10,7 @@ from engine.predictions.results import PredictionResult
 _TASK = re.compile(r"level(\d+)_(\d+)")
 
 
-def files_of(results: Sequence[PredictionResult], name: str) -> dict[str, object]:
+def files_of(results: Sequence[PredictionResult], _name: str) -> dict[str, object]:
     """Return the documents by file name."""
     levels: dict[str, dict[int, list[dict[str, object]]]] = {}
     for result in results:
@@ -19,9 +19,7 @@ def files_of(results: Sequence[PredictionResult], name: str) -> dict[str, object
             problems = levels.setdefault(match[1], {})
             problems.setdefault(int(match[2]), []).append(_row(result))
     return {
-        f"{name}_level{level}/eval_results.json": {
-            str(problem): rows for problem, rows in sorted(problems.items())
-        }
+        f"level{level}/eval_results.json": {str(problem): rows for problem, rows in sorted(problems.items())}
         for level, problems in sorted(levels.items())
     }
 

@@ -14,8 +14,8 @@ def files_of(results: Sequence[PredictionResult], name: str) -> dict[str, object
     for sample in sorted({result.sample for result in results}):
         metrics = {result.file: _metrics(result) for result in results if result.sample == sample}
         mark = "" if sample == 1 else f"_{sample}"
-        files[f"{name}_metrics{mark}.json"] = metrics
-        files[f"{name}_summary{mark}.json"] = _summary(name, list(metrics.values()))
+        files[f"metrics{mark}.json"] = metrics
+        files[f"summary{mark}.json"] = _summary(name, list(metrics.values()))
     return files
 
 

@@ -29,9 +29,7 @@ def value_of(value: Any, depth: int = 0) -> Value:
     if depth < MOST_DEPTH and isinstance(value, list | tuple):
         return ListValue(tuple(value_of(item, depth + 1) for item in value))
     if depth < MOST_DEPTH and isinstance(value, dict):
-        return DictValue(
-            tuple(map(repr, value)), tuple(value_of(item, depth + 1) for item in value.values())
-        )
+        return DictValue(tuple(map(repr, value)), tuple(value_of(item, depth + 1) for item in value.values()))
     if isinstance(value, torch.Tensor):
         return _tensor_value(value)
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
@@ -68,7 +66,10 @@ def find_difference(got: Value | None, expected: Value | None, rule: Comparison,
             return f"{path} has other keys: {', '.join(got.keys)[:100]}"
         own = dict(zip(got.keys, got.items, strict=True))
         return _first(
-            [own[key] for key in expected.keys], expected.items, rule, [f"{path}[{key}]" for key in expected.keys]
+            [own[key] for key in expected.keys],
+            expected.items,
+            rule,
+            [f"{path}[{key}]" for key in expected.keys],
         )
     if isinstance(got, TensorValue) and isinstance(expected, TensorValue):
         return _tensor_difference(got, expected, rule, path)
