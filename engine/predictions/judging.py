@@ -143,6 +143,7 @@ async def judge_samples(
     except BaseException:
         if session is not None:
             session.stop("interrupted", failed=False)
+        say("stopped; the results so far are kept, and the same command judges the rest")
         raise
     if session is not None and lost:
         session.stop(f"the judge failed on {len(lost)} predictions", failed=True)

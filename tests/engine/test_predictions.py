@@ -199,6 +199,7 @@ async def test_an_interrupted_run_goes_on_in_the_same_session(
     assert await run(CannedJudge(failed(Verdict.NO_CODE))) == []
     assert [line.partition(" (")[0] for line in said] == [
         "1 of 3: scale: correct",
+        "stopped; the results so far are kept, and the same command judges the rest",
         "1 of 2: scale sample 2: wrong: output 0 is wrong at [3]",
         "2 of 2: scale sample 4: lost: the judge is gone",
         "1 of 1: scale sample 4: no_code: output 0 is wrong at [3]",
