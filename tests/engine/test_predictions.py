@@ -237,6 +237,7 @@ def test_results_in_the_format_of_geak_eval(tmp_path: Path) -> None:
         tmp_path,
         result_of("own/scale", correct()),
         result_of("own/scale", failed(), sample=2),
+        result_of("own/other", failed(Verdict.UNSUPPORTED)),
     )
     right = {
         "pass_num": 0,

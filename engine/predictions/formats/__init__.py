@@ -1,4 +1,4 @@
-"""Writes results in a public benchmark's own format. What was not measured is `null` or absent."""
+"""Writes results in a public benchmark's own format. What was not judged or not measured is absent or `null`."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def write_results(
 ) -> list[Path]:
     """Write the results into a folder and return the files; none for a suite without a format of its own."""
     writer = _WRITERS.get(kind)
-    if writer is None or not results:
+    judged = [result for result in results if result.counted]
+    if writer is None or not judged:
         return []
     paths = []
-    for file, document in writer(results, name).items():
+    for file, document in writer(judged, name).items():
         path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")

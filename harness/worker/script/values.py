@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def value_of(value: Any, depth: int = 0) -> Value:
         return _tensor_value(value)
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         return _tensor_value(torch.from_numpy(np.ascontiguousarray(value)), is_array=True)
-    if isinstance(value, bool | int | np.integer | np.bool_):
+    if isinstance(value, bool | int | np.integer | np.bool_) and abs(int(value)) <= sys.float_info.max:
         return NumberValue(float(value), is_exact=True)
     if isinstance(value, float | np.floating):
         return NumberValue(float(value), is_exact=False)
