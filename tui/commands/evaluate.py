@@ -124,7 +124,8 @@ def eval_command(
         request = Request(suite, predictions, protocol=protocol, only=only, again=again, out=out)
         return judge_predictions(request, settings, as_json=as_json)
     if file is None or task is None:
-        raise Complaint("name a kernel file and its task: wavedeck eval FILE --task T")
+        missing = "argument 'FILE'" if file is None else "option '--task'"
+        raise click.UsageError(f"missing {missing}", ctx=click.get_current_context())
     if suite is not None or protocol != "wavedeck" or only or again or out is not None:
         raise Complaint("--suite, --protocol, --only, --again and --out need --predictions")
     if exam and spread:
