@@ -33,7 +33,7 @@ from harness.wire.program_messages import (
     Value,
 )
 from suites.public.separator import SEPARATOR, split_file
-from suites.public.task import PublicTask, SuiteKind, TestForm
+from suites.public.task import PublicTask, SuiteKind
 from suites.python_source import parse_python
 
 from .recording import helpers_of
@@ -101,8 +101,8 @@ async def judge_original(
 ) -> OriginalVerdict:
     """Judge a candidate by its benchmark's own definition. Raises `WorkerDied` if a process of ours is lost."""
     definition = check_definition(public.kind)
-    if public.unsupported or public.test is None or public.test_form is not TestForm.SCRIPT:
-        return OriginalVerdict(Outcome.UNSUPPORTED, public.unsupported or "its test is no script")
+    if public.unsupported or public.test is None:
+        return OriginalVerdict(Outcome.UNSUPPORTED, public.unsupported)
     parts = split_file(public.test.path)
     if parts is None:
         return OriginalVerdict(Outcome.UNSUPPORTED, f"{public.file} has no separator line any more")

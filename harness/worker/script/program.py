@@ -46,7 +46,7 @@ def run_program(request: RunProgram, scratch: Path) -> RanProgram:
     except SystemExit as ended:
         error = f"it exits with code {ended.code}" if ended.code else ""
     except BaseException as raised:  # noqa: BLE001 -- programs may raise anything
-        error = "".join(traceback.format_exception_only(raised)).strip().partition("\n")[0][:400]
+        error = _in_one_line(raised)
         unsupported = _is_unsupported(raised)
         traceback.print_exc(file=sys.stderr)
     if request.result_name and not error and request.result_name in vars(module):
@@ -58,6 +58,12 @@ def run_program(request: RunProgram, scratch: Path) -> RanProgram:
         printed=printed.getvalue()[:MOST_PRINTED],
         results=results,
     )
+
+
+def _in_one_line(raised: BaseException) -> str:
+    if isinstance(raised, SyntaxError):
+        return f"{type(raised).__name__}: {raised.msg} in line {raised.lineno}"
+    return "".join(traceback.format_exception_only(raised)).strip().partition("\n")[0][:400]
 
 
 def _seed(seed: int | None) -> None:
