@@ -49,7 +49,7 @@ from tui.plain import emit, emit_json
     "--seed",
     type=int,
     metavar="N",
-    help="Seed of the inputs; the same seed gives the same verdict. [random]",
+    help="Seed of the inputs; the same seed gives the same verdict. [random; 0 with --predictions]",
 )
 @click.option(
     "--against",
