@@ -132,6 +132,8 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Prompt format of the model (`engine.profiles`)."""
     corpus: str = ""
     """Folder of kernels that may be shown as examples, besides baselines of tasks that are not under test."""
+    predictions: str = ""
+    """Digest of the predictions that are judged; empty if a method made the candidates."""
 
 
 class StopRules(msgspec.Struct, frozen=True, kw_only=True):

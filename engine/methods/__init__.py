@@ -20,6 +20,9 @@ METHODS = {
 }
 """Every method with a short description for people who choose one."""
 
+PREDICTIONS = "predictions"
+"""Method of sessions whose candidates come from a file (`engine.predictions`)."""
+
 _PLACES = {
     "geak": ("geak", "Geak"),
     "geak-evolve": ("geak_evolve", "GeakEvolve"),
@@ -33,6 +36,10 @@ _PLACES = {
 
 def open_method(name: str) -> Method:
     """Returns the method of this name; `UsageProblem` lists the methods if the name is unknown."""
+    if name == PREDICTIONS:
+        raise UsageProblem(
+            "a session of predictions asks no model; the same `wavedeck eval --suite NAME --predictions FILE` continues it"
+        )
     if name not in _PLACES:
         raise UsageProblem(f"no method is called {name!r}; there are: {', '.join(METHODS)}")
     module, class_name = _PLACES[name]

@@ -28,7 +28,7 @@ from suites.task import Task
 
 from .recorded_task import NotRecorded, write_task
 
-__all__ = ["NotRecorded", "record_task", "script_of"]
+__all__ = ["NotRecorded", "helpers_of", "record_task", "script_of"]
 
 _FORMS = (TestForm.SCRIPT, TestForm.RUNNER, TestForm.PYTEST)
 RUNS = ((1, 0), (1, 1), (2, 0))
@@ -78,7 +78,7 @@ def script_of(public: PublicTask) -> Script:
         test=public.test.text,
         entry_points=tuple(entry.name for entry in public.entry_points),
         modules=public.modules,
-        helpers=_helpers(public),
+        helpers=helpers_of(public),
         runner=public.runner if is_runner else "",
         arguments=public.arguments if is_program else None,
         is_pytest=public.test_form is TestForm.PYTEST,
@@ -101,8 +101,11 @@ def for_target(script: Script, target: Target) -> Script:
     return replace(script, reference=reference, test=test)
 
 
-def _helpers(public: PublicTask) -> dict[str, str]:
-    """Modules of the benchmark that the test names, by file name. The first folder that has a module gives it."""
+def helpers_of(public: PublicTask) -> dict[str, str]:
+    """Return the modules of the benchmark that the test names: texts by file name.
+
+    The first folder that has a module gives it.
+    """
     words = set(re.findall(r"\w+", public.script))
     imported = re.findall(r"^\s*(?:from|import) ([\w.]+)", public.script, re.MULTILINE)
     helpers: dict[str, str] = {}

@@ -138,7 +138,6 @@ class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
     """Facts about the choice, for the task's notes."""
 
 
-RECORD_REQUESTS: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 RECORD_REPORTS: msgspec.msgpack.Decoder[Recorded] = msgspec.msgpack.Decoder(Recorded)
 
 

@@ -29,7 +29,7 @@ from harness.stages.timing.baselines import (
 from harness.wire.limits import SOURCE_BYTES
 from sessions.home import home_from
 from suites import Task
-from tui.commands.options import complete_tasks, json_option, targets_option
+from tui.commands.options import complete_tasks, json_option, predictions_options, targets_option
 from tui.commands.recording import judged_task
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
@@ -38,8 +38,9 @@ from tui.plain import emit, emit_json
 
 
 @click.command(name="eval")
-@click.argument("file", metavar="FILE")
-@click.option("--task", required=True, help="Task that the kernel must solve.", shell_complete=complete_tasks)
+@click.argument("file", metavar="[FILE]", required=False)
+@click.option("--task", help="Task that the kernel must solve.", shell_complete=complete_tasks)
+@predictions_options
 @click.option(
     "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
 )
@@ -48,7 +49,7 @@ from tui.plain import emit, emit_json
     "--seed",
     type=int,
     metavar="N",
-    help="Seed of the inputs; the same seed gives the same verdict. [random]",
+    help="Seed of the inputs; the same seed gives the same verdict. [random; 0 with --predictions]",
 )
 @click.option(
     "--against",
@@ -82,9 +83,15 @@ from tui.plain import emit, emit_json
 )
 @json_option
 def eval_command(
-    file: str,
+    file: str | None,
     *,
-    task: str,
+    task: str | None,
+    suite: str | None,
+    predictions: Path | None,
+    protocol: str,
+    only: str,
+    again: bool,
+    out: Path | None,
     device: str | None,
     targets: str | None,
     seed: int | None,
@@ -96,15 +103,31 @@ def eval_command(
     energy: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Judge the kernel in FILE (- is standard input).
+    """Judge the kernel in FILE (- is standard input), or with --predictions all kernels that a model wrote for a benchmark.
 
     Exit code: 0 if it is correct, 1 with any other verdict, 3 if nothing could be judged. With --case, 0 only says that
-    the chosen cases are correct.
+    the chosen cases are correct. With --predictions, 0 if every prediction could be judged, whatever its verdict.
     """
     configured = load(
         {"devices": device, "targets": targets, "seed": seed}, environ=os.environ, folder=Path.cwd()
     )
     settings = configured.settings
+    if predictions is not None:
+        if suite is None or file is not None or task is not None:
+            raise Complaint("--predictions FILE needs --suite NAME, and neither a kernel file nor --task")
+        if against != TASK or cache != "cold" or spread or exam or cases or energy:
+            raise Complaint(
+                "--predictions takes only --suite, --protocol, --only, --again, --out, --json and the device"
+            )
+        from .predictions import Request, judge_predictions
+
+        request = Request(suite, predictions, protocol=protocol, only=only, again=again, out=out)
+        return judge_predictions(request, settings, as_json=as_json)
+    if file is None or task is None:
+        missing = "argument 'FILE'" if file is None else "option '--task'"
+        raise click.UsageError(f"missing {missing}", ctx=click.get_current_context())
+    if suite is not None or protocol != "wavedeck" or only or again or out is not None:
+        raise Complaint("--suite, --protocol, --only, --again and --out need --predictions")
     if exam and spread:
         raise Complaint("--exam judges on one device; leave --spread out")
     if cases and (exam or spread):

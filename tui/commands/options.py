@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -63,3 +64,40 @@ def targets_option(function: F) -> F:
         metavar="NAMES",
         help="Architectures to compile for; the first decides: gfx942,sm_90. [the devices' own; gfx942 on cpu]",
     )(function)
+
+
+def predictions_options(function: F) -> F:
+    """Add the options of `wavedeck eval` for a file of predictions."""
+    options = (
+        click.option("--suite", metavar="NAME", help="With --predictions: the public benchmark."),
+        click.option(
+            "--predictions",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Judge each prediction of a JSONL file or JSON array.",
+        ),
+        click.option(
+            "--protocol",
+            type=click.Choice(("wavedeck", "original")),
+            default="wavedeck",
+            help="With --predictions: this judge, or the benchmark's own definition of correct. [wavedeck]",
+        ),
+        click.option(
+            "--only",
+            metavar="N|TASK",
+            default="",
+            help="With --predictions: only the first N, or those for TASK.",
+        ),
+        click.option(
+            "--again", is_flag=True, help="With --predictions: judge also those that have a result already."
+        ),
+        click.option(
+            "--out",
+            type=click.Path(path_type=Path),
+            metavar="FOLDER",
+            help="With --predictions: folder of the results in the suite's own format. [in the home folder]",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function

@@ -1,4 +1,4 @@
-"""Role `script`: runs one script in a sandbox, for one seed after the other, and reports the calls of its entry points."""
+"""Role `script`: runs one script in a sandbox and reports the calls of its entry points, or runs a program and its results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.encoding import ENCODER
 from harness.wire.guest_messages import Hello
-from harness.wire.script_messages import RECORD_REQUESTS, Record, Recorded, Script
+from harness.wire.program_messages import SCRIPT_REQUESTS, Compare, Compared, RunProgram, Value
+from harness.wire.script_messages import Record, Recorded, Script
 from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.interpreter import interpreter
@@ -32,6 +33,8 @@ from .early_end import EndsHere, TimeLimit
 from .fresh_memory import FreshMemory
 from .nodes import NodeRun
 from .performance_inputs import call_with_largest
+from .program import run_program
+from .values import find_difference
 from .wrapping import wrap
 
 TEST, STAND_IN = "wavedeck_test", "wavedeck_recorded"
@@ -42,20 +45,48 @@ globals().update({{name: value for name, value in vars({STAND_IN}).items() if no
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Answer `Record` requests until the judge closes the channel."""
+    """Answer requests until the judge closes the channel: `Record`, or `RunProgram` and then `Compare`."""
     layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
     if spawn.device is not None:
         gpu.warm(spawn.device)
     channel.send(ENCODER.encode(Hello(sandbox=layers)))
     runner: _Runner | None = None
+    results: Value | None = None
     while True:
         try:
             frame = channel.receive()
         except ChannelClosed:
             return
-        request = RECORD_REQUESTS.decode(frame.payload)
-        runner = runner or _Runner(spawn, request)
-        channel.send(ENCODER.encode(runner.run(request)))
+        match SCRIPT_REQUESTS.decode(frame.payload):
+            case Record() as request:
+                runner = runner or _Runner(spawn, request)
+                channel.send(ENCODER.encode(runner.run(request)))
+            case RunProgram() as request:
+                _prepare(spawn, request.target)
+                ran = run_program(request, Path(spawn.scratch))
+                results = ran.results
+                channel.send(ENCODER.encode(ran))
+            case Compare() as request:
+                channel.send(ENCODER.encode(_compare(request, results)))
+
+
+def _prepare(spawn: Spawn, target_name: str) -> Any:
+    """Prepare the process for foreign code, once; returns what observes kernels."""
+    if spawn.device is None:
+        interpreter.prepare(target(target_name))
+        return interpreter.observe
+    gpu.start(spawn.device)
+    gpu.build_driver()
+    return lambda _: nullcontext()
+
+
+def _compare(request: Compare, expected: Value | None) -> Compared:
+    try:
+        difference = find_difference(request.results, expected, request.rule, "results")
+    except (AttributeError, RuntimeError, ValueError) as error:
+        # The other program is foreign code: its bytes may not fill their shape.
+        difference = f"the results cannot be compared: {error}"
+    return Compared(nonce=request.nonce, difference=difference.partition("\n")[0][:400])
 
 
 class _Runner:
@@ -64,14 +95,9 @@ class _Runner:
     def __init__(self, spawn: Spawn, request: Record) -> None:
         self._scratch = Path(spawn.scratch)
         self._on_gpu = spawn.device is not None
-        if spawn.device is None:
-            interpreter.prepare(target(request.target))
-            self._observe: Any = interpreter.observe
-        else:
-            gpu.start(spawn.device)
-            gpu.build_driver()
+        self._observe = _prepare(spawn, request.target)
+        if self._on_gpu:
             first_config.install()
-            self._observe = lambda _: nullcontext()
         seeding.install()
 
     def run(self, request: Record) -> Recorded:

@@ -1,0 +1,41 @@
+"""Judges predictions by a benchmark's own definition of correct."""
+
+from __future__ import annotations
+
+from engine.predictions.judging import OnStage
+from engine.predictions.matching import Sample
+from engine.predictions.results import ORIGINAL, PredictionResult
+from harness import DevicePool, Target
+from harness.stages.original import OriginalVerdict, Outcome, judge_original
+
+
+class OriginalJudge:
+    """The benchmark's own definition. Nothing is timed, and no session is recorded."""
+
+    def __init__(self, *, pool: DevicePool, target: Target, seed: int) -> None:
+        self._pool = pool
+        self._target = target
+        self._seed = seed
+
+    async def judge(self, sample: Sample, on_stage: OnStage) -> PredictionResult:
+        """See `ProtocolJudge`."""
+        if sample.unusable:
+            verdict = OriginalVerdict(Outcome.FAILS, sample.message)
+        else:
+            verdict = await judge_original(sample.public, sample.source, pool=self._pool, target=self._target)
+        passes = verdict.outcome is Outcome.PASSES
+        return PredictionResult(
+            key=sample.key(ORIGINAL, self._seed),
+            task=sample.public.id,
+            file=sample.public.file,
+            sample=sample.number,
+            protocol=ORIGINAL,
+            device=self._pool.devices[0].name,
+            verdict=verdict.outcome.value,
+            call=passes or verdict.outcome is Outcome.DIFFERS,
+            execution=passes,
+            why=verdict.why,
+            printed=verdict.printed,
+            difficulty=sample.public.difficulty,
+            source=sample.source,
+        )

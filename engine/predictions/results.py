@@ -1,0 +1,83 @@
+"""`PredictionResult` and the file that keeps them, so that nothing is judged twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from harness import Evaluation
+from suites.public.recorded import recorded_folder
+
+WAVEDECK, ORIGINAL = "wavedeck", "original"
+"""Protocols: this judge, and the benchmark's own definition of a correct kernel."""
+
+
+class PredictionResult(msgspec.Struct, frozen=True):
+    """How a prediction was judged."""
+
+    key: str
+    """See `Sample.key`."""
+    task: str
+    file: str
+    """The suite's own name of the task."""
+    sample: int
+    protocol: str
+    device: str
+    verdict: str
+    """A verdict of the judge; with the original protocol `passes`, `differs`, `fails` or `unsupported`."""
+    call: bool
+    """It runs."""
+    execution: bool
+    """It is correct."""
+    kind: str = ""
+    why: str = ""
+    """The reason in one line; empty if it is correct."""
+    printed: str = ""
+    difficulty: int | None = None
+    source: str = ""
+    seconds: float = 0.0
+    session: str = ""
+    """The session that has the attempt; empty with the original protocol."""
+    evaluation: Evaluation | None = None
+    """`None` with the original protocol."""
+
+    @property
+    def counted(self) -> bool:
+        """False if the device could not judge it, so that accuracies leave it out."""
+        return self.verdict != "unsupported"
+
+    @property
+    def speedup(self) -> float | None:
+        """The measured speedup of a correct candidate; `None` if it was not measured."""
+        return self.evaluation.speedup if self.evaluation is not None and self.execution else None
+
+
+class ResultFile:
+    """The results of one suite on one kind of device, one JSON object a line. The last line of a key counts."""
+
+    def __init__(self, registry: Path, suite: str, device: str) -> None:
+        self.path = recorded_folder(registry, suite) / f"predictions-{device}.jsonl"
+        self._results: dict[str, PredictionResult] = {}
+        self._is_torn = False
+        if self.path.is_file():
+            data = self.path.read_bytes()
+            self._is_torn = not data.endswith(b"\n")
+            for line in data.splitlines():
+                try:
+                    result = msgspec.json.decode(line, type=PredictionResult)
+                except msgspec.DecodeError:
+                    continue  # a line that was cut off
+                self._results[result.key] = result
+
+    def find(self, key: str) -> PredictionResult | None:
+        """Return the result of a key; `None` if there is none."""
+        return self._results.get(key)
+
+    def add(self, result: PredictionResult) -> None:
+        """Keep a result."""
+        self._results[result.key] = result
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab") as file:
+            file.write((b"\n" if self._is_torn else b"") + msgspec.json.encode(result) + b"\n")
+        self._is_torn = False

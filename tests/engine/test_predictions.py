@@ -1,0 +1,306 @@
+"""Protects how predictions that were made elsewhere are read, matched, kept and written; no judge runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from engine.errors import UsageProblem
+from engine.methods import open_method
+from engine.predictions.formats import write_results
+from engine.predictions.judging import OnStage, judge_samples
+from engine.predictions.matching import Sample, match
+from engine.predictions.reading import Reading, read_predictions
+from engine.predictions.results import WAVEDECK, PredictionResult, ResultFile
+from engine.predictions.session import PredictionSession
+from harness import Evaluation, Verdict, WorkerDied
+from sessions.catalog import list_sessions
+from sessions.fold import fold
+from sessions.home import Home, home_from
+from sessions.store import Store
+from suites import add_suite, load_public_suite
+from suites.public.task import PublicTask, SuiteKind
+from tests.suites import clones
+from tests.support.evaluations import correct, failed
+
+KEY = partial(Sample.key, protocol=WAVEDECK, seed=0)
+
+
+@pytest.fixture
+def home(isolated_home: Path) -> Home:
+    found = home_from(os.environ)
+    found.ensure()
+    return found
+
+
+def tasks_of(
+    home: Home, make: Callable[[Path], Path], folder: Path, kind: SuiteKind
+) -> tuple[PublicTask, ...]:
+    add_suite("own", make(folder), home.suites, kind=kind)
+    return load_public_suite("own", registry=home.suites).tasks
+
+
+@pytest.fixture
+def tasks(home: Home, tmp_path: Path) -> tuple[PublicTask, ...]:
+    return tasks_of(home, clones.geak_eval, tmp_path / "clone", SuiteKind.TRITONBENCH_REVISED)
+
+
+def read(folder: Path, *lines: object) -> Reading:
+    file = folder / "predictions.jsonl"
+    file.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
+    return read_predictions(file)
+
+
+def test_lines_that_cannot_be_read_do_not_stop_the_others(tmp_path: Path) -> None:
+    reading = read(
+        tmp_path,
+        {"predict": "x = 1", "file": "a.py"},
+        '{"predict": ',
+        {"file": "b.py"},
+        [1],
+        {"predict": None},
+    )
+    assert [prediction.place for prediction in reading.predictions] == ["line 1", "line 5"]
+    assert [problem.partition(":")[0] for problem in reading.problems] == [
+        "line 2 is not JSON",
+        "line 3 has no `predict`",
+        "line 4 is not a JSON object",
+    ]
+
+
+def test_an_array_and_a_folder_of_kernelbench_are_read_too(tmp_path: Path) -> None:
+    array = tmp_path / "predictions.json"
+    array.write_text(json.dumps([{"predict": "x<|EOT|>", "file": "a"}, 3]))
+    reading = read_predictions(array)
+    assert ([prediction.text for prediction in reading.predictions], len(reading.problems)) == (["x"], 1)
+    kernels = clones.write(
+        tmp_path / "run",
+        {f"level_1_problem_2_sample_{number}_kernel.py": f"x = {number}" for number in (10, 9)},
+    )
+    assert [(item.file, item.text) for item in read_predictions(kernels).predictions] == [
+        ("level1_2", "x = 9"),
+        ("level1_2", "x = 10"),
+    ]
+    with pytest.raises(UsageProblem, match="there is no file"):
+        read_predictions(tmp_path / "nothing.jsonl")
+
+
+def test_a_task_is_found_by_file_and_by_the_text_of_its_reference(
+    tasks: tuple[PublicTask, ...], tmp_path: Path
+) -> None:
+    reply = f"I wrote it.\n```python\n{clones.TRITON}```\n"
+    reading = read(
+        tmp_path,
+        {"predict": clones.TRITON, "file": "scale.py"},
+        {"predict": reply, "file": "data/Scale"},
+        {"predict": "sorry", "label": "# the answer\n" + clones.TRITON + "<|im_end|>"},
+        {"predict": "no code ```", "label": clones.TRITON[:400]},
+        {"predict": "x", "file": "other.py"},
+        {"predict": "x", "label": "def f():\n    pass\n"},
+        {"predict": "x"},
+    )
+    samples, problems = match(reading.predictions, tasks)
+    assert [(sample.name, sample.unusable) for sample in samples] == [
+        ("scale", ""),
+        ("scale sample 2", ""),
+        ("scale sample 3", ""),
+        ("scale sample 4", "no_code_block"),
+    ]
+    assert samples[0].source == samples[1].source == clones.TRITON
+    assert KEY(samples[0]) == KEY(samples[1]) != KEY(samples[2])
+    assert problems == [
+        "line 5: the suite has no task 'other.py'",
+        "line 6: `label` is the text of no reference of the suite; add `file`",
+        "line 7 names no task: it needs `file`, or `label` with the reference",
+    ]
+
+
+def test_a_task_of_tritonbench_t_is_found_by_the_description_in_the_prompt(
+    home: Home, tmp_path: Path
+) -> None:
+    tasks = tasks_of(home, clones.tritonbench, tmp_path / "clone", SuiteKind.TRITONBENCH_T)
+    prompt = (
+        "Write it.\nFunctional Description: Adds x to itself.\nReally. Wrapper Entry Information: twice(x)"
+    )
+    reading = read(tmp_path, {"instruction": prompt, "predict": "x = 1", "label": ""})
+    samples, problems = match(reading.predictions, tasks)
+    assert ([sample.public.file for sample in samples], problems) == (["twice.py"], [])
+
+
+class CannedJudge:
+    """Gives the evaluations of a list. `None` is a lost process; after the last one it is busy for ever."""
+
+    def __init__(self, *evaluations: Evaluation | None) -> None:
+        self._evaluations = list(evaluations)
+        self.is_busy = asyncio.Event()
+
+    async def judge(self, sample: Sample, on_stage: OnStage) -> PredictionResult:
+        if not self._evaluations:
+            self.is_busy.set()
+            await asyncio.Event().wait()
+        evaluation = self._evaluations.pop(0)
+        if evaluation is None:
+            raise WorkerDied("the judge is gone")
+        evaluation = msgspec.structs.replace(evaluation, task=sample.public.id)
+        return result_of(sample.public.id, evaluation, key=KEY(sample), sample=sample.number)
+
+
+def result_of(task: str, evaluation: Evaluation, *, key: str = "", sample: int = 1) -> PredictionResult:
+    return PredictionResult(
+        key=key,
+        task=task,
+        file=f"{task.partition('/')[2]}.py",
+        sample=sample,
+        protocol=WAVEDECK,
+        device="cpu",
+        verdict=evaluation.verdict.value,
+        call=evaluation.call,
+        execution=evaluation.verdict is Verdict.CORRECT,
+        why=evaluation.error.first_line if evaluation.error else "",
+        evaluation=evaluation,
+    )
+
+
+async def test_an_interrupted_run_goes_on_in_the_same_session(
+    home: Home, tasks: tuple[PublicTask, ...], tmp_path: Path
+) -> None:
+    reading = read(
+        tmp_path, *({"predict": text, "file": "scale"} for text in ("x = 1", "x = 2", "x = 1", ""))
+    )
+    samples, _ = match(reading.predictions, tasks)
+    said: list[str] = []
+
+    async def run(judge: CannedJudge) -> list[Sample]:
+        results = ResultFile(home.suites, "own", "cpu")
+        session = PredictionSession.open(
+            home, samples, file="predictions.jsonl", seed=0, device="cpu", targets=("gfx942",)
+        )
+        return await judge_samples(
+            samples, judge, results, key_of=KEY, again=False, slots=1, session=session, say=said.append
+        )
+
+    busy = CannedJudge(correct())
+    running = asyncio.create_task(run(busy))
+    await busy.is_busy.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    kept = ResultFile(home.suites, "own", "cpu")
+    with kept.path.open("ab") as file:
+        file.write(b'{"key": "cut o')
+    assert [sample.number for sample in await run(CannedJudge(failed(), None))] == [4]
+    assert await run(CannedJudge(failed(Verdict.NO_CODE))) == []
+    assert [line.partition(" (")[0] for line in said] == [
+        "1 of 3: scale: correct",
+        "stopped; the results so far are kept, and the same command judges the rest",
+        "1 of 2: scale sample 2: wrong: output 0 is wrong at [3]",
+        "2 of 2: scale sample 4: lost: the judge is gone",
+        "1 of 1: scale sample 4: no_code: output 0 is wrong at [3]",
+    ]
+    (info,) = list_sessions(home)
+    with Store.of(home) as store:
+        state = fold(store.session_events(info.name))
+    assert state.finished
+    assert {attempt.attempt: attempt.verdict for attempt in state.attempts()} == {
+        "own/scale#1/1": Verdict.CORRECT,
+        "own/scale#2/1": Verdict.WRONG,
+        "own/scale#3/1": Verdict.CORRECT,  # the same text as the first, judged once
+        "own/scale#4/1": Verdict.NO_CODE,
+    }
+    assert all(attempt.commit for attempt in state.attempts())
+    results = ResultFile(home.suites, "own", "cpu")
+    assert all(
+        found is not None and found.session == info.name for found in map(results.find, map(KEY, samples))
+    )
+
+
+def test_resume_of_a_session_of_predictions_names_the_right_command() -> None:
+    with pytest.raises(UsageProblem, match="wavedeck eval --suite NAME --predictions FILE"):
+        open_method("predictions")
+
+
+def written(kind: SuiteKind, folder: Path, *results: PredictionResult) -> dict[str, object]:
+    paths = write_results(kind, results, folder, name="mine")
+    return {str(path.relative_to(folder)): json.loads(path.read_bytes()) for path in paths}
+
+
+def test_results_in_the_format_of_geak_eval(tmp_path: Path) -> None:
+    files = written(
+        SuiteKind.TRITONBENCH_REVISED,
+        tmp_path,
+        result_of("own/scale", correct()),
+        result_of("own/scale", failed(), sample=2),
+        result_of("own/other", failed(Verdict.UNSUPPORTED)),
+    )
+    right = {
+        "pass_num": 0,
+        "file_name": "scale.py",
+        "call_status": 1,
+        "exec_status": 1,
+        "speedup": None,
+        "stdout": "",
+        "stderr": "",
+        "difficulty": -1,
+    }
+    wrong = right | {"pass_num": 1, "exec_status": 0, "stderr": "output 0 is wrong at [3]"}
+    assert files == {
+        "mine_results_0.json": [right],
+        "mine_results_1.json": [wrong],
+        "mine_all_passes.json": [right, wrong],
+    }
+
+
+def test_results_in_the_format_of_tritonbench(tmp_path: Path) -> None:
+    results = (result_of("own/scale", correct()), result_of("own/twice", failed()))
+    assert written(SuiteKind.TRITONBENCH_G, tmp_path, *results) == {
+        "mine_call_acc.json": ["scale.py", "twice.py"],
+        "mine_exe_acc.json": ["scale.py"],
+    }
+
+
+def test_results_in_the_format_of_kernelbench(tmp_path: Path) -> None:
+    results = (result_of("own/level1_10", correct()), result_of("own/level1_2", failed()))
+    assert written(SuiteKind.KERNELBENCH, tmp_path, *results) == {
+        "level1/eval_results.json": {
+            "2": [row(correctness=False, metadata={"error": "output 0 is wrong at [3]", "error_name": ""})],
+            "10": [row(correctness=True, metadata={})],
+        }
+    }
+
+
+def row(*, correctness: bool, metadata: dict[str, str]) -> dict[str, object]:
+    return {
+        "sample_id": 0,
+        "compiled": True,
+        "correctness": correctness,
+        "metadata": metadata | {"device": "cpu"},
+        "runtime": None,
+        "runtime_stats": {},
+    }
+
+
+def test_results_in_the_format_of_kernelbench_x(tmp_path: Path) -> None:
+    files = written(
+        SuiteKind.KERNELBENCH_X,
+        tmp_path,
+        result_of("own/scale", correct(speedup=2.0)),
+        result_of("own/b", failed()),
+    )
+    summary, metrics = files["summary.json"], files["metrics.json"]
+    assert isinstance(summary, dict)
+    assert isinstance(metrics, dict)
+    assert (summary["call_rate"], summary["exe_rate"], summary["perf_pass"]) == (100.0, 50.0, None)
+    assert summary["avg_speedup_per_task"] == 2.0
+    assert metrics["b.py"]["exe_ok"] is False
+    assert metrics["b.py"]["speedup"] is metrics["b.py"]["runtime_ms"] is None
+
+
+def test_a_suite_without_a_format_of_its_own_gets_no_file(tmp_path: Path) -> None:
+    assert written(SuiteKind.AGENTKERNELARENA, tmp_path, result_of("own/scale", correct())) == {}
