@@ -238,7 +238,7 @@ async def test_clone_of_the_store_contains_the_exams(home: Home, tmp_path: Path)
             "exams/starter/vector_add/1/3.json": Verdict.CORRECT,
         }
         assert all(evaluation.exam for evaluation in kept.values())
-        state = fold(store.session_events(session_plan.session))
+        state = fold(store.session_journal(session_plan.session).events)
     assert state.attempt("vector_add#1/3").confirmation is Confirmation.CONFIRMED
     assert state.attempt("vector_add#1/2").confirmation is Confirmation.NOT_CONFIRMED
 

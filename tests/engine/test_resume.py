@@ -127,7 +127,7 @@ def assert_store_is_whole(home: Home, clone: Path, events: list[Event]) -> None:
         ["git", "clone", "-q", "--bare", str(home.store), str(clone)], check=True, capture_output=True
     )
     with Store.read_only(clone) as store:
-        assert store.session_events(PLAN.session) == events
+        assert store.session_journal(PLAN.session).events == events
         for number in (1, 2):
             assert f"exams/starter/vector_add/{number}/3.json" in store.session_tree(PLAN.session)
     shutil.rmtree(clone)

@@ -162,4 +162,4 @@ def assert_store_is_whole(home: Home, session: str, events: list[Event], clone: 
     assert_sound(home.store)
     git(home.root, "clone", "-q", "--bare", str(home.store), str(clone))
     with Store.read_only(clone) as store:
-        assert store.session_events(session) == events
+        assert store.session_journal(session).events == events
