@@ -44,7 +44,7 @@ ROUNDS = plan(
     options=MethodOptions(descendants=2),
 )
 VERDICTS = ("wrong", "correct 1.5", "prose", "correct 2.5", "correct 2.0")
-STRIDE = 1 if SOAK else 5
+STRIDE = 1 if SOAK else 11
 
 
 class SlowClient(ScriptedClient):

@@ -42,7 +42,7 @@ PLAN = plan(instances=2, iterations=3)
 VERDICTS = ("wrong", "prose", "correct 1.5")
 CALLS = 10
 """Calls of two instances; each has a candidate, a reflection, two replies without code, and a candidate."""
-STRIDE = 1 if SOAK else 3
+STRIDE = 1 if SOAK else 7
 """Distance of the tested cuts in lines; each cut runs a whole session."""
 
 

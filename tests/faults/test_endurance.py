@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.timeout(3600 if SOAK else 300),
 ]
 
-EVALUATIONS, EVERY = (500, 20) if SOAK else (16, 4)
+EVALUATIONS, EVERY = (500, 20) if SOAK else (12, 3)
 """Number of evaluations, and the interval between failing evaluations: 5 %, or enough for one of each kind."""
 WARM_UP = 6
 """Number of evaluations after which caches are filled and allocators hold their memory."""

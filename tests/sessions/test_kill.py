@@ -18,7 +18,7 @@ from sessions.codec import tag_of
 from sessions.journal import read_journal
 from tests.support.story import SESSION, assert_sound, git
 
-ROUNDS = 40 if os.environ.get("WAVEDECK_SOAK") == "1" else 6
+ROUNDS = 40 if os.environ.get("WAVEDECK_SOAK") == "1" else 3
 """Number of sessions; each is killed several times."""
 KILLS = 4
 LINES = 40
