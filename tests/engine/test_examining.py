@@ -275,7 +275,9 @@ def verbose_exam(verdict: Verdict, words: str) -> Exam:
 WORDS = st.text(st.characters(codec="utf-8", categories=("L", "N", "P")), min_size=12, max_size=40)
 
 
-@settings(max_examples=12 if SOAK else 5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12 if SOAK else 5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     verdict=st.sampled_from([Verdict.CORRECT, Verdict.WRONG, Verdict.UNSUPPORTED, Verdict.INFRA_ERROR]),
     words=WORDS,
