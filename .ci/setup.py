@@ -118,20 +118,27 @@ def check_not_shadowed(venv: Path) -> None:
 
 
 def install(venv: Path, system: dict[str, Any]) -> None:
-    """Install Wavedeck with its dependencies into the environment."""
+    """Install Wavedeck with its dependencies into the environment, and compile it to byte code."""
     if system["backend"]:
         pip(venv, "-c", str(venv / CONSTRAINTS), "-e", ".[dev]", *judge_requirements(with_torch=False))
         check_not_shadowed(venv)
     else:
         pip(venv, TORCH, TRITON)
+        # pip uses one core: another one compiles torch meanwhile.
+        compiling = subprocess.Popen(compile_command(venv, jobs=1), cwd=ROOT)
         pip(venv, TORCH, TRITON, "-e", ".[judge,dev]")
+        compiling.wait()
+    subprocess.run(compile_command(venv, jobs=0), cwd=ROOT, check=False)
 
 
-def compile_bytecode(venv: Path) -> None:
-    """Compile all installed files to byte code on all cores (pip uses one core); unreadable files are skipped."""
+def compile_command(venv: Path, *, jobs: int) -> list[str]:
+    """Return the command that compiles installed files to byte code, on all cores with `jobs=0`.
+
+    It leaves out what no process of Wavedeck imports, and skips unreadable files.
+    """
     packages = str(next(venv.glob("lib/python*/site-packages")))
-    command = [str(venv / "bin/python"), "-m", "compileall", "-qq", "-j", "0", packages]
-    subprocess.run(command, cwd=ROOT, check=False)
+    unused = r"/site-packages/(pip|setuptools|mypy|mypyc|torch/testing/_internal|.*/tests)/"
+    return [str(venv / "bin/python"), "-m", "compileall", "-qq", "-j", str(jobs), "-x", unused, packages]
 
 
 def main() -> None:
@@ -161,7 +168,6 @@ def main() -> None:
     print(f"setup: making {os.path.relpath(venv)} with Python {sys.version.split()[0]}, {action}", flush=True)
     make_environment(venv, system)
     install(venv, system)
-    compile_bytecode(venv)
     stamp.write_text(current)
 
 

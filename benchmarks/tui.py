@@ -58,7 +58,7 @@ MARKS_CPU_S = 0.1
 class Row(NamedTuple):
     """One line of the table."""
 
-    what: str
+    name: str
     measured: float
     bound: float
     unit: str
@@ -332,11 +332,11 @@ def main() -> None:
     arguments = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     options = Options(arguments.runs, arguments.seconds)
-    table = Table("what", "measured", "bound", "holds")
+    table = Table("name", "measured", "bound", "holds")
     for name in [arguments.only] if arguments.only else BENCHMARKS:
         for row in BENCHMARKS[name](options):
             measured, bound = f"{row.measured:,.3g} {row.unit}", f"{row.bound:g} {row.unit}"
-            table.add_row(row.what, measured, bound, "yes" if row.holds else "NO")
+            table.add_row(row.name, measured, bound, "yes" if row.holds else "NO")
     Console().print(table)
 
 

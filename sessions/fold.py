@@ -56,7 +56,7 @@ def apply(state: SessionState, event: ev.AnyEvent | Skipped) -> frozenset[str]:
     if not isinstance(event, ev.Event):
         state.skipped_events += 1
         return frozenset((SESSION,))
-    pass_time(state, event)
+    _pass_time(state, event)
     try:
         dirty = _apply(state, event)
     except ValueError:
@@ -69,7 +69,7 @@ def apply(state: SessionState, event: ev.AnyEvent | Skipped) -> frozenset[str]:
     return dirty
 
 
-def pass_time(state: SessionState, event: ev.Event) -> None:
+def _pass_time(state: SessionState, event: ev.Event) -> None:
     """Count the event, and the time since the engine's last event."""
     state.last_seq = max(state.last_seq, event.seq)
     state.last_wall = event.wall

@@ -16,11 +16,11 @@ from harness import EVALUATION_DECODER, Evaluation, Verdict
 
 from .attempt_commits import trailers_of, with_trailers
 from .description import DESCRIPTION, SUMMARY, SessionDescription, SessionSummary
-from .errors import NoSuchAttempt, NoSuchSession, StoreBroken
-from .events import SCHEMA, AnyEvent
+from .errors import NoSuchSession, StoreBroken
+from .events import SCHEMA
 from .home import JOURNAL, Home
 from .journal import Journal, parse
-from .names import split_attempt, split_instance
+from .names import split_instance
 from .repository import Commit, Repository
 
 T = TypeVar("T")
@@ -133,10 +133,6 @@ class Store:
         """Returns the journal: events, and lines that were skipped."""
         return parse(self.session_bytes(session))
 
-    def session_events(self, session: str) -> list[AnyEvent]:
-        """Returns all events of a session, in order."""
-        return self.session_journal(session).events
-
     def describe(
         self, session: str, *, commit: str | None = None
     ) -> tuple[SessionDescription | None, SessionSummary | None]:
@@ -152,21 +148,6 @@ class Store:
             return decoder.decode(self.repository.read_file(sha)) if sha else None
         except msgspec.DecodeError:
             return None
-
-    def attempt_commit(self, session: str, attempt: str) -> str:
-        """Returns the commit of an attempt, found on its branch by its subject; `NoSuchAttempt` if there is none."""
-        instance = split_attempt(attempt).instance
-        head = self._head(attempt_branch(session, instance))
-        following = [head] if head else []
-        seen = set(following)
-        while following:
-            commit = self.repository.read_commit(following.pop(0))
-            if commit.message.split(" ", 1)[0] == attempt:
-                return commit.sha
-            fresh = [parent for parent in commit.parents if parent not in seen]
-            seen.update(fresh)
-            following += fresh
-        raise NoSuchAttempt(attempt)
 
     def attempt_files(self, commit: str) -> dict[str, bytes]:
         """Returns the files of an attempt's commit: content by path."""

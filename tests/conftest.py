@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -51,6 +52,9 @@ LONG_FILES = (
 """Files of the longest tests, and all long files of the folder that sorts last. They run first: a worker that starts a long file
 last leaves the other cores idle."""
 
+gc.set_threshold(50_000, 20, 20)
+"""A worker has a million objects after the collection of tests, and each pass over them takes a third of a second."""
+
 KEPT = frozenset({"WAVEDECK_SOAK"})
 KEYS = (
     "ANTHROPIC_API_KEY",
@@ -68,6 +72,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     missing = [str(file) for file in places if not file.is_file()]
     assert not missing, f"LONG_FILES names files that do not exist: {missing}"
     items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+def pytest_collection_finish() -> None:
+    """Let Python's garbage collector skip modules and tests, which stay anyway."""
+    gc.freeze()
 
 
 def isolate(patch: pytest.MonkeyPatch, home: Path) -> None:

@@ -68,22 +68,15 @@ def test_inspect_finds_the_vendors_torch_and_its_dependencies(setup: ModuleType,
     assert facts["closure"] == {"torch": "2.9.0+rocm6.4", "pytorch-triton-rocm": "3.5.0", "jinja2": "3.1.5"}
 
 
-def test_environment_imports_the_vendors_torch_and_pins_it(
+def test_environment_imports_the_vendors_torch_and_pins_it_and_another_torch_is_an_error(
     setup: ModuleType, vendor: Path, tmp_path: Path
 ) -> None:
     venv = tmp_path / "venv"
-
     setup.make_environment(venv, inspect(setup, vendor))
     setup.check_not_shadowed(venv)
-
     assert "pytorch-triton-rocm==3.5.0\n" in (venv / setup.CONSTRAINTS).read_text()
 
-
-def test_shadowed_torch_is_an_error(setup: ModuleType, vendor: Path, tmp_path: Path) -> None:
-    venv = tmp_path / "venv"
-    setup.make_environment(venv, inspect(setup, vendor))
     distribution(venv / SITE, "torch", "torch", "", "2.13.0")
-
     with pytest.raises(SystemExit, match="shadowed"):
         setup.check_not_shadowed(venv)
 

@@ -1,6 +1,7 @@
 """Protects the judge's verdicts on the corpus: cheats are refused, honest kernels are correct, known limits are unchanged.
 
-`make test` judges one cheat a family and one honest kernel a task. `make soak` judges all entries, `pytest -m gpu` on a GPU.
+`make test` judges one cheat a family, and honest kernels in `tests/honest`. `make soak` judges all entries, `pytest -m gpu` on
+a GPU.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ Evaluations = dict[str, Evaluation]
 
 
 def sample(entries: list[Entry]) -> list[Entry]:
-    """One cheat a family and one honest kernel a task; prefers cheats that the static check does not refuse."""
-    ordered = sorted(entries, key=lambda entry: entry.expect.get("error") == "refused")
-    chosen = {entry.task if entry.is_honest else entry.family: entry for entry in reversed(ordered)}
+    """One cheat a family; prefers cheats that the static check does not refuse."""
+    cheats = [entry for entry in entries if not entry.is_honest]
+    ordered = sorted(cheats, key=lambda entry: entry.expect.get("error") == "refused")
+    chosen = {entry.family: entry for entry in reversed(ordered)}
     return sorted(chosen.values(), key=lambda entry: entry.name)
 
 

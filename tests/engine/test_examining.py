@@ -32,6 +32,7 @@ from sessions.events import (
 from sessions.journal import read_journal
 from sessions.state import Confirmation
 from sessions.store import Store
+from tests.conftest import SOAK
 from tests.support.engines import (
     ScriptedJudge,
     answer_of,
@@ -238,7 +239,7 @@ async def test_clone_of_the_store_contains_the_exams(home: Home, tmp_path: Path)
             "exams/starter/vector_add/1/3.json": Verdict.CORRECT,
         }
         assert all(evaluation.exam for evaluation in kept.values())
-        state = fold(store.session_events(session_plan.session))
+        state = fold(store.session_journal(session_plan.session).events)
     assert state.attempt("vector_add#1/3").confirmation is Confirmation.CONFIRMED
     assert state.attempt("vector_add#1/2").confirmation is Confirmation.NOT_CONFIRMED
 
@@ -274,7 +275,9 @@ def verbose_exam(verdict: Verdict, words: str) -> Exam:
 WORDS = st.text(st.characters(codec="utf-8", categories=("L", "N", "P")), min_size=12, max_size=40)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12 if SOAK else 5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     verdict=st.sampled_from([Verdict.CORRECT, Verdict.WRONG, Verdict.UNSUPPORTED, Verdict.INFRA_ERROR]),
     words=WORDS,

@@ -34,6 +34,7 @@ from sessions.events import (
     WaitingForPerson,
 )
 from sessions.store import Store
+from tests.support.command_line import scripted_judge
 from tests.support.engines import plan
 from tests.support.live_engines import (
     KEY,
@@ -48,6 +49,7 @@ from tests.support.live_engines import (
 )
 from tests.support.model_server import Answer, Seen, hangs, model_server, refuses, says
 
+__all__ = ["scripted_judge"]
 pytestmark = pytest.mark.judge
 
 
@@ -126,6 +128,7 @@ def test_terminated_engine_stops_cleanly_while_its_judges_start(home: Home) -> N
     assert (last.reason, last.failed) == ("signal SIGTERM", False)
 
 
+@pytest.mark.usefixtures("scripted_judge")
 def test_session_with_a_failed_model_can_be_resumed(home: Home) -> None:
     allowed = False
 
@@ -267,6 +270,7 @@ async def test_engine_without_a_socket_reports_it_and_continues(
     ]
 
 
+@pytest.mark.usefixtures("scripted_judge")
 def test_finished_session_is_extended_and_finishes_again(home: Home) -> None:
     with (
         model_server(answer=lambda _: says(right())) as server,

@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
 from harness import DevicePool, TimeLimits, Verdict
+from suites import load_task
 from tests.conftest import SOAK
 from tests.support.candidates import adding
-from tests.support.judging import judge
+from tests.support.judging import judge_task
 
 pytestmark = [
     pytest.mark.judge,
@@ -25,7 +27,7 @@ pytestmark = [
     pytest.mark.timeout(3600 if SOAK else 300),
 ]
 
-EVALUATIONS, EVERY = (500, 20) if SOAK else (16, 4)
+EVALUATIONS, EVERY = (500, 20) if SOAK else (12, 3)
 """Number of evaluations, and the interval between failing evaluations: 5 %, or enough for one of each kind."""
 WARM_UP = 6
 """Number of evaluations after which caches are filled and allocators hold their memory."""
@@ -94,13 +96,15 @@ def own_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 async def test_many_evaluations_leak_nothing(own_temporary_folder: Path) -> None:
     earlier = {process.pid for process in psutil.Process().children(recursive=True)}
+    task = load_task("vector_add")
+    task = msgspec.structs.replace(task, cases=task.cases[:1])
     limits = TimeLimits(call_s=10.0, call_cpu_s=1.5, case_s=10.0, case_cpu_s=1.5)
     async with DevicePool(slots=1, limits=limits) as pool:
         early = None
         for number in range(EVALUATIONS):
             goes_wrong = number % EVERY == EVERY // 2
             source = WRONG[number // EVERY % len(WRONG)] if goes_wrong else adding()
-            evaluation = await judge(pool, source + f"\n# attempt {number}\n")
+            evaluation = await judge_task(pool, source + f"\n# attempt {number}\n", task)
             assert evaluation.verdict is not Verdict.INFRA_ERROR, evaluation.error
             assert goes_wrong or evaluation.verdict is Verdict.CORRECT, evaluation.error
             if number == WARM_UP:

@@ -51,7 +51,7 @@ async def test_git_contains_the_session_after_its_first_attempt(home: Home) -> N
             if isinstance(event, ev.AttemptJudged) and event.evaluation.verdict is Verdict.CORRECT:
                 break
         with Store.read_only(home.store) as store:
-            assert store.session_events(SESSION)[0] == journal_of(home, SESSION).events[0]
+            assert store.session_journal(SESSION).events[0] == journal_of(home, SESSION).events[0]
 
 
 async def test_second_commit_of_an_attempt_changes_nothing(home: Home) -> None:

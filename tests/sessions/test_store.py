@@ -12,7 +12,7 @@ import pytest
 
 from harness import Verdict
 from sessions import Home, Store, fold
-from sessions.errors import NoSuchAttempt, NoSuchSession, StoreBroken
+from sessions.errors import NoSuchSession, StoreBroken
 from sessions.store import AcceptedKernel
 from tests.support import story
 from tests.support.story import SESSION, assert_sound, git
@@ -115,7 +115,7 @@ def test_git_show_prints_no_data_files(finished_home: Home) -> None:
 
 def test_clone_contains_the_same_events(finished_home: Home, tmp_path: Path) -> None:
     with Store.of(finished_home) as store:
-        original = store.session_events(SESSION)
+        original = store.session_journal(SESSION).events
         assert store.sessions() == [SESSION]
     assert fold(original).finished
     git(tmp_path, "clone", "--quiet", str(finished_home.store), "clone")
@@ -123,8 +123,8 @@ def test_clone_contains_the_same_events(finished_home: Home, tmp_path: Path) -> 
     for path in (tmp_path / "clone", tmp_path / "bare"):
         with Store.read_only(path) as clone:
             assert clone.sessions() == [SESSION]
-            assert clone.session_events(SESSION) == original
-            commit = clone.attempt_commit(SESSION, "softmax#2/3")
+            assert clone.session_journal(SESSION).events == original
+            commit = fold(original).attempt("softmax#2/3").commit or ""
             assert clone.attempt_files(commit)["kernel.py"].endswith(b"# softmax#2/3\n")
             assert clone.evaluation(commit).verdict is Verdict.CORRECT
 
@@ -154,15 +154,13 @@ def test_git_dir_of_the_environment_is_ignored(
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
     with Store.read_only(finished_home.store) as store:
         assert store.sessions() == [SESSION]
-        assert store.session_events(SESSION)
+        assert store.session_journal(SESSION).events
 
 
-def test_missing_session_attempt_or_object_is_named(finished_home: Home, tmp_path: Path) -> None:
+def test_missing_session_or_object_is_named(finished_home: Home, tmp_path: Path) -> None:
     with Store.read_only(finished_home.store) as store:
         with pytest.raises(NoSuchSession, match="nothing"):
-            store.session_events("nothing")
-        with pytest.raises(NoSuchAttempt, match="softmax#1/9"):
-            store.attempt_commit(SESSION, "softmax#1/9")
+            store.session_journal("nothing")
         with pytest.raises(StoreBroken, match="has no object"):
             store.attempt_files("0" * 40)
         with pytest.raises(StoreBroken, match="reading only"):

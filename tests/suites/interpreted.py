@@ -30,7 +30,7 @@ from suites.tolerances import tolerance_of
 from tests.suites.folders import write_documented_task
 from tests.suites.variants import WRONG, Variant
 
-BASELINE_SEEDS = range(3)
+BASELINE_SEEDS = range(2)
 Outputs = tuple[torch.Tensor, ...]
 
 
@@ -129,19 +129,26 @@ def baseline_report(task: Task) -> dict[str, Any]:
 
 
 def variant_report(task: Task, variant: Variant, folder: Path) -> dict[str, list[float]]:
-    """Return, by case, the used share of the tolerance per seed."""
+    """Return, by case, the used share of the tolerance per seed.
+
+    If one failing case is enough, the first failing case ends the work; else only the required cases run.
+    """
     problem = load(task.folder / "problem.py")
     file = folder / f"{abs(hash(variant.id))}.py"
     file.write_text(variant.source(baseline_source(task)))
     solve: Callable[..., Any] = getattr(load(file), task.entry_points[0].name)
     report: dict[str, list[float]] = {}
     for case in task.cases:
+        if variant.required_in is not None and variant.required_in not in case.name:
+            continue
         for seed in range(1 if variant.required_in is None else 2):
             inputs = draw_inputs(problem, task, case, seed)
             expected = as_tuple(problem.oracle(**inputs))
             with np.errstate(all="ignore"):
                 got = as_tuple(solve(**inputs))
             report.setdefault(case.name, []).append(excess(task, case, expected, got))
+        if variant.required_in is None and min(report[case.name]) > 1:
+            break
     return report
 
 

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
+from engine import launch
+from tests.support import judgeless_engine
 from tui.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
@@ -53,10 +55,25 @@ def run_script(*arguments: str, environ: Mapping[str, str] | None = None, stdin:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+START = """
+import runpy, sys
+from engine import launch
+launch.ENGINE = sys.argv.pop(1)
+runpy.run_module("tui", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.fixture
+def scripted_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines judge with a script: for tests of everything around a judge. Holds for `Shell` and `start`."""
+    monkeypatch.setattr(launch, "ENGINE", judgeless_engine.__name__)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
 def start(*arguments: str) -> subprocess.Popen[str]:
-    """Start `python -m tui` in its own process, which a test can interrupt."""
+    """Start `python -m tui` in its own process, which a test can interrupt; its engines are those of this process."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tui", *arguments],
+        [sys.executable, "-c", START, launch.ENGINE, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -60,7 +60,7 @@ def journal(home: Home, session: str) -> list[Event]:
     with contextlib.suppress(FileNotFoundError):
         return list(read_journal(live).events)
     with Store.read_only(home.store) as store:
-        return list(store.session_events(session))
+        return list(store.session_journal(session).events)
 
 
 def until(condition: Callable[[], object], awaited: str) -> None:

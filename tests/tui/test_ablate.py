@@ -20,7 +20,7 @@ from sessions import events as ev
 from sessions.catalog import journal_of, list_sessions
 from tests.conftest import SOAK
 from tests.support import stored_sessions as stored
-from tests.support.command_line import LIMIT_S, Shell, one_line, start, wait_for
+from tests.support.command_line import LIMIT_S, Shell, one_line, scripted_judge, start, wait_for
 from tests.support.live_engines import right, wrong
 from tests.support.model_server import Answer, ModelServer, Seen, hangs, model_server, refuses, says
 from tui.cockpit.header import header_line
@@ -29,6 +29,7 @@ from tui.cockpit.lines import plain
 from tui.diagnostics import ExitCode
 from tui.narrate import Narrator, log
 
+__all__ = ["scripted_judge"]
 OPTIONS = ("vector_add", "--model", "anthropic:test", "--instances", "2", "--iterations", "3")
 OUTCOMES = {1: "WW", 2: "WC", 3: "CC", 4: "CC", 5: "CW", 6: "CC", 7: "WX"}
 """Verdicts of the instances of each row: C correct, W wrong, X call error."""
@@ -175,7 +176,7 @@ def test_switched_off_modules_are_shown_everywhere(shell: Shell, whole: dict[int
     assert f"geak ({words})  anthropic:test" in plain(header)
 
 
-# With engines and the judge
+# With engines
 
 
 def answer(seen: Seen) -> Answer:
@@ -231,6 +232,7 @@ def from_model_to_recording(shell: Shell, home: Home, *, recorded_rows: int) -> 
 
 
 @pytest.mark.judge
+@pytest.mark.usefixtures("scripted_judge")
 def test_ablation_from_its_recording_gives_the_same_table(
     shell: Shell, home: Home, engines: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +250,7 @@ def test_ablation_from_its_recording_gives_the_same_table_if_all_rows_run(
 
 
 @pytest.mark.judge
+@pytest.mark.usefixtures("scripted_judge")
 def test_failed_row_is_reported_and_interrupted_row_continues(
     shell: Shell, home: Home, engines: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

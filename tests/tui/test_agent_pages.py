@@ -142,11 +142,14 @@ def test_missing_speedup_has_a_reason_in_words(evaluation: Evaluation, words: st
     assert head(evaluation)[0] == f"correct · {words}"
 
 
-def test_bound_stands_beside_the_cases_that_were_measured_exactly() -> None:
+def test_speedup_of_exactly_measured_cases_stands_before_the_bound() -> None:
     first, second = latencies()
     bounded = msgspec.structs.replace(second, speedup=37.0, ci=(36.0, 38.0), bound=Bound.AT_LEAST)
     (line, _) = head(correct(speed=(first, bounded)))
-    assert line == "correct · >= 7.27x (1 case exactly: 1.43x [1.39, 1.47]) against triton on GPU 0"
+    assert (
+        line
+        == "correct · 1.43x [1.39, 1.47] on 1 of 2 cases; >= 7.27x on 2 of 2 cases against triton on GPU 0"
+    )
 
 
 def test_pinned_lines_fit_and_keep_the_beginning() -> None:

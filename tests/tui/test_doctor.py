@@ -16,7 +16,7 @@ from harness.sandbox.layers import COMPILING
 from sessions import Home
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell
-from tui.doctor import configuration_checks, machine, model_checks, store_checks, terminal_checks
+from tui.doctor import configuration_checks, examination, machine, model_checks, store_checks, terminal_checks
 from tui.doctor.doctor_findings import Finding, Section, State, page, tally
 from tui.doctor.examination import Examination, section
 
@@ -64,8 +64,13 @@ def test_doctor_names_gateway_settings_without_their_values() -> None:
     assert "5ecret" not in repr(findings)
 
 
-@pytest.mark.judge
-def test_doctor_fits_80_columns_and_writes_nothing(shell: Shell, home: Home) -> None:
+def test_doctor_fits_80_columns_and_writes_nothing(
+    shell: Shell, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def probed() -> HarnessReport:
+        return report()
+
+    monkeypatch.setattr(examination, "probe", probed)
     done = shell("doctor")
     assert (done.code, done.err) == (0, "")
     assert max(map(len, done.out.splitlines())) <= 80

@@ -28,7 +28,7 @@ while not pathlib.Path({gate!r}).exists():
     time.sleep(0.02)
 {action}
 """
-STARTS = 'runpy.run_module("engine", run_name="__main__", alter_sys=True)'
+STARTS = 'runpy.run_module("tests.support.judgeless_engine", run_name="__main__", alter_sys=True)'
 FAILS = 'sys.exit("the engine has no disk")'
 INTERRUPTED = """
 def run_cockpit(**options): raise KeyboardInterrupt

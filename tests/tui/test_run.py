@@ -1,4 +1,4 @@
-"""`run`, `attach` and `resume` with real engines, a recorded model and the real judge."""
+"""`run`, `attach` and `resume` with real engines and a recorded model; the first run has the real judge."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from sessions import Home
 from sessions.catalog import find_session, list_sessions
 from sessions.home import read_engine_info
 from tests.support import stored_sessions as stored
-from tests.support.command_line import LIMIT_S, Shell, one_line, start, wait_for
+from tests.support.command_line import LIMIT_S, Shell, one_line, scripted_judge, start, wait_for
 from tests.support.model_server import model_server, refuses
 from tui.diagnostics import ExitCode
 
+__all__ = ["scripted_judge"]
 MINE = ("--model", "recorded:mine")
 RUN = ("run", "vector_add", *MINE)
 
@@ -69,6 +70,7 @@ def test_run_without_a_terminal_prints_progress_and_summary(
 
 
 @pytest.mark.judge
+@pytest.mark.usefixtures("scripted_judge")
 def test_run_with_json_prints_only_one_event_per_line(
     shell: Shell, home: Home, recording: Path, engines: None
 ) -> None:
@@ -84,6 +86,7 @@ def test_run_with_json_prints_only_one_event_per_line(
 
 
 @pytest.mark.judge
+@pytest.mark.usefixtures("scripted_judge")
 def test_attach_follows_a_detached_run_to_its_end(
     shell: Shell, home: Home, recording: Path, engines: None
 ) -> None:
@@ -99,6 +102,7 @@ def test_attach_follows_a_detached_run_to_its_end(
 
 
 @pytest.mark.judge
+@pytest.mark.usefixtures("scripted_judge")
 def test_interrupted_run_stops_and_is_resumed(home: Home, recording: Path, engines: None) -> None:
     slow_down(recording)
     running = start(*RUN, "--headless")
@@ -121,6 +125,7 @@ def test_interrupted_run_stops_and_is_resumed(home: Home, recording: Path, engin
 
 
 @pytest.mark.judge
+@pytest.mark.usefixtures("scripted_judge")
 def test_killed_engine_is_reported_and_resumed(home: Home, recording: Path, engines: None) -> None:
     slow_down(recording)
     running = start(*RUN, "--headless")
@@ -242,6 +247,7 @@ def test_run_without_a_model_uses_the_recording_and_shows_no_key(
 
 
 @pytest.mark.judge
+@pytest.mark.usefixtures("scripted_judge")
 def test_closed_output_leaves_the_engine_running(home: Home, recording: Path, engines: None) -> None:
     slow_down(recording)
     running = start(*RUN, "--headless")
@@ -268,6 +274,7 @@ def commands_below(pid: int) -> list[bytes]:
 
 
 @pytest.mark.judge
+@pytest.mark.usefixtures("scripted_judge")
 def test_interrupt_during_the_start_leaves_no_engine(home: Home, recording: Path, engines: None) -> None:
     running = start(*RUN, "--detach")
     with running:

@@ -12,9 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sessions.codec import Skipped
-from sessions.events import (
-    AnyEvent,
-)
+from sessions.events import AnyEvent
 from sessions.fold import apply
 from sessions.state import AttemptState, CallState, DeviceState, InstanceState, SessionState, Words
 

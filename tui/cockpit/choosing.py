@@ -22,10 +22,10 @@ from tui.tables import Cell, Column, Row
 class ChoiceTable(LineTable):
     """One row a choice."""
 
-    MARKS: ClassVar[bool] = False
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "choose", id="table.open")]
 
 
-class MarkedChoiceTable(LineTable):
+class MarkedChoiceTable(ChoiceTable):
     """One row a choice; several can be marked."""
 
     MARKS: ClassVar[bool] = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from sessions.state import SessionState
@@ -76,7 +76,6 @@ class FleetModel:
         changed: bool,
         now: float,
         now_wall: float,
-        predicate: Callable[[TaskFacts], bool] | None,
         columns: Collection[str] = fleet_view.EXTRAS,
     ) -> tuple[Line, list[MatrixRow]]:
         """Return titles and rows in an order; rows of unchanged tasks are the same objects as before."""
@@ -88,10 +87,10 @@ class FleetModel:
         marks = {key: mark for key, (mark, _) in self.changes.items()}
         money = any(task.cost_usd is not None for task in self.tasks)
         minute = int(now_wall // 60)
-        shown = [
-            task for task in fleet_view.in_order(self.tasks, order) if predicate is None or predicate(task)
+        rows = [
+            self._row(task, self.layout, marks, minute, now_wall, money=money)
+            for task in fleet_view.in_order(self.tasks, order)
         ]
-        rows = [self._row(task, self.layout, marks, minute, now_wall, money=money) for task in shown]
         return fleet_view.titles(self.layout, "spent" if money else "tokens"), rows
 
     def _row(

@@ -62,14 +62,10 @@ class HomeLibrary:
 
     def baseline(self, started: SessionStarted, task: str) -> str:
         """Return the kernel file that `--against` named, else the task's own baseline as the suite has it now."""
-        if started.against_source or started.against:
-            return started.against_source
-        from suites import SuiteError, baseline_source, load_task
+        from tui.cockpit.sides import read_task_facts
 
-        try:
-            return baseline_source(load_task(task, registry=self._home.suites))
-        except SuiteError:
-            return ""
+        baseline = read_task_facts(started, task, self._home.suites).baseline
+        return baseline.source if baseline is not None else ""
 
     def archive(self) -> Archive | None:
         """Return the accepted kernels and the bests; `None` if the store cannot be read. Loads git."""

@@ -7,7 +7,6 @@ from harness.node.discovery import CPU
 from harness.wire.latency import Bound
 from sessions.speedups import Speedup, exact_speedup
 from tui import vocabulary
-from tui.certainty import counted_cases
 
 PERFORMANCE = "performance"
 
@@ -15,17 +14,20 @@ PERFORMANCE = "performance"
 def long_speedup(evaluation: Evaluation, speedup: Speedup) -> str:
     """Return `1.84x [1.79, 1.88]`, with the cases if it does not cover all.
 
-    A bound has no interval: behind it is the speedup over the cases that were measured exactly.
+    A bound has no interval: before it is the speedup over the cases that were measured exactly.
     """
-    words = vocabulary.speedup(speedup.value, speedup.bound)
-    covered = f" on {speedup.cases} of {speedup.all_cases} cases" if speedup.cases < speedup.all_cases else ""
     if speedup.bound is Bound.NONE:
-        return words + _interval(speedup) + covered
+        covered = _covered(speedup) if speedup.cases < speedup.all_cases else ""
+        return vocabulary.times(speedup.value) + _interval(speedup) + covered
+    bound = vocabulary.speedup(speedup.value, speedup.bound) + _covered(speedup)
     exact = exact_speedup(evaluation)
     if exact is None:
-        return words + covered
-    exactly = f" ({counted_cases(exact.cases)} exactly: {vocabulary.times(exact.value)}{_interval(exact)})"
-    return words + covered + exactly
+        return bound
+    return f"{vocabulary.times(exact.value)}{_interval(exact)}{_covered(exact)}; {bound}"
+
+
+def _covered(speedup: Speedup) -> str:
+    return f" on {speedup.cases} of {speedup.all_cases} cases"
 
 
 def _interval(speedup: Speedup) -> str:

@@ -45,7 +45,7 @@ def plot_lines(
             title = f"Time by GPU, case {case.letter} {clean(case.name)}{base}"
             lines = gpus_plot(timings, case, width, ascii=ascii)
         case "roofline":
-            title = "Roofline   A this attempt, a baseline, line: measured"
+            title = "Roofline   A this, a baseline, * several, line: measured"
             lines = roofline_plot(timings, width, max(height - 1, 8), ascii=ascii)
         case _:
             title = f"Time by launch, case {case.letter} {clean(case.name)}"

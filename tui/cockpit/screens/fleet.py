@@ -15,7 +15,7 @@ from tui.attention import Concern
 from tui.cockpit import device_view, fleet_view
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.fleet_model import FleetModel
-from tui.cockpit.fleet_view import ORDERS, TaskFacts
+from tui.cockpit.fleet_view import ORDERS
 from tui.cockpit.lines import Line, Span, cells, clean, line
 from tui.cockpit.messages import LeaveSession, OpenInstance
 from tui.cockpit.screens.acting import STEERING, ActingScreen
@@ -110,7 +110,6 @@ class FleetScreen(ActingScreen):
         self.below = Container(self.gpus_side, self.next_side, id="below")
         self._model = FleetModel()
         self._order = ORDERS[0]
-        self._predicate: Callable[[TaskFacts], bool] | None = None
         self._second = -1
         self._places: tuple[bool, int, int, int] | None = None
 
@@ -146,11 +145,6 @@ class FleetScreen(ActingScreen):
         marked = tuple(key for key in self.feed.state.instances if key in self.tasks.marked)
         return Subject(marked or one.instances, one.attempt)
 
-    def filter_rows(self, predicate: Callable[[TaskFacts], bool] | None) -> None:
-        """Show only the tasks for which the predicate holds; `None` shows all."""
-        self._predicate = predicate
-        self.repaint(frozenset((EVERYTHING,)))
-
     def repaint(self, dirty: frozenset[str]) -> None:
         """Draw what changed, and once a second what depends on time."""
         super().repaint(dirty)
@@ -169,7 +163,6 @@ class FleetScreen(ActingScreen):
             changed=changed or jumped,
             now=now,
             now_wall=now_wall,
-            predicate=self._predicate,
         )
         self.tasks.show(titles, rows)
         second = int(now_wall)
