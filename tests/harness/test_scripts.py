@@ -241,3 +241,15 @@ async def test_a_call_with_drawn_values_makes_up_for_calls_with_constants(
     )
     assert result.result is Result.CORRECT
     assert ("the answer to other inputs" in result.weak) is weak
+
+
+async def test_a_call_with_an_empty_tensor_needs_no_kernel(pool: DevicePool, tmp_path: Path) -> None:
+    test = "import torch\nresult_gold = scale(torch.randn(9, device='cuda')), scale(torch.randn(0, device='cuda'))\n"
+    reference = replace(public_task(SCALE, test, tmp_path), reference_kind=ReferenceKind.TORCH)
+    task = await record_task(reference, tmp_path / "scale", pool=pool, target=target("gfx942"))
+    early = SCALE.replace(
+        "out = torch.empty_like(x)\n",
+        "out = torch.empty_like(x)\n    if x.numel() == 0:\n        return out\n",
+    )
+    evaluation = await judge_task(pool, early, task)
+    assert (len(task.cases), evaluation.verdict) == (2, Verdict.CORRECT)
