@@ -153,9 +153,7 @@ def print_tables(results: Sequence[Result]) -> None:
     for result in results:
         if result.right != (result.verdict == Verdict.CORRECT):
             record = "right" if result.right else "wrong" if result.called else "not run"
-            console.print(
-                f"recorded {record}: {_line(result)}", soft_wrap=True, highlight=False, markup=False
-            )
+            console.print(f"recorded {record}: {_line(result)}")
 
 
 def main(suite: str = "kernelbench-x", results: str = "kbx-corpus.jsonl") -> None:
