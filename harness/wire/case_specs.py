@@ -24,5 +24,10 @@ class CaseSpec(msgspec.Struct, frozen=True):
     case: str
     arguments: tuple[ArgumentSpec, ...]
 
+    @property
+    def empty(self) -> bool:
+        """True if a tensor has no element, so that a kernel may have nothing to do."""
+        return any(argument.shape is not None and 0 in argument.shape for argument in self.arguments)
+
 
 CASE_SPECS: msgspec.msgpack.Decoder[tuple[CaseSpec, ...]] = msgspec.msgpack.Decoder(tuple[CaseSpec, ...])

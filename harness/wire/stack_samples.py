@@ -7,13 +7,24 @@ import re
 import stat
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 
 NAME = ".stack"
 PERIOD_S = 1.0
 """A call that ends sooner leaves no sample."""
 _TAIL_BYTES = 16 << 10
 _STACK = "most recent call first"
+_MOST_FRAMES = 100
 _FRAME = re.compile(r'File "[^"]*/kernel\.py", line (\d+)')
+
+
+def sample_of(frame: FrameType | None) -> bytes:
+    """Return the stack of a frame as `faulthandler` writes it."""
+    lines = [f"Stack ({_STACK}):"]
+    while frame is not None and len(lines) <= _MOST_FRAMES:
+        lines.append(f'  File "{frame.f_code.co_filename}", line {frame.f_lineno} in {frame.f_code.co_name}')
+        frame = frame.f_back
+    return ("\n".join(lines) + "\n").encode("utf-8", "replace")
 
 
 def last_line(scratch: Path) -> int | None:

@@ -7,12 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from harness import DevicePool, Verdict, target
 from harness.stages.recording import NotRecorded, record_task
 from harness.stages.references import Result, judge_reference
 from suites import Task, baseline_source
-from suites.public.task import Part, TestForm
+from suites.public.task import Part, ReferenceKind, TestForm
 from tests.support.judging import judge_task
 from tests.support.scripts import HEADER, PROGRAM, PYTEST, SCALE, TEST, public_task
 
@@ -217,3 +218,38 @@ for again in range(3):
         public_task(SCALE, test, tmp_path), tmp_path / "scale", pool=pool, target=target("gfx942")
     )
     assert len(task.cases) == 1
+
+
+@pytest.mark.parametrize(
+    ("calls", "weak"),
+    [
+        ("double(torch.tensor([1.0, 2.0], device='cuda'))", True),
+        ("double(torch.tensor([1.0, 2.0], device='cuda')), double(torch.randn(9, device='cuda'))", False),
+    ],
+)
+async def test_a_call_with_drawn_values_makes_up_for_calls_with_constants(
+    pool: DevicePool, tmp_path: Path, calls: str, *, weak: bool
+) -> None:
+    public = public_task(
+        "def double(x):\n    return 2 * x\n", f"import torch\nresult_gold = {calls}\n", tmp_path
+    )
+    result = await judge_reference(
+        replace(public, reference_kind=ReferenceKind.TORCH),
+        tmp_path / "suites.toml",
+        pool=pool,
+        target=target("gfx942"),
+    )
+    assert result.result is Result.CORRECT
+    assert ("the answer to other inputs" in result.weak) is weak
+
+
+async def test_a_call_with_an_empty_tensor_needs_no_kernel(pool: DevicePool, tmp_path: Path) -> None:
+    test = "import torch\nresult_gold = scale(torch.randn(9, device='cuda')), scale(torch.randn(0, device='cuda'))\n"
+    reference = replace(public_task(SCALE, test, tmp_path), reference_kind=ReferenceKind.TORCH)
+    task = await record_task(reference, tmp_path / "scale", pool=pool, target=target("gfx942"))
+    early = SCALE.replace(
+        "out = torch.empty_like(x)\n",
+        "out = torch.empty_like(x)\n    if x.numel() == 0:\n        return out\n",
+    )
+    evaluation = await judge_task(pool, early, task)
+    assert (len(task.cases), evaluation.verdict) == (2, Verdict.CORRECT)

@@ -116,7 +116,7 @@ def compile_candidate(
             break
         if work.operator:
             host_work = host_work or HostWorkFound(case.case, work.operator, work.line)
-        elif not made:
+        elif not made and not case.empty:
             host_work = host_work or HostWorkFound(case.case, reads=work.reads)
     if launches and not error and not unsupported:
         case_name, first = launches[0]

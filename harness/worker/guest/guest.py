@@ -82,7 +82,7 @@ class Guest:
 
     def __init__(self, scratch: Path, runner: Runner) -> None:
         self._file = scratch / candidate_trace.NAME
-        self._sampler = StackSampler(scratch)
+        self._sampler = StackSampler(scratch, in_driver=isinstance(runner, GpuRunner))
         self._runner = runner
         self._recorder = Recorder(str(self._file))
         self._module: ModuleType | None = None

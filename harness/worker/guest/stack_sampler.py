@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import faulthandler
+import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
-from harness.wire.stack_samples import NAME, PERIOD_S
+from harness.wire.stack_samples import NAME, PERIOD_S, sample_of
 
 
 class StackSampler:
-    """Samples by a signal, which also reaches a process that waits in the driver of a GPU."""
+    """Samples by a signal."""
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, *, in_driver: bool) -> None:
+        """`in_driver`: a call may wait in the driver of a GPU, where Python's own signal handlers do not run."""
         self._file = (scratch / NAME).open("ab", buffering=0)
-        faulthandler.register(signal.SIGALRM, file=self._file, all_threads=False)
+        if in_driver:
+            faulthandler.register(signal.SIGALRM, file=self._file, all_threads=False)
+        else:
+            # `faulthandler` crashes Python 3.11 if the signal comes while a frame is set up: once in a few minutes here.
+            signal.signal(signal.SIGALRM, self._note)
 
     @contextmanager
     def sampling(self) -> Iterator[None]:
@@ -26,3 +33,7 @@ class StackSampler:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    def _note(self, _: int, frame: FrameType | None) -> None:
+        with suppress(OSError):
+            os.write(self._file.fileno(), sample_of(frame))

@@ -20,6 +20,7 @@ from suites.task import Case, Output, Task
 from suites.tolerances import dtype_of
 
 DRAWN, OTHER = "strength", "strength, other values"
+TRUTH = "truth"
 
 Outputs = tuple[torch.Tensor, ...]
 
@@ -34,11 +35,16 @@ class Strength:
         self.tried = 0
 
     def weaknesses(self, cases: tuple[Case, ...]) -> tuple[Weakness, ...]:
-        """Return the weaknesses of the oracle in these cases. Raises `BadProblem` if it can judge nothing."""
-        weaknesses: list[Weakness] = []
+        """Return the weaknesses of the oracle in these cases. Raises `BadProblem` if it can judge nothing.
+
+        A candidate must be right in all cases of a group, so a group with a case that refuses every wrong answer has none.
+        """
+        weaknesses: list[tuple[str, Weakness]] = []
+        strong: set[str] = set()
         elements = 0
-        # In a case with an axis of one element, a constant or a copy may be the right answer.
-        flat = {case.name for case in cases if min(case.cpu.values(), default=0) <= 1}
+        # In a case with an axis of one element, a constant or a copy may be the right answer. A recorded call has no axes.
+        is_flat = self._task.script is None
+        flat = {case.name for case in cases if is_flat and min(case.cpu.values(), default=0) <= 1}
         degenerate = flat if len(flat) < len(cases) else set()
         for case in cases:
             inputs = self._problem.inputs(case, self._seed, DRAWN)
@@ -47,11 +53,17 @@ class Strength:
             elements += count
             if not count:
                 continue
-            weaknesses += self._weak_truths(case, expected)
-            weaknesses += self._accepted_answers(case, inputs, expected, plain=case.name in degenerate)
+            group = self._problem.group(case)
+            found = [*self._weak_truths(case, expected)]
+            found += self._accepted_answers(case, inputs, expected, plain=case.name in degenerate)
+            weaknesses += [(group, weakness) for weakness in found]
+            if not found:
+                strong.add(group)
         if cases and not elements:
             raise BadProblem(f"no case of {self._task.id} has an output with an element to compare")
-        return tuple(weaknesses)
+        return tuple(
+            weakness for group, weakness in weaknesses if group not in strong or weakness.control == TRUTH
+        )
 
     def _weak_truths(self, case: Case, expected: Outputs) -> Iterator[Weakness]:
         for output, truth in zip(self._task.outputs_of(case), expected, strict=True):
@@ -59,12 +71,10 @@ class Strength:
             rounded = truth.is_floating_point() and truth.dtype is not torch.float64
             if rounded and dtype.is_floating_point and self._task.script is None:
                 name = str(truth.dtype).removeprefix("torch.")
-                yield Weakness(
-                    case.name, output.name, "truth", f"the oracle answers in {name}, not in float64"
-                )
+                yield Weakness(case.name, output.name, TRUTH, f"the oracle answers in {name}, not in float64")
             elif not self._accepts(case, output, truth.to(dtype), truth):
                 problem = f"the oracle's own answer, rounded to {dtype_of(output, case)}, is refused: the tolerance is below one rounding"
-                yield Weakness(case.name, output.name, "truth", problem)
+                yield Weakness(case.name, output.name, TRUTH, problem)
 
     def _accepted_answers(
         self, case: Case, inputs: Inputs, expected: Outputs, *, plain: bool

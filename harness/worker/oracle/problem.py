@@ -126,6 +126,10 @@ class Problem:
         """Return the task's inputs of a case; the same seed and purpose give the same inputs."""
         return self._made(case, session_seed, purpose)
 
+    def group(self, case: Case) -> str:
+        """Return the name of the cases that test an oracle's strength together: each case alone."""
+        return case.name
+
     def sizes(self, case: Case) -> dict[str, int]:
         """Return the case's sizes on this kind of device."""
         return case.cpu if self._at == "cpu" else case.gpu

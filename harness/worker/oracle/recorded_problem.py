@@ -118,6 +118,10 @@ class RecordedProblem(Problem):
             raise BadProblem(f"case {case.name}: the script's outputs are known for its own inputs only")
         return inputs.truth
 
+    def group(self, case: Case) -> str:
+        """Return the callee: many scripts have calls with constants beside calls with drawn values."""
+        return self._expressions[case.cpu[CALL]][1].partition("(")[0]
+
     def specifications(self, cases: Iterable[Case]) -> tuple[CaseSpec, ...]:
         """Return the argument specifications of the cases: a script has the same sizes on every device."""
         seed = next(reversed(self._recordings), (0, 0))[0]

@@ -1,0 +1,184 @@
+"""Verdicts on the recorded model answers of KernelBench-X, beside what its corpus recorded for them.
+
+    wavedeck suites add kernelbench-x CLONE
+    .venv/bin/python -m benchmarks.kbx_corpus [SUITE] [RESULTS]
+
+Judges on `cpu` each different answer in `data/kbx_corpus` of the suite's clone whose task is still in the suite. RESULTS
+(default `kbx-corpus.jsonl`) gets one JSON object for each; answers that it has already are not judged again. The tables count
+the verdicts by what the corpus recorded, and list the answers that were recorded as right and are not correct here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from harness import DevicePool, Verdict, evaluate, target
+from harness.stages.recording import NotRecorded, record_task
+from sessions.home import home_from
+from suites import load_public_suite
+from suites.public.recorded import find_recorded, recorded_folder
+from suites.public.separator import SEPARATOR
+from suites.public.task import PublicTask
+from suites.task import Task
+
+TARGET = target("gfx942")
+SEED = 1
+AT_ONCE = 2
+PROGRESS = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+
+
+class _Side(msgspec.Struct):
+    call_ok: bool | None = None
+    exe_ok: bool | None = None
+
+
+class _Row(msgspec.Struct):
+    task_id: str
+    before: _Side
+    after: _Side
+    before_code: str | None = None
+    after_code: str | None = None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A recorded answer of a model: a kernel file without the benchmark's test."""
+
+    file: str
+    code: str
+    called: bool
+    """The corpus recorded that the file ran with the test."""
+    right: bool
+    """The corpus recorded that its outputs were right."""
+
+    @property
+    def digest(self) -> str:
+        """Name of the answer in the results."""
+        return blake2b(f"{self.file}\n{self.code}".encode(), digest_size=6).hexdigest()
+
+
+class Result(msgspec.Struct, frozen=True):
+    """Verdict on one answer."""
+
+    digest: str
+    file: str
+    called: bool
+    right: bool
+    verdict: str
+    kind: str = ""
+    why: str = ""
+    seconds: float = 0.0
+
+
+def read_answers(corpus: Path) -> list[Answer]:
+    """Return the different answers of a corpus, in its order."""
+    answers: dict[str, Answer] = {}
+    for path in sorted(corpus.glob("*.jsonl")):
+        for line in path.read_bytes().splitlines():
+            row = msgspec.json.decode(line, type=_Row)
+            for side, code in ((row.before, row.before_code), (row.after, row.after_code)):
+                if code:
+                    kernel = code.partition(SEPARATOR)[0].rstrip() + "\n"
+                    answer = Answer(row.task_id, kernel, bool(side.call_ok), bool(side.exe_ok))
+                    answers[answer.digest] = answer
+    return list(answers.values())
+
+
+async def judge_answers(answers: Sequence[Answer], tasks: dict[str, PublicTask], file: Path) -> None:
+    """Judge answers, two at a time, and append their results to a file."""
+    waiting = iter(answers)
+    done = 0
+    async with DevicePool(["cpu"], slots=AT_ONCE) as pool:
+
+        async def judge_next() -> None:
+            nonlocal done
+            for answer in waiting:
+                result = await _judge(answer, tasks[answer.file], pool)
+                done += 1
+                PROGRESS.print(f"{done} of {len(answers)}: {_line(result)}")
+                with file.open("ab") as results:
+                    results.write(msgspec.json.encode(result) + b"\n")
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(AT_ONCE):
+                group.create_task(judge_next(), name=f"answers/{number}")
+
+
+async def _judge(answer: Answer, public: PublicTask, pool: DevicePool) -> Result:
+    began = time.monotonic()
+    result = Result(answer.digest, answer.file, answer.called, answer.right, "not recorded")
+    try:
+        task = await _recorded(public, pool)
+    except NotRecorded as reason:
+        return msgspec.structs.replace(result, why=str(reason))
+    evaluation = await evaluate(answer.code, task, pool=pool, targets=[TARGET], seed=SEED)
+    error = evaluation.error
+    return msgspec.structs.replace(
+        result,
+        verdict=evaluation.verdict.value,
+        kind=error.kind if error else "",
+        why=error.first_line if error else "",
+        seconds=round(time.monotonic() - began, 1),
+    )
+
+
+async def _recorded(public: PublicTask, pool: DevicePool) -> Task:
+    registry = home_from(os.environ).suites
+    folder = recorded_folder(registry, public.suite) / public.name
+    return find_recorded(public, registry) or await record_task(public, folder, pool=pool, target=TARGET)
+
+
+def _line(result: Result) -> str:
+    return f"{result.digest} {result.file}: {result.verdict} {result.kind}: {result.why}"
+
+
+def print_tables(results: Sequence[Result]) -> None:
+    """Print the counts by record and verdict, then the answers that the corpus and the judge see differently."""
+    counts = Counter((result.right, f"{result.verdict} {result.kind}".strip()) for result in results)
+    table = Table("verdict here", "recorded right", "recorded wrong")
+    for verdict in sorted({verdict for _, verdict in counts}):
+        table.add_row(verdict, str(counts[True, verdict]), str(counts[False, verdict]))
+    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console.print(table)
+    for result in results:
+        if result.right != (result.verdict == Verdict.CORRECT):
+            record = "right" if result.right else "wrong" if result.called else "not run"
+            console.print(f"recorded {record}: {_line(result)}")
+
+
+def main(suite: str = "kernelbench-x", results: str = "kbx-corpus.jsonl") -> None:
+    """Judge the answers that have no result yet, and print the tables."""
+    tasks = {
+        task.file: task for task in load_public_suite(suite, registry=home_from(os.environ).suites).tasks
+    }
+    folder = next(iter(tasks.values())).folder
+    answers = read_answers(folder / "data/kbx_corpus")
+    present = {answer.digest: answer for answer in answers if answer.file in tasks}
+    PROGRESS.print(f"{len(answers)} different answers, {len(present)} to tasks of {suite}")
+    file = Path(results)
+    judged = _read(file)
+    missing = [answer for digest, answer in present.items() if digest not in judged]
+    if missing:
+        asyncio.run(judge_answers(missing, tasks, file))
+    print_tables([result for digest, result in _read(file).items() if digest in present])
+
+
+def _read(file: Path) -> dict[str, Result]:
+    """The results in a file; of several for one answer, the last."""
+    lines = file.read_bytes().splitlines() if file.is_file() else []
+    results = [msgspec.json.decode(line, type=Result) for line in lines]
+    return {result.digest: result for result in results}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
