@@ -8,7 +8,8 @@ import os
 import re
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -26,6 +27,7 @@ from suites.public.task import PublicTask, ReferenceKind, TestForm
 from suites.python_source import parse_python
 from suites.task import Task
 
+from .model_scripts import choose_model_script
 from .recorded_task import NotRecorded, write_task
 
 __all__ = ["NotRecorded", "record_task", "script_of"]
@@ -40,10 +42,15 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
 
     Raises `NotRecorded` with the reason if no call of its test can be judged, `WorkerDied` if a process of ours is lost.
     """
-    script = for_target(script_of(public), target)
+    notes: tuple[str, ...] = ()
     async with pool.slot() as slot, pool.leases.using(slot):
+        if public.test_form is TestForm.MODEL and not public.unsupported:
+            async with _worker(slot) as channel:
+                script, notes = await choose_model_script(public, partial(_ask, channel, target=target))
+        else:
+            script = for_target(script_of(public), target)
         recordings = [recorded async for recorded in _record(slot, script, target)]
-    return write_task(public, script, recordings, folder)
+    return write_task(public, script, recordings, folder, notes)
 
 
 def script_of(public: PublicTask) -> Script:
@@ -123,26 +130,35 @@ def _with_imports(reference: str, test: str) -> str:
 
 async def _record(slot: Slot, script: Script, target: Target) -> AsyncIterator[Recorded]:
     """All runs, in one process: kernels compile once, as in the process that records for the judge."""
+    async with _worker(slot) as channel:
+        for seed, poison in RUNS:
+            yield await _ask(channel, script, seed, poison, target=target)
+
+
+@asynccontextmanager
+async def _worker(slot: Slot) -> AsyncIterator[AsyncChannel]:
+    """A script worker, and the channel to it after its hello."""
     device = None if slot.device.kind == "cpu" else slot.device
     child, channel = await slot.server.spawn(
         "script", cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=device
     )
     try:
-        await _receive(channel)  # the worker's hello
-        for seed, poison in RUNS:
-            nonce = secrets.token_hex(16)
-            request = Record(nonce=nonce, script=script, seed=seed, target=target.name, poison=poison)
-            yield await _ask(channel, request)
+        await _receive(channel)
+        yield channel
     finally:
         channel.close()
         child.end()
 
 
-async def _ask(channel: AsyncChannel, request: Record) -> Recorded:
+async def _ask(
+    channel: AsyncChannel, script: Script, seed: int, poison: int = 0, *, target: Target
+) -> Recorded:
+    nonce = secrets.token_hex(16)
+    request = Record(nonce=nonce, script=script, seed=seed, target=target.name, poison=poison)
     with suppress(EOFError):  # the answer that is missing then says it
         await channel.send(ENCODER.encode(request))
     recorded = decode_message(RECORD_REPORTS, await _receive(channel))
-    if recorded.nonce != request.nonce:
+    if recorded.nonce != nonce:
         raise WorkerDied("a script worker sent an answer that was not asked for")
     return recorded
 
