@@ -21,8 +21,8 @@ MOST_BYTES = 512 << 10
 _MODEL = "ModelNew"
 SMALL_BATCH = 4
 """Cap of the batch of a model that does not run at the smallest sizes."""
-SLOW_S = 10.0
-"""A trial that takes longer is not repeated at larger sizes."""
+SLOW_S, SLOW_FAILURE_S = 2.0, 10.0
+"""A trial that takes longer is not repeated at larger sizes: one that succeeds, and one that fails."""
 _CALL = """
 with torch.no_grad():
     ModelNew(*get_init_inputs()).cuda()(
@@ -101,7 +101,8 @@ async def _choose_shrinking(text: str, attempt: Callable[[str], Awaitable[_Trial
             if fits or (not trial.problem and (chosen is None or trial.size_bytes < chosen_bytes)):
                 chosen, chosen_bytes = shrinking, trial.size_bytes
             problem = trial.problem or problem
-            too_large = not (fits or trial.problem) or trial.seconds > SLOW_S
+            is_slow = trial.seconds > (SLOW_FAILURE_S if trial.problem else SLOW_S)
+            too_large = is_slow or not (fits or trial.problem)
             if too_large or shrinking.cap >= largest_size(text):
                 break
         if chosen is not None and chosen_bytes <= MOST_BYTES:
