@@ -23,6 +23,8 @@ _NEEDED = ("forward_fn", "Model", "get_inputs")
 MOST_CONFIGS = 3
 """Configs of one task that are judged, in the order of its file."""
 _FILTERS = ("filter_output_range", "filter_output_std", "filter_output_axes", "filter_input_impact")
+_ON_GPU = """def on_gpu(values):
+    return [value.cuda() if isinstance(value, torch.Tensor) else value for value in values]"""
 _CALL = """
 with torch.{mode}_grad():
     {call}
@@ -140,12 +142,12 @@ def _test(outline: Outline, configs: _Configs, *, backward: bool) -> str:
         lines = [f"{name} = {value!r}" for name, value in constants.items()]
         passed = ", ".join(f"{name}={renamed.get(name, name)}" for name in given)
         built = ", ".join(f"{name}={name}" for name in init)
-        call = f"Model(**get_init_inputs()).cuda().forward(*(value.cuda() for value in get_inputs({passed})), fn=forward_fn)"
+        call = f"Model(**get_init_inputs()).cuda().forward(*on_gpu(get_inputs({passed})), fn=forward_fn)"
         lines += ["", "", "def get_init_inputs():", f"    return dict({built})", ""]
         mode = "enable" if backward else "no"
         lines.append(_CALL.format(mode=mode, call=f"{call}.sum().backward()" if backward else call))
         blocks.append("\n".join(lines))
-    return "\n\n\n".join(["import torch", *blocks])
+    return "\n\n\n".join(["import torch", _ON_GPU, *blocks])
 
 
 def _parameters(signature: str) -> dict[str, Any]:
