@@ -85,7 +85,7 @@ def _interface_problems(task: Task) -> Iterator[Problem]:
                 f"entry_points[{place}].name",
                 f"is {entry.name!r}, but its signature is for {signature.name!r}",
             )
-        if not signature.parameters:
+        if not signature.parameters and task.script is None:
             yield f"entry_points[{place}].signature", "has no parameter; a kernel needs an input"
     yield from _repeated("entry_points", [entry.name for entry in task.entry_points])
     if not task.outputs:

@@ -5,17 +5,49 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from harness.wire.script_messages import ADAPTER, CALL, DRAW_SEED, GRADIENTS, RESULT, RecordedCall
+from harness.wire.script_messages import (
+    ADAPTER,
+    CALL,
+    DRAW_SEED,
+    GRADIENTS,
+    MODEL_SEED,
+    RESULT,
+    RecordedCall,
+)
 from suites.public.task import EntryKind, EntryPoint, PublicTask
 from suites.python_source import parse_python
 from suites.signature import parse_signature
+
+_BUILD, _LOAD, _MODELS = "wavedeck_build", "wavedeck_load", "wavedeck_models"
+_MODEL_FUNCTIONS = f"""def {_BUILD}(model):
+    \"\"\"Build a model as the reference was built.\"\"\"
+    import torch
+    with torch.random.fork_rng():
+        torch.manual_seed({MODEL_SEED})
+        return model().cuda()
+
+
+def {_LOAD}(model, state):
+    \"\"\"Let a model use the reference's parameters, if it has the same ones by name and shape.\"\"\"
+    own = {{name: value.shape for name, value in model.state_dict().items()}}
+    if own == {{name: value.shape for name, value in state.items()}}:
+        buffers = {{name for name, _ in model.named_buffers()}}  # a call may change them
+        kept = {{name: value.clone() if name in buffers else value for name, value in state.items()}}
+        model.load_state_dict(kept, assign=True)
+    return model
+"""
 
 
 def instruction(public: PublicTask, calls: Sequence[RecordedCall]) -> str:
     """Return the suite's instruction and the list of calls that are judged."""
     lines = [public.instruction.strip(), "", "The judge makes these calls:", ""]
     for place, call in enumerate(calls, 1):
-        tensors = ", ".join(f"{name}: {data.dtype}{list(data.shape)}" for name, data in call.inputs.items())
+        state = {name for _, name in call.state}
+        tensors = ", ".join(
+            f"{name}: {data.dtype}{list(data.shape)}"
+            for name, data in call.inputs.items()
+            if name not in state
+        )
         changed = [f"`{output.name}`" for output in call.outputs if output.is_input]
         in_place = f"; changes {', '.join(changed)} in place" if changed else ""
         lines.append(f"- call-{place}: `{call.expression}` with {tensors or 'no tensor'}{in_place}")
@@ -23,8 +55,11 @@ def instruction(public: PublicTask, calls: Sequence[RecordedCall]) -> str:
 
 
 def plain_signature(entry: EntryPoint) -> str:
-    """Return the entry point's signature with plain parameters and defaults, as `task.toml` wants it."""
-    signature = entry.signature if entry.kind in (EntryKind.FUNCTION, EntryKind.KERNEL) else ""
+    """Return the entry point's signature with plain parameters and defaults, as `task.toml` wants it.
+
+    The signature of a class is its constructor's.
+    """
+    signature = "" if entry.kind is EntryKind.VALUE else entry.signature
     text = signature if signature.startswith(entry.name) else f"{entry.name}{signature}"
     try:
         arguments = parse_python(f"def {text}: ...").body[0].args  # type: ignore[attr-defined]
@@ -39,7 +74,8 @@ def plain_signature(entry: EntryPoint) -> str:
     )
     for parameters in (full, ", ".join(argument.arg for argument in names)):
         try:
-            if parse_signature(f"{entry.name}({parameters})").parameters:
+            may_be_empty = entry.kind is EntryKind.CLASS and bool(signature)
+            if parse_signature(f"{entry.name}({parameters})").parameters or may_be_empty:
                 return f"{entry.name}({parameters})"
         except ValueError:
             continue
@@ -56,28 +92,46 @@ def adapter_signature(calls: Sequence[RecordedCall]) -> str:
 
 def adapter(calls: Sequence[RecordedCall]) -> str:
     """Return the text of `calls.py`."""
-    lines = [
+    lines = _models(calls)
+    lines += [
         f"def {adapter_signature(calls)}:",
         '    """Make one of the calls that are judged; return its outputs."""',
     ]
-    if any("triton." in line for call in calls for line in _statements(call)):
+    by_call = [_statements(place, call) for place, call in enumerate(calls, 1)]
+    if any("triton." in line for statements in by_call for line in statements):
         lines.append("    import triton.language")
-    if any("torch." in line for call in calls for line in _statements(call)):
+    if any("torch." in line for statements in by_call for line in statements):
         lines.append("    import torch")
-    for place, call in enumerate(calls, 1):
+    for place, statements in enumerate(by_call, 1):
         lines.append(f"    if {CALL} == {place}:")
-        lines += [f"        {line}" for line in _statements(call)]
+        lines += [f"        {line}" for line in statements]
     lines.append('    raise ValueError(f"there is no call {call}")')
     return "\n".join(lines) + "\n"
 
 
-def _statements(call: RecordedCall) -> list[str]:
+def _models(calls: Sequence[RecordedCall]) -> list[str]:
+    """Lines that build the models when the candidate is imported: building computes on the host."""
+    models = {place: call.model for place, call in enumerate(calls, 1) if call.model}
+    if not models:
+        return []
+    built = [f"    {place}: {_BUILD}(lambda: {model})," for place, model in models.items()]
+    return [*_MODEL_FUNCTIONS.splitlines(), "", "", f"{_MODELS} = {{", *built, "}", "", ""]
+
+
+def _statements(place: int, call: RecordedCall) -> list[str]:
     lines = [f"{name} = {name}.detach().clone().requires_grad_()" for name in call.differentiated]
     made = f"{RESULT} = {call.expression}"
-    if call.draw_seed is None:
-        lines.append(made)
+    if call.model:
+        state = ", ".join(f"{name!r}: {value}" for name, value in call.state)
+        arguments = call.expression.removeprefix(call.model)
+        made = f"{RESULT} = {_LOAD}({_MODELS}[{place}], {{{state}}}){arguments}"
+    draws = call.draw_seed is not None
+    contexts = ["torch.no_grad()"] * bool(call.model) + ["torch.random.fork_rng()"] * draws
+    made_lines = [f"torch.manual_seed({DRAW_SEED})"] * draws + [made]
+    if contexts:
+        lines += [f"with {', '.join(contexts)}:", *(f"    {line}" for line in made_lines)]
     else:
-        lines += ["with torch.random.fork_rng():", f"    torch.manual_seed({DRAW_SEED})", f"    {made}"]
+        lines += made_lines
     if call.gradients:
         outputs = ", ".join(path for path, _ in call.gradients)
         drawn = ", ".join(f"{name}.clone()" for _, name in call.gradients)

@@ -74,7 +74,7 @@ def write_task(
 ) -> Task:
     """Write the task folder of recordings with different seeds, and return its task. Raises `NotRecorded`.
 
-    `notes`: facts about the first run.
+    `notes`: facts about the choice of calls; the task gets its own notes after them.
     """
     first, *others = recordings
     calls: list[tuple[int, RecordedCall]] = []
@@ -89,24 +89,24 @@ def write_task(
             reasons[why] += 1
         else:
             calls.append((number, call))
-    notes = [*notes, *(f"{count} call(s) not judged: {why}" for why, count in reasons.items())]
+    found = [f"{count} call(s) not judged: {why}" for why, count in reasons.items()]
     if script.calls:
-        notes.append(f"the test ends here after {script.calls} call(s): there are more, or it takes too long")
+        found.append(f"the test ends here after {script.calls} call(s): there are more, or it takes too long")
     if first.error:
-        notes.append(f"the test stops early here: {first.error}")
+        found.append(f"the test stops early here: {first.error}")
     if not calls:
-        raise NotRecorded("; ".join(notes) or "its test calls no entry point")
-    notes += dict.fromkeys(f"not judged: {part}" for _, call in calls for part in call.unjudged)
+        raise NotRecorded("; ".join(found) or "its test calls no entry point")
+    found += dict.fromkeys(f"not judged: {part}" for _, call in calls for part in call.unjudged)
     if all(
         call.inputs == others[-1].calls[number].inputs and call.draw_seed is None for number, call in calls
     ):
-        notes.append("the script's inputs are constants: other seeds do not change them")
+        found.append("the script's inputs are constants: other seeds do not change them")
     oracle = _oracle(script, calls)
     unsettled = any(call.outputs != others[0].calls[number].outputs for number, call in calls)
     if unsettled:
-        notes.append("elements that depend on memory that the reference never writes are not judged")
+        found.append("elements that depend on memory that the reference never writes are not judged")
     script = msgspec.structs.replace(script, oracle=oracle, unsettled=unsettled)
-    task = _task(public, calls, tuple(notes), oracle=oracle or "baseline", on_gpu=on_gpu)
+    task = _task(public, calls, (*notes, *found), oracle=oracle or "baseline", on_gpu=on_gpu)
     if public.reference_kind is ReferenceKind.TRITON:
         own = fallback_operators(parse_python(script.reference), task)
         task = msgspec.structs.replace(task, allowed_operators=(*task.allowed_operators, *own))

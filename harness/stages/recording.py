@@ -9,6 +9,7 @@ import re
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -26,6 +27,7 @@ from suites.public.task import PublicTask, ReferenceKind, TestForm
 from suites.python_source import parse_python
 from suites.task import Task
 
+from .model_scripts import choose_model_script
 from .recorded_task import NotRecorded, write_task
 
 __all__ = ["NotRecorded", "helpers_of", "record_task", "script_of"]
@@ -40,19 +42,24 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
 
     Raises `NotRecorded` with the reason if no call of its test can be judged, `WorkerDied` if a process of ours is lost.
     """
-    script = for_target(script_of(public), target)
     async with pool.slot() as slot, pool.leases.using(slot):
+        notes: tuple[str, ...] = ()
+        if public.test_form is TestForm.MODEL and not public.unsupported:
+            async with _worker(slot) as channel:
+                script, notes = await choose_model_script(public, partial(_run, channel, target))
+        else:
+            script = for_target(script_of(public), target)
         async with _worker(slot) as channel:
-            first = await _run(channel, script, target, RUNS[0], limits.SCRIPT_BUDGET_S)
+            first = await _run(channel, target, script, *RUNS[0], budget_s=limits.SCRIPT_BUDGET_S)
             chosen = replace(script, nodes=first.nodes, calls=first.ended_after)
             recordings = [first]
             if chosen == script and not script.is_pytest:
-                recordings += [await _run(channel, script, target, run) for run in RUNS[1:]]
+                recordings += [await _run(channel, target, script, *run) for run in RUNS[1:]]
         if chosen != script:  # again from the start, because a time limit may leave a process in any state
             async with _worker(slot) as channel:
-                recordings = [await _run(channel, chosen, target, run) for run in RUNS]
+                recordings = [await _run(channel, target, chosen, *run) for run in RUNS]
         on_gpu = slot.device.kind != "cpu"
-    return write_task(public, chosen, recordings, folder, on_gpu=on_gpu, notes=first.notes)
+    return write_task(public, chosen, recordings, folder, on_gpu=on_gpu, notes=(*notes, *first.notes))
 
 
 def script_of(public: PublicTask) -> Script:
@@ -157,9 +164,14 @@ async def _worker(slot: Slot) -> AsyncIterator[AsyncChannel]:
 
 
 async def _run(
-    channel: AsyncChannel, script: Script, target: Target, run: tuple[int, int], budget_s: float = 0.0
+    channel: AsyncChannel,
+    target: Target,
+    script: Script,
+    seed: int,
+    poison: int = 0,
+    *,
+    budget_s: float = 0.0,
 ) -> Recorded:
-    seed, poison = run
     request = Record(secrets.token_hex(16), script, seed, target.name, poison, budget_s)
     with suppress(EOFError):  # the answer that is missing then says it
         await channel.send(ENCODER.encode(request))

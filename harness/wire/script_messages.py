@@ -18,6 +18,8 @@ RESULT = "result"
 """Name of a call's return value in `calls.py`."""
 GRADIENTS = "gradients"
 """Name of the gradients of the inputs in `calls.py`."""
+MODEL_SEED = 0
+"""Seed of torch's generators while a model is built. One seed for all, as a candidate may draw its parameters itself."""
 RESERVED = frozenset({RESULT, GRADIENTS, DRAW_SEED, "torch"})
 """Names in `calls.py` that no input may have."""
 
@@ -50,6 +52,9 @@ class Script(msgspec.Struct, frozen=True):
     """The script ends after so many calls; 0: at its own end."""
     has_kernels: bool = True
     """The reference computes in Triton kernels; tensors that only its host code fills are not judged."""
+    builds_models: bool = False
+    """The entry point is a class `ModelNew`. Its instances are built with the seed `MODEL_SEED`, and a call has their
+    parameters as inputs."""
     unsettled: bool = False
     """Some outputs depend on memory that nothing wrote. Such elements are not judged."""
     performance: str = ""
@@ -114,6 +119,10 @@ class RecordedCall(msgspec.Struct, frozen=True):
     """Inputs whose gradients are outputs."""
     gradients: tuple[tuple[str, str], ...] = ()
     """Expressions of outputs, and the input that is the gradient of each."""
+    model: str = ""
+    """How the called model was built: the beginning of `expression`. Empty for other calls."""
+    state: tuple[tuple[str, str], ...] = ()
+    """Names in the model's `state_dict`, and the input with each value."""
     unjudged: tuple[str, ...] = ()
     """Parts of the result that are no tensors, in words."""
     for_timing: bool = False

@@ -17,6 +17,7 @@ MARKERS = {
     SuiteKind.TRITONBENCH_T: "data/TritonBench_T_v1",
     SuiteKind.KERNELBENCH_X: "data/kernelbenchx",
     SuiteKind.KERNELBENCH: "KernelBench/level1",
+    SuiteKind.ROBUST_KBENCH: "tasks/kernelbench/level_1",
     SuiteKind.AGENTKERNELARENA: "tasks/triton2triton",
 }
 """A folder that only a clone of this kind has, from the clone's root."""
@@ -28,6 +29,7 @@ COMMITS = {
     SuiteKind.TRITONBENCH_T: "603e28a",
     SuiteKind.KERNELBENCH_X: "fd41922",
     SuiteKind.KERNELBENCH: "423217d",
+    SuiteKind.ROBUST_KBENCH: "078f5ba",
     SuiteKind.AGENTKERNELARENA: "d6f7c8a",
 }
 """Commit that the loader was written for."""

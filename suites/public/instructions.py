@@ -6,6 +6,11 @@ from enum import StrEnum
 
 from suites.public.task import EntryKind, PublicTask
 
+_RESIZED = (
+    "Sizes are smaller than above, odd in some calls, and inputs may be drawn by `torch.randn`. Make no assumption about "
+    "sizes or the sign of inputs."
+)
+
 
 class Instruction(StrEnum):
     """Which of two instructions a suite gives, where it has both."""
@@ -30,7 +35,30 @@ def reference_instruction(task: PublicTask) -> str:
 def module_instruction(source: str) -> str:
     """Return the instruction of a task with a class `Model` as its reference."""
     return (
-        "Write a class `ModelNew` with the constructor and the `forward` of `Model` below. Triton kernels do its work. "
-        "It must give the results of `Model` for the inputs of `get_inputs()`, with the same parameters.\n\n"
-        f"```python\n{source.strip()}\n```"
+        "Write a class `ModelNew(nn.Module)` with the constructor and the `forward` of `Model` below. In `forward`, Triton "
+        "kernels compute everything; allocations, views, copies and casts are free.\n\n"
+        f"```python\n{source.strip()}\n```\n\n"
+        "How `ModelNew` is called:\n\n"
+        "- It is built like `Model`: `torch.manual_seed(0)`, `ModelNew(*get_init_inputs())`, `.cuda()`. It may compute on "
+        "the host then.\n"
+        "- If its `state_dict()` has the names and shapes of `Model`'s, it gets `Model`'s values before each call, and "
+        "values derived from parameters in the constructor are not made again. Else it keeps its own values: draw them in "
+        "the order of `Model`'s constructor.\n"
+        "- It is called without gradients, in training mode. A call changes no parameter; running statistics are not judged.\n"
+        f"- {_RESIZED}"
+    )
+
+
+def resized_instruction(task: PublicTask) -> str:
+    """Return an instruction that quotes the reference, for calls at other sizes than the reference's own."""
+    return f"{reference_instruction(task)}\n\n`Model` only prepares the arguments. {_RESIZED}"
+
+
+def differentiable_instruction(task: PublicTask) -> str:
+    """Return an instruction that quotes the reference, for calls whose gradients are judged too."""
+    names = ", ".join(f"`{entry.name}`" for entry in task.entry_points)
+    return (
+        f"{resized_instruction(task)}\n\nThe result of {names} must be differentiable, for example through a "
+        "`torch.autograd.Function`. The judge compares the result and the gradients of all tensors that require them; "
+        "Triton kernels compute both."
     )

@@ -14,6 +14,7 @@ COUNTS = {
     SuiteKind.TRITONBENCH_T: 166,
     SuiteKind.KERNELBENCH_X: 176,
     SuiteKind.KERNELBENCH: 270,
+    SuiteKind.ROBUST_KBENCH: 219,
     SuiteKind.AGENTKERNELARENA: 426,
 }
 """Tasks of a whole clone at the commit that the loader was written for."""
@@ -43,6 +44,10 @@ KERNELBENCH = {
     "float32": Tolerance(rtol=1e-4, atol=1e-4),
     "float16": Tolerance(rtol=1e-2, atol=1e-2),
     "bfloat16": Tolerance(rtol=1e-2, atol=1e-2),
+}
+
+ROBUST_KBENCH = {
+    dtype: Tolerance(rtol=1e-5, atol=1e-5) for dtype in ("float64", "float32", "float16", "bfloat16")
 }
 
 ARENA = {

@@ -16,6 +16,7 @@ from suites.public.kernelbench import load_kernelbench
 from suites.public.kernelbench_x import load_kernelbench_x
 from suites.public.known import COUNTS
 from suites.public.loading import Loading
+from suites.public.robust_kbench import load_robust_kbench
 from suites.public.rocm import load_rocm
 from suites.public.task import PublicTask, SuiteKind
 from suites.public.tritonbench import load_revised, load_tritonbench_g, load_tritonbench_t
@@ -27,6 +28,7 @@ _LOADERS: dict[SuiteKind, Callable[[Loading], Iterable[PublicTask]]] = {
     SuiteKind.TRITONBENCH_T: load_tritonbench_t,
     SuiteKind.KERNELBENCH_X: load_kernelbench_x,
     SuiteKind.KERNELBENCH: load_kernelbench,
+    SuiteKind.ROBUST_KBENCH: load_robust_kbench,
     SuiteKind.AGENTKERNELARENA: load_arena,
 }
 

@@ -23,6 +23,7 @@ class SuiteKind(StrEnum):
     TRITONBENCH_T = "tritonbench-t"
     KERNELBENCH_X = "kernelbench-x"
     KERNELBENCH = "kernelbench"
+    ROBUST_KBENCH = "robust-kbench"
     AGENTKERNELARENA = "agentkernelarena"
 
 
@@ -51,7 +52,8 @@ class TestForm(StrEnum):
     """A script of its own that imports the reference or loads its file by path. The judge calls its function `runner`, or
     runs it as a program with `arguments`. As a program it may write files beside itself."""
     MODEL = "model"
-    """No test: the reference has `get_inputs()` and `get_init_inputs()`."""
+    """The reference has a class `Model`. Without a test, `get_inputs()` and `get_init_inputs()` give its arguments. A test
+    prepares inputs and calls the entry points. Integers above 8 are sizes, and the judge makes them smaller."""
 
 
 class EntryKind(StrEnum):
@@ -78,6 +80,7 @@ class Issue(StrEnum):
     RANDOM = "random"
     NO_TENSORS = "no-tensors"
     OWN_COPY = "own-copy"
+    DEGENERATE = "degenerate"
 
 
 ISSUES: dict[Issue, str] = {
@@ -90,6 +93,7 @@ ISSUES: dict[Issue, str] = {
     Issue.RANDOM: "The reference can draw random numbers: a candidate may draw others.",
     Issue.NO_TENSORS: "The suite's own test compares settings of an optimizer and no tensor.",
     Issue.OWN_COPY: "The suite's own test replaces the entry point with a copy of the reference: no candidate fails it.",
+    Issue.DEGENERATE: "The benchmark's own filter flags it: its outputs hardly depend on the inputs, or hardly differ.",
 }
 
 
@@ -132,7 +136,7 @@ class PublicTask(msgspec.Struct, frozen=True):
     """Kernel part, without the test. `None` only if `unsupported` is set."""
     reference_kind: ReferenceKind = ReferenceKind.TRITON
     test: Part | None = None
-    """Test part, without the kernel part. `None` for `MODEL`, or if `unsupported` is set."""
+    """Test part, without the kernel part. May be `None` for `MODEL`, or if `unsupported` is set."""
     test_form: TestForm = TestForm.SCRIPT
     result_name: str = ""
     """Global with the test's results: `result_gold` or `test_results`; empty for `RUNNER` and `MODEL`."""

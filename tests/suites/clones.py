@@ -123,6 +123,28 @@ def get_inputs():
 def get_init_inputs():
     return [size]
 """
+FORWARD = """\
+import torch
+from torch import nn
+
+
+def forward_fn(x: torch.Tensor, weight: torch.Tensor, factor: float) -> torch.Tensor:
+    return x @ weight * factor
+
+
+class Model(nn.Module):
+    def __init__(self, features: int, out: int = 64, factor: float = 2.0):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(features, out))
+        self.factor = factor
+
+    def forward(self, x, fn=forward_fn):
+        return fn(x, self.weight, self.factor)
+
+
+def get_inputs(batch_size: int = 4096, features: int = 512):
+    return [torch.randn(batch_size, features)]
+"""
 RUNNER = """\
 import importlib.util
 import sys
@@ -275,6 +297,36 @@ def kernelbench(root: Path) -> Path:
             "KernelBench/level1/10_Bias.py": MODEL,
             "KernelBench/level2/1_Broken.py": "class Model: ...\n",
             "KernelBench/level4/1_Pretrained.py": pretrained,
+        },
+    )
+
+
+def robust_kbench(root: Path) -> Path:
+    """Write a clone with a forward task, its backward task and a converted task of robust-kbench."""
+    single = {
+        "single_input_configs": [{"batch_size": 2048}],
+        "single_init_configs": [{"factor": 3.0, "no_parameter": 1}],
+        "single_shared_configs": [{"features": 512}],
+    }
+    several = {
+        "multi_input_configs": [{"batch_size": 2048}, {"batch_size": 8192}],
+        "multi_init_configs": [{"factor": 3.0}],
+        "multi_shared_configs": [{"features": 512}],
+    }
+    empty = {name: [{}] for name in several}
+    return write(
+        root,
+        {
+            "tasks/scale/func_forward.py": FORWARD,
+            "tasks/scale/config_forward.json": json.dumps(single | several),
+            "tasks/scale/func_backward.py": FORWARD.replace("features)]", "features, requires_grad=True)]"),
+            "tasks/scale/config_backward.json": json.dumps(single | empty),
+            "tasks/kernelbench/level_1/task_12/func_forward.py": FORWARD,
+            "tasks/kernelbench/level_1/task_12/config_forward.json": json.dumps(single | empty),
+            "tasks/kernelbench/level_1/task_12/12_Scale_rows.py": MODEL,
+            "tasks/kernelbench/level_1/task_12/filter_results.json": json.dumps(
+                {"filter_output_std": True, "filter_llm_assessment": "words"}
+            ),
         },
     )
 

@@ -133,6 +133,24 @@ def test_kernelbench_has_modules(tmp_path: Path, registry: Path) -> None:
     assert "network" in tasks["level4_1"].unsupported
 
 
+def test_robust_kbench_calls_a_function_through_its_model(tmp_path: Path, registry: Path) -> None:
+    tasks = loaded(registry, "robust-kbench", clones.robust_kbench(tmp_path / "robust-kbench"))
+    assert list(tasks) == ["scale", "scale_backward", "level1_12"]
+    task = tasks["scale"]
+    assert [entry.name for entry in task.entry_points] == ["forward_fn"]
+    assert task.test is not None
+    assert task.test.text.count("fn=forward_fn)") == 2, "the single config is one of the several"
+    assert "dict(out=out, factor=factor, features=features)" in task.test.text, (
+        "a default size is an argument too"
+    )
+    assert "no_parameter" not in task.test.text
+    backward = tasks["scale_backward"].test
+    assert backward is not None
+    assert ".sum().backward()" in backward.text
+    assert "gradients" in tasks["scale_backward"].instruction
+    assert (tasks["level1_12"].title, tasks["level1_12"].issues) == ("Scale rows", (Issue.DEGENERATE,))
+
+
 def test_arena_lists_other_languages_with_the_reason(tmp_path: Path, registry: Path) -> None:
     tasks = loaded(registry, "agentkernelarena", clones.arena(tmp_path / "AgentKernelArena"))
     task = tasks["vllm-triton_scale"]

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+import msgspec
 import torch
 
 from harness.cases.seeds import derive
-from harness.wire.script_messages import Record, RecordedCall, TensorData
+from harness.wire.script_messages import MODEL_SEED, Record, RecordedCall, TensorData
 from harness.worker.kit.poison import Poison
 
 from .early_end import EndsHere
@@ -26,6 +27,9 @@ MOST_CALLS = 32
 """Different calls of one script; later ones are dropped."""
 MOST_BYTES = 512 << 20
 """All tensors of one recording."""
+
+MOST_STATE_BYTES = 48 << 20
+"""Parameters of one model. A larger model's parameters come from its seed alone."""
 
 Observe = Callable[[Mapping[str, torch.Tensor]], AbstractContextManager[Any]]
 Oracle = Callable[..., Any]
@@ -79,6 +83,17 @@ class CallLog:
         return self._inside > 0
 
     @contextmanager
+    def building(self) -> Iterator[None]:
+        """An instance of one of the script's classes is made in the block: a model with the seed of all models."""
+        with self.unrecorded():
+            if not self._request.script.builds_models:
+                yield
+                return
+            with torch.random.fork_rng():
+                set_seed(MODEL_SEED)
+                yield
+
+    @contextmanager
     def unrecorded(self) -> Iterator[None]:
         """Calls in the block are not recorded."""
         self._inside += 1
@@ -108,30 +123,31 @@ class CallLog:
                 text = callee()
             else:
                 text = callee if isinstance(callee, str) else expressions.text_of(callee, "module")
-            arguments = _arguments(expressions, names or _parameter_names(function), args, named)
+            called = callee.forward if isinstance(callee, torch.nn.Module) else function
+            arguments = _arguments(expressions, names or _parameter_names(called), args, named)
+            state = tuple(
+                (name, expressions.text_of(tensor, f"module_{name}"))
+                for name, tensor in self._state_of(callee).items()
+            )
         except CannotExpress as reason:
             self.calls.append(RecordedCall("", {}, (), unsupported=str(reason)))
             with self.unrecorded():
                 value = function(*args, **named)
             self._end_if_complete()
             return value
+        model = text if self._request.script.builds_models else ""
+        call = RecordedCall(f"{text}({arguments})", {}, (), model=model, state=state)
         kind = Poison(self._request.poison)
         with guard_zones(expressions.tensors.values(), kind):
             value = self._record(
-                f"{text}({arguments})",
-                expressions.tensors,
-                function,
-                args,
-                named,
-                kind,
-                is_launch=bool(names),
+                call, expressions.tensors, function, args, named, kind, is_launch=bool(names)
             )
         self._end_if_complete()
         return value
 
     def _record(
         self,
-        expression: str,
+        call: RecordedCall,
         tensors: dict[str, torch.Tensor],
         function: Callable[..., Any],
         args: Sequence[Any],
@@ -158,9 +174,7 @@ class CallLog:
             value = function(*args, **named)
             after = _random_state()
         drew = not all(map(torch.equal, fresh, after))
-        call = RecordedCall(
-            expression=expression, inputs=before, outputs=(), draw_seed=draw_seed if drew else None
-        )
+        call = msgspec.structs.replace(call, inputs=before, draw_seed=draw_seed if drew else None)
         self._keep(call, tensors, None if is_launch else value, truth, gradients, host)
         return value
 
@@ -172,6 +186,15 @@ class CallLog:
             raise EndsHere
         if self._request.budget_s and self.is_full and not script.is_pytest:
             raise EndsHere
+
+    def _state_of(self, callee: Any) -> dict[str, torch.Tensor]:
+        """Copies of a model's parameters and buffers; empty if they are no inputs."""
+        if not (self._request.script.builds_models and isinstance(callee, torch.nn.Module)):
+            return {}
+        state = callee.state_dict()
+        if sum(tensor.nbytes for tensor in state.values()) > MOST_STATE_BYTES:
+            return {}
+        return {name: tensor.detach().clone() for name, tensor in state.items()}
 
     def _truth(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any] | None:
         """The oracle's outputs for these arguments; `None` if there is no oracle that takes them."""
@@ -230,6 +253,8 @@ class CallLog:
                 draw_seed=call.draw_seed,
                 differentiated=wanted,
                 gradients=drawn,
+                model=call.model,
+                state=call.state,
                 unjudged=tuple(unjudged),
                 for_timing=self.for_timing,
             )

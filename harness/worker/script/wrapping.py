@@ -50,7 +50,7 @@ def _wrap_class(log: CallLog, name: str, kind: Any) -> type:
     """A subclass that notes how its instances are made, and records calls of them."""
 
     def init(instance: Any, *args: Any, **named: Any) -> None:
-        with log.unrecorded():
+        with log.building():
             kind.__init__(instance, *args, **named)
         log.note_object(instance, name, kind, args, named)
 

@@ -1,0 +1,155 @@
+"""Chooses the sizes at which a benchmark's module is judged: its own take gigabytes, and an interpreter would need hours."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import msgspec
+
+from harness.wire.script_messages import Recorded, Script, TensorData
+from suites.dtypes import ITEM_BYTES
+from suites.public.model_sizes import CAPS, DIVISIONS, Odd, Shrinking, input_statements, largest_size
+from suites.public.task import PublicTask
+
+from .recorded_task import NotRecorded
+
+MOST_BYTES = 512 << 10
+"""Inputs and outputs of a call, without parameters. A model that runs only with more gets the smallest sizes that run."""
+_MODEL = "ModelNew"
+SMALL_BATCH = 4
+"""Cap of the batch of a model that does not run at the smallest sizes."""
+SLOW_S, SLOW_FAILURE_S = 2.0, 10.0
+"""A trial that takes longer is not repeated at larger sizes: one that succeeds, and one that fails."""
+_CALL = """
+with torch.no_grad():
+    ModelNew(*get_init_inputs()).cuda()(
+        *(value.cuda() if isinstance(value, torch.Tensor) else value for value in get_inputs())
+    )
+"""
+_VARIANTS = (
+    (Odd.ALL, True),
+    (Odd.INPUTS, True),
+    (Odd.NONE, True),
+    (Odd.ALL, False),
+    (Odd.INPUTS, False),
+)
+"""Second calls in the order in which they are tried: which sizes are odd, and whether inputs are normal."""
+
+
+class _Trial(NamedTuple):
+    """How a script's calls went."""
+
+    problem: str
+    size_bytes: int = 0
+    is_constant: bool = False
+    seconds: float = 0.0
+
+
+Ask = Callable[[Script, int], Awaitable[Recorded]]
+
+
+async def choose_model_script(public: PublicTask, ask: Ask) -> tuple[Script, tuple[str, ...]]:
+    """Return a script that calls a module at small sizes, and notes about it. Raises `NotRecorded` if it runs at none.
+
+    `ask` records a script with a seed.
+    """
+    assert public.reference is not None
+    text = public.test.text if public.test is not None else f"{public.reference.text}\n{_CALL}"
+
+    async def attempt(statements: str) -> _Trial:
+        return _trial_of(await ask(_script(public, statements), 1))
+
+    shrinking = await _choose_shrinking(text, attempt)
+    largest = largest_size(text)
+    notes = [f"judged at {shrinking}; the benchmark's own are up to {largest}"]
+    notes *= shrinking.cap < largest or bool(shrinking.batch)
+    first = input_statements(text, shrinking)
+    trial = await attempt(first)
+    if trial.is_constant:
+        drawn = input_statements(text, shrinking, normal=True)
+        trial = await attempt(drawn)
+        if not trial.problem and not trial.is_constant:
+            first = drawn
+            notes.append("first calls: normal inputs, because the benchmark's inputs give constant outputs")
+    for odd, normal in _VARIANTS:
+        uniform = input_statements(text, shrinking, odd)
+        second = input_statements(text, shrinking, odd, normal=normal)
+        if second == first or (normal and second == uniform) or (await attempt(second)).problem:
+            continue
+        changes = [f"{odd} sizes are odd"] * (odd is not Odd.NONE) + ["inputs are normal"] * normal
+        notes.append(f"second half of the calls: {', '.join(changes)}")
+        return _script(public, first, second), tuple(notes)
+    notes.append("neither odd sizes nor normal inputs can be judged")
+    return _script(public, first), tuple(notes)
+
+
+async def _choose_shrinking(text: str, attempt: Callable[[str], Awaitable[_Trial]]) -> Shrinking:
+    """Return the largest sizes at which the calls fit; else the smallest at which they run. Raises `NotRecorded`."""
+    problem = ""
+    chosen: Shrinking | None = None
+    chosen_bytes = 0
+    for kinds in (CAPS, DIVISIONS):
+        for shrinking in kinds:
+            if problem and shrinking.cap:
+                # It needs some large size, as pictures of 224 pixels; a large batch of these would take minutes.
+                shrinking = msgspec.structs.replace(shrinking, batch=SMALL_BATCH)
+            trial = await attempt(input_statements(text, shrinking))
+            fits = not trial.problem and trial.size_bytes <= MOST_BYTES
+            if fits or (not trial.problem and (chosen is None or trial.size_bytes < chosen_bytes)):
+                chosen, chosen_bytes = shrinking, trial.size_bytes
+            problem = trial.problem or problem
+            is_slow = trial.seconds > (SLOW_FAILURE_S if trial.problem else SLOW_S)
+            too_large = is_slow or not (fits or trial.problem)
+            if too_large or shrinking.cap >= largest_size(text):
+                break
+        if chosen is not None and chosen_bytes <= MOST_BYTES:
+            break
+    if chosen is None:
+        raise NotRecorded(problem)
+    return chosen
+
+
+def _script(public: PublicTask, *statements: str) -> Script:
+    assert public.reference is not None
+    names = tuple(entry.name for entry in public.entry_points)
+    builds_models = names == (_MODEL,)
+    return Script(
+        reference=public.reference.text + f"\n\n\n{_MODEL} = Model\n" * builds_models,
+        test="\n".join(["import torch", *statements]),
+        entry_points=names,
+        has_kernels=False,
+        builds_models=builds_models,
+    )
+
+
+def _trial_of(recorded: Recorded) -> _Trial:
+    calls = recorded.calls
+    if recorded.error or not calls:
+        return _Trial(recorded.error or "it makes no call", seconds=recorded.seconds)
+    for call in calls:
+        if call.unsupported or not call.outputs:
+            return _Trial(call.unsupported or "it computes no tensor", seconds=recorded.seconds)
+    outputs = [output.tensor for call in calls for output in call.outputs]
+    if not all(map(_is_finite, outputs)):
+        return _Trial("its outputs are not finite", seconds=recorded.seconds)
+    inputs = [
+        data
+        for call in calls
+        for name, data in call.inputs.items()
+        if name not in {value for _, value in call.state}
+    ]
+    size_bytes = sum(len(tensor.data) for tensor in (*inputs, *outputs))
+    return _Trial("", size_bytes, all(map(_is_constant, outputs)), recorded.seconds)
+
+
+def _is_constant(tensor: TensorData) -> bool:
+    """True if all elements are equal, as rectified values of uniform inputs often are."""
+    size = ITEM_BYTES[tensor.dtype]
+    return len(tensor.data) > size and tensor.data == tensor.data[:size] * (len(tensor.data) // size)
+
+
+def _is_finite(tensor: TensorData) -> bool:
+    return tensor.dtype != "float32" or all(map(math.isfinite, array("f", tensor.data)))

@@ -1,0 +1,208 @@
+"""Smaller inputs for a module of KernelBench: its text with smaller sizes, for judging where the original sizes take gigabytes.
+
+Only statements that prepare inputs change: constants, `get_inputs` and `get_init_inputs`. The class stays as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from enum import StrEnum
+from functools import partial
+
+import msgspec
+
+from suites.python_source import parse_python
+
+SMALL = 8
+"""Integers up to this are no sizes: kernels, strides, dimensions, classes."""
+_FIXED = re.compile(r"kernel|stride|padding|dilation|patch|window|divisor|scal|dropout|eps|seed")
+"""Names of integers that are no sizes, however large."""
+_PARTS = re.compile(r"group|head")
+"""Names of numbers of parts into which a size is cut; each part keeps several elements."""
+_PARTS_SHARE = 4
+_BATCH = re.compile(r"batch")
+_FACTORS = (2, 3, 5, 7)
+
+
+class Odd(StrEnum):
+    """Which sizes become odd, so that no block divides them."""
+
+    NONE = "none"
+    INPUTS = "input"
+    """Sizes that the constructor does not get."""
+    ALL = "all"
+
+
+class Shrinking(msgspec.Struct, frozen=True):
+    """How sizes become smaller: at most `cap`, or all divided by `divisor`, which keeps their ratios."""
+
+    cap: int = 0
+    divisor: int = 1
+    batch: int = 0
+    """Cap of a batch, if it is not `cap`."""
+
+    def __str__(self) -> str:
+        batch = f", batches up to {self.batch}" if self.batch else ""
+        return f"sizes up to {self.cap}{batch}" if self.cap else f"sizes divided by {self.divisor}"
+
+    def of(self, names: frozenset[str]) -> Callable[[int], int]:
+        """Return the function that shrinks the integers assigned to some names."""
+        if not self.cap:
+            return partial(divided_size, divisor=self.divisor)
+        cap = self.cap
+        if _any_matches(_PARTS, names):
+            cap = max(2, cap // _PARTS_SHARE)
+        elif self.batch and _any_matches(_BATCH, names):
+            cap = self.batch
+        return partial(capped_size, cap=cap)
+
+
+CAPS = tuple(Shrinking(cap=cap) for cap in (8, 16, 32, 64, 128, 256, 512, 1024, 4096))
+"""In the order in which they are tried: sizes grow."""
+DIVISIONS = tuple(Shrinking(divisor=divisor) for divisor in (16, 8, 4, 2))
+"""For models that run with no cap."""
+
+
+def input_statements(text: str, shrinking: Shrinking, odd: Odd = Odd.NONE, *, normal: bool = False) -> str:
+    """Return the statements of a module that prepare inputs, with smaller sizes.
+
+    Equal sizes stay equal, and a size that divides another one usually still does. `normal` draws normal values instead of
+    uniform ones. Raises as `parse_python`.
+    """
+    statements = _statements(text)
+    constructed = _constructor_names(statements)
+    lines = []
+    for statement in statements:
+        names = _assigned(statement)
+        if _any_matches(_FIXED, names):
+            smaller: ast.AST = statement
+        else:
+            is_odd = not _any_matches(_PARTS, names) and (
+                odd is Odd.ALL or (odd is Odd.INPUTS and not constructed & names)
+            )
+            smaller = _Smaller(shrinking.of(names), odd=is_odd).visit(statement)
+        if normal and "get_inputs" in names:
+            smaller = _Normal().visit(smaller)
+        lines.append(ast.unparse(ast.fix_missing_locations(smaller)))
+    return "\n".join(lines) + "\n"
+
+
+def largest_size(text: str) -> int:
+    """Return the largest integer in the statements that prepare inputs. Raises as `parse_python`."""
+    integers = [
+        _integer(node) for node in ast.walk(ast.Module(_statements(text), [])) if isinstance(node, ast.expr)
+    ]
+    return max((integer for integer in integers if integer is not None), default=0)
+
+
+def divided_size(size: int, divisor: int) -> int:
+    """Return a size divided by a power of two, or by the largest part of it that leaves an integer above 1."""
+    while size % divisor or size <= divisor:
+        divisor //= 2
+    return size // divisor
+
+
+def capped_size(size: int, cap: int) -> int:
+    """Return a size of at most `cap`: small prime factors are divided out, so that common divisors stay."""
+    while size > cap:
+        factor = next((factor for factor in _FACTORS if size % factor == 0), None)
+        if factor is None:
+            return cap - 1
+        size //= factor
+    return size
+
+
+class _Smaller(ast.NodeTransformer):
+    """Replaces integers by smaller ones; products and sums of integers first become one integer."""
+
+    def __init__(self, shrink: Callable[[int], int], *, odd: bool) -> None:
+        self._shrink = shrink
+        self._odd = odd
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        value = _integer(node)
+        return self.generic_visit(node) if value is None else ast.Constant(self._smaller(value))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        return node if isinstance(node.operand, ast.Constant) else self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return ast.Constant(self._smaller(node.value)) if type(node.value) is int else node
+
+    def _smaller(self, size: int) -> int:
+        if size <= SMALL:
+            return size
+        smaller = self._shrink(size)
+        return smaller if not self._odd else max(3, smaller - 1 | 1 if smaller % 2 == 0 else smaller - 2)
+
+
+class _Normal(ast.NodeTransformer):
+    """Replaces `torch.rand` by `torch.randn`."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if node.attr == "rand" and isinstance(node.value, ast.Name) and node.value.id == "torch":
+            node.attr = "randn"
+        return node
+
+
+def _integer(node: ast.expr) -> int | None:
+    """The value of an expression of integers; `None` for any other expression."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if not isinstance(node, ast.BinOp):
+        return None
+    left, right = _integer(node.left), _integer(node.right)
+    if left is None or right is None:
+        return None
+    match node.op:
+        case ast.Mult():
+            return left * right
+        case ast.Add():
+            return left + right
+        case ast.Sub():
+            return left - right
+        case ast.FloorDiv() if right:
+            return left // right
+        case ast.Pow() if 0 <= right < 64:
+            return int(left**right)
+        case _:
+            return None
+
+
+def _any_matches(pattern: re.Pattern[str], names: frozenset[str]) -> bool:
+    return any(pattern.search(name.lower()) for name in names)
+
+
+def _statements(text: str) -> list[ast.stmt]:
+    return [
+        statement
+        for statement in parse_python(text).body
+        if isinstance(statement, ast.Assign | ast.AnnAssign | ast.FunctionDef | ast.With)
+    ]
+
+
+def _assigned(statement: ast.stmt) -> frozenset[str]:
+    """The names that a statement binds."""
+    if isinstance(statement, ast.FunctionDef):
+        return frozenset({statement.name})
+    return frozenset(
+        node.id
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
+
+
+def _constructor_names(statements: list[ast.stmt]) -> frozenset[str]:
+    """`get_init_inputs` and all names that it reads, also through other constants."""
+    reached = {"get_init_inputs"}
+    waiting = list(reached)
+    while waiting:
+        name = waiting.pop()
+        for statement in statements:
+            if name in _assigned(statement):
+                read = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)} - reached
+                reached |= read
+                waiting += read
+    return frozenset(reached)

@@ -1,0 +1,168 @@
+"""robust-kbench: its own tasks, forward and backward, and its conversion of two levels of KernelBench."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from suites.public.clone import Clone
+from suites.public.instructions import differentiable_instruction, resized_instruction
+from suites.public.known import ROBUST_KBENCH, issues_of
+from suites.public.loading import Loading
+from suites.public.outline import Outline
+from suites.public.separated import unsupported
+from suites.public.signatures import entry_point
+from suites.public.task import Issue, Part, PublicTask, ReferenceKind, TestForm
+from suites.python_source import parse_python
+
+_NEEDED = ("forward_fn", "Model", "get_inputs")
+MOST_CONFIGS = 3
+"""Configs of one task that are judged, in the order of its file."""
+_FILTERS = ("filter_output_range", "filter_output_std", "filter_output_axes", "filter_input_impact")
+_ON_GPU = """def on_gpu(values):
+    return [value.cuda() if isinstance(value, torch.Tensor) else value for value in values]"""
+_CALL = """
+with torch.{mode}_grad():
+    {call}
+"""
+
+Arguments = dict[str, Any]
+
+
+class _Configs(msgspec.Struct):
+    """Keyword arguments of `get_inputs` and of `Model`; shared ones are for both and come last."""
+
+    single_input_configs: list[Arguments] = []
+    single_init_configs: list[Arguments] = []
+    single_shared_configs: list[Arguments] = []
+    multi_input_configs: list[Arguments] = []
+    multi_init_configs: list[Arguments] = []
+    multi_shared_configs: list[Arguments] = []
+
+    def combined(self) -> list[tuple[Arguments, Arguments]]:
+        """Return pairs of arguments, of `Model` and of `get_inputs`."""
+        pairs: list[tuple[Arguments, Arguments]] = []
+        for inputs, inits, shares in (
+            (self.single_input_configs, self.single_init_configs, self.single_shared_configs),
+            (self.multi_input_configs, self.multi_init_configs, self.multi_shared_configs),
+        ):
+            if not any((*inputs, *inits, *shares)) and pairs:
+                continue  # converted tasks have no second kind of config
+            made = [(init | share, given | share) for share in shares for init in inits for given in inputs]
+            pairs += made
+        return pairs
+
+
+def load_robust_kbench(loading: Loading) -> Iterable[PublicTask]:
+    """Yield the benchmark's own tasks by name, forward before backward, then the tasks of KernelBench by number."""
+    root = loading.clone.folder / "tasks"
+    for folder in sorted(root.iterdir()):
+        for direction in ("forward", "backward"):
+            if (folder / f"func_{direction}.py").is_file():
+                name = folder.name if direction == "forward" else f"{folder.name}_backward"
+                yield _task(loading.clone, folder, name, direction)
+    for level in (1, 2):
+        folders = (root / "kernelbench" / f"level_{level}").glob("task_*")
+        for folder in sorted(folders, key=lambda folder: (len(folder.name), folder.name)):
+            number = folder.name.removeprefix("task_")
+            yield _task(loading.clone, folder, f"level{level}_{number}", "forward")
+
+
+def _task(clone: Clone, folder: Path, name: str, direction: str) -> PublicTask:
+    path = folder / f"func_{direction}.py"
+    named = next(iter(sorted(folder.glob("[0-9]*_*.py"))), folder)
+    task = PublicTask(
+        suite=clone.name,
+        kind=clone.kind,
+        name=name,
+        file=path.relative_to(clone.folder / "tasks").as_posix(),
+        title=named.stem.lstrip("0123456789").replace("_", " ").strip(),
+        folder=clone.folder,
+        reference_kind=ReferenceKind.TORCH,
+        test_form=TestForm.MODEL,
+        tolerances=ROBUST_KBENCH,
+    )
+    config = folder / f"config_{direction}.json"
+    try:
+        text = path.read_text(encoding="utf-8")
+        configs = msgspec.json.decode(config.read_bytes(), type=_Configs)
+        outline = Outline(text)
+        missing = [needed for needed in _NEEDED if not outline.defines(needed)]
+        if missing:
+            return unsupported(task, f"{task.file} does not define {', '.join(missing)}")
+        test = _test(outline, configs, backward=direction == "backward")
+        entry = entry_point(outline, "forward_fn")
+    except (
+        OSError,
+        UnicodeDecodeError,
+        msgspec.DecodeError,
+        SyntaxError,
+        ValueError,
+        RecursionError,
+    ) as error:
+        return unsupported(task, f"{task.file} or its {config.name} cannot be read: {error}")
+    issues = issues_of(task, text, outline.pieces["forward_fn"])
+    task = msgspec.structs.replace(
+        task,
+        reference=Part(path, text),
+        test=Part(path, test),
+        entry_points=(entry,),
+        issues=(*issues, Issue.DEGENERATE) if _is_degenerate(folder) else issues,
+    )
+    written = differentiable_instruction if direction == "backward" else resized_instruction
+    return msgspec.structs.replace(task, instruction=written(task))
+
+
+def _is_degenerate(folder: Path) -> bool:
+    """Whether one of the benchmark's own numerical filters flags the task."""
+    try:
+        verdicts = msgspec.json.decode((folder / "filter_results.json").read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError):
+        return False
+    return any(verdicts.get(name) is True for name in _FILTERS)
+
+
+def _test(outline: Outline, configs: _Configs, *, backward: bool) -> str:
+    """Return statements that call `forward_fn` once for each config, through `Model` with its parameters."""
+    init_parameters = _parameters(entry_point(outline, "Model").signature or "Model()")
+    input_parameters = _parameters(entry_point(outline, "get_inputs").signature)
+    blocks = [outline.pieces["get_inputs"].strip()]
+    pairs = [
+        (_arguments(init_parameters, init), _arguments(input_parameters, given))
+        for init, given in configs.combined()
+    ]
+    different = [pair for place, pair in enumerate(pairs) if pair not in pairs[:place]]
+    for init, given in different[:MOST_CONFIGS]:
+        renamed = {name: f"input_{name}" for name in given if name in init and init[name] != given[name]}
+        constants = init | {renamed.get(name, name): value for name, value in given.items()}
+        lines = [f"{name} = {value!r}" for name, value in constants.items()]
+        passed = ", ".join(f"{name}={renamed.get(name, name)}" for name in given)
+        built = ", ".join(f"{name}={name}" for name in init)
+        call = f"Model(**get_init_inputs()).cuda().forward(*on_gpu(get_inputs({passed})), fn=forward_fn)"
+        lines += ["", "", "def get_init_inputs():", f"    return dict({built})", ""]
+        mode = "enable" if backward else "no"
+        lines.append(_CALL.format(mode=mode, call=f"{call}.sum().backward()" if backward else call))
+        blocks.append("\n".join(lines))
+    return "\n\n\n".join(["import torch", _ON_GPU, *blocks])
+
+
+def _parameters(signature: str) -> dict[str, Any]:
+    """Parameters of a signature, with the defaults that are plain values."""
+    function = parse_python(f"def {signature}: ...").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    arguments = function.args
+    names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+    defaults = [None] * (len(names) - len(arguments.defaults)) + [
+        default.value if isinstance(default, ast.Constant) else None for default in arguments.defaults
+    ]
+    return dict(zip(names, defaults, strict=True))
+
+
+def _arguments(parameters: dict[str, Any], config: Arguments) -> Arguments:
+    """The config's arguments, and defaults that are integers: they are sizes too. The rest of a config has no parameter."""
+    sizes = {name: value for name, value in parameters.items() if type(value) is int}
+    return sizes | {name: value for name, value in config.items() if name in parameters}
