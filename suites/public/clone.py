@@ -18,6 +18,7 @@ MARKERS = {
     SuiteKind.KERNELBENCH_X: "data/kernelbenchx",
     SuiteKind.KERNELBENCH: "KernelBench/level1",
     SuiteKind.AGENTKERNELARENA: "tasks/triton2triton",
+    SuiteKind.GPU_MODE: "problems/pmpp_v2",
 }
 """A folder that only a clone of this kind has, from the clone's root."""
 
@@ -29,6 +30,7 @@ COMMITS = {
     SuiteKind.KERNELBENCH_X: "fd41922",
     SuiteKind.KERNELBENCH: "423217d",
     SuiteKind.AGENTKERNELARENA: "d6f7c8a",
+    SuiteKind.GPU_MODE: "f83cb92",
 }
 """Commit that the loader was written for."""
 

@@ -11,6 +11,7 @@ import msgspec
 from suites.errors import BadSuite
 from suites.public.arena import load_arena
 from suites.public.clone import MARKERS, Clone, commit_problem
+from suites.public.gpu_mode import load_gpu_mode
 from suites.public.instructions import Instruction
 from suites.public.kernelbench import load_kernelbench
 from suites.public.kernelbench_x import load_kernelbench_x
@@ -28,6 +29,7 @@ _LOADERS: dict[SuiteKind, Callable[[Loading], Iterable[PublicTask]]] = {
     SuiteKind.KERNELBENCH_X: load_kernelbench_x,
     SuiteKind.KERNELBENCH: load_kernelbench,
     SuiteKind.AGENTKERNELARENA: load_arena,
+    SuiteKind.GPU_MODE: load_gpu_mode,
 }
 
 

@@ -24,6 +24,7 @@ class SuiteKind(StrEnum):
     KERNELBENCH_X = "kernelbench-x"
     KERNELBENCH = "kernelbench"
     AGENTKERNELARENA = "agentkernelarena"
+    GPU_MODE = "gpu-mode"
 
 
 class ReferenceKind(StrEnum):

@@ -293,3 +293,81 @@ def arena(root: Path) -> Path:
             "tasks/hip2hip/others/scale/config.yaml": "task_type: hip2hip\n",
         },
     )
+
+
+PROBLEM = """\
+import torch
+from task import input_t, output_t
+from utils import {imported}, Quiet
+
+
+def generate_input(size: int, seed: int) -> input_t:
+    x = torch.empty(size, device="cuda")
+    x.uniform_(0, 1, generator=torch.Generator(device="cuda").manual_seed(seed))
+    y = torch.empty(size, device="cuda")
+    return x, y
+
+
+def ref_kernel(data: input_t) -> output_t:
+    with Quiet():
+        return 2 * data[0]
+
+
+{check}
+"""
+UTILS = """\
+import os
+
+
+class Quiet:
+    def __enter__(self):
+        os.environ["QUIET"] = "1"
+
+    def __exit__(self, *_): ...
+
+
+def make_match_reference(reference, rtol=1e-5, atol=1e-8): ...
+"""
+PROBLEM_SETTINGS = """\
+files:
+  - {"name": "submission.py", "source": "@SUBMISSION@"}
+  - {"name": "utils.py", "source": "../utils.py"}
+  - {"name": "reference.py", "source": "reference.py"}
+
+lang: "py"
+
+description: |
+  Double a vector. Really.
+
+  Input: two tensors.
+
+tests:
+  # the largest first
+  - {"size": 300, "seed": 7}
+  - {"size": 3, "seed": 8}
+
+benchmarks:
+  - {"size": 9000, "seed": 9}
+"""
+
+
+def gpu_mode(root: Path) -> Path:
+    """Write a clone with problems of GPU MODE: two that can be judged, and others with a reason."""
+    match = "make_match_reference"
+    twice = PROBLEM.format(imported=match, check=f"check_implementation = {match}(ref_kernel, rtol=1e-3)")
+    scaled = PROBLEM.format(
+        imported=match,
+        check=f"def check_implementation(data, output):\n    {match}(ref_kernel, rtol=data[0].numel())",
+    )
+    texts = {
+        "amd/twice": twice,
+        "pmpp_v2/scaled_py": scaled,
+        "pmpp_v2/properties": scaled.replace("(ref_kernel, rtol=data[0].numel())", "(data)"),
+        "amd/package": f"import aiter\n{twice}",
+        "amd/evaluator": twice.replace("generate_input", "generate_inputs"),
+        "amd/several": twice,
+    }
+    files = {f"problems/{name}/reference.py": text for name, text in texts.items()}
+    files |= {f"problems/{name}/task.yml": PROBLEM_SETTINGS for name in texts}
+    files["problems/amd/several/task.yml"] = PROBLEM_SETTINGS.replace('"size": 3,', '"world_size": 8,')
+    return write(root, files | {"problems/amd/utils.py": UTILS, "problems/pmpp_v2/utils.py": UTILS})

@@ -23,6 +23,7 @@ UNSUPPORTED = {
     SuiteKind.KERNELBENCH_X: 1,
     SuiteKind.KERNELBENCH: 20,
     SuiteKind.AGENTKERNELARENA: 231,
+    SuiteKind.GPU_MODE: 16,
 }
 """Tasks that are listed with a reason; none in the other suites."""
 
