@@ -25,6 +25,7 @@ class SuiteKind(StrEnum):
     KERNELBENCH = "kernelbench"
     AGENTKERNELARENA = "agentkernelarena"
     GPU_MODE = "gpu-mode"
+    TRITONPARSE = "tritonparse"
 
 
 class ReferenceKind(StrEnum):
