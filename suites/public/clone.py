@@ -19,6 +19,8 @@ MARKERS = {
     SuiteKind.KERNELBENCH: "KernelBench/level1",
     SuiteKind.AGENTKERNELARENA: "tasks/triton2triton",
     SuiteKind.GPU_MODE: "problems/pmpp_v2",
+    SuiteKind.AITER: "op_tests/triton_tests",
+    SuiteKind.GEAK_TASKS: "*/kernel.py",
     SuiteKind.TRITONPARSE: "*/repro_*.py",
 }
 """A path that only a folder of this kind has, from its root; `*` matches any name."""
@@ -32,6 +34,7 @@ COMMITS = {
     SuiteKind.KERNELBENCH: "423217d",
     SuiteKind.AGENTKERNELARENA: "d6f7c8a",
     SuiteKind.GPU_MODE: "f83cb92",
+    SuiteKind.AITER: "e404860",
 }
 """Commit that the loader was written for; none for folders that a person makes."""
 

@@ -16,6 +16,7 @@ COUNTS = {
     SuiteKind.KERNELBENCH: 270,
     SuiteKind.AGENTKERNELARENA: 426,
     SuiteKind.GPU_MODE: 42,
+    SuiteKind.AITER: 108,
 }
 """Tasks of a whole clone at the commit that the loader was written for; a person's own folder has any number."""
 

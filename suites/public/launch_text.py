@@ -18,7 +18,10 @@ _TRITON_DTYPES = {
     "fp8e4b8": "float8e4b8",
     "fp8e5": "float8e5",
     "fp8e5b16": "float8e5b16",
-    **{name: name for name in ("int1", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+    **{
+        name: name
+        for name in ("int1", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+    },
 }
 _OPTIONS = ("num_warps", "num_stages")
 """Options of a launch that every target has."""
@@ -104,7 +107,7 @@ def _tensor(name: str, value: Argument) -> str:
         raise ValueError(f"its argument `{name}` has the dtype {dtype}")
     statistics = (value.mean, value.std, value.min, value.max)
     known = all(isinstance(number, float) and math.isfinite(number) for number in statistics)
-    if is_exact(dtype) and dtype != "bool" and not known and math.prod(value.shape):
+    if is_exact(dtype) and dtype != "bool" and not known and 0 not in value.shape:
         raise ValueError(
             f"its argument `{name}` holds integers without statistics; trace with TRITONPARSE_MORE_TENSOR_INFORMATION=1"
         )

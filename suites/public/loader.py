@@ -9,8 +9,10 @@ from contextlib import contextmanager
 import msgspec
 
 from suites.errors import BadSuite
+from suites.public.aiter_tests import load_aiter
 from suites.public.arena import load_arena
 from suites.public.clone import MARKERS, Clone, commit_problem, holds
+from suites.public.geak import load_geak
 from suites.public.gpu_mode import load_gpu_mode
 from suites.public.instructions import Instruction
 from suites.public.kernelbench import load_kernelbench
@@ -31,6 +33,8 @@ _LOADERS: dict[SuiteKind, Callable[[Loading], Iterable[PublicTask]]] = {
     SuiteKind.KERNELBENCH: load_kernelbench,
     SuiteKind.AGENTKERNELARENA: load_arena,
     SuiteKind.GPU_MODE: load_gpu_mode,
+    SuiteKind.AITER: load_aiter,
+    SuiteKind.GEAK_TASKS: load_geak,
     SuiteKind.TRITONPARSE: load_tritonparse,
 }
 

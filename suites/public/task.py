@@ -25,6 +25,8 @@ class SuiteKind(StrEnum):
     KERNELBENCH = "kernelbench"
     AGENTKERNELARENA = "agentkernelarena"
     GPU_MODE = "gpu-mode"
+    AITER = "aiter"
+    GEAK_TASKS = "geak-tasks"
     TRITONPARSE = "tritonparse"
 
 

@@ -36,7 +36,8 @@ def load_tritonparse(loading: Loading) -> Iterable[PublicTask]:
     newest: dict[str, Path] = {}
     for path in sorted(loading.clone.folder.glob("*/repro_*.py")):
         launch = _TIMESTAMP.sub("", path.stem).removeprefix("repro_")
-        newest[f"{task_name(path.parent.name)}-{task_name(launch)}"] = path
+        kernel = path.parent.name.lstrip("_")
+        newest[f"{task_name(kernel)}-{task_name(launch)}"] = path
     for name, path in newest.items():
         yield _task(loading, name, path)
 
