@@ -207,15 +207,14 @@ class _Flat:
 
     def add_namespace(self, target: str, local: str, text: str) -> None:
         """Add the module `target` as a value, with the attributes that a text names."""
-        if not self._is_new(local, target, ""):
-            return
-        names = sorted(set(re.findall(rf"\b{local}\.(\w+)", text)))
-        for name in names:
-            self.add(target, name, name)
-        self.imports["import types"] = None
-        self.pieces[local] = (
-            f"{local} = types.SimpleNamespace({', '.join(f'{name}={name}' for name in names)})"
-        )
+        if self._is_new(local, target, ""):
+            self.imports["import types"] = None
+            self.pieces[local] = f"{local} = types.SimpleNamespace()"
+        for name in sorted(set(re.findall(rf"\b{local}\.(\w+)", text))):
+            attribute = f"{local}.{name}"
+            if attribute not in self.pieces:
+                self.add(target, name, name)
+                self.pieces[attribute] = f"{attribute} = {name}"
 
     def _is_new(self, local: str, module: str, text: str) -> bool:
         is_new = local not in self._origins

@@ -62,7 +62,7 @@ def test_operator_of_aiter_is_one_module_without_the_package(tmp_path: Path) -> 
     assert "import aiter" not in text
     assert "from aiter" not in text
     assert text.index("Notes = Logger") < text.index("_NOTES = Notes()") < text.index("def scale(")
-    assert "arch_info = types.SimpleNamespace(block=block)" in text
+    assert text.index("def block") < text.index("arch_info.block = block") < text.index("def scale(")
     assert tasks["more-compiled"].unsupported.endswith("it needs aiter.jit")
     assert tasks["more-common"].unsupported.endswith("it needs aiter.test_common")
     assert "reads files of the package" in tasks["more-files"].unsupported
