@@ -34,13 +34,13 @@ def draw(dtype, shape, strides, offset, statistics=None):
     """Draw a tensor in the layout of the launch; without statistics, floats are normal and booleans fair."""
     own = [1 if stride == 0 else size for size, stride in zip(shape, strides)]
     values = torch.randn(own, device="cuda")
-    if dtype == torch.bool:
-        values = values > 0
-    elif statistics is not None:
+    if statistics is not None:
         mean, std, low, high = statistics
         values = (values * std + mean).clamp(low, high)
-    if not dtype.is_floating_point:
-        values = values.round() if values.is_floating_point() else values
+    if dtype == torch.bool:
+        values = values > 0
+    elif not dtype.is_floating_point:
+        values = values.round()
     items = 1 + offset + sum((size - 1) * stride for size, stride in zip(own, strides))
     memory = torch.zeros(max(items, 1), dtype=dtype, device="cuda")
     return memory.as_strided(own, strides, offset).copy_(values).expand(shape)
@@ -106,7 +106,9 @@ def _tensor(name: str, value: Argument) -> str:
     if dtype not in ITEM_BYTES:
         raise ValueError(f"its argument `{name}` has the dtype {dtype}")
     statistics = (value.mean, value.std, value.min, value.max)
-    known = all(isinstance(number, float) and math.isfinite(number) for number in statistics)
+    known = dtype != "bool" and all(
+        isinstance(number, float) and math.isfinite(number) for number in statistics
+    )
     if is_exact(dtype) and dtype != "bool" and not known and 0 not in value.shape:
         raise ValueError(
             f"its argument `{name}` holds integers without statistics; trace with TRITONPARSE_MORE_TENSOR_INFORMATION=1"

@@ -65,10 +65,6 @@ def _only_jit(piece: str) -> str:
     """Return a kernel's definition without decorators other than `jit`, such as `autotune` and `heuristics`."""
     definition = parse_python(piece).body[0]
     assert isinstance(definition, ast.FunctionDef)
-    lines = piece.split("\n")
-    kept = [
-        "\n".join(["@" + ast.unparse(decorator)])
-        for decorator in definition.decorator_list
-        if "jit" in ast.unparse(decorator).partition("(")[0].split(".")
-    ]
-    return "\n".join([*kept, *lines[definition.lineno - 1 :]]).strip()
+    decorators = [ast.unparse(decorator) for decorator in definition.decorator_list]
+    kept = [f"@{text}" for text in decorators if "jit" in text.partition("(")[0].split(".")]
+    return "\n".join([*kept, *piece.split("\n")[definition.lineno - 1 :]]).strip()
