@@ -97,6 +97,11 @@ def _interface_problems(task: Task) -> Iterator[Problem]:
                 f"{output.dtype!r} is neither `input` nor a dtype{nearest(output.dtype, TASK_DTYPES)}",
             )
     yield from _repeated("outputs", [output.name for output in task.outputs])
+    if task.script is not None:  # inputs inside a tuple or a dictionary are parameters of `calls.py` only
+        try:
+            signatures.append(parse_signature(task.script.signature))
+        except ValueError as error:
+            yield "script.signature", str(error)
     parameters = {name for signature in signatures for name in signature.parameters}
     for key in ("outlier_inputs", "in_place"):
         for name in getattr(task, key):

@@ -67,10 +67,11 @@ def _task(clone: Clone, root: Path, folder: Path) -> PublicTask:
     task = msgspec.structs.replace(task, gives_reference=family == "triton2triton")
     if family not in _SHORT:
         return unsupported(task, f"its type is {config.task_type or 'not given'}")
-    return _triton_task(task, folder, config)
+    return triton_task(task, folder, config)
 
 
-def _triton_task(task: PublicTask, folder: Path, config: ArenaConfig) -> PublicTask:
+def triton_task(task: PublicTask, folder: Path, config: ArenaConfig) -> PublicTask:
+    """Return the task of a folder with its reference, its test and its instruction; with `unsupported` if a file is missing."""
     source = folder / (config.sources[0] if config.sources else f"{folder.name}.py")
     runner = folder / (config.harness or "scripts/task_runner.py")
     if not runner.is_file():

@@ -1,4 +1,4 @@
-"""A person's clone of a public benchmark: its kind by its files, and its commit."""
+"""A person's clone or folder of a public benchmark: its kind by its files, and its commit."""
 
 from __future__ import annotations
 
@@ -19,8 +19,12 @@ MARKERS = {
     SuiteKind.KERNELBENCH: "KernelBench/level1",
     SuiteKind.ROBUST_KBENCH: "tasks/kernelbench/level_1",
     SuiteKind.AGENTKERNELARENA: "tasks/triton2triton",
+    SuiteKind.GPU_MODE: "problems/pmpp_v2",
+    SuiteKind.AITER: "op_tests/triton_tests",
+    SuiteKind.GEAK_TASKS: "*/kernel.py",
+    SuiteKind.TRITONPARSE: "*/repro_*.py",
 }
-"""A folder that only a clone of this kind has, from the clone's root."""
+"""A path that only a folder of this kind has, from its root; `*` matches any name."""
 
 COMMITS = {
     SuiteKind.TRITONBENCH_REVISED: "453b021",
@@ -31,8 +35,10 @@ COMMITS = {
     SuiteKind.KERNELBENCH: "423217d",
     SuiteKind.ROBUST_KBENCH: "078f5ba",
     SuiteKind.AGENTKERNELARENA: "d6f7c8a",
+    SuiteKind.GPU_MODE: "f83cb92",
+    SuiteKind.AITER: "e404860",
 }
-"""Commit that the loader was written for."""
+"""Commit that the loader was written for; none for folders that a person makes."""
 
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
@@ -47,7 +53,13 @@ class Clone(msgspec.Struct, frozen=True):
 
 def kinds_of(folder: Path) -> tuple[SuiteKind, ...]:
     """Return the benchmarks that a folder holds; empty if it is no clone of any."""
-    return tuple(kind for kind, marker in MARKERS.items() if (folder / marker).is_dir())
+    return tuple(kind for kind in MARKERS if holds(folder, kind))
+
+
+def holds(folder: Path, kind: SuiteKind) -> bool:
+    """Return whether a folder holds a benchmark of this kind."""
+    marker = MARKERS[kind]
+    return next(folder.glob(marker), None) is not None if "*" in marker else (folder / marker).exists()
 
 
 def choose_kind(name: str, folder: Path, kind: SuiteKind | None) -> SuiteKind:
@@ -88,8 +100,8 @@ def commit_of(folder: Path) -> str | None:
 
 def commit_problem(clone: Clone) -> str | None:
     """Return a text if the clone is of another commit than the loader was written for; else `None`."""
-    commit = commit_of(clone.folder)
-    written_for = COMMITS[clone.kind]
-    if commit is None or commit.startswith(written_for):
+    written_for = COMMITS.get(clone.kind)
+    commit = None if written_for is None else commit_of(clone.folder)
+    if written_for is None or commit is None or commit.startswith(written_for):
         return None
     return f"the clone is at commit {commit[:7]}; this Wavedeck was written for {written_for}"

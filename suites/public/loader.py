@@ -9,8 +9,11 @@ from contextlib import contextmanager
 import msgspec
 
 from suites.errors import BadSuite
+from suites.public.aiter_tests import load_aiter
 from suites.public.arena import load_arena
-from suites.public.clone import MARKERS, Clone, commit_problem
+from suites.public.clone import MARKERS, Clone, commit_problem, holds
+from suites.public.geak import load_geak
+from suites.public.gpu_mode import load_gpu_mode
 from suites.public.instructions import Instruction
 from suites.public.kernelbench import load_kernelbench
 from suites.public.kernelbench_x import load_kernelbench_x
@@ -20,6 +23,7 @@ from suites.public.robust_kbench import load_robust_kbench
 from suites.public.rocm import load_rocm
 from suites.public.task import PublicTask, SuiteKind
 from suites.public.tritonbench import load_revised, load_tritonbench_g, load_tritonbench_t
+from suites.public.tritonparse import load_tritonparse
 
 _LOADERS: dict[SuiteKind, Callable[[Loading], Iterable[PublicTask]]] = {
     SuiteKind.TRITONBENCH_REVISED: load_revised,
@@ -30,6 +34,10 @@ _LOADERS: dict[SuiteKind, Callable[[Loading], Iterable[PublicTask]]] = {
     SuiteKind.KERNELBENCH: load_kernelbench,
     SuiteKind.ROBUST_KBENCH: load_robust_kbench,
     SuiteKind.AGENTKERNELARENA: load_arena,
+    SuiteKind.GPU_MODE: load_gpu_mode,
+    SuiteKind.AITER: load_aiter,
+    SuiteKind.GEAK_TASKS: load_geak,
+    SuiteKind.TRITONPARSE: load_tritonparse,
 }
 
 
@@ -50,7 +58,7 @@ def load_clone(
     Other `clones` give what this one lacks, such as the instructions of the revised TritonBench. Raises `BadSuite` if the
     folder is no clone of its kind any more.
     """
-    if not (clone.folder / MARKERS[clone.kind]).is_dir():
+    if not holds(clone.folder, clone.kind):
         raise BadSuite(
             f"suite {clone.name!r}: {clone.folder / MARKERS[clone.kind]} is gone; restore the clone or add it again"
         )
@@ -59,8 +67,9 @@ def load_clone(
         loading.note(problem)
     with _paused_collection():
         tasks = tuple(_LOADERS[clone.kind](loading))
-    if len(tasks) < COUNTS[clone.kind]:
-        loading.note(f"the clone has {len(tasks)} of {COUNTS[clone.kind]} tasks")
+    count = COUNTS.get(clone.kind, 0)
+    if len(tasks) < count:
+        loading.note(f"the clone has {len(tasks)} of {count} tasks")
     return PublicSuite(clone, tasks, tuple(loading.notes))
 
 

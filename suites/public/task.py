@@ -25,6 +25,10 @@ class SuiteKind(StrEnum):
     KERNELBENCH = "kernelbench"
     ROBUST_KBENCH = "robust-kbench"
     AGENTKERNELARENA = "agentkernelarena"
+    GPU_MODE = "gpu-mode"
+    AITER = "aiter"
+    GEAK_TASKS = "geak-tasks"
+    TRITONPARSE = "tritonparse"
 
 
 class ReferenceKind(StrEnum):

@@ -39,6 +39,7 @@ print(json.dumps({
     "bandwidth_gb_per_s": bandwidth,
     "sum": y.sum().item(),
     "dtype": str(y.dtype),
+    "drawn": str(torch.rand(1, device="cuda", generator=torch.Generator(device="cuda").manual_seed(0)).device),
     "index_device": str(torch.empty(1, device=0).device),
     "real": torch._C._cuda_getCurrentRawStream(0),
     "meta_stays": str(torch.empty(1, device="meta").device.type),
@@ -74,6 +75,7 @@ def test_shim_answers_as_target(answers: tuple[str, Any]) -> None:
 def test_shim_tensors_compute_on_cpu(answers: tuple[str, Any]) -> None:
     _, answer = answers
     assert (answer["sum"], answer["dtype"]) == (5.0 + 14 * 2 + 50, "torch.float64")
+    assert answer["drawn"] == "cuda:0"
     assert answer["index_device"] == "cuda:0"
     assert answer["meta_stays"] == "meta"
 

@@ -345,3 +345,239 @@ def arena(root: Path) -> Path:
             "tasks/hip2hip/others/scale/config.yaml": "task_type: hip2hip\n",
         },
     )
+
+
+PROBLEM = """\
+import torch
+from task import input_t, output_t
+from utils import {imported}, Quiet
+
+
+def generate_input(size: int, seed: int) -> input_t:
+    x = torch.empty(size, device="cuda")
+    x.uniform_(0, 1, generator=torch.Generator(device="cuda").manual_seed(seed))
+    y = torch.empty(size, device="cuda")
+    return x, y
+
+
+def ref_kernel(data: input_t) -> output_t:
+    with Quiet():
+        return 2 * data[0]
+
+
+{check}
+"""
+UTILS = """\
+import os
+
+
+class Quiet:
+    def __enter__(self):
+        os.environ["QUIET"] = "1"
+
+    def __exit__(self, *_): ...
+
+
+def make_match_reference(reference, rtol=1e-5, atol=1e-8): ...
+"""
+PROBLEM_SETTINGS = """\
+files:
+  - {"name": "submission.py", "source": "@SUBMISSION@"}
+  - {"name": "utils.py", "source": "../utils.py"}
+  - {"name": "reference.py", "source": "reference.py"}
+
+lang: "py"
+
+description: |
+  Double a vector. Really.
+
+  Input: two tensors.
+
+tests:
+  # the largest first
+  - {"size": 300, "seed": 7}
+  - {"size": 3, "seed": 8}
+
+benchmarks:
+  - {"size": 9000, "seed": 9}
+"""
+
+
+def gpu_mode(root: Path) -> Path:
+    """Write a clone with problems of GPU MODE: two that can be judged, and others with a reason."""
+    match = "make_match_reference"
+    twice = PROBLEM.format(imported=match, check=f"check_implementation = {match}(ref_kernel, rtol=1e-3)")
+    scaled = PROBLEM.format(
+        imported=match,
+        check=f"def check_implementation(data, output):\n    {match}(ref_kernel, rtol=data[0].numel())",
+    )
+    texts = {
+        "amd/twice": twice,
+        "pmpp_v2/scaled_py": scaled,
+        "pmpp_v2/properties": scaled.replace("(ref_kernel, rtol=data[0].numel())", "(data)"),
+        "amd/package": f"import aiter\n{twice}",
+        "amd/evaluator": twice.replace("generate_input", "generate_inputs"),
+        "amd/several": twice,
+    }
+    files = {f"problems/{name}/reference.py": text for name, text in texts.items()}
+    files |= {f"problems/{name}/task.yml": PROBLEM_SETTINGS for name in texts}
+    files["problems/amd/several/task.yml"] = PROBLEM_SETTINGS.replace('"size": 3,', '"world_size": 8,')
+    return write(root, files | {"problems/amd/utils.py": UTILS, "problems/pmpp_v2/utils.py": UTILS})
+
+
+CONTEXT = {
+    "event_type": "launch",
+    "grid": [2],
+    "compilation_metadata": {"num_warps": 2, "num_stages": 1, "num_ctas": 1, "arch": "sm90"},
+    "extracted_args": {
+        "x_ptr": {
+            "type": "tensor",
+            "dtype": "torch.float32",
+            "device": "cuda:0",
+            "shape": [10, 10],
+            "stride": [1, 10],
+            "storage_offset": 3,
+            "mean": 1,
+            "std": 0.5,
+            "min": 0.0,
+            "max": 2,
+        },
+        "y_ptr": {"type": "tensor", "dtype": "torch.float32", "shape": [100], "stride": [1]},
+        "n": {"type": "int", "value": 100},
+        "factor": {"type": "float", "value": 2.0},
+        "BLOCK": {"type": "int", "value": 64},
+    },
+}
+"""A launch of `_scale_kernel` as tritonparse 0.6 writes it."""
+REPRO = '''\
+"""A launch of a kernel."""
+
+import json
+import torch
+{head}
+
+def create_args_from_json_file(path): ...
+
+
+{kernel}
+
+
+def launch_kernel():
+    script_dir = Path(__file__).resolve().parent
+    json_file = script_dir / "repro_line3_context_20260101000000.json"
+    grid, args_dict = create_args_from_json_file(str(json_file))
+    imported_kernel_function[tuple(grid)](args_dict["x_ptr"], args_dict["y_ptr"], num_warps=2)
+
+
+if __name__ == "__main__":
+    launch_kernel()
+'''
+
+
+def tritonparse(root: Path) -> Path:
+    """Write launches of one kernel: with its source, with its file, and one whose kernel is gone."""
+    tuned = TRITON.replace("@triton.jit", "@triton.autotune([triton.Config({})], key=[])\n@triton.jit")
+    kernel = f"{tuned}\n\n# Use kernel function directly\nimported_kernel_function = _scale_kernel"
+    embedded = f'CONTEXT_JSON = r"""\n{json.dumps(CONTEXT)}\n"""\n'
+
+    def imports(folder: Path) -> str:
+        found = f"p = r'{folder}'\nif p not in sys.path:\n    sys.path.insert(0, p)\n\n"
+        return found + "from own_kernels import _scale_kernel as imported_kernel_function"
+
+    folder = "_scale_kernel/"
+    return write(
+        root,
+        {
+            "own_kernels.py": TRITON,
+            f"{folder}repro_line3_context_20260101000000.json": json.dumps(CONTEXT),
+            f"{folder}repro_line3_20250101000000.py": "an older script of the same launch",
+            f"{folder}repro_line3_20260101000000.py": REPRO.format(head="", kernel=kernel),
+            f"{folder}repro_line4_20260101000000.py": REPRO.format(head=embedded, kernel=imports(root)),
+            f"{folder}repro_line5_20260101000000.py": REPRO.format(head="", kernel=imports(root / "gone")),
+        },
+    )
+
+
+def geak_tasks(root: Path) -> Path:
+    """Write task folders of GEAK: with settings, without, and without a test."""
+    program = RUNNER.replace("source/scale.py", "kernel.py").replace(
+        "def run_correctness():", "def run_correctness(shapes):"
+    )
+    return write(
+        root,
+        {
+            "settings/config.yaml": CONFIG.replace("source/scale.py", "kernel.py").replace(
+                "task_type", "harness_path: test_kernel_harness.py\ntask_type"
+            ),
+            "settings/kernel.py": TRITON,
+            "settings/test_kernel_harness.py": program,
+            "plain/kernel.py": TRITON,
+            "plain/test_scale_harness.py": program,
+            "alone/kernel.py": TRITON,
+        },
+    )
+
+
+AITER_OPERATOR = """\
+import torch
+import triton
+
+from aiter.ops.triton._triton_kernels.scale import _scale_kernel
+from aiter.ops.triton.utils._triton import arch_info
+from aiter.ops.triton.utils.logger import Logger as Notes
+
+_NOTES = Notes()
+
+
+def scale(x: torch.Tensor):
+    _NOTES.info("scale")  # aiter_only is a word in a comment
+    y = torch.empty_like(x)
+    _scale_kernel[(1,)](x, y, x.numel(), 2.0, BLOCK=arch_info.block())
+    return y
+
+
+def compiled(x):
+    return aiter_only(x)
+
+
+def configured(x):
+    return open(__file__)
+"""
+AITER_TEST = """\
+import pytest
+import torch
+
+from aiter.ops.triton.scale import {name}
+{more}
+
+def torch_scale(x):
+    return 2 * x
+
+
+@pytest.mark.parametrize("n", [3, 30])
+def test_scale(n):
+    x = torch.randn(n, device="cuda")
+    torch.testing.assert_close({name}(x), torch_scale(x))
+"""
+
+
+def aiter(root: Path) -> Path:
+    """Write a clone of aiter with tests of one operator, and with tests that need more of the package."""
+    operator = AITER_OPERATOR.replace("import triton\n", "import triton\nfrom aiter.jit import aiter_only\n")
+    return write(
+        root,
+        {
+            "aiter/__init__.py": "raise ImportError('HIP')\n",
+            "aiter/ops/triton/__init__.py": "",
+            "aiter/ops/triton/scale.py": operator,
+            "aiter/ops/triton/_triton_kernels/scale.py": TRITON.partition("def pack")[0],
+            "aiter/ops/triton/utils/logger.py": "class Logger:\n    def info(self, text): ...\n",
+            "aiter/ops/triton/utils/_triton/arch_info.py": "def block():\n    return 64\n",
+            "op_tests/triton_tests/test_scale.py": AITER_TEST.format(name="scale", more=""),
+            "op_tests/triton_tests/more/test_compiled.py": AITER_TEST.format(name="compiled", more=""),
+            "op_tests/triton_tests/more/test_files.py": AITER_TEST.format(name="configured", more=""),
+            "op_tests/triton_tests/more/test_common.py": AITER_TEST.format(
+                name="scale", more="from aiter.test_common import checkAllclose\n"
+            ),
+        },
+    )
