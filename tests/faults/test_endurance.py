@@ -66,6 +66,12 @@ class Footprint:
 
 def footprint(pool: DevicePool) -> Footprint:
     gc.collect()
+    while True:
+        with contextlib.suppress(psutil.NoSuchProcess):  # a worker ended while it was measured
+            return measured(pool)
+
+
+def measured(pool: DevicePool) -> Footprint:
     named = {"engine": psutil.Process()}
     for server in (pool.interpreting, pool.compiling):
         named[server.name] = psutil.Process(server.pid)
