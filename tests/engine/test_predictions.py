@@ -206,7 +206,7 @@ async def test_an_interrupted_run_goes_on_in_the_same_session(
     ]
     (info,) = list_sessions(home)
     with Store.of(home) as store:
-        state = fold(store.session_events(info.name))
+        state = fold(store.session_journal(info.name).events)
     assert state.finished
     assert {attempt.attempt: attempt.verdict for attempt in state.attempts()} == {
         "own/scale#1/1": Verdict.CORRECT,
