@@ -52,6 +52,7 @@ LONG_FILES = (
 """Files of the longest tests, and all long files of the folder that sorts last. They run first: a worker that starts a long file
 last leaves the other cores idle."""
 
+
 gc.set_threshold(50_000, 20, 20)
 """A worker has a million objects after the collection of tests, and each pass over them takes a third of a second."""
 
@@ -66,7 +67,13 @@ KEYS = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of `LONG_FILES` first; `--dist loadfile` gives out files in the order of the tests."""
+    """Skip tests marked `soak`, and put those of `LONG_FILES` first.
+
+    `--dist loadfile` gives out files in the order of the tests.
+    """
+    for item in items:
+        if not SOAK and item.get_closest_marker("soak") is not None:
+            item.add_marker(pytest.mark.skip(reason="takes long: make soak"))
     folder = Path(__file__).parent
     places = {folder / name: place for place, name in enumerate(LONG_FILES)}
     missing = [str(file) for file in places if not file.is_file()]

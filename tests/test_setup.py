@@ -68,6 +68,7 @@ def test_inspect_finds_the_vendors_torch_and_its_dependencies(setup: ModuleType,
     assert facts["closure"] == {"torch": "2.9.0+rocm6.4", "pytorch-triton-rocm": "3.5.0", "jinja2": "3.1.5"}
 
 
+@pytest.mark.soak
 def test_environment_imports_the_vendors_torch_and_pins_it_and_another_torch_is_an_error(
     setup: ModuleType, vendor: Path, tmp_path: Path
 ) -> None:

@@ -180,6 +180,7 @@ async def test_resume_after_any_event_gives_the_same_verdicts(
         shutil.rmtree(home.root)
 
 
+@pytest.mark.soak
 async def test_resume_after_a_success_leaves_no_open_call(tmp_path: Path) -> None:
     whole = Home(tmp_path / "whole")
     await play(whole, SlowClient(answer=scripted_answer("wrong", "-", "correct 2.0")), session_plan=WORKERS)

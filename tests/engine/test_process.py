@@ -119,6 +119,7 @@ def test_engine_answers_commands_stops_and_is_resumed(home: Home) -> None:
     assert KEY not in "".join(map(str, events))
 
 
+@pytest.mark.soak
 def test_terminated_engine_stops_cleanly_while_its_judges_start(home: Home) -> None:
     with model_server() as server, started(plan_for(server), home) as session:
         os.kill(info_of(home, session).pid, signal.SIGTERM)
@@ -244,6 +245,7 @@ class WaitingMethod:
         return EndReason.ITERATIONS
 
 
+@pytest.mark.soak
 async def test_engine_without_a_socket_reports_it_and_continues(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

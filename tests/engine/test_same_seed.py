@@ -40,6 +40,7 @@ def decided(evaluation: Evaluation) -> Evaluation:
     return msgspec.structs.replace(evaluation, stages=stages, sandbox=layers, resources={}, facts=())
 
 
+@pytest.mark.soak
 async def test_two_runs_with_one_seed_give_the_same_verdicts(pool: DevicePool, tmp_path: Path) -> None:  # noqa: F811
     judge = PoolJudge(pool, targets=[target("gfx942")], seed=5)
     first = await verdicts(Home(tmp_path / "first"), judge)

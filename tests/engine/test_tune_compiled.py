@@ -69,6 +69,7 @@ async def test_source_that_fails_to_import_is_one_error(pool: DevicePool) -> Non
     assert not start.error
 
 
+@pytest.mark.soak
 async def test_softmax_baseline_is_tuned_without_a_model(pool: DevicePool, tmp_path: Path) -> None:
     session_plan = plan(
         "20260101-000000-tune-0000", method="tune", model="none", tasks=("starter/softmax",), iterations=2

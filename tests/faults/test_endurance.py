@@ -100,6 +100,7 @@ def own_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.soak
 async def test_many_evaluations_leak_nothing(own_temporary_folder: Path) -> None:
     earlier = {process.pid for process in psutil.Process().children(recursive=True)}
     task = load_task("vector_add")

@@ -88,6 +88,7 @@ async def test_commands_hold_when_the_engine_is_killed(tmp_path: Path, seed: int
     assert_store_is_whole(home, session, events, tmp_path / "clone")
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("quick")
 def test_killed_session_makes_the_attempts_of_an_undisturbed_one(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
@@ -110,6 +111,7 @@ def test_killed_session_makes_the_attempts_of_an_undisturbed_one(tmp_path: Path)
     assert_store_is_whole(home, session, events, tmp_path / "clone")
 
 
+@pytest.mark.soak
 def test_killed_engine_leaves_its_judge_nothing_to_repeat(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     with (

@@ -146,6 +146,7 @@ async def test_cancelling_ends_all_processes_and_frees_the_slot(own_pool: Device
     assert await still_judges(own_pool)
 
 
+@pytest.mark.soak
 async def test_killed_warden_leaves_no_process(own_pool: DevicePool) -> None:
     task = await start_judging(own_pool, WITH_GRANDCHILD)
 
@@ -164,7 +165,7 @@ async def test_killed_warden_leaves_no_process(own_pool: DevicePool) -> None:
     assert await still_judges(own_pool)
 
 
-@pytest.mark.parametrize("server", ["interpreting", "compiling"])
+@pytest.mark.parametrize("server", ["interpreting", pytest.param("compiling", marks=pytest.mark.soak)])
 async def test_killed_server_is_infra_error_and_is_replaced(own_pool: DevicePool, server: str) -> None:
     task = await start_judging(own_pool, ENDLESS if server == "interpreting" else adding())
     pid = getattr(own_pool, server).pid
@@ -176,6 +177,7 @@ async def test_killed_server_is_infra_error_and_is_replaced(own_pool: DevicePool
     assert getattr(own_pool, server).pid != pid
 
 
+@pytest.mark.soak
 async def test_killed_nursery_ends_its_servers_and_all_are_replaced(own_pool: DevicePool) -> None:
     assert await still_judges(own_pool)
     before = servers(own_pool)
@@ -210,6 +212,7 @@ async def test_broken_task_is_infra_error(own_pool: DevicePool, tmp_path: Path) 
     assert await still_judges(own_pool)
 
 
+@pytest.mark.soak
 async def test_fresh_processes_judge_if_forking_is_unsafe() -> None:
     pool = DevicePool(slots=1)
     for server in (pool.interpreting, pool.compiling):
@@ -221,6 +224,7 @@ async def test_fresh_processes_judge_if_forking_is_unsafe() -> None:
         assert {layer.state for layer in wrong.sandbox if layer.name == "session"} == {"active"}
 
 
+@pytest.mark.soak
 async def test_failed_self_test_turns_forking_off(monkeypatch: pytest.MonkeyPatch) -> None:
     server = ForkServer(interpret=True)
 

@@ -26,6 +26,7 @@ BOMB = adding(
 """Forks 500 processes in 500 sessions where a process can fork: at the latest in the compiling worker."""
 
 
+@pytest.mark.soak
 async def test_container_without_namespaces_judges_with_refused_sockets() -> None:
     """Docker's default profile forbids namespaces; the system-call filter then refuses sockets."""
     result = await machine(refuse={"unshare": "EPERM"}, uid=PERSON)
@@ -46,6 +47,7 @@ async def test_kernel_without_landlock_judges_and_reports_it() -> None:
     assert result.layers["signal-scope"] == ("active", "signals to any other process are refused")
 
 
+@pytest.mark.soak
 async def test_machine_without_any_layer_judges_and_reports_it() -> None:
     refuse = {"unshare": "EPERM", "seccomp": "EINVAL", "landlock_create_ruleset": "EOPNOTSUPP"}
     result = await machine(refuse=refuse, uid=PERSON)
@@ -57,6 +59,7 @@ async def test_machine_without_any_layer_judges_and_reports_it() -> None:
     assert {result.layers[name][0] for name in present} == {"active"}
 
 
+@pytest.mark.soak
 @AS_ROOT
 async def test_root_without_setresuid_drops_its_capabilities() -> None:
     result = await machine(refuse={"setresuid": "EPERM", "unshare": "EPERM"})
@@ -67,7 +70,9 @@ async def test_root_without_setresuid_drops_its_capabilities() -> None:
         assert result.states("read-allow-list", "other-processes") == ["active", "active"]
 
 
-@pytest.mark.parametrize("refuse", [{}, {"setresuid": "EPERM", "unshare": "EPERM"}])
+@pytest.mark.parametrize(
+    "refuse", [{}, pytest.param({"setresuid": "EPERM", "unshare": "EPERM"}, marks=pytest.mark.soak)]
+)
 async def test_fork_bomb_is_ended(refuse: dict[str, str]) -> None:
     """The kernel's limit of a user's processes ends it; without that limit, the warden's count does."""
     result = await machine(refuse=refuse, sources=(BOMB, adding()))
@@ -76,7 +81,7 @@ async def test_fork_bomb_is_ended(refuse: dict[str, str]) -> None:
     assert "more than 64 processes" in result.errors[0]
 
 
-@pytest.mark.parametrize("uid", [None, PERSON])
+@pytest.mark.parametrize("uid", [None, pytest.param(PERSON, marks=pytest.mark.soak)])
 async def test_guest_finds_no_key(uid: int | None) -> None:
     """The hunt runs without the static check. A process without a sandbox finds the key, which proves that the hunt works."""
     result = await machine(hunt=True, uid=uid)

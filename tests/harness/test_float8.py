@@ -174,6 +174,7 @@ def test_eight_bit_dtype_depends_on_target(tmp_path: Path) -> None:
         task_on(task, "gfx90a")
 
 
+@pytest.mark.soak
 @pytest.mark.asyncio(loop_scope="session")
 async def test_each_target_uses_its_own_eight_bit_format(pool: DevicePool, tmp_path: Path) -> None:
     task = write_task(tmp_path)

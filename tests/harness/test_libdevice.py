@@ -92,7 +92,7 @@ REFUSED: dict[str, list[tuple[list[object], str]]] = {
 }
 
 
-@pytest.mark.parametrize("target", ["gfx942", "sm_90"])
+@pytest.mark.parametrize("target", ["gfx942", pytest.param("sm_90", marks=pytest.mark.soak)])
 def test_library_functions_return_device_results(target: str) -> None:
     """A function that the interpreter lacks is unsupported by name; a type that the library lacks is an error."""
     single, double = calls_of_both("float32"), calls_of_both("float64")

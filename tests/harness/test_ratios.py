@@ -57,7 +57,7 @@ def test_interval_that_excludes_one_may_be_wider(low: float, high: float, *, is_
     assert Ratio((low + high) / 2, low, high).is_resolved == is_resolved
 
 
-@pytest.mark.parametrize("pairs", [PAIRS_A_LOOK, 2 * PAIRS_A_LOOK])
+@pytest.mark.parametrize("pairs", [PAIRS_A_LOOK, pytest.param(2 * PAIRS_A_LOOK, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("truth", [0.7, 1.3])
 def test_interval_covers_the_true_ratio(pairs: int, truth: float) -> None:
     ratios = [ratio(*simulated(seed, truth=truth, pairs=pairs)) for seed in range(200)]

@@ -45,6 +45,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
+@pytest.mark.soak
 async def test_cancelled_start_leaves_no_folder() -> None:
     furnish, before = PausedFurnishing(), folders()
     async with ForkServer(interpret=False, furnish=furnish) as server:

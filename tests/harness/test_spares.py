@@ -96,6 +96,7 @@ async def test_drop_ends_waiting_spares(spares: Spares) -> None:
     assert not any(syscalls.cpu_seconds(worker.pid) for worker in waiting)
 
 
+@pytest.mark.soak
 async def test_pool_prepares_before_the_first_candidate_and_ahead_of_each(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -28,7 +28,7 @@ def test_tasks_of_the_suite_are_valid() -> None:
 
 @pytest.mark.judge
 @pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize("exam", [False, True], ids=["open", "exam"])
+@pytest.mark.parametrize("exam", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["open", "exam"])
 @pytest.mark.parametrize("task", load_suite("wavedeck-bench"), ids=lambda task: task.name)
 async def test_baseline_is_correct(pool: DevicePool, task: Task, *, exam: bool) -> None:
     evaluation = await judge_task(pool, baseline_source(task), task, exam=exam)

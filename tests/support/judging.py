@@ -37,6 +37,7 @@ async def judge(
     *,
     seed: int = 1,
     targets: tuple[str, ...] = ("gfx942",),
+    hidden: bool = False,
     on_event: Callable[[StageEntered | StageLeft], None] | None = None,
 ) -> Evaluation:
     return await evaluate(
@@ -45,5 +46,6 @@ async def judge(
         pool=pool,
         targets=[target(name) for name in targets],
         seed=seed,
+        hidden=hidden,
         on_event=on_event,
     )

@@ -249,6 +249,7 @@ def test_ablation_from_its_recording_gives_the_same_table_if_all_rows_run(
     from_model_to_recording(shell, home, recorded_rows=0)
 
 
+@pytest.mark.soak
 @pytest.mark.judge
 @pytest.mark.usefixtures("scripted_judge")
 def test_failed_row_is_reported_and_interrupted_row_continues(

@@ -37,6 +37,7 @@ def test_attempt_that_is_not_stored_has_no_line(home: Home) -> None:
     recorder.close()
 
 
+@pytest.mark.soak
 @pytest.mark.judge
 def test_chosen_case_runs_alone_and_is_no_verdict_about_the_task() -> None:
     task = load_task("vector_add")
