@@ -1,4 +1,4 @@
-"""What a benchmark's own tools do to the text of a candidate before they run it."""
+"""Changes the text of a candidate as a benchmark's own tools do before they run it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def _bound_names(statement: ast.stmt) -> set[str]:
             return {target.id for target in statement.targets if isinstance(target, ast.Name)}
         case ast.AnnAssign(target=ast.Name(id=name)):
             return {name}
-    return set()
+        case _:
+            return set()
 
 
 def _imports_and_functions(source: str) -> str:
