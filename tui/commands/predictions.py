@@ -19,10 +19,10 @@ from engine.predictions.original import OriginalJudge
 from engine.predictions.reading import read_predictions
 from engine.predictions.results import ORIGINAL, WAVEDECK, PredictionResult, ResultFile
 from engine.predictions.session import PredictionSession
-from harness import DevicePool
+from harness import Device, DevicePool, Target
 from harness.node.selection import targets_for, wait_for_devices
 from harness.stages.original import check_definition
-from sessions.home import home_from
+from sessions.home import Home, home_from
 from sessions.metrics import mean_pass_at_k
 from suites import public_suite_names
 from suites.public.task import PublicTask
@@ -128,21 +128,10 @@ async def _judge(samples: Sequence[Sample], request: Request, settings: Settings
     session = None
     if kept_count < len(samples):
         async with DevicePool([device.name]) as pool:
-            judge: ProtocolJudge
+            judge: ProtocolJudge = OriginalJudge(pool=pool, target=targets[0], seed=seed)
             if request.protocol == WAVEDECK:
                 judge = WavedeckJudge(home.suites, pool=pool, targets=targets, seed=seed)
-                session = PredictionSession.open(
-                    home,
-                    samples,
-                    file=request.file.name,
-                    seed=seed,
-                    device=device.name,
-                    targets=[target.name for target in targets],
-                    again=request.again,
-                )
-                say(f"session {session.name}")
-            else:
-                judge = OriginalJudge(pool=pool, target=targets[0], seed=seed)
+                session = _open_session(home, samples, request, device, targets, seed)
             lost = await judge_samples(
                 samples,
                 judge,
@@ -159,6 +148,27 @@ async def _judge(samples: Sequence[Sample], request: Request, settings: Settings
         if (result := results.find(key_of(sample))) is not None
     ]
     return Judged(all_results, lost, session.name if session is not None else _newest_session(all_results))
+
+
+def _open_session(
+    home: Home,
+    samples: Sequence[Sample],
+    request: Request,
+    device: Device,
+    targets: Sequence[Target],
+    seed: int,
+) -> PredictionSession:
+    session = PredictionSession.open(
+        home,
+        samples,
+        file=request.file.name,
+        seed=seed,
+        device=device.name,
+        targets=[target.name for target in targets],
+        again=request.again,
+    )
+    say(f"session {session.name}")
+    return session
 
 
 def _newest_session(results: Sequence[PredictionResult]) -> str:

@@ -124,14 +124,7 @@ class _Runner:
             self._replace_reference(script, namespace, vars(module) | recorded)
             sys.modules[TEST] = test
             with FreshMemory(log, Poison(request.poison)):
-                if script.is_pytest:
-                    _execute(script, file, namespace)
-                    nodes, notes = _run_nodes(test, file, request, log)
-                elif request.budget_s:
-                    with TimeLimit(request.budget_s, lambda: log.judged > 0):
-                        _execute(script, file, namespace)
-                else:
-                    _execute(script, file, namespace)
+                nodes, notes = _run_test(test, file, request, log)
             if self._on_gpu and script.performance:
                 notes = (*notes, *self._call_for_timing(script, log, Poison(request.poison)))
         except EndsHere:
@@ -208,11 +201,18 @@ def _execute(script: Script, file: Path, namespace: dict[str, Any]) -> None:
             raise
 
 
-def _run_nodes(
+def _run_test(
     test: ModuleType, file: Path, request: Record, log: CallLog
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Run the test's nodes with pytest. Return the chosen nodes, and notes about the choice."""
-    run = NodeRun(test, file, request.script.nodes, request.budget_s, log)
+    """Run the test, its nodes with pytest. Return the chosen nodes, and notes about the choice."""
+    script = request.script
+    if not script.is_pytest:
+        is_limited = request.budget_s > 0
+        with TimeLimit(request.budget_s, lambda: log.judged > 0) if is_limited else nullcontext():
+            _execute(script, file, vars(test))
+        return (), ()
+    _execute(script, file, vars(test))
+    run = NodeRun(test, file, script.nodes, request.budget_s, log)
     run.run()
     return tuple(run.chosen), run.notes
 
