@@ -124,7 +124,7 @@ def install(venv: Path, system: dict[str, Any]) -> None:
         check_not_shadowed(venv)
     else:
         pip(venv, TORCH, TRITON)
-        # pip uses one core: another one compiles torch meanwhile.
+        # pip uses one core, so a second core compiles torch at the same time.
         compiling = subprocess.Popen(compile_command(venv, jobs=1), cwd=ROOT)
         pip(venv, TORCH, TRITON, "-e", ".[judge,dev]")
         compiling.wait()

@@ -1,11 +1,11 @@
-"""Verdicts on the recorded model answers of KernelBench-X, beside what its corpus recorded for them.
+"""Compares verdicts on the recorded model answers of KernelBench-X with the outcomes that its corpus recorded.
 
     wavedeck suites add kernelbench-x CLONE
     .venv/bin/python -m benchmarks.kbx_corpus [SUITE] [RESULTS]
 
-Judges on `cpu` each different answer in `data/kbx_corpus` of the suite's clone whose task is still in the suite. RESULTS
-(default `kbx-corpus.jsonl`) gets one JSON object for each; answers that it has already are not judged again. The tables count
-the verdicts by what the corpus recorded, and list the answers that were recorded as right and are not correct here.
+Reads `data/kbx_corpus` in the suite's clone, and judges on `cpu` each different answer to a task that the suite still has.
+RESULTS (default `kbx-corpus.jsonl`) gets one JSON object for each answer; answers with a result are not judged again. A table
+counts the verdicts by recorded outcome. After it come the answers that the corpus and the judge see differently.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def main(suite: str = "kernelbench-x", results: str = "kbx-corpus.jsonl") -> Non
 
 
 def _read(file: Path) -> dict[str, Result]:
-    """The results in a file; of several for one answer, the last."""
+    """Return the results in a file by answer; the last result of an answer counts."""
     lines = file.read_bytes().splitlines() if file.is_file() else []
     results = [msgspec.json.decode(line, type=Result) for line in lines]
     return {result.digest: result for result in results}

@@ -1,1 +1,1 @@
-"""Predictions made elsewhere: reads them, judges them, keeps their results and writes them in a benchmark's own format."""
+"""Reads predictions made elsewhere, judges them, keeps the results, and writes the results in a benchmark's own format."""

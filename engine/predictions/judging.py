@@ -1,4 +1,4 @@
-"""Judges predictions, several at a time. Each result is kept at once, so that an interrupted run goes on where it ended."""
+"""Judges predictions, several at a time. Each result is kept at once, so that the same command continues an interrupted run."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ OnStage = Callable[[StageEntered | StageLeft], None]
 
 
 class ProtocolJudge(Protocol):
-    """Judges one prediction by one protocol."""
+    """Judges predictions by one protocol."""
 
     async def judge(self, sample: Sample, on_stage: OnStage) -> PredictionResult:
-        """Return the result. Raises `WorkerDied` if a process of ours is lost."""
+        """Return the result of a prediction. Raises `WorkerDied` if a process of ours is lost."""
         ...
 
 
 class WavedeckJudge:
-    """The usual judge: the calls of a task's test are recorded once, then each candidate is judged on them."""
+    """The usual judge. The calls of a task's test are recorded once; each candidate is judged on these calls."""
 
     def __init__(self, registry: Path, *, pool: DevicePool, targets: Sequence[Target], seed: int) -> None:
         self._registry = registry
@@ -90,7 +90,7 @@ class WavedeckJudge:
         )
 
     async def _recorded(self, sample: Sample) -> Task:
-        """The recorded task; predictions for one task wait for one recording."""
+        """Return the recorded task. Predictions for one task wait for one recording."""
         public = sample.public
         async with self._recording[public.id]:
             if public.id in self._not_recorded:
@@ -102,7 +102,7 @@ class WavedeckJudge:
             return await record_task(public, folder, pool=self._pool, target=self._targets[0])
 
     def _verdict(self, sample: Sample, verdict: Verdict, kind: str, message: str) -> Evaluation:
-        """A verdict without any stage."""
+        """Return an evaluation without stages."""
         return Evaluation(
             schema=SCHEMA,
             task=sample.public.id,
@@ -126,9 +126,9 @@ async def judge_samples(
     session: PredictionSession | None,
     say: Callable[[str], None],
 ) -> list[Sample]:
-    """Judge the samples that have no result, with `again` all of them; return those whose judge was lost.
+    """Judge the samples that have no result, with `again` all samples. Return the samples on which the judge failed.
 
-    Equal candidates of one task are judged once. The session is finished, or left so that the next run continues it.
+    Equal candidates for one task are judged once. The session is finished, or is left so that the same command continues it.
     """
     groups: dict[str, list[Sample]] = {}
     for sample in samples:
@@ -138,7 +138,7 @@ async def judge_samples(
         if session is not None:
             for key, group in groups.items():
                 if key not in missing:
-                    await _copy(session, group, results.find(key))
+                    await _record_verdicts(session, group, results.find(key))
         lost = await _judge_groups(missing, judge, results, slots=slots, session=session, say=say)
     except BaseException:
         if session is not None:
@@ -175,8 +175,10 @@ async def _judge_groups(
                 say(f"{done} of {len(missing)}: {group[0].name}: lost: {result}")
                 continue
             results.add(result)
-            why = f": {result.why}" if result.why else ""
-            say(f"{done} of {len(missing)}: {group[0].name}: {result.verdict}{why} ({result.seconds:.0f} s)")
+            reason = f": {result.why}" if result.why else ""
+            say(
+                f"{done} of {len(missing)}: {group[0].name}: {result.verdict}{reason} ({result.seconds:.0f} s)"
+            )
 
     async with asyncio.TaskGroup() as tasks:
         for number in range(slots):
@@ -187,7 +189,7 @@ async def _judge_groups(
 async def _judge_group(
     group: Sequence[Sample], judge: ProtocolJudge, session: PredictionSession | None
 ) -> PredictionResult | str:
-    """Judge the first of equal candidates and record the verdict of all; returns the reason if the judge is lost."""
+    """Judge equal candidates once and record the verdict for each. Return the result, or why the judge was lost."""
     began = time.monotonic()
     first = group[0]
     if session is not None:
@@ -202,19 +204,21 @@ async def _judge_group(
         result, seconds=seconds, session=session.name if session is not None else ""
     )
     if session is not None:
-        await _copy(session, group, result)
+        await _record_verdicts(session, group, result)
     return result
 
 
-async def _copy(session: PredictionSession, group: Sequence[Sample], result: PredictionResult | None) -> None:
-    """Record a verdict for each of equal candidates; only the first one held a device."""
+async def _record_verdicts(
+    session: PredictionSession, group: Sequence[Sample], result: PredictionResult | None
+) -> None:
+    """Record the verdict for each of equal candidates. The time on a device counts only for the candidate that was judged."""
     if result is None or result.evaluation is None:
         return
     judged_s = sum(stage.seconds for stage in result.evaluation.stages if stage.name != "static")
     for sample in group:
         await session.begin(sample)
-        held = sample is group[0] and result.session == session.name
-        await session.end(sample, result.evaluation, judged_s if held else 0.0)
+        was_judged = sample is group[0] and result.session == session.name
+        await session.end(sample, result.evaluation, judged_s if was_judged else 0.0)
 
 
 def _ignore_stage(_: StageEntered | StageLeft) -> None:

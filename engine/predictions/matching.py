@@ -27,11 +27,11 @@ class Sample:
     """1, 2, ... among the predictions for its task, in the order of the file."""
     prediction: Prediction
     source: str
-    """The candidate; empty if the text has none."""
+    """The candidate; empty if the prediction has none."""
     unusable: str
-    """Why the text has no candidate, see `engine.candidate.Unusable`; empty if it has one."""
+    """Kind of the reason why there is no candidate, see `engine.candidate.Unusable`; empty if there is one."""
     message: str
-    """That reason in words."""
+    """The reason in words."""
 
     @property
     def name(self) -> str:
@@ -40,9 +40,8 @@ class Sample:
 
     def key(self, protocol: str, seed: int) -> str:
         """Return a digest of everything that the result depends on, except the device and the judge."""
-        whole = hashlib.blake2b(digest_size=16)
-        whole.update(f"{protocol} {seed} {text_digest(self.public)}\n{self.source}".encode())
-        return whole.hexdigest()
+        text = f"{protocol} {seed} {text_digest(self.public)}\n{self.source}"
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 class TaskIndex:
@@ -72,34 +71,33 @@ class TaskIndex:
         return self._by_description(prediction)
 
     def _by_file(self, prediction: Prediction) -> PublicTask | str:
-        given = prediction.file or prediction.label
-        name = _plain_name(given)
+        file = prediction.file or prediction.label
+        name = _plain_name(file)
         tasks = self._by_name.get(name) or self._by_name.get(name.rpartition("/")[2], [])
         if len(tasks) == 1:
             return tasks[0]
         if tasks:
             files = ", ".join(task.file for task in tasks)
-            return f"{prediction.place}: {given!r} is the name of {files}; write the folder too"
-        return f"{prediction.place}: the suite has no task {given!r}"
+            return f"{prediction.place}: {file!r} is the name of {files}; write the folder too"
+        return f"{prediction.place}: the suite has no task {file!r}"
 
     def _by_reference(self, prediction: Prediction) -> PublicTask | str:
-        """The task with this reference; labels may lack its comments, its first or its last lines."""
+        """Find the task by its reference. A label may lack the comments, the first lines or the last lines."""
         label, code = _plain_text(prediction.label), _plain_code(prediction.label)
-        ways = (
-            [task for task, text, _ in self._references if text == label],
-            [task for task, _, plain in self._references if plain == code],
-            [task for task, _, plain in self._references if code in plain],
+        tasks = (
+            [task for task, text, _ in self._references if text == label]
+            or [task for task, _, plain in self._references if plain == code]
+            or [task for task, _, plain in self._references if code in plain]
         )
-        tasks: Sequence[PublicTask] = next((way for way in ways if way), ())
         if len(tasks) == 1:
             return tasks[0]
-        words = f"{len(tasks)} references" if tasks else "no reference"
-        return f"{prediction.place}: `label` is the text of {words} of the suite; add `file`"
+        number = f"{len(tasks)} references" if tasks else "no reference"
+        return f"{prediction.place}: `label` is the text of {number} of the suite; add `file`"
 
     def _by_description(self, prediction: Prediction) -> PublicTask | str:
-        """The task whose instruction has the description in the prompt, as predictions for TritonBench-T need it."""
-        described = _DESCRIPTION.findall(prediction.prompt)
-        description = _plain_text(described[-1]) if described else ""
+        """Find the task by the description in the prompt: predictions for TritonBench-T have no other name."""
+        descriptions = _DESCRIPTION.findall(prediction.prompt)
+        description = _plain_text(descriptions[-1]) if descriptions else ""
         tasks = [task for task, text in self._instructions if description and description in text]
         if len(tasks) == 1:
             return tasks[0]

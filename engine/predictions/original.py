@@ -6,11 +6,11 @@ from engine.predictions.judging import OnStage
 from engine.predictions.matching import Sample
 from engine.predictions.results import ORIGINAL, PredictionResult
 from harness import DevicePool, Target
-from harness.stages.original import OriginalVerdict, Outcome, judge_original
+from harness.stages.original import OriginalOutcome, OriginalVerdict, judge_original
 
 
 class OriginalJudge:
-    """The benchmark's own definition. Nothing is timed, and no session is recorded."""
+    """Judges by the benchmark's own definition of correct. Nothing is timed, and no session is recorded."""
 
     def __init__(self, *, pool: DevicePool, target: Target, seed: int) -> None:
         self._pool = pool
@@ -20,10 +20,10 @@ class OriginalJudge:
     async def judge(self, sample: Sample, on_stage: OnStage) -> PredictionResult:
         """See `ProtocolJudge`."""
         if sample.unusable:
-            verdict = OriginalVerdict(Outcome.FAILS, sample.message)
+            verdict = OriginalVerdict(OriginalOutcome.FAILS, sample.message)
         else:
             verdict = await judge_original(sample.public, sample.source, pool=self._pool, target=self._target)
-        passes = verdict.outcome is Outcome.PASSES
+        passes = verdict.outcome is OriginalOutcome.PASSES
         return PredictionResult(
             key=sample.key(ORIGINAL, self._seed),
             task=sample.public.id,
@@ -32,7 +32,7 @@ class OriginalJudge:
             protocol=ORIGINAL,
             device=self._pool.devices[0].name,
             verdict=verdict.outcome.value,
-            call=passes or verdict.outcome is Outcome.DIFFERS,
+            call=passes or verdict.outcome is OriginalOutcome.DIFFERS,
             execution=passes,
             why=verdict.why,
             printed=verdict.printed,

@@ -1,4 +1,4 @@
-"""Reads a file of predictions. Every line that cannot be used becomes a problem; the other lines are read."""
+"""Reads a file of predictions. Each line that cannot be used gives a problem; all other lines are read."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _END_MARKS = re.compile(r"<\|(?:im_end|EOT)\|>")
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One prediction as its file has it."""
+    """A prediction, with the fields of its file."""
 
     place: str
-    """Where it is: `line 3`, or the name of a file."""
+    """`line 3`, `item 3`, or the name of a file."""
     text: str
     """A model's reply, or code."""
     file: str = ""
@@ -104,20 +104,20 @@ def _read_item(place: str, item: bytes) -> Prediction | str:
 
 
 def _read_folder(folder: Path) -> Reading:
-    """KernelBench's folder of a run: one file a sample. Other files are no predictions."""
-    found = []
+    """Read the folder of a run of KernelBench, which has a file for each sample. Files with other names are left out."""
+    files = []
     for path in folder.iterdir():
         match = KERNELBENCH_FILE.fullmatch(path.name)
         if match:
-            found.append((tuple(map(int, match.groups())), path))
+            files.append((tuple(map(int, match.groups())), path))
     predictions, problems = [], []
-    for (level, problem, _), path in sorted(found):
+    for (level, problem, _), path in sorted(files):
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             problems.append(f"{path.name} cannot be read: {error}")
             continue
         predictions.append(Prediction(path.name, text, file=f"level{level}_{problem}"))
-    if not found:
-        raise UsageProblem(f"{folder} has no file as level_1_problem_3_sample_0_kernel.py")
+    if not files:
+        raise UsageProblem(f"{folder} has no file with a name such as level_1_problem_3_sample_0_kernel.py")
     return Reading(tuple(predictions), tuple(problems))

@@ -1,4 +1,4 @@
-"""`PredictionResult` and the file that keeps them, so that nothing is judged twice."""
+"""Results of predictions, and the file that keeps them, so that nothing is judged twice."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class PredictionResult(msgspec.Struct, frozen=True):
     verdict: str
     """A verdict of the judge; with the original protocol `passes`, `differs`, `fails` or `unsupported`."""
     call: bool
-    """It runs."""
+    """True if the candidate runs."""
     execution: bool
-    """It is correct."""
+    """True if the candidate is correct."""
     kind: str = ""
     why: str = ""
     """The reason in one line; empty if it is correct."""
@@ -44,7 +44,7 @@ class PredictionResult(msgspec.Struct, frozen=True):
 
     @property
     def counted(self) -> bool:
-        """False if the device could not judge it, so that accuracies leave it out."""
+        """False if the device could not judge the candidate: accuracies then leave it out."""
         return self.verdict != "unsupported"
 
     @property

@@ -66,10 +66,8 @@ class PredictionSession:
 
         Raises `UsageProblem` if another process judges them.
         """
-        whole = hashlib.sha256()
-        for sample in samples:
-            whole.update(f"{sample.key('', seed)} {sample.number}\n".encode())
-        digest = whole.hexdigest()[:16]
+        lines = "".join(f"{sample.key('', seed)} {sample.number}\n" for sample in samples)
+        digest = hashlib.sha256(lines.encode()).hexdigest()[:16]
         unfinished = "" if again else _find_unfinished(home, digest, device)
         if unfinished:
             recorder = resume(home, unfinished)
@@ -94,7 +92,7 @@ class PredictionSession:
         return cls(recorder)
 
     async def begin(self, sample: Sample) -> None:
-        """Record that the judge gets a prediction."""
+        """Record that a prediction goes to the judge; the session may have a part of it already."""
         name, key = self._attempt(sample), self._instance(sample)
         instance = self._recorder.state.instances.get(key)
         if instance is None:
@@ -107,7 +105,7 @@ class PredictionSession:
             )
 
     def note_stage(self, sample: Sample, report: StageEntered | StageLeft) -> None:
-        """Record a stage of the judge."""
+        """Record that the judge enters or leaves a stage."""
         name = self._attempt(sample)
         if isinstance(report, StageEntered):
             self._recorder.record(StageStarted(attempt=name, stage=report.stage, device=report.device))
@@ -152,7 +150,7 @@ class PredictionSession:
 
 
 def _find_unfinished(home: Home, digest: str, device: str) -> str:
-    """Name of the newest session of these predictions that did not finish; empty if there is none."""
+    """Return the newest unfinished session of these predictions; empty if there is none. Raises `UsageProblem` if it runs."""
     for live in reversed(home.live_sessions()):
         events = read_journal(live.journal).events if live.journal.exists() else []
         started = events[0] if events else None

@@ -132,7 +132,7 @@ async def _time_after_interpreter(
 async def _judge_without_interpreter(
     sheet: Sheet, pool: DevicePool, slot: Slot, request: Request
 ) -> Evaluation:
-    """The GPU's evaluation of a task whose inputs come from a script: in the interpreter the script alone takes minutes."""
+    """Return the GPU's evaluation of a recorded task: in the interpreter its script alone would take minutes."""
 
     def judge(sheet: Sheet) -> Awaitable[Evaluation]:
         return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request)).run()

@@ -1,4 +1,4 @@
-"""Chooses the sizes at which a benchmark's module is judged: its own take gigabytes, and an interpreter would need hours."""
+"""Chooses the sizes at which a benchmark's module is judged: its own sizes take gigabytes, and hours in the interpreter."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from suites.public.task import PublicTask
 from .recorded_task import NotRecorded
 
 MOST_BYTES = 512 << 10
-"""Inputs and outputs of a call, without parameters. A model that runs only with more gets the smallest sizes that run."""
+"""Bound for inputs and outputs of a call, without parameters. A model that needs more gets the smallest sizes that run."""
 _MODEL = "ModelNew"
 SMALL_BATCH = 4
 """Cap of the batch of a model that does not run at the smallest sizes."""
 SLOW_S, SLOW_FAILURE_S = 2.0, 10.0
-"""A trial that takes longer is not repeated at larger sizes: one that succeeds, and one that fails."""
+"""Seconds of a trial that runs, and of a trial that fails. After a slower trial no larger sizes are tried."""
 _CALL = """
 with torch.no_grad():
     ModelNew(*get_init_inputs()).cuda()(
@@ -40,9 +40,10 @@ _VARIANTS = (
 
 
 class _Trial(NamedTuple):
-    """How a script's calls went."""
+    """Result of a script's calls."""
 
     problem: str
+    """Why the calls cannot be judged; empty if they can."""
     size_bytes: int = 0
     is_constant: bool = False
     seconds: float = 0.0
@@ -52,32 +53,35 @@ Ask = Callable[[Script, int], Awaitable[Recorded]]
 
 
 async def choose_model_script(public: PublicTask, ask: Ask) -> tuple[Script, tuple[str, ...]]:
-    """Return a script that calls a module at small sizes, and notes about it. Raises `NotRecorded` if it runs at none.
+    """Return a script that calls a module at small sizes, and notes about it. Raises `NotRecorded` if the module runs at no size.
 
     `ask` records a script with a seed.
     """
     assert public.reference is not None
     text = public.test.text if public.test is not None else f"{public.reference.text}\n{_CALL}"
 
-    async def attempt(statements: str) -> _Trial:
+    async def try_statements(statements: str) -> _Trial:
         return _trial_of(await ask(_script(public, statements), 1))
 
-    shrinking = await _choose_shrinking(text, attempt)
+    shrinking = await _choose_shrinking(text, try_statements)
     largest = largest_size(text)
-    notes = [f"judged at {shrinking}; the benchmark's own are up to {largest}"]
-    notes *= shrinking.cap < largest or bool(shrinking.batch)
+    notes = []
+    if shrinking.cap < largest or shrinking.batch:
+        notes.append(f"judged at {shrinking}; the benchmark's own are up to {largest}")
     first = input_statements(text, shrinking)
-    trial = await attempt(first)
+    trial = await try_statements(first)
     if trial.is_constant:
-        drawn = input_statements(text, shrinking, normal=True)
-        trial = await attempt(drawn)
+        normal_inputs = input_statements(text, shrinking, normal=True)
+        trial = await try_statements(normal_inputs)
         if not trial.problem and not trial.is_constant:
-            first = drawn
+            first = normal_inputs
             notes.append("first calls: normal inputs, because the benchmark's inputs give constant outputs")
     for odd, normal in _VARIANTS:
         uniform = input_statements(text, shrinking, odd)
         second = input_statements(text, shrinking, odd, normal=normal)
-        if second == first or (normal and second == uniform) or (await attempt(second)).problem:
+        if second == first or (normal and second == uniform):
+            continue
+        if (await try_statements(second)).problem:
             continue
         changes = [f"{odd} sizes are odd"] * (odd is not Odd.NONE) + ["inputs are normal"] * normal
         notes.append(f"second half of the calls: {', '.join(changes)}")
@@ -86,17 +90,17 @@ async def choose_model_script(public: PublicTask, ask: Ask) -> tuple[Script, tup
     return _script(public, first), tuple(notes)
 
 
-async def _choose_shrinking(text: str, attempt: Callable[[str], Awaitable[_Trial]]) -> Shrinking:
-    """Return the largest sizes at which the calls fit; else the smallest at which they run. Raises `NotRecorded`."""
+async def _choose_shrinking(text: str, try_statements: Callable[[str], Awaitable[_Trial]]) -> Shrinking:
+    """Return the largest sizes at which the calls fit, else the smallest sizes at which they run. Raises `NotRecorded`."""
     problem = ""
     chosen: Shrinking | None = None
     chosen_bytes = 0
     for kinds in (CAPS, DIVISIONS):
         for shrinking in kinds:
             if problem and shrinking.cap:
-                # It needs some large size, as pictures of 224 pixels; a large batch of these would take minutes.
+                # The module needs some large size, such as pictures of 224 pixels. A large batch of them would take minutes.
                 shrinking = msgspec.structs.replace(shrinking, batch=SMALL_BATCH)
-            trial = await attempt(input_statements(text, shrinking))
+            trial = await try_statements(input_statements(text, shrinking))
             fits = not trial.problem and trial.size_bytes <= MOST_BYTES
             if fits or (not trial.problem and (chosen is None or trial.size_bytes < chosen_bytes)):
                 chosen, chosen_bytes = shrinking, trial.size_bytes
@@ -146,7 +150,7 @@ def _trial_of(recorded: Recorded) -> _Trial:
 
 
 def _is_constant(tensor: TensorData) -> bool:
-    """True if all elements are equal, as rectified values of uniform inputs often are."""
+    """True if all elements are equal: an activation often gives such outputs for uniform inputs."""
     size = ITEM_BYTES[tensor.dtype]
     return len(tensor.data) > size and tensor.data == tensor.data[:size] * (len(tensor.data) // size)
 

@@ -1,9 +1,7 @@
-"""Writes the task folder of a recorded script: its cases are the calls that every run made alike."""
+"""Makes a task of recordings of a script: its cases are the calls that every run made alike."""
 
 from __future__ import annotations
 
-import json
-import math
 import shutil
 import tempfile
 from collections import Counter
@@ -13,18 +11,9 @@ from pathlib import Path
 import msgspec
 
 from harness.stages.static.fallbacks import fallback_operators
-from harness.wire.script_messages import (
-    CALL,
-    CALLS_FILE,
-    EXPRESSIONS_FILE,
-    SCRIPT_FILE,
-    Recorded,
-    RecordedCall,
-    Script,
-    TensorData,
-)
+from harness.wire.script_messages import CALL, Recorded, RecordedCall, Script, TensorData
 from suites.dtypes import ITEM_BYTES, is_exact
-from suites.folder import TASK_FILE, read_task
+from suites.folder import read_task
 from suites.public.recorded import text_digest
 from suites.public.task import PublicTask, ReferenceKind
 from suites.python_source import parse_python
@@ -32,7 +21,8 @@ from suites.task import Case, EntryPoint, Output, Task, Tolerance
 from suites.task import Script as ScriptTask
 from suites.task_rules import CATEGORIES, SCHEMA
 
-from .call_texts import adapter, adapter_signature, instruction, plain_signature
+from .call_texts import adapter_signature, instruction, plain_signature
+from .recorded_files import write_files
 
 DEFAULTS = {
     "float64": Tolerance(rtol=1e-6, scale=1e-6),
@@ -44,19 +34,10 @@ DEFAULTS = {
         Tolerance(ulps=1.01, rtol=1e-3),
     ),
 }
-"""Tolerances where the suite states none, and where Triton kernels are the truth. They grow with the outputs: an absolute
-tolerance, as the suites have for all tasks, accepts any small output."""
-_STUB = '"""The inputs are those of the calls that the script makes; see `[script]` in task.toml."""\n'
-_COST = '''"""Bytes of each call's outputs: the least that a kernel must move. Operations are not known."""
+"""Tolerances where the suite states none, and where Triton kernels are the truth.
 
-from suites import Cost
-
-BYTES = {table}
-
-
-def cost(sizes, dtype):
-    return Cost(flops=0, minimal_bytes=BYTES[sizes["call"]])
-'''
+They grow with the outputs. The suites have one absolute tolerance for all tasks, which accepts any small output.
+"""
 
 
 class NotRecorded(Exception):
@@ -76,56 +57,71 @@ def write_task(
 
     `notes`: facts about the choice of calls; the task gets its own notes after them.
     """
-    first, *others = recordings
-    calls: list[tuple[int, RecordedCall]] = []
-    reasons: Counter[str] = Counter()
-    for number, call in enumerate(first.calls):
-        why = call.unsupported or _differs(number, call, others)
-        if not why:
-            call = _without_open_outputs(call, others[0].calls[number])
-        if not why and not call.outputs:
-            why = "; ".join(call.unjudged) or "it computes no tensor"
-        if why:
-            reasons[why] += 1
-        else:
-            calls.append((number, call))
-    found = [f"{count} call(s) not judged: {why}" for why, count in reasons.items()]
+    first, *repeats = recordings
+    calls, reasons = _judged_calls(first, repeats)
+    own_notes = [f"{count} call(s) not judged: {reason}" for reason, count in reasons.items()]
     if script.calls:
-        found.append(f"the test ends here after {script.calls} call(s): there are more, or it takes too long")
+        own_notes.append(
+            f"the test ends here after {script.calls} call(s): there are more, or it takes too long"
+        )
     if first.error:
-        found.append(f"the test stops early here: {first.error}")
+        own_notes.append(f"the test stops early here: {first.error}")
     if not calls:
-        raise NotRecorded("; ".join(found) or "its test calls no entry point")
-    found += dict.fromkeys(f"not judged: {part}" for _, call in calls for part in call.unjudged)
+        raise NotRecorded("; ".join(own_notes) or "its test calls no entry point")
+    own_notes += dict.fromkeys(f"not judged: {part}" for _, call in calls for part in call.unjudged)
     if all(
-        call.inputs == others[-1].calls[number].inputs and call.draw_seed is None for number, call in calls
+        call.inputs == repeats[-1].calls[number].inputs and call.draw_seed is None for number, call in calls
     ):
-        found.append("the script's inputs are constants: other seeds do not change them")
+        own_notes.append("the script's inputs are constants: other seeds do not change them")
     oracle = _oracle(script, calls)
-    unsettled = any(call.outputs != others[0].calls[number].outputs for number, call in calls)
+    unsettled = any(call.outputs != repeats[0].calls[number].outputs for number, call in calls)
     if unsettled:
-        found.append("elements that depend on memory that the reference never writes are not judged")
+        own_notes.append("elements that depend on memory that the reference never writes are not judged")
     script = msgspec.structs.replace(script, oracle=oracle, unsettled=unsettled)
-    task = _task(public, calls, (*notes, *found), oracle=oracle or "baseline", on_gpu=on_gpu)
+    task = _task(public, calls, (*notes, *own_notes), oracle=oracle or "baseline", on_gpu=on_gpu)
     if public.reference_kind is ReferenceKind.TRITON:
-        own = fallback_operators(parse_python(script.reference), task)
-        task = msgspec.structs.replace(task, allowed_operators=(*task.allowed_operators, *own))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".recording-") as scratch:
-        made = Path(scratch) / folder.name
-        made.mkdir()
-        _write(made, task, script, calls)
-        shutil.rmtree(folder, ignore_errors=True)
-        made.rename(folder)
+        operators = fallback_operators(parse_python(script.reference), task)
+        task = msgspec.structs.replace(task, allowed_operators=(*task.allowed_operators, *operators))
+    _replace_folder(folder, task, script, calls)
     return read_task(folder, suite=public.suite)
 
 
-def _without_open_outputs(call: RecordedCall, other: RecordedCall) -> RecordedCall:
-    """The call without outputs of which no element has the same bits after a run with other values in fresh memory."""
+def _replace_folder(
+    folder: Path, task: Task, script: Script, calls: Sequence[tuple[int, RecordedCall]]
+) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".recording-") as scratch:
+        new = Path(scratch) / folder.name
+        new.mkdir()
+        write_files(new, task, script, calls)
+        shutil.rmtree(folder, ignore_errors=True)
+        new.rename(folder)
+
+
+def _judged_calls(
+    first: Recorded, repeats: Sequence[Recorded]
+) -> tuple[list[tuple[int, RecordedCall]], Counter[str]]:
+    """Return the calls that can be judged, with their numbers in the script, and how often each reason excludes a call."""
+    calls: list[tuple[int, RecordedCall]] = []
+    reasons: Counter[str] = Counter()
+    for number, call in enumerate(first.calls):
+        reason = call.unsupported or _change(number, call, repeats)
+        if not reason:
+            call = _without_open_outputs(call, repeats[0].calls[number])
+            reason = "" if call.outputs else "; ".join(call.unjudged) or "it computes no tensor"
+        if reason:
+            reasons[reason] += 1
+        else:
+            calls.append((number, call))
+    return calls, reasons
+
+
+def _without_open_outputs(call: RecordedCall, repeat: RecordedCall) -> RecordedCall:
+    """Return the call without outputs that have no element with equal bits in a run with other poison."""
     outputs = tuple(
         output
-        for output, same in zip(call.outputs, other.outputs, strict=True)
-        if not output.tensor.data or output.is_input or _has_equal_element(output.tensor, same.tensor)
+        for output, repeated in zip(call.outputs, repeat.outputs, strict=True)
+        if not output.tensor.data or output.is_input or _has_equal_element(output.tensor, repeated.tensor)
     )
     return msgspec.structs.replace(call, outputs=outputs)
 
@@ -136,20 +132,21 @@ def _has_equal_element(first: TensorData, second: TensorData) -> bool:
     return any(first.data[at : at + size] == second.data[at : at + size] for at in places)
 
 
-def _differs(number: int, call: RecordedCall, others: list[Recorded]) -> str:
-    for other in others:
-        if number >= len(other.calls):
+def _change(number: int, call: RecordedCall, repeats: Sequence[Recorded]) -> str:
+    """Return how a call changes in other runs; empty if it does not."""
+    for recording in repeats:
+        if number >= len(recording.calls):
             return "it is not made with other values"
-        same = other.calls[number]
-        if same.expression != call.expression or (same.draw_seed is None) != (call.draw_seed is None):
+        repeat = recording.calls[number]
+        if repeat.expression != call.expression or (repeat.draw_seed is None) != (call.draw_seed is None):
             return "its arguments depend on random numbers"
-        if [output.name for output in same.outputs] != [output.name for output in call.outputs]:
+        if [output.name for output in repeat.outputs] != [output.name for output in call.outputs]:
             return "which tensors it computes depends on random numbers"
     return ""
 
 
 def _oracle(script: Script, calls: list[tuple[int, RecordedCall]]) -> str:
-    """The script's PyTorch function, if it answers every call within the tolerance that candidates have."""
+    """Return the name of the script's PyTorch function if it has answers for every call; else an empty string."""
     complete = script.oracle and all(len(call.truths) == len(call.outputs) for _, call in calls)
     return script.oracle if complete else ""
 
@@ -180,12 +177,10 @@ def _task(
                 only_gpu=call.for_timing,
             )
         )
-    # A PyTorch reference shows nothing of what kernels leave to the host.
-    own = calls if public.reference_kind is ReferenceKind.TRITON else []
-    operators = sorted({operator for _, call in own for operator in call.operators})
-    stated = (
-        {} if oracle == "baseline" and public.reference_kind is ReferenceKind.TRITON else public.tolerances
-    )
+    has_kernels = public.reference_kind is ReferenceKind.TRITON
+    # A PyTorch reference does not show what kernels leave to the host.
+    operators = sorted({operator for _, call in calls for operator in call.operators}) if has_kernels else []
+    stated = {} if oracle == "baseline" and has_kernels else public.tolerances
     tolerances = {
         dtype: stated.get(dtype, DEFAULTS.get(dtype, Tolerance())) for dtype in dtypes if not is_exact(dtype)
     }
@@ -199,7 +194,7 @@ def _task(
         entry_points=tuple(EntryPoint(entry.name, plain_signature(entry)) for entry in public.entry_points),
         outputs=cases[0].outputs,
         cases=tuple(cases),
-        baseline="triton" if public.reference_kind is ReferenceKind.TRITON else "eager",
+        baseline="triton" if has_kernels else "eager",
         tolerances=tolerances,
         quantization=public.quantization,
         allowed_operators=tuple(operators),
@@ -214,44 +209,3 @@ def _task(
             hides_baseline=public.asks_for_reference,
         ),
     )
-
-
-def _write(folder: Path, task: Task, script: Script, calls: list[tuple[int, RecordedCall]]) -> None:
-    (folder / TASK_FILE).write_text(_toml(task), encoding="utf-8")
-    (folder / "baseline.py").write_text(script.reference, encoding="utf-8")
-    (folder / "problem.py").write_text(_STUB, encoding="utf-8")
-    (folder / SCRIPT_FILE).write_bytes(msgspec.json.encode(script))
-    expressions = {place: (number, call.expression) for place, (number, call) in enumerate(calls, 1)}
-    (folder / EXPRESSIONS_FILE).write_bytes(msgspec.json.encode(expressions))
-    (folder / CALLS_FILE).write_text(adapter([call for _, call in calls]), encoding="utf-8")
-    table = {
-        place: max(1, sum(_bytes(output.tensor) for output in call.outputs if not output.is_input))
-        for place, (_, call) in enumerate(calls, 1)
-    }
-    (folder / "cost.py").write_text(_COST.format(table=table), encoding="utf-8")
-
-
-def _bytes(tensor: TensorData) -> int:
-    return math.prod(tensor.shape) * ITEM_BYTES[tensor.dtype]
-
-
-def _toml(task: Task) -> str:
-    """The task as TOML: plain keys, then tables. TOML takes JSON's strings and numbers."""
-    raw = msgspec.to_builtins(task, enc_hook=str)
-    lines = []
-    for key, value in raw.items():
-        if key in ("suite", "folder") or value is None:
-            continue
-        lines.append(f"{key} = {_toml_value(value)}")
-    return "\n".join(lines) + "\n"
-
-
-def _toml_value(value: object) -> str:
-    if isinstance(value, dict):
-        inner = ", ".join(
-            f"{json.dumps(key)} = {_toml_value(part)}" for key, part in value.items() if part is not None
-        )
-        return f"{{ {inner} }}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_toml_value, value))}]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -34,7 +34,7 @@ __all__ = ["NotRecorded", "helpers_of", "record_task", "script_of"]
 
 _FORMS = (TestForm.SCRIPT, TestForm.RUNNER, TestForm.PYTEST)
 RUNS = ((1, 0), (1, 1), (2, 0))
-"""Seed and poison of each run. Calls that differ between runs are no cases."""
+"""Seed and poison of each run. Calls that change between runs are no cases."""
 
 
 async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, target: Target) -> Task:
@@ -55,7 +55,7 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
             recordings = [first]
             if chosen == script and not script.is_pytest:
                 recordings += [await _run(channel, target, script, *run) for run in RUNS[1:]]
-        if chosen != script:  # again from the start, because a time limit may leave a process in any state
+        if chosen != script:  # in a new process, because a time limit may leave a process in any state
             async with _worker(slot) as channel:
                 recordings = [await _run(channel, target, chosen, *run) for run in RUNS]
         on_gpu = slot.device.kind != "cpu"
@@ -98,7 +98,7 @@ def script_of(public: PublicTask) -> Script:
 
 
 def for_target(script: Script, target: Target) -> Script:
-    """Return the script with the target's own device library in place of AMD's: both have the same functions."""
+    """Return the script for a target: on CUDA with CUDA's device library, which has the functions of AMD's."""
     if target.backend != "cuda":
         return script
     reference, test = (
@@ -127,7 +127,7 @@ def helpers_of(public: PublicTask) -> dict[str, str]:
 
 
 def _with_imports(reference: str, test: str) -> str:
-    """The reference, with the imports that only the test has and the reference uses: both were one module."""
+    """Return the reference with imports of the test that it uses and lacks: both were one module."""
     try:
         tree, test_tree = parse_python(reference), parse_python(test)
     except (SyntaxError, ValueError):
@@ -150,7 +150,7 @@ def _with_imports(reference: str, test: str) -> str:
 
 @asynccontextmanager
 async def _worker(slot: Slot) -> AsyncIterator[AsyncChannel]:
-    """A process for several runs: kernels compile once, as in the process that records for the judge."""
+    """A process for several runs, so that kernels compile once."""
     device = None if slot.device.kind == "cpu" else slot.device
     child, channel = await slot.server.spawn(
         "script", cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=device
@@ -173,7 +173,7 @@ async def _run(
     budget_s: float = 0.0,
 ) -> Recorded:
     request = Record(secrets.token_hex(16), script, seed, target.name, poison, budget_s)
-    with suppress(EOFError):  # the answer that is missing then says it
+    with suppress(EOFError):  # the process has ended: `_receive` raises the reason
         await channel.send(ENCODER.encode(request))
     recorded = decode_message(RECORD_REPORTS, await _receive(channel))
     if recorded.nonce != request.nonce:

@@ -33,7 +33,7 @@ class Result(StrEnum):
 
     CORRECT = "correct"
     WRONG = "wrong"
-    """With proof: a wrong or unrepeatable value, a store outside a tensor, an exception, a crash."""
+    """With a proof: a wrong or unrepeatable value, a store outside a tensor, an exception, a crash."""
     NOT_COMPILED = "not compiled"
     """It does not compile for the target or does not fit on it."""
     TIMEOUT = "timeout"
@@ -68,7 +68,7 @@ class ReferenceResult(msgspec.Struct, frozen=True):
     why: str = ""
     """The reason in one line; empty if it is correct."""
     weak: str = ""
-    """Wrong answers that the task accepts; empty if it refuses all that were tried."""
+    """Wrong answers that the task accepts; empty if it refuses all wrong answers that were tried."""
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -76,7 +76,7 @@ class ReferenceResult(msgspec.Struct, frozen=True):
 async def judge_reference(
     public: PublicTask, registry: Path, *, pool: DevicePool, target: Target
 ) -> ReferenceResult:
-    """Record a public task unless it is recorded, and judge its reference."""
+    """Record a public task if it is not recorded yet, and judge its reference."""
     began = time.monotonic()
     judged = ReferenceResult(public.id, text_digest(public), pool.devices[0].name, Result.LOST)
     try:

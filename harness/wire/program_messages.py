@@ -43,7 +43,7 @@ class DictValue(msgspec.Struct, frozen=True, tag="dict"):
 
 
 class OtherValue(msgspec.Struct, frozen=True, tag="other"):
-    """Anything else."""
+    """A value of any other kind."""
 
     text: str
     """A string, or the name of the type."""
@@ -61,36 +61,36 @@ class RunProgram(msgspec.Struct, frozen=True, tag="run_program"):
     """Name of its file."""
     target: str
     helpers: dict[str, str] = {}
-    """Modules of the benchmark that it imports: texts by file name."""
+    """Modules of the benchmark that the program imports: texts by file name."""
     seed: int | None = None
-    """Seed of all generators; `None`: they are seeded at random, as in a new process."""
+    """Seed of all generators; `None`: a random seed, as in a new process."""
     result_name: str = ""
-    """Global that has the results; empty: results are not reported."""
+    """Global variable with the results; empty: results are not reported."""
 
 
 class RanProgram(msgspec.Struct, frozen=True, tag="ran_program"):
-    """What a program did."""
+    """Report of a program that ran."""
 
     nonce: str
     error: str = ""
-    """The exception that ended it, in one line; empty if it ended with exit code 0."""
+    """The exception that ended the program, in one line; empty if the exit code is 0."""
     unsupported: bool = False
-    """The error says that this device cannot run it."""
+    """True if the error says that this device cannot run the program."""
     printed: str = ""
     results: Value | None = None
-    """`None` if it has none."""
+    """`None` if the program has no results."""
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class ComparisonRule(msgspec.Struct, frozen=True):
     """A benchmark's own rule for equal results."""
 
     tolerances: dict[str, float] = {}
     """Both `rtol` and `atol` by dtype."""
-    other: float = 0.0
-    """For the other dtypes; 0: exact."""
+    default_tolerance: float = 0.0
+    """Both `rtol` and `atol` for all other dtypes; 0: exact."""
     equal_nan: bool = False
     quantization: QuantizationTolerance | None = None
-    """If set, it replaces tolerances of tensors. Its `rmse_max` is absolute."""
+    """If set, these limits replace the tolerances of tensors. `rmse_max` is absolute."""
 
 
 class Compare(msgspec.Struct, frozen=True, tag="compare"):
@@ -98,7 +98,7 @@ class Compare(msgspec.Struct, frozen=True, tag="compare"):
 
     nonce: str
     results: Value | None
-    rule: Comparison
+    rule: ComparisonRule
 
 
 class Compared(msgspec.Struct, frozen=True, tag="compared"):

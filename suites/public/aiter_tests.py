@@ -1,7 +1,7 @@
-"""Tests of aiter's Triton operators: one file a task, in pytest's form.
+"""Tests of aiter's Triton operators, in pytest's form; each file is a task.
 
-The package aiter builds HIP extensions when it is imported. Its Triton part is plain Python, so the operators that a test
-imports, and all that they use, become one module without the package. A test that needs more of aiter has a reason.
+The package aiter builds HIP extensions when it is imported, but its Triton part is plain Python. The operators that a test
+imports, and all that they use, become one module without the package. A test that needs more of aiter cannot be judged.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _task(loading: Loading, package: Package, root: Path, path: Path) -> PublicT
 
 def _imports(test: str, module: str) -> Iterator[tuple[str, str]]:
     """Yield modules and names that a test imports from aiter or from other tests; `import module` has no name."""
-    lines = "\n".join(found[1] for found in _IMPORT.finditer(test))
+    lines = "\n".join(match[1] for match in _IMPORT.finditer(test))
     for node in parse_python(lines).body:
         if isinstance(node, ast.ImportFrom):
             source = node.module or ""

@@ -1,4 +1,4 @@
-"""Definitions of several modules of a package, as one module: a reference must not import the package that it is part of."""
+"""Joins definitions of a package into one module, because a reference must not import the package that it is part of."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _PROVIDED = frozenset({*sys.stdlib_module_names, "torch", "triton", "numpy"})
 
 
 class NotFlat(Exception):
-    """Definitions that no single module can hold; the message says why, as the end of a sentence that begins with `it`."""
+    """Raised for definitions that one module cannot hold. The message is the end of a sentence that begins with `it`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import at the top of a module binds."""
+    """A name that an import at the top of a module binds."""
 
     module: str
     name: str
     """Empty if the name means the module."""
     statement: ast.stmt
     optional: bool
-    """The import is below `try` or `if`."""
+    """True if the import is below `try` or `if`."""
 
 
 class Module:
@@ -53,7 +53,7 @@ class Module:
         """Imports at the top level, by the name that they bind."""
         if self._has_compounds:
             return dict(self._imports(self._body))
-        lines = "\n".join(found[0] for found in _IMPORT.finditer(self.outline.text))
+        lines = "\n".join(match[0] for match in _IMPORT.finditer(self.outline.text))
         return dict(self._imports(parse_python(lines).body))
 
     @cached_property
@@ -133,21 +133,21 @@ class Package:
     def flatten(self, wanted: Sequence[tuple[str, str]], text: str) -> str:
         """Return one module with the `wanted` names, pairs of module and name, and all that they use.
 
-        A name may be a module: then the result has its attributes that `text` names. Raises `NotFlat`; also `OSError`, or as
+        If a name is a module, the result has the attributes of it that `text` names. Raises `NotFlat`, `OSError`, or as
         `parse_python`.
         """
         flat = _Flat(self)
         for module, name in wanted:
-            whole = f"{module}.{name}"
-            if self.module(whole) is not None:
-                flat.add_namespace(whole, name, text)
+            full_name = f"{module}.{name}"
+            if self.module(full_name) is not None:
+                flat.add_namespace(full_name, name, text)
             else:
                 flat.add(module, name, name)
         return "\n".join(["\n".join(flat.imports), "", "", "\n\n\n".join(flat.pieces.values()), ""])
 
 
 class _Flat:
-    """A module in the making."""
+    """One module, to which definitions are added."""
 
     def __init__(self, package: Package) -> None:
         self._package = package
@@ -184,18 +184,18 @@ class _Flat:
                 self.add(module.name, word, word)
 
     def _add_compound(self, module: Module, statement: ast.stmt) -> None:
-        bound = _bound(statement)
+        names = _bound(statement)
         text = ast.unparse(statement)
-        new = [self._is_new(name, module.name, text) for name in bound]
-        if all(new):
-            self._add_words(module, set(_read(statement)) - set(bound))
-            self.pieces[min(bound)] = text
+        are_new = [self._is_new(name, module.name, text) for name in names]
+        if all(are_new):
+            self._add_words(module, set(_read(statement)) - set(names))
+            self.pieces[min(names)] = text
 
     def _add_imported(self, module: Module, name: str, local: str) -> None:
         imported = module.imports[name]
-        whole = f"{imported.module}.{imported.name}".removesuffix(".")
-        if self._package.module(whole) is not None:
-            self.add_namespace(whole, local, module.outline.text)
+        full_name = f"{imported.module}.{imported.name}".removesuffix(".")
+        if self._package.module(full_name) is not None:
+            self.add_namespace(full_name, local, module.outline.text)
             return
         if self._package.module(imported.module) is not None:
             self.add(imported.module, imported.name, local)
@@ -218,24 +218,24 @@ class _Flat:
 
     def _is_new(self, local: str, module: str, text: str) -> bool:
         is_new = local not in self._origins
-        known, known_text = self._origins.setdefault(local, (module, text))
-        if known_text != text or (not text and known != module):
-            raise NotFlat(f"needs two definitions of {local}: in {known} and {module}")
+        origin, origin_text = self._origins.setdefault(local, (module, text))
+        if origin_text != text or (not text and origin != module):
+            raise NotFlat(f"needs two definitions of {local}: in {origin} and {module}")
         return is_new
 
 
 def _bound(statement: ast.stmt) -> list[str]:
-    """Return the names that a statement binds, imports and the inside of functions and classes left out."""
+    """Return the names that a statement binds, without imports and without names inside functions and classes."""
     names: list[str] = []
-    waiting: list[ast.AST] = [statement]
-    while waiting:
-        node = waiting.pop()
+    pending: list[ast.AST] = [statement]
+    while pending:
+        node = pending.pop()
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.append(node.name)
             continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.append(node.id)
-        waiting.extend(ast.iter_child_nodes(node))
+        pending.extend(ast.iter_child_nodes(node))
     return list(dict.fromkeys(names))
 
 

@@ -23,7 +23,7 @@ from suites.python_source import parse_literal
 
 ENTRY = "custom_kernel"
 MOST_SECONDS = 2
-"""CPU time after the first call; then the test makes no further call: the largest tests of a problem are for GPUs."""
+"""CPU time after the first call, after which the test makes no further call: the largest tests of a problem are for GPUs."""
 _TEST = """\
 import time
 
@@ -98,13 +98,13 @@ def _with_reference(
             task, reference.text, "".join(outline.pieces[name] for name in sorted(outline.closure(ENTRY)))
         ),
     )
-    given = (
+    outputs_rule = (
         "\nThe last items of `data` are the tensors for the results: write the results there, and return these tensors."
         if reference.gives_outputs
         else ""
     )
     return msgspec.structs.replace(
-        task, instruction=f"{task.instruction}\n{given}\n{reference_instruction(task)}"
+        task, instruction=f"{task.instruction}\n{outputs_rule}\n{reference_instruction(task)}"
     )
 
 
@@ -116,7 +116,7 @@ def _maps(values: Mapping[str, list[str]], key: str) -> list[Mapping[str, object
 
 
 def _size(test: Mapping[str, object]) -> float:
-    """Rough size of a test's tensors: the product of its numbers."""
+    """Return the product of a test's numbers: the rough size of its tensors."""
     numbers = [
         sum(value) if isinstance(value, list) else value for key, value in test.items() if key != "seed"
     ]

@@ -1,4 +1,4 @@
-"""`reference.py` of a problem of GPU MODE, as one module that defines `custom_kernel` and `generate_input`."""
+"""Reads `reference.py` of a problem of GPU MODE as one module that defines `custom_kernel` and `generate_input`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ _CHECKS = frozenset({"make_match_reference", "match_reference", "verbose_allclos
 """Functions of the competitions' `utils.py` that compare values with `rtol` and `atol`."""
 _DEFAULT = {"rtol": 1e-5, "atol": 1e-8}
 """Defaults of these functions."""
+_OWN_MODULES = ("task", "utils", "__future__")
 _FP4 = "float4_e2m1fn_x2"
 _EMPTY = re.compile(r"torch\.(?:empty|zeros)(?:_like)?\(")
-_PLAIN = """
+_ENTRY = """
 
 def custom_kernel(data):
     return ref_kernel(data)
 """
-_GIVEN = """
+_ENTRY_WITH_OUTPUTS = """
 
 def custom_kernel(data):
     values = ref_kernel(data)
@@ -75,10 +76,10 @@ def read_reference(path: Path, utils: Path | None) -> GpuModeReference:
         return GpuModeReference(
             problem="its check tests properties of a factorization, which right results with other values have too"
         )
-    count = _given_outputs(outline.definition("generate_input"))
+    count = _output_count(outline.definition("generate_input"))
     helpers = "" if utils is None else _helpers(tree, utils)
     parts = ["from __future__ import annotations", helpers, _without_check(text, tree)]
-    entry = _GIVEN.format(count=count) if count else _PLAIN
+    entry = _ENTRY_WITH_OUTPUTS.format(count=count) if count else _ENTRY
     return GpuModeReference(
         text="\n\n".join(part.strip() for part in parts if part.strip()) + "\n" + entry,
         tolerances=_tolerances(check),
@@ -95,22 +96,22 @@ def _imported_modules(tree: ast.Module) -> Iterator[str]:
 
 
 def _without_check(text: str, tree: ast.Module) -> str:
-    """Return the text without the check, the imports of the problem's own modules, and what runs as a program."""
+    """Return the text without the check, without imports of the problem's own modules, and without `if __name__`."""
     lines = text.split("\n")
     for statement in tree.body:
-        own = isinstance(statement, ast.ImportFrom) and statement.module in ("task", "utils", "__future__")
-        named = [statement.name] if isinstance(statement, ast.FunctionDef) else []
+        is_own_import = isinstance(statement, ast.ImportFrom) and statement.module in _OWN_MODULES
+        names = [statement.name] if isinstance(statement, ast.FunctionDef) else []
         if isinstance(statement, ast.Assign):
-            named = [target.id for target in statement.targets if isinstance(target, ast.Name)]
-        program = isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
-        if own or program or "check_implementation" in named:
+            names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+        is_program = isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
+        if is_own_import or is_program or "check_implementation" in names:
             last = statement.end_lineno or statement.lineno
             lines[statement.lineno - 1 : last] = [""] * (last - statement.lineno + 1)
     return re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines))
 
 
 def _helpers(tree: ast.Module, utils: Path) -> str:
-    """Return the definitions of `utils` that the reference imports, beyond those that compare, with its imports."""
+    """Return the definitions of `utils` that the reference imports, without comparisons, and the imports of `utils`."""
     names = {
         alias.name
         for statement in tree.body
@@ -132,11 +133,11 @@ def _helpers(tree: ast.Module, utils: Path) -> str:
     return "\n\n\n".join(["\n".join(imports), *pieces])
 
 
-def _given_outputs(definition: ast.AST | None) -> int:
-    """Return how many of the last items of the data are tensors without values: `torch.empty` or `torch.zeros`."""
+def _output_count(definition: ast.AST | None) -> int:
+    """Return the number of tensors for results at the end of the data: tensors of `torch.empty` or `torch.zeros`."""
     if definition is None:
         return 0
-    whole = ast.unparse(definition)
+    definition_text = ast.unparse(definition)
     values: dict[str, str] = {}
     items: list[ast.expr] = []
     for node in ast.walk(definition):
@@ -147,15 +148,15 @@ def _given_outputs(definition: ast.AST | None) -> int:
     count = 0
     for item in reversed(items):
         text = values.get(item.id, "") if isinstance(item, ast.Name) else ast.unparse(item)
-        filled = isinstance(item, ast.Name) and re.search(rf"\b{item.id}\.\w+_\(", whole)
-        if filled or not _EMPTY.match(text):
+        is_filled = isinstance(item, ast.Name) and re.search(rf"\b{item.id}\.\w+_\(", definition_text)
+        if is_filled or not _EMPTY.match(text):
             break
         count += 1
     return count
 
 
 def _tolerances(check: ast.AST) -> dict[str, Tolerance]:
-    """Return the largest limits of a check; empty if they are no constants."""
+    """Return the largest tolerances of a check; empty if they are no constants."""
     limits = []
     for node in ast.walk(check):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CHECKS):

@@ -61,7 +61,7 @@ ARENA = {
 """AgentKernelArena: each script has its own limits; these are the usual ones."""
 
 ROUNDED_ONCE = 1.01
-"""GPU MODE's usual 1e-5 is less than a step of 16 bits: outputs of 16 bits may also differ by one unit in the last place."""
+"""Units in the last place for outputs of 16 bits of GPU MODE, because its usual 1e-5 is less than one rounding."""
 
 _TRITONBENCH = {
     Issue.WEAK_ORACLE: """bmm_chunk_bwd bmm_chunk_fwd cache_transform_triton chunk_delta_fwd chunk_gla_fwd

@@ -1,4 +1,4 @@
-"""The text of a test that makes one launch of a kernel, from the launch's arguments as tritonparse writes them."""
+"""Writes a test that makes one launch of a kernel, from the launch's arguments in a file of tritonparse."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Argument(msgspec.Struct, frozen=True):
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """A launch: what a context file of tritonparse says about it."""
+    """The parts of a context file of tritonparse that a test needs."""
 
     grid: tuple[int, ...] = ()
     extracted_args: dict[str, Argument] = {}
@@ -106,15 +106,15 @@ def _tensor(name: str, value: Argument) -> str:
     if dtype not in ITEM_BYTES:
         raise ValueError(f"its argument `{name}` has the dtype {dtype}")
     statistics = (value.mean, value.std, value.min, value.max)
-    known = dtype != "bool" and all(
+    has_statistics = dtype != "bool" and all(
         isinstance(number, float) and math.isfinite(number) for number in statistics
     )
-    if is_exact(dtype) and dtype != "bool" and not known and 0 not in value.shape:
+    if is_exact(dtype) and dtype != "bool" and not has_statistics and 0 not in value.shape:
         raise ValueError(
             f"its argument `{name}` holds integers without statistics; trace with TRITONPARSE_MORE_TENSOR_INFORMATION=1"
         )
     strides = value.stride
     if strides is None:
         strides = tuple(math.prod(value.shape[place + 1 :]) for place in range(len(value.shape)))
-    drawn = f"torch.{dtype}, {list(value.shape)}, {list(strides)}, {value.storage_offset}"
-    return f"draw({drawn}, {statistics})" if known else f"draw({drawn})"
+    layout = f"torch.{dtype}, {list(value.shape)}, {list(strides)}, {value.storage_offset}"
+    return f"draw({layout}, {statistics})" if has_statistics else f"draw({layout})"

@@ -12,7 +12,7 @@ from suites.errors import BadSuite
 from suites.public.aiter_tests import load_aiter
 from suites.public.arena import load_arena
 from suites.public.clone import MARKERS, Clone, commit_problem, holds
-from suites.public.geak import load_geak
+from suites.public.geak_folders import load_geak
 from suites.public.gpu_mode import load_gpu_mode
 from suites.public.instructions import Instruction
 from suites.public.kernelbench import load_kernelbench

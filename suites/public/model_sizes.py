@@ -1,6 +1,6 @@
-"""Smaller inputs for a module of KernelBench: its text with smaller sizes, for judging where the original sizes take gigabytes.
+"""Makes the inputs of a module of KernelBench smaller: its own sizes take gigabytes.
 
-Only statements that prepare inputs change: constants, `get_inputs` and `get_init_inputs`. The class stays as it is.
+Only statements that prepare inputs change: constants, `get_inputs` and `get_init_inputs`. The class is unchanged.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import msgspec
 from suites.python_source import parse_python
 
 SMALL = 8
-"""Integers up to this are no sizes: kernels, strides, dimensions, classes."""
+"""Integers up to this value are no sizes: kernels, strides, dimensions, classes."""
 _FIXED = re.compile(r"kernel|stride|padding|dilation|patch|window|divisor|scal|dropout|eps|seed")
 """Names of integers that are no sizes, however large."""
 _PARTS = re.compile(r"group|head")
-"""Names of numbers of parts into which a size is cut; each part keeps several elements."""
+"""Names of numbers of parts of a size. Their cap is smaller, so that each part keeps several elements."""
 _PARTS_SHARE = 4
+"""A cap for sizes is this many times the cap for numbers of parts."""
 _BATCH = re.compile(r"batch")
 _FACTORS = (2, 3, 5, 7)
 
@@ -31,24 +32,24 @@ class Odd(StrEnum):
 
     NONE = "none"
     INPUTS = "input"
-    """Sizes that the constructor does not get."""
+    """Only sizes that the constructor does not get."""
     ALL = "all"
 
 
 class Shrinking(msgspec.Struct, frozen=True):
-    """How sizes become smaller: at most `cap`, or all divided by `divisor`, which keeps their ratios."""
+    """How sizes become smaller: capped, or all divided by `divisor`, which keeps their ratios."""
 
     cap: int = 0
     divisor: int = 1
     batch: int = 0
-    """Cap of a batch, if it is not `cap`."""
+    """Cap of a batch; 0: `cap`."""
 
     def __str__(self) -> str:
         batch = f", batches up to {self.batch}" if self.batch else ""
         return f"sizes up to {self.cap}{batch}" if self.cap else f"sizes divided by {self.divisor}"
 
     def of(self, names: frozenset[str]) -> Callable[[int], int]:
-        """Return the function that shrinks the integers assigned to some names."""
+        """Return the function that shrinks the integers in an assignment to these names."""
         if not self.cap:
             return partial(divided_size, divisor=self.divisor)
         cap = self.cap
@@ -60,16 +61,16 @@ class Shrinking(msgspec.Struct, frozen=True):
 
 
 CAPS = tuple(Shrinking(cap=cap) for cap in (8, 16, 32, 64, 128, 256, 512, 1024, 4096))
-"""In the order in which they are tried: sizes grow."""
+"""In the order of trials: sizes grow."""
 DIVISIONS = tuple(Shrinking(divisor=divisor) for divisor in (16, 8, 4, 2))
-"""For models that run with no cap."""
+"""For models that run with none of `CAPS`, in the order of trials: sizes grow."""
 
 
 def input_statements(text: str, shrinking: Shrinking, odd: Odd = Odd.NONE, *, normal: bool = False) -> str:
     """Return the statements of a module that prepare inputs, with smaller sizes.
 
-    Equal sizes stay equal, and a size that divides another one usually still does. `normal` draws normal values instead of
-    uniform ones. Raises as `parse_python`.
+    Equal sizes stay equal, and a divisor of another size usually stays a divisor. `normal` draws normal values instead of
+    uniform values. Raises as `parse_python`.
     """
     statements = _statements(text)
     constructed = _constructor_names(statements)
@@ -98,14 +99,14 @@ def largest_size(text: str) -> int:
 
 
 def divided_size(size: int, divisor: int) -> int:
-    """Return a size divided by a power of two, or by the largest part of it that leaves an integer above 1."""
+    """Return a size divided by `divisor`, a power of two, or by the largest smaller power with an integer quotient above 1."""
     while size % divisor or size <= divisor:
         divisor //= 2
     return size // divisor
 
 
 def capped_size(size: int, cap: int) -> int:
-    """Return a size of at most `cap`: small prime factors are divided out, so that common divisors stay."""
+    """Return a size of at most `cap`. Small prime factors are divided out, so that common divisors stay."""
     while size > cap:
         factor = next((factor for factor in _FACTORS if size % factor == 0), None)
         if factor is None:
@@ -135,7 +136,9 @@ class _Smaller(ast.NodeTransformer):
         if size <= SMALL:
             return size
         smaller = self._shrink(size)
-        return smaller if not self._odd else max(3, smaller - 1 | 1 if smaller % 2 == 0 else smaller - 2)
+        if not self._odd:
+            return smaller
+        return max(3, smaller - 1 if smaller % 2 == 0 else smaller - 2)
 
 
 class _Normal(ast.NodeTransformer):
@@ -148,7 +151,7 @@ class _Normal(ast.NodeTransformer):
 
 
 def _integer(node: ast.expr) -> int | None:
-    """The value of an expression of integers; `None` for any other expression."""
+    """Return the value of an expression of integers; `None` for any other expression."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     if not isinstance(node, ast.BinOp):
@@ -184,7 +187,7 @@ def _statements(text: str) -> list[ast.stmt]:
 
 
 def _assigned(statement: ast.stmt) -> frozenset[str]:
-    """The names that a statement binds."""
+    """Return the names that a statement binds."""
     if isinstance(statement, ast.FunctionDef):
         return frozenset({statement.name})
     return frozenset(
@@ -195,14 +198,14 @@ def _assigned(statement: ast.stmt) -> frozenset[str]:
 
 
 def _constructor_names(statements: list[ast.stmt]) -> frozenset[str]:
-    """`get_init_inputs` and all names that it reads, also through other constants."""
+    """Return `get_init_inputs` and all names that it reads, also the names that its constants read."""
     reached = {"get_init_inputs"}
-    waiting = list(reached)
-    while waiting:
-        name = waiting.pop()
+    pending = list(reached)
+    while pending:
+        name = pending.pop()
         for statement in statements:
             if name in _assigned(statement):
                 read = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)} - reached
                 reached |= read
-                waiting += read
+                pending += read
     return frozenset(reached)

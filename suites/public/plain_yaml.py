@@ -1,4 +1,4 @@
-"""The part of YAML that files of public benchmarks use."""
+"""Reads the part of YAML that files of public benchmarks use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BLOCK = re.compile(r"[|>][+-]?")
 
 
 def yaml_scalars(text: str) -> dict[str, list[str]]:
-    """Return the scalars by key; a nested key has its parent's name and a dot before it. A map in braces is a scalar."""
+    """Return the scalars by key, such as `parent.child` for a nested key. A map in braces is a scalar."""
     lines = text.split("\n")
     values: dict[str, list[str]] = {}
     parents: list[tuple[int, str]] = []

@@ -43,7 +43,7 @@ def text_digest(public: PublicTask) -> str:
 def find_recorded(public: PublicTask, registry: Path, *, for_gpu: bool) -> Task | None:
     """Return the recorded task of a public task; `None` if there is none, or if the clone has changed since.
 
-    `for_gpu`: also `None` if the task has inputs for timing, and was recorded without a GPU and so without them.
+    `for_gpu`: also `None` if the task has inputs for timing and was recorded without a GPU, because these calls are missing.
     """
     folder = recorded_folder(registry, public.suite) / public.name
     if not (folder / TASK_FILE).is_file():

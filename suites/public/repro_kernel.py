@@ -1,4 +1,4 @@
-"""The kernel of a script of tritonparse, as a module of its own."""
+"""Takes the kernel out of a script of tritonparse, as a module of its own."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _LOADED_NAME = re.compile(r"^imported_kernel_function = getattr\(_mod, [\"'](\w+
 
 
 def kernel_module(script: str) -> tuple[str, str]:
-    """Return the kernel's name, and the text of a module with the kernel, all that it uses, and their imports.
+    """Return the kernel's name, and the text of a module with the kernel, the definitions that it uses, and their imports.
 
-    The script holds the kernel (`--kernel-import copy`), or imports the file where the kernel was launched. Autotuning is left
-    out: the launch has the values of one configuration. Raises `ValueError` if the script has no kernel, `OSError` if the
+    The script holds the kernel (`--kernel-import copy`), or imports the file that launched the kernel. Autotuning is left
+    out, because the launch has the values of one configuration. Raises `ValueError` if the script has no kernel, `OSError` if the
     kernel's file is gone.
     """
     if "_IR_OVERRIDE_FILE" in script:

@@ -1,4 +1,4 @@
-"""robust-kbench: its own tasks, forward and backward, and its conversion of two levels of KernelBench."""
+"""Tasks of robust-kbench: its own tasks, forward and backward, and two levels of KernelBench that it converted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Arguments = dict[str, Any]
 
 
 class _Configs(msgspec.Struct):
-    """Keyword arguments of `get_inputs` and of `Model`; shared ones are for both and come last."""
+    """Keyword arguments of `get_inputs` and of `Model`. Shared arguments are for both, and override both."""
 
     single_input_configs: list[Arguments] = []
     single_init_configs: list[Arguments] = []
@@ -52,8 +52,9 @@ class _Configs(msgspec.Struct):
         ):
             if not any((*inputs, *inits, *shares)) and pairs:
                 continue  # converted tasks have no second kind of config
-            made = [(init | share, given | share) for share in shares for init in inits for given in inputs]
-            pairs += made
+            pairs += [
+                (init | shared, config | shared) for shared in shares for init in inits for config in inputs
+            ]
         return pairs
 
 
@@ -113,12 +114,12 @@ def _task(clone: Clone, folder: Path, name: str, direction: str) -> PublicTask:
         entry_points=(entry,),
         issues=(*issues, Issue.DEGENERATE) if _is_degenerate(folder) else issues,
     )
-    written = differentiable_instruction if direction == "backward" else resized_instruction
-    return msgspec.structs.replace(task, instruction=written(task))
+    instruction = differentiable_instruction(task) if direction == "backward" else resized_instruction(task)
+    return msgspec.structs.replace(task, instruction=instruction)
 
 
 def _is_degenerate(folder: Path) -> bool:
-    """Whether one of the benchmark's own numerical filters flags the task."""
+    """True if one of the benchmark's own numerical filters flags the task."""
     try:
         verdicts = msgspec.json.decode((folder / "filter_results.json").read_bytes(), type=dict[str, Any])
     except (OSError, msgspec.DecodeError):
@@ -132,18 +133,18 @@ def _test(outline: Outline, configs: _Configs, *, backward: bool) -> str:
     input_parameters = _parameters(entry_point(outline, "get_inputs").signature)
     blocks = [outline.pieces["get_inputs"].strip()]
     pairs = [
-        (_arguments(init_parameters, init), _arguments(input_parameters, given))
-        for init, given in configs.combined()
+        (_arguments(init_parameters, init), _arguments(input_parameters, inputs))
+        for init, inputs in configs.combined()
     ]
     different = [pair for place, pair in enumerate(pairs) if pair not in pairs[:place]]
-    for init, given in different[:MOST_CONFIGS]:
-        renamed = {name: f"input_{name}" for name in given if name in init and init[name] != given[name]}
-        constants = init | {renamed.get(name, name): value for name, value in given.items()}
+    for init, inputs in different[:MOST_CONFIGS]:
+        renamed = {name: f"input_{name}" for name in inputs if name in init and init[name] != inputs[name]}
+        constants = init | {renamed.get(name, name): value for name, value in inputs.items()}
         lines = [f"{name} = {value!r}" for name, value in constants.items()]
-        passed = ", ".join(f"{name}={renamed.get(name, name)}" for name in given)
-        built = ", ".join(f"{name}={name}" for name in init)
-        call = f"Model(**get_init_inputs()).cuda().forward(*on_gpu(get_inputs({passed})), fn=forward_fn)"
-        lines += ["", "", "def get_init_inputs():", f"    return dict({built})", ""]
+        input_arguments = ", ".join(f"{name}={renamed.get(name, name)}" for name in inputs)
+        init_arguments = ", ".join(f"{name}={name}" for name in init)
+        call = f"Model(**get_init_inputs()).cuda().forward(*on_gpu(get_inputs({input_arguments})), fn=forward_fn)"
+        lines += ["", "", "def get_init_inputs():", f"    return dict({init_arguments})", ""]
         mode = "enable" if backward else "no"
         lines.append(_CALL.format(mode=mode, call=f"{call}.sum().backward()" if backward else call))
         blocks.append("\n".join(lines))
@@ -151,7 +152,7 @@ def _test(outline: Outline, configs: _Configs, *, backward: bool) -> str:
 
 
 def _parameters(signature: str) -> dict[str, Any]:
-    """Parameters of a signature, with the defaults that are plain values."""
+    """Return the parameters of a signature with their defaults; `None` if the default is no plain value."""
     function = parse_python(f"def {signature}: ...").body[0]
     assert isinstance(function, ast.FunctionDef)
     arguments = function.args
@@ -163,6 +164,6 @@ def _parameters(signature: str) -> dict[str, Any]:
 
 
 def _arguments(parameters: dict[str, Any], config: Arguments) -> Arguments:
-    """The config's arguments, and defaults that are integers: they are sizes too. The rest of a config has no parameter."""
+    """Return the config's arguments that have a parameter, and defaults that are integers, because they are sizes too."""
     sizes = {name: value for name, value in parameters.items() if type(value) is int}
     return sizes | {name: value for name, value in config.items() if name in parameters}

@@ -96,13 +96,14 @@ class Script:
             ]
         reached: list[ast.stmt] = list(loose)
         names: set[str] = set()
-        waiting = [*roots, *(name for statement in loose for name in self.names(statement))]
+        # Sorted: the order of oracles is part of a task's digest, and must not change between processes.
+        waiting = [*roots, *(name for statement in loose for name in sorted(self.names(statement)))]
         while waiting:
             name = waiting.pop()
             if name in self.functions and name not in names:
                 names.add(name)
                 reached.append(self.functions[name])
-                waiting.extend(self.names(self.functions[name]))
+                waiting.extend(sorted(self.names(self.functions[name])))
         return reached
 
 

@@ -177,7 +177,7 @@ class PublicTask(msgspec.Struct, frozen=True):
 
     @property
     def asks_for_reference(self) -> bool:
-        """True if the reference is the answer: the benchmark asks for such a kernel and shows none."""
+        """True if the benchmark asks for the kernel that the reference is, and does not show it."""
         return (
             self.reference is not None
             and self.reference_kind is ReferenceKind.TRITON

@@ -1,4 +1,4 @@
-"""Launches of kernels that tritonparse wrote down (`tritonparseoss reproduce`): a folder a kernel, a script a launch."""
+"""Launches that `tritonparseoss reproduce` wrote: a folder for each kernel, with a script for each launch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FAILURES = (
 
 
 def load_tritonparse(loading: Loading) -> Iterable[PublicTask]:
-    """Yield one task for each launch. If a launch was written several times, the newest script counts."""
+    """Yield one task for each launch. The newest script counts if a launch was written several times."""
     newest: dict[str, Path] = {}
     for path in sorted(loading.clone.folder.glob("*/repro_*.py")):
         launch = _TIMESTAMP.sub("", path.stem).removeprefix("repro_")
@@ -73,7 +73,7 @@ def _task(loading: Loading, name: str, path: Path) -> PublicTask:
 
 
 def _context(path: Path, script: str) -> bytes | str:
-    """Return the JSON text of the launch, which is in the script or in a file beside it."""
+    """Return the JSON text of the launch, from the script or from a file beside the script."""
     embedded = _EMBEDDED.search(script)
     if embedded is not None:
         return embedded[1]

@@ -35,9 +35,9 @@ KEY = partial(Sample.key, protocol=WAVEDECK, seed=0)
 
 @pytest.fixture
 def home(isolated_home: Path) -> Home:
-    found = home_from(os.environ)
-    found.ensure()
-    return found
+    home = home_from(os.environ)
+    home.ensure()
+    return home
 
 
 def tasks_of(
@@ -175,7 +175,7 @@ async def test_an_interrupted_run_goes_on_in_the_same_session(
         tmp_path, *({"predict": text, "file": "scale"} for text in ("x = 1", "x = 2", "x = 1", ""))
     )
     samples, _ = match(reading.predictions, tasks)
-    said: list[str] = []
+    lines: list[str] = []
 
     async def run(judge: CannedJudge) -> list[Sample]:
         results = ResultFile(home.suites, "own", "cpu")
@@ -183,7 +183,7 @@ async def test_an_interrupted_run_goes_on_in_the_same_session(
             home, samples, file="predictions.jsonl", seed=0, device="cpu", targets=("gfx942",)
         )
         return await judge_samples(
-            samples, judge, results, key_of=KEY, again=False, slots=1, session=session, say=said.append
+            samples, judge, results, key_of=KEY, again=False, slots=1, session=session, say=lines.append
         )
 
     busy = CannedJudge(correct())
@@ -197,7 +197,7 @@ async def test_an_interrupted_run_goes_on_in_the_same_session(
         file.write(b'{"key": "cut o')
     assert [sample.number for sample in await run(CannedJudge(failed(), None))] == [4]
     assert await run(CannedJudge(failed(Verdict.NO_CODE))) == []
-    assert [line.partition(" (")[0] for line in said] == [
+    assert [line.partition(" (")[0] for line in lines] == [
         "1 of 3: scale: correct",
         "stopped; the results so far are kept, and the same command judges the rest",
         "1 of 2: scale sample 2: wrong: output 0 is wrong at [3]",
@@ -217,7 +217,7 @@ async def test_an_interrupted_run_goes_on_in_the_same_session(
     assert all(attempt.commit for attempt in state.attempts())
     results = ResultFile(home.suites, "own", "cpu")
     assert all(
-        found is not None and found.session == info.name for found in map(results.find, map(KEY, samples))
+        result is not None and result.session == info.name for result in map(results.find, map(KEY, samples))
     )
 
 

@@ -1,4 +1,4 @@
-"""Protects tasks whose reference is a class `Model`: small sizes, and the same parameters for both models."""
+"""Protects tasks with a class `Model` as reference: small sizes, and the same parameters for both models."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def test_a_module_is_judged_at_small_even_and_odd_sizes(affine: Task) -> N
 
 
 @pytest.mark.parametrize(
-    ("right", "other"),
+    ("right", "variant"),
     [
         ("", ""),
         (PARAMETERS, "".join(reversed(PARAMETERS.splitlines(keepends=True)))),
@@ -118,9 +118,9 @@ async def test_a_module_is_judged_at_small_even_and_odd_sizes(affine: Task) -> N
     ids=["same", "another order", "more parameters"],
 )
 async def test_parameters_are_equal_by_name_or_by_seed(
-    pool: DevicePool, affine: Task, right: str, other: str
+    pool: DevicePool, affine: Task, right: str, variant: str
 ) -> None:
-    evaluation = await judge_task(pool, CANDIDATE.replace(right, other, 1), affine)
+    evaluation = await judge_task(pool, CANDIDATE.replace(right, variant, 1), affine)
     assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import DevicePool, HarnessError, target
-from harness.stages.original import OriginalVerdict, Outcome, check_definition, judge_original
+from harness.stages.original import OriginalOutcome, OriginalVerdict, check_definition, judge_original
 from sessions.home import home_from
 from suites import add_suite, load_public_suite
 from suites.public.task import PublicTask, SuiteKind
@@ -39,10 +39,10 @@ async def test_results_are_compared_at_the_tolerance_of_the_suite(
     wrong = clones.TRITON.replace("x * factor, mask", "x * (factor + 0.1), mask")
     verdicts = [await judge(pool, task, source) for source in (close, with_own_test, wrong, "x = (\n")]
     assert [verdict.outcome for verdict in verdicts] == [
-        Outcome.PASSES,
-        Outcome.PASSES,
-        Outcome.DIFFERS,
-        Outcome.FAILS,
+        OriginalOutcome.PASSES,
+        OriginalOutcome.PASSES,
+        OriginalOutcome.DIFFERS,
+        OriginalOutcome.FAILS,
     ]
     assert verdicts[2].why.startswith("results[10] differs in ")
     assert verdicts[3].why == "SyntaxError: '(' was never closed in line 1"
@@ -62,7 +62,7 @@ async def test_tritonbench_g_compares_what_is_printed_alone(
         file.write_text(clones.separated(reference, script + shown))
         task = task_of(clone, SuiteKind.TRITONBENCH_G, "scale")
         outcomes.append((await judge(pool, task, wrong)).outcome)
-    assert outcomes == [Outcome.PASSES, Outcome.DIFFERS]
+    assert outcomes == [OriginalOutcome.PASSES, OriginalOutcome.DIFFERS]
     # Only imports and functions of a candidate are kept there, so a constant is lost.
     constant = await judge(pool, task, reference.replace(", 64)", ", BLOCK)") + "\nBLOCK = 64\n")
     assert constant.why == "NameError: name 'BLOCK' is not defined"
@@ -82,7 +82,11 @@ async def test_kernelbench_x_needs_the_name_of_the_task(
         clones.TORCH.replace("add(x, x", "add(x, 1.01 * x"),
     )
     verdicts = [await judge(pool, task, source) for source in sources]
-    assert [verdict.outcome for verdict in verdicts] == [Outcome.PASSES, Outcome.FAILS, Outcome.DIFFERS]
+    assert [verdict.outcome for verdict in verdicts] == [
+        OriginalOutcome.PASSES,
+        OriginalOutcome.FAILS,
+        OriginalOutcome.DIFFERS,
+    ]
     assert verdicts[1].why == "it defines neither twice nor kernel_function"
 
 
@@ -93,7 +97,9 @@ async def test_a_reference_that_fails_here_says_nothing_about_candidates(
     file = clone / "geak_eval/data/TritonBench/data/TritonBench_G_v1/scale.py"
     file.write_text(clones.separated("raise OSError('no device')\n" + clones.TRITON, clones.SCRIPT))
     verdict = await judge(pool, task_of(clone, SuiteKind.TRITONBENCH_REVISED, "scale"), clones.TRITON)
-    assert verdict == OriginalVerdict(Outcome.UNSUPPORTED, "the reference fails here: OSError: no device")
+    assert verdict == OriginalVerdict(
+        OriginalOutcome.UNSUPPORTED, "the reference fails here: OSError: no device"
+    )
 
 
 async def test_other_suites_are_refused() -> None:

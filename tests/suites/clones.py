@@ -475,14 +475,14 @@ if __name__ == "__main__":
 
 
 def tritonparse(root: Path) -> Path:
-    """Write launches of one kernel: with its source, with its file, and one whose kernel is gone."""
+    """Write launches of one kernel: with its source, with its file, and with a file that is missing."""
     tuned = TRITON.replace("@triton.jit", "@triton.autotune([triton.Config({})], key=[])\n@triton.jit")
     kernel = f"{tuned}\n\n# Use kernel function directly\nimported_kernel_function = _scale_kernel"
     embedded = f'CONTEXT_JSON = r"""\n{json.dumps(CONTEXT)}\n"""\n'
 
     def imports(folder: Path) -> str:
-        found = f"p = r'{folder}'\nif p not in sys.path:\n    sys.path.insert(0, p)\n\n"
-        return found + "from own_kernels import _scale_kernel as imported_kernel_function"
+        search = f"p = r'{folder}'\nif p not in sys.path:\n    sys.path.insert(0, p)\n\n"
+        return search + "from own_kernels import _scale_kernel as imported_kernel_function"
 
     folder = "_scale_kernel/"
     return write(

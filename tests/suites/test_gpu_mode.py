@@ -53,8 +53,8 @@ def test_reference_is_one_module_and_fills_the_given_tensors(tasks: dict[str, Pu
         def __rmul__(self, factor: object) -> Tensor:
             return Tensor(2 * item for item in self)
 
-        def copy_(self, other: Tensor) -> None:
-            self[:] = other
+        def copy_(self, source: Tensor) -> None:
+            self[:] = source
 
     output = Tensor([0])
     assert names["custom_kernel"]((Tensor([4]), output)) is output  # type: ignore[operator]

@@ -54,7 +54,7 @@ def test_a_recorded_task_is_found_until_its_texts_change(registry: Path, tmp_pat
     write_recorded(public, registry)
     assert load_task("own/scale", registry=registry).id == "own/scale"
     assert [task.name for task in load_suite("own", registry=registry)] == ["scale"]
-    found = find_recorded(public, registry, for_gpu=False)
-    assert found is not None
-    assert found.script is not None
+    recorded = find_recorded(public, registry, for_gpu=False)
+    assert recorded is not None
+    assert recorded.script is not None
     assert find_recorded(public_task(SCALE + "\n", TEST, tmp_path), registry, for_gpu=False) is None

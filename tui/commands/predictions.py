@@ -19,10 +19,10 @@ from engine.predictions.original import OriginalJudge
 from engine.predictions.reading import read_predictions
 from engine.predictions.results import ORIGINAL, WAVEDECK, PredictionResult, ResultFile
 from engine.predictions.session import PredictionSession
-from harness import DevicePool
+from harness import Device, DevicePool, Target
 from harness.node.selection import targets_for, wait_for_devices
 from harness.stages.original import check_definition
-from sessions.home import home_from
+from sessions.home import Home, home_from
 from sessions.metrics import mean_pass_at_k
 from suites import public_suite_names
 from suites.public.task import PublicTask
@@ -34,12 +34,12 @@ from tui.tables import Column
 from tui.vocabulary import UNKNOWN, counted
 
 SEED = 0
-"""Seed of the inputs if nobody gives one: the same candidate gets the same verdict."""
+"""Seed of the inputs without `--seed`: the same candidate gets the same verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a person asked for."""
+    """The options of the command."""
 
     suite: str
     file: Path
@@ -52,10 +52,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """All predictions of a file."""
+    """Results of all predictions of a file."""
 
     results: list[PredictionResult]
     lost: list[Sample]
+    """Samples on which the judge failed."""
     session: str
 
 
@@ -120,28 +121,17 @@ async def _judge(samples: Sequence[Sample], request: Request, settings: Settings
     targets = targets_for(chosen, settings.targets)
     results = ResultFile(home.suites, request.suite, device.kind if device.kind == "cpu" else "gpu")
     key_of = partial(Sample.key, protocol=request.protocol, seed=seed)
-    known = 0 if request.again else sum(results.find(key_of(sample)) is not None for sample in samples)
-    if known:
-        say(f"{known} of {len(samples)} have a result already; --again judges them again")
+    kept_count = 0 if request.again else sum(results.find(key_of(sample)) is not None for sample in samples)
+    if kept_count:
+        say(f"{kept_count} of {len(samples)} have a result already; --again judges them again")
     lost: list[Sample] = []
     session = None
-    if known < len(samples):
+    if kept_count < len(samples):
         async with DevicePool([device.name]) as pool:
-            judge: ProtocolJudge
+            judge: ProtocolJudge = OriginalJudge(pool=pool, target=targets[0], seed=seed)
             if request.protocol == WAVEDECK:
                 judge = WavedeckJudge(home.suites, pool=pool, targets=targets, seed=seed)
-                session = PredictionSession.open(
-                    home,
-                    samples,
-                    file=request.file.name,
-                    seed=seed,
-                    device=device.name,
-                    targets=[target.name for target in targets],
-                    again=request.again,
-                )
-                say(f"session {session.name}")
-            else:
-                judge = OriginalJudge(pool=pool, target=targets[0], seed=seed)
+                session = _open_session(home, samples, request, device, targets, seed)
             lost = await judge_samples(
                 samples,
                 judge,
@@ -152,15 +142,36 @@ async def _judge(samples: Sequence[Sample], request: Request, settings: Settings
                 session=session,
                 say=say,
             )
-    found = [
+    all_results = [
         msgspec.structs.replace(result, sample=sample.number)
         for sample in samples
         if (result := results.find(key_of(sample))) is not None
     ]
-    return Judged(found, lost, session.name if session is not None else _session_of(found))
+    return Judged(all_results, lost, session.name if session is not None else _newest_session(all_results))
 
 
-def _session_of(results: Sequence[PredictionResult]) -> str:
+def _open_session(
+    home: Home,
+    samples: Sequence[Sample],
+    request: Request,
+    device: Device,
+    targets: Sequence[Target],
+    seed: int,
+) -> PredictionSession:
+    session = PredictionSession.open(
+        home,
+        samples,
+        file=request.file.name,
+        seed=seed,
+        device=device.name,
+        targets=[target.name for target in targets],
+        again=request.again,
+    )
+    say(f"session {session.name}")
+    return session
+
+
+def _newest_session(results: Sequence[PredictionResult]) -> str:
     return max((result.session for result in results), default="")
 
 
@@ -219,16 +230,19 @@ def summary(results: Sequence[PredictionResult], *, tasks: int, problems: int) -
     answered = len({result.task for result in results})
     if answered < tasks:
         lines.append(f"{tasks - answered} of {tasks} tasks of the suite have no prediction")
-    able = [result for task_results in by_task.values() for result in task_results]
-    if able:
-        call = sum(result.call for result in able) / len(able)
-        execution = sum(result.execution for result in able) / len(able)
-        over = f"over {counted(len(able), 'prediction')} that can be judged"
+    judged = [result for task_results in by_task.values() for result in task_results]
+    if judged:
+        call = sum(result.call for result in judged) / len(judged)
+        execution = sum(result.execution for result in judged) / len(judged)
+        over = f"over {counted(len(judged), 'prediction')} that can be judged"
         lines.append(f"call accuracy {call:.1%}, execution accuracy {execution:.1%}, {over}")
-    least = min((len(task_results) for task_results in by_task.values()), default=0)
-    if least > 1:
-        pairs = [(len(found), sum(result.execution for result in found)) for found in by_task.values()]
-        shares = ((k, mean_pass_at_k(pairs, k)) for k in range(1, least + 1))
+    fewest_samples = min(map(len, by_task.values()), default=0)
+    if fewest_samples > 1:
+        pairs = [
+            (len(task_results), sum(result.execution for result in task_results))
+            for task_results in by_task.values()
+        ]
+        shares = ((k, mean_pass_at_k(pairs, k)) for k in range(1, fewest_samples + 1))
         lines.append(", ".join(f"pass@{k} {share:.1%}" for k, share in shares if share is not None))
     if results and results[0].protocol == ORIGINAL:
         lines.append("original protocol: the benchmark's own definition of correct; speedup is not measured")

@@ -1,4 +1,4 @@
-"""Tasks of public benchmarks for commands that judge: the calls of their tests are recorded once."""
+"""Gives tasks of public benchmarks to commands that judge: the calls of a test are recorded once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tui.diagnostics import Complaint, say
 
 
 def judged_task(name: str, registry: Path, *, devices: Sequence[str], targets: Sequence[str]) -> Task:
-    """Return a task by name; a task of a public benchmark is recorded first if it was not.
+    """Return a task by name. A task of a public benchmark is recorded first, if it has no valid recording.
 
     Raises `SuiteError` for an unknown task, `Complaint` with the reason if no call of its test can be judged.
     """
@@ -27,7 +27,7 @@ def judged_task(name: str, registry: Path, *, devices: Sequence[str], targets: S
 def record_missing(
     names: Sequence[str], registry: Path, *, devices: Sequence[str], targets: Sequence[str]
 ) -> None:
-    """Record those of the tasks that are tasks of a public benchmark without a valid recording; raises as `judged_task`."""
+    """Record the named tasks of public benchmarks that have no valid recording. Raises as `judged_task`."""
     public_suites = public_suite_names(registry=registry)
     public_names = [name for name in names if name.partition("/")[0] in public_suites]
     if public_names:

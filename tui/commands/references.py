@@ -55,7 +55,7 @@ async def judge_all(
     targets: Sequence[str],
     again: bool,
 ) -> list[ReferenceResult]:
-    """Judge the references that have no result yet, with `again` all of them; return all results in order of the tasks."""
+    """Judge the references without a result, with `again` all references. Return all results, in the order of the tasks."""
     chosen = (await wait_for_devices(devices, on_wait=say))[:1]
     device = chosen[0].kind if chosen[0].kind == "cpu" else "gpu"
     results = ResultFile(registry, tasks[0].suite, device) if tasks else None

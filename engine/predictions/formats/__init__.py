@@ -1,4 +1,4 @@
-"""Writes results in a public benchmark's own format. What was not judged or not measured is absent or `null`."""
+"""Writes results in a public benchmark's own format. A result or figure that is not known is absent or `null`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from engine.predictions.formats import geak, kernelbench, kernelbench_x, tritonbench
+from engine.predictions.formats import geak_eval, kernelbench, kernelbench_x, tritonbench
 from engine.predictions.results import PredictionResult
 from sessions.files import write_whole
 from suites.public.task import SuiteKind
@@ -15,8 +15,8 @@ from suites.public.task import SuiteKind
 Files = Mapping[str, object]
 """JSON documents by file name."""
 _WRITERS: dict[SuiteKind, Callable[[Sequence[PredictionResult], str], Files]] = {
-    SuiteKind.TRITONBENCH_REVISED: geak.files_of,
-    SuiteKind.ROCM: geak.files_of,
+    SuiteKind.TRITONBENCH_REVISED: geak_eval.files_of,
+    SuiteKind.ROCM: geak_eval.files_of,
     SuiteKind.TRITONBENCH_G: tritonbench.files_of,
     SuiteKind.TRITONBENCH_T: tritonbench.files_of,
     SuiteKind.KERNELBENCH_X: kernelbench_x.files_of,

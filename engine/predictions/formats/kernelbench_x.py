@@ -9,7 +9,7 @@ from engine.predictions.results import PredictionResult
 
 
 def files_of(results: Sequence[PredictionResult], name: str) -> dict[str, object]:
-    """Return the documents by file name; predictions after a task's first have a number in the name."""
+    """Return the documents by file name. From the second sample of a task on, the name has the sample's number."""
     files: dict[str, object] = {}
     for sample in sorted({result.sample for result in results}):
         metrics = {result.file: _metrics(result) for result in results if result.sample == sample}

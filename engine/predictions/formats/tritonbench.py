@@ -1,4 +1,4 @@
-"""TritonBench's results: the files that run, the files that are correct, and a list of timed inputs for each task."""
+"""TritonBench's results: lists of the files that run and that are correct, and a list of timed inputs for each task."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from engine.predictions.results import PredictionResult
 
 
 def files_of(results: Sequence[PredictionResult], name: str) -> dict[str, object]:
-    """Return the documents by file name; predictions after a task's first have a number in the name."""
+    """Return the documents by file name. From the second sample of a task on, the name has the sample's number."""
     files: dict[str, object] = {}
     for sample in sorted({result.sample for result in results}):
-        own = [result for result in results if result.sample == sample]
+        sample_results = [result for result in results if result.sample == sample]
         mark = "" if sample == 1 else f"_{sample}"
-        files[f"{name}_call_acc{mark}.json"] = [result.file for result in own if result.call]
-        files[f"{name}_exe_acc{mark}.json"] = [result.file for result in own if result.execution]
-        for result in own:
+        files[f"{name}_call_acc{mark}.json"] = [result.file for result in sample_results if result.call]
+        files[f"{name}_exe_acc{mark}.json"] = [result.file for result in sample_results if result.execution]
+        for result in sample_results:
             rows = _rows(result)
             if rows:
                 files[f"{name}_perf{mark}/{result.file.removesuffix('.py')}.json"] = rows
@@ -23,7 +23,7 @@ def files_of(results: Sequence[PredictionResult], name: str) -> dict[str, object
 
 
 def _rows(result: PredictionResult) -> list[dict[str, object]]:
-    """Timed cases of a correct candidate; the inputs are those of the task's test."""
+    """Return the timed cases of a correct candidate: calls of the task's test, and one with inputs for timing."""
     if result.evaluation is None or not result.execution:
         return []
     rows = []

@@ -54,10 +54,10 @@ class Strength:
             if not count:
                 continue
             group = self._problem.group(case)
-            found = [*self._weak_truths(case, expected)]
-            found += self._accepted_answers(case, inputs, expected, plain=case.name in degenerate)
-            weaknesses += [(group, weakness) for weakness in found]
-            if not found:
+            case_weaknesses = [*self._weak_truths(case, expected)]
+            case_weaknesses += self._accepted_answers(case, inputs, expected, plain=case.name in degenerate)
+            weaknesses += [(group, weakness) for weakness in case_weaknesses]
+            if not case_weaknesses:
                 strong.add(group)
         if cases and not elements:
             raise BadProblem(f"no case of {self._task.id} has an output with an element to compare")

@@ -150,7 +150,7 @@ class Event:
 
 
 class Generator(torch.Generator):
-    """Replaces `torch.Generator`, whose constructor no mode sees."""
+    """Replaces `torch.Generator`: no mode sees its constructor."""
 
     def __new__(cls, device: Any = CPU) -> Generator:
         return super().__new__(cls, device=on_cpu(device))  # type: ignore[call-arg]

@@ -24,12 +24,12 @@ from .results import outputs_of, truths_of
 from .seeding import set_seed
 
 MOST_CALLS = 32
-"""Different calls of one script; later ones are dropped."""
+"""Different calls of one script; later calls are dropped."""
 MOST_BYTES = 512 << 20
-"""All tensors of one recording."""
+"""Bound for all tensors of one recording."""
 
 MOST_STATE_BYTES = 48 << 20
-"""Parameters of one model. A larger model's parameters come from its seed alone."""
+"""Bound for the parameters of one model. The parameters of a larger model come from its seed alone."""
 
 Observe = Callable[[Mapping[str, torch.Tensor]], AbstractContextManager[Any]]
 Oracle = Callable[..., Any]
@@ -45,9 +45,9 @@ class CallLog:
         self._differentiates = "backward(" in request.script.test
         self._oracle = oracle
         self._observe = observe
-        self._made = 0
+        self._call_count = 0
         self._inside = 0
-        self._different: set[tuple[Any, ...]] = set()
+        self._distinct: set[tuple[Any, ...]] = set()
         self._size_bytes = 0
         self._objects: dict[int, Made] = {}
         self.calls: list[RecordedCall] = []
@@ -59,7 +59,7 @@ class CallLog:
     @property
     def judged(self) -> int:
         """Number of calls that can be judged."""
-        return len(self._different)
+        return len(self._distinct)
 
     @property
     def is_full(self) -> bool:
@@ -79,12 +79,12 @@ class CallLog:
 
     @property
     def is_recording(self) -> bool:
-        """True inside a call that is recorded, or that is left out on purpose."""
+        """True inside a call, and inside a block that is left out of the recording."""
         return self._inside > 0
 
     @contextmanager
     def building(self) -> Iterator[None]:
-        """An instance of one of the script's classes is made in the block: a model with the seed of all models."""
+        """Let the block make an instance of one of the script's classes. A model gets the seed of all models."""
         with self.unrecorded():
             if not self._request.script.builds_models:
                 yield
@@ -95,7 +95,7 @@ class CallLog:
 
     @contextmanager
     def unrecorded(self) -> Iterator[None]:
-        """Calls in the block are not recorded."""
+        """Record no call that is made in the block."""
         self._inside += 1
         try:
             yield
@@ -130,7 +130,7 @@ class CallLog:
                 for name, tensor in self._state_of(callee).items()
             )
         except CannotExpress as reason:
-            self.calls.append(RecordedCall("", {}, (), unsupported=str(reason)))
+            self._note_unsupported(str(reason))
             with self.unrecorded():
                 value = function(*args, **named)
             self._end_if_complete()
@@ -156,10 +156,10 @@ class CallLog:
         *,
         is_launch: bool,
     ) -> Any:
-        before = {name: data_of(tensor) for name, tensor in tensors.items()}
+        inputs = {name: data_of(tensor) for name, tensor in tensors.items()}
         truth = self._truth(args, named)
-        self._made += 1
-        draw_seed = derive(self._request.seed, "call", str(self._made))
+        self._call_count += 1
+        draw_seed = derive(self._request.seed, "call", str(self._call_count))
         gradients: Gradients | None = None
         with (
             self.unrecorded(),
@@ -170,11 +170,11 @@ class CallLog:
             if self._differentiates:
                 gradients = with_gradients(function, args, named, tensors, draw_seed)
             set_seed(draw_seed)
-            fresh = _random_state()
+            state_before = _random_state()
             value = function(*args, **named)
-            after = _random_state()
-        drew = not all(map(torch.equal, fresh, after))
-        call = msgspec.structs.replace(call, inputs=before, draw_seed=draw_seed if drew else None)
+            state_after = _random_state()
+        drew = not all(map(torch.equal, state_before, state_after))
+        call = msgspec.structs.replace(call, inputs=inputs, draw_seed=draw_seed if drew else None)
         self._keep(call, tensors, None if is_launch else value, truth, gradients, host)
         return value
 
@@ -188,7 +188,7 @@ class CallLog:
             raise EndsHere
 
     def _state_of(self, callee: Any) -> dict[str, torch.Tensor]:
-        """Copies of a model's parameters and buffers; empty if they are no inputs."""
+        """Return copies of a model's parameters and buffers; empty if they are no inputs of the call."""
         if not (self._request.script.builds_models and isinstance(callee, torch.nn.Module)):
             return {}
         state = callee.state_dict()
@@ -197,7 +197,7 @@ class CallLog:
         return {name: tensor.detach().clone() for name, tensor in state.items()}
 
     def _truth(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any] | None:
-        """The oracle's outputs for these arguments; `None` if there is no oracle that takes them."""
+        """Return the oracle's outputs for these arguments; `None` if there is no oracle that takes them."""
         oracle = self._oracle()
         if oracle is None:
             return None
@@ -205,8 +205,11 @@ class CallLog:
             with self.unrecorded(), torch.random.fork_rng(), torch.no_grad():
                 value = oracle(*map(_copy, args), **{name: _copy(value) for name, value in named.items()})
                 return [part for _, part in parts_of(value)]
-        except Exception:  # noqa: BLE001 -- its parameters may be other ones
+        except Exception:  # noqa: BLE001 -- its parameters may be different
             return None
+
+    def _note_unsupported(self, reason: str) -> None:
+        self.calls.append(RecordedCall("", {}, (), unsupported=reason))
 
     def _keep(
         self,
@@ -217,11 +220,11 @@ class CallLog:
         gradients: Gradients | None,
         host: HostOperators,
     ) -> None:
-        made = (call.expression, *((name, _digest(data)) for name, data in call.inputs.items()))
-        if made in self._different or (self.is_full and not self.for_timing):
+        identity = (call.expression, *((name, _digest(data)) for name, data in call.inputs.items()))
+        if identity in self._distinct or (self.is_full and not self.for_timing):
             return
         if host.launches_nothing:
-            self.calls.append(RecordedCall("", {}, (), unsupported="its reference launches no kernel in it"))
+            self._note_unsupported("its reference launches no kernel in it")
             return
         outputs, unjudged = outputs_of(tensors, call.inputs, value, host)
         truths = truths_of(outputs, value, truth)
@@ -237,12 +240,13 @@ class CallLog:
         size_bytes = sum(len(data.data) for data in inputs.values())
         size_bytes += sum(len(output.tensor.data) for output in outputs)
         if self._size_bytes + size_bytes > MOST_BYTES:
-            why = f"with it, the tensors of a recording take more than {MOST_BYTES >> 20} MiB"
-            self.calls.append(RecordedCall("", {}, (), unsupported=why))
+            self._note_unsupported(
+                f"with it, the tensors of a recording take more than {MOST_BYTES >> 20} MiB"
+            )
             self.oversized += 1
             return
         self._size_bytes += size_bytes
-        self._different.add(made)
+        self._distinct.add(identity)
         self.calls.append(
             RecordedCall(
                 expression=call.expression,
@@ -271,7 +275,7 @@ def _arguments(
 
 
 def _parameter_names(function: Any) -> list[str]:
-    """Names of the parameters that can be given by position; empty if Python cannot list them."""
+    """Return the parameters that can be given by position; empty if Python cannot list them."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

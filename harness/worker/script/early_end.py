@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 AGAIN_S = 1.0
-"""CPU seconds after which the block is ended again, if its code catches everything."""
+"""CPU seconds after which `EndsHere` is raised again, for code that catches everything."""
 
 
 class EndsHere(BaseException):
-    """Raised inside a script, past its `except Exception`."""
+    """Ends a script. `except Exception` in the script does not catch it."""
 
 
 class TimeLimit:
-    """Raises `EndsHere` in its block after so many CPU seconds, or later, when `may_end` is true."""
+    """Raises `EndsHere` in its block after some CPU seconds, as soon as `may_end()` is true."""
 
     def __init__(self, seconds: float, may_end: Callable[[], bool] = lambda: True) -> None:
         self._seconds = seconds

@@ -85,16 +85,16 @@ class Expressions:
     def _object(self, made: Made, hint: str) -> str:
         text = made.text
         for name, tensor in made.tensors.items():
-            own = self.text_of(tensor, f"{hint}_{name}")
-            text = text.replace(f"{_MARK}{name}{_MARK}", own)
+            call_name = self.text_of(tensor, f"{hint}_{name}")
+            text = text.replace(f"{_MARK}{name}{_MARK}", call_name)
         return text
 
     def _name_of(self, tensor: torch.Tensor, hint: str) -> str:
         problem = tensor_problem(tensor)
         if problem:
             raise CannotExpress(f"argument `{hint}` {problem}")
-        for name, other in self.tensors.items():
-            if other is tensor:
+        for name, known_tensor in self.tensors.items():
+            if known_tensor is tensor:
                 return name
         name = plain_name(hint)
         while name in self._taken or name in self.tensors:

@@ -1,4 +1,4 @@
-"""Autotuned kernels of a script on a GPU: the first config that runs is taken, because nothing is timed here.
+"""Makes autotuned kernels of a script take the first config that runs, because a recording on a GPU times nothing.
 
 Patches internals of Triton's autotuner (3.6 and 3.7).
 """

@@ -15,9 +15,9 @@ from .expressions import tensors_of
 
 
 class FreshMemory(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Fills fresh floating-point tensors. An output buffer could else hold the right results of an earlier run.
+    """Fills fresh floating-point tensors, because an output buffer may hold the right results of an earlier run.
 
-    Integers stay as they are: a script may use them as indices.
+    Integers keep their values: a script may use them as indices.
     """
 
     def __init__(self, log: CallLog, kind: Poison) -> None:

@@ -1,4 +1,4 @@
-"""Text of a grid that depends on values which an autotuner chooses."""
+"""Writes the grid of a launch as text, also if the grid depends on values that an autotuner chooses."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ META = "meta"
 
 
 class ChosenValue(int):
-    """A value that an autotuner chooses. Arithmetic gives text, and the number for one of its configs."""
+    """A value that an autotuner chooses: the number of one config, and its text. Arithmetic keeps both."""
 
     text: str
 
     def __new__(cls, value: int, text: str) -> ChosenValue:
         """Return the number `value` with its text."""
-        made = super().__new__(cls, value)
-        made.text = text
-        return made
+        chosen = super().__new__(cls, value)
+        chosen.text = text
+        return chosen
 
     def _refuse(self, *_: Any) -> Any:
         raise CannotExpress("its grid compares values that an autotuner chooses")
@@ -34,14 +34,14 @@ class ChosenValue(int):
 def _operator(name: str, symbol: str) -> None:
     plain, reflected = f"__{name}__", f"__r{name}__"
 
-    def forward(self: ChosenValue, other: Any) -> Any:
-        return ChosenValue(getattr(int, plain)(self, other), f"({self.text} {symbol} {_text(other)})")
+    def from_left(self: ChosenValue, right: Any) -> Any:
+        return ChosenValue(getattr(int, plain)(self, right), f"({self.text} {symbol} {_text(right)})")
 
-    def backward(self: ChosenValue, other: Any) -> Any:
-        return ChosenValue(getattr(int, reflected)(self, other), f"({_text(other)} {symbol} {self.text})")
+    def from_right(self: ChosenValue, left: Any) -> Any:
+        return ChosenValue(getattr(int, reflected)(self, left), f"({_text(left)} {symbol} {self.text})")
 
-    setattr(ChosenValue, plain, forward)
-    setattr(ChosenValue, reflected, backward)
+    setattr(ChosenValue, plain, from_left)
+    setattr(ChosenValue, reflected, from_right)
 
 
 for _name, _symbol in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//"), ("mod", "%")):
@@ -49,7 +49,7 @@ for _name, _symbol in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "/
 
 
 class _Meta(dict[str, Any]):
-    """The arguments of a launch, and values that the autotuner chooses."""
+    """The arguments of a launch. A missing name gives the value that the autotuner chooses."""
 
     def __init__(self, arguments: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
         super().__init__(arguments)

@@ -1,4 +1,4 @@
-"""Guard zones around the input tensors of a recorded call on a GPU: reads past a tensor's end then give poison."""
+"""Lays guard zones around the inputs of a recorded call on a GPU: a read past a tensor's end then gives poison."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from harness.worker.kit.poison import Poison, poison
 
 LEAST_BYTES = 64 << 10
 MOST_BYTES = 1 << 20
-"""Bounds for one zone; between them it is as large as the tensor."""
+"""Bounds for one zone; between these bounds a zone is as large as the tensor."""
 
 
 @contextmanager
 def guard_zones(tensors: Iterable[torch.Tensor], kind: Poison) -> Iterator[None]:
     """Move tensors on a GPU between two zones of poison until the block ends; changes of their values stay.
 
-    A reference that reads past an input's end gives other results with another kind of poison. Such elements are not judged.
-    Kinds: NaN, else values like results; a sum with very large values would overflow to NaN again. Integers are -1, as in the
-    judge: as a length or an index it does the least harm.
+    A reference that reads past an input's end gives different results with a different kind of poison. Such elements are not
+    judged. The kinds are NaN and values like results: a sum with very large values would overflow to NaN again. Integers are
+    -1, as in the judge: as a length or an index, -1 does the least harm.
     """
     moved = []
     for tensor in tensors:
         if tensor.is_cuda and tensor.numel():
-            old = tensor.data
-            tensor.data = _between_zones(old, kind)
-            moved.append((tensor, old, arena.memory_of(tensor).clone()))
+            original = tensor.data
+            tensor.data = _between_zones(original, kind)
+            moved.append((tensor, original, arena.memory_of(tensor).clone()))
     try:
         yield
     finally:
-        for tensor, old, before in moved:
-            if not torch.equal(arena.memory_of(tensor), before):
-                old.copy_(tensor.data)
-            tensor.data = old
+        for tensor, original, values in moved:
+            if not torch.equal(arena.memory_of(tensor), values):
+                original.copy_(tensor.data)
+            tensor.data = original
 
 
 def _between_zones(tensor: torch.Tensor, kind: Poison) -> torch.Tensor:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pytest
 
 NODE_S = 4.0
-"""CPU seconds for one node of many, while nodes are chosen; a test with few nodes has more time for each."""
+"""CPU seconds for each of many nodes, while nodes are chosen. A test with few nodes has more time for each node."""
 CHOSEN_S = 6.0
 """CPU seconds of the chosen nodes, after which no further node is chosen."""
 _OPTIONS = (
@@ -34,7 +34,7 @@ _OPTIONS = (
 
 @dataclass(eq=False)
 class NodeRun:
-    """A pytest plugin: collects the functions of a module that is executed already, and runs its nodes."""
+    """Runs the nodes of a module that is executed already, as a plugin of pytest."""
 
     module: ModuleType
     file: Path
@@ -43,12 +43,13 @@ class NodeRun:
     budget_s: float
     """CPU seconds for the choice of nodes."""
     log: CallLog
-    """Where the nodes' calls are recorded."""
+    """Records the calls of the nodes."""
     chosen: list[str] = field(default_factory=list)
     collected: int = 0
     problems: dict[str, str] = field(default_factory=dict)
     """First error of each node that failed or was skipped."""
     slow: list[str] = field(default_factory=list)
+    """Nodes that take too long or are too large."""
 
     def run(self) -> None:
         """Run the test. Failures of nodes are kept in `problems`."""
@@ -118,26 +119,27 @@ class NodeRun:
 
     def _choose(self, nodes: dict[str, pytest.Function]) -> None:
         node_s = max(NODE_S, self.budget_s / max(1, len(nodes)))
-        began, chosen_s = time.process_time(), 0.0
-        too_large: dict[str, int] = {}
+        end = time.process_time() + self.budget_s
+        chosen_s = 0.0
+        too_large: dict[str, int] = {}  # the size from which the nodes of a function are skipped
         for name in sorted(nodes, key=_mixed):
             function, size = nodes[name].originalname, _size(nodes[name])
             if size >= too_large.get(function, size + 1):
                 self.slow.append(name)
                 continue
-            left_s = began + self.budget_s - time.process_time()
-            if self.log.is_full or chosen_s > CHOSEN_S or left_s <= 0:
+            remaining_s = end - time.process_time()
+            if self.log.is_full or chosen_s > CHOSEN_S or remaining_s <= 0:
                 return
-            before, oversized, node_began = self.log.judged, self.log.oversized, time.process_time()
-            limit = TimeLimit(min(node_s, left_s))
+            judged, oversized, began = self.log.judged, self.log.oversized, time.process_time()
+            limit = TimeLimit(min(node_s, remaining_s))
             with suppress(EndsHere), limit:
                 _run(nodes[name])
             if limit.is_over or self.log.oversized > oversized:
                 self.slow.append(name)
                 too_large[function] = size
-            elif self.log.judged > before:
+            elif self.log.judged > judged:
                 self.chosen.append(name)
-                chosen_s += time.process_time() - node_began
+                chosen_s += time.process_time() - began
 
 
 def _run(item: pytest.Item) -> None:

@@ -1,4 +1,4 @@
-"""Calls the entry points with a benchmark's inputs for timing: one size, the largest within a bound."""
+"""Calls the entry points with a benchmark's inputs for timing, at the largest size within a bound."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import torch
 from .expressions import tensors_of
 
 MOST_BYTES = 64 << 20
-"""Input tensors of the call."""
+"""Bound for the input tensors of the call."""
 
 
 def call_with_largest(text: str, stand_in: ModuleType, device: torch.device) -> None:
     """Execute a module with a class `performance_metrics`, and make its call with the largest inputs within the bound.
 
-    Inputs are made on `device`: the module makes them in the host's memory, one size after the other, which takes seconds.
-    `stand_in` replaces every module that the text imports and that is not installed: the reference and the class's base.
+    Inputs are made on `device`: in the host's memory, as the module makes them, all sizes take seconds. `stand_in` replaces
+    every module that the text imports and that is not installed: the reference, and the module of the base class.
     """
     vars(stand_in).setdefault("Performance_Metrics", _Metrics)
     vars(stand_in).setdefault("do_bench_config", _Metrics)
@@ -38,7 +38,7 @@ def call_with_largest(text: str, stand_in: ModuleType, device: torch.device) -> 
             metrics.call_op(metrics.to_cuda(metrics.input_tensors[-1]))
     finally:
         sys.meta_path.remove(finder)
-        for name in finder.names:  # the next run has a stand-in of its own
+        for name in finder.names:  # because the next run has a stand-in of its own
             sys.modules.pop(name, None)
 
 
@@ -47,7 +47,7 @@ class _LargeEnough(Exception):
 
 
 class _Inputs(list[Any]):
-    """Keeps only the last inputs: all sizes together do not fit into memory."""
+    """Keeps only the inputs that came last: all sizes together do not fit into memory."""
 
     def append(self, inputs: Any) -> None:
         if _size_bytes(inputs) > MOST_BYTES:
@@ -56,7 +56,7 @@ class _Inputs(list[Any]):
 
 
 class _Metrics:
-    """Base of the benchmarks' class: holds inputs, and times nothing."""
+    """Base class of `performance_metrics`: holds inputs, and times nothing."""
 
     def __init__(self, *_: Any, dtype: Any = None, **__: Any) -> None:
         self.dtype = dtype
@@ -74,7 +74,7 @@ class _Metrics:
 
 
 class _StandInFinder(Loader):
-    """Finds modules that are not installed: packages without content, and the stand-in as their member."""
+    """Imports each module that is not installed as a package with the members of the stand-in."""
 
     def __init__(self, stand_in: ModuleType) -> None:
         self._stand_in = stand_in

@@ -25,7 +25,7 @@ MOST_PRINTED = 1 << 20
 
 
 def run_program(request: RunProgram, scratch: Path) -> RanProgram:
-    """Run the program; what it raises is part of the report."""
+    """Run the program and return its report, which includes what the program raises."""
     folder = scratch / "program"
     file = folder / request.file
     for name, text in ({request.file: request.text} | request.helpers).items():
@@ -67,7 +67,7 @@ def _in_one_line(raised: BaseException) -> str:
 
 
 def _seed(seed: int | None) -> None:
-    """Seed every generator. A process that was forked has the generators of its parent, so it needs a seed too."""
+    """Seed every generator; `None` draws a seed, because a forked process has the generators of its parent."""
     if seed is None:
         seed = int.from_bytes(os.urandom(4))
     random.seed(seed)
@@ -76,9 +76,10 @@ def _seed(seed: int | None) -> None:
 
 
 def _is_unsupported(raised: BaseException | None) -> bool:
-    seen: Any = raised
-    while seen is not None:
-        if isinstance(seen, UnsupportedHere):
+    """True if the exception, or one of its causes, says that the interpreter lacks something."""
+    cause: Any = raised
+    while cause is not None:
+        if isinstance(cause, UnsupportedHere):
             return True
-        seen = seen.__cause__ or seen.__context__
+        cause = cause.__cause__ or cause.__context__
     return False

@@ -21,7 +21,10 @@ Extent = tuple[int, int]
 def outputs_of(
     tensors: dict[str, torch.Tensor], before: dict[str, TensorData], value: Any, host: HostOperators
 ) -> tuple[list[OutputData], list[str]]:
-    """Return inputs that changed and tensors of the result with memory of their own; and what is not judged, in words."""
+    """Return the outputs of a call, and what is not judged, in words.
+
+    Outputs are the inputs that changed, and the tensors of the result that have memory of their own.
+    """
     outputs = [
         OutputData(name, name, after)
         for name, tensor in tensors.items()
@@ -66,12 +69,13 @@ def truths_of(
 
 
 def _agree(truth: torch.Tensor, computed: torch.Tensor) -> bool:
-    """True if both have one shape and differ by rounding only: an oracle for other arguments differs by far more."""
+    """True if both have one shape and differ by rounding only. An oracle for different arguments differs by far more."""
     if truth.shape != computed.shape:
         return False
-    wide, other = truth.detach().double(), computed.detach().double()
-    scale = float(wide[wide.isfinite()].abs().mean()) if bool(wide.isfinite().any()) else 0.0
-    return bool(torch.isclose(other, wide, rtol=AGREEMENT, atol=AGREEMENT * scale, equal_nan=True).all())
+    expected, got = truth.detach().double(), computed.detach().double()
+    finite = expected[expected.isfinite()]
+    scale = float(finite.abs().mean()) if finite.numel() else 0.0
+    return bool(torch.isclose(got, expected, rtol=AGREEMENT, atol=AGREEMENT * scale, equal_nan=True).all())
 
 
 def _extent(tensor: torch.Tensor) -> Extent:

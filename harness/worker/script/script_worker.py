@@ -1,4 +1,4 @@
-"""Role `script`: runs one script in a sandbox and reports the calls of its entry points, or runs a program and its results."""
+"""Role `script`: runs a script and reports the calls of its entry points, or runs a program and reports its results."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
 
 
 def _prepare(spawn: Spawn, target_name: str) -> Any:
-    """Prepare the process for foreign code, once; returns what observes kernels."""
+    """Prepare the process for foreign code, once; return the function that observes kernels."""
     if spawn.device is None:
         interpreter.prepare(target(target_name))
         return interpreter.observe
@@ -101,7 +101,7 @@ class _Runner:
         seeding.install()
 
     def run(self, request: Record) -> Recorded:
-        """Run the script; what it raises is part of the report."""
+        """Run the script and return its report, which includes what the script raises."""
         began = time.monotonic()
         seeding.draw_from(request.seed)
         script = request.script
@@ -124,16 +124,9 @@ class _Runner:
             self._replace_reference(script, namespace, vars(module) | recorded)
             sys.modules[TEST] = test
             with FreshMemory(log, Poison(request.poison)):
-                if script.is_pytest:
-                    _execute(script, file, namespace)
-                    nodes, notes = _run_nodes(test, file, request, log)
-                elif request.budget_s:
-                    with TimeLimit(request.budget_s, lambda: log.judged > 0):
-                        _execute(script, file, namespace)
-                else:
-                    _execute(script, file, namespace)
+                nodes, notes = _run_test(test, file, request, log)
             if self._on_gpu and script.performance:
-                notes = (*notes, *self._time_calls(script, log, Poison(request.poison)))
+                notes = (*notes, *self._call_for_timing(script, log, Poison(request.poison)))
         except EndsHere:
             ended_after = len(log.calls)
         except BaseException as raised:  # noqa: BLE001 -- scripts may raise anything, also SystemExit
@@ -151,16 +144,16 @@ class _Runner:
             notes=notes,
         )
 
-    def _time_calls(self, script: Script, log: CallLog, kind: Poison) -> tuple[str, ...]:
-        """Make the call with inputs for timing. Returns a note if that fails: the test's own calls remain."""
-        before = len(log.calls)
+    def _call_for_timing(self, script: Script, log: CallLog, kind: Poison) -> tuple[str, ...]:
+        """Make the call with inputs for timing. Return a note if that fails: the test's own calls remain."""
+        count = len(log.calls)
         log.for_timing = True
         try:
             with FreshMemory(log, kind):
                 call_with_largest(script.performance, sys.modules[STAND_IN], gpu.HERE)
         except Exception as error:  # noqa: BLE001 -- the benchmark's own code
             return (f"its inputs for timing are not judged: {_first_and_last_line(error)}",)
-        return () if len(log.calls) > before else ("its inputs for timing lead to no further call",)
+        return () if len(log.calls) > count else ("its inputs for timing lead to no further call",)
 
     def _write(self, script: Script) -> Path:
         """Write the test and its helpers; return the test's file."""
@@ -208,17 +201,24 @@ def _execute(script: Script, file: Path, namespace: dict[str, Any]) -> None:
             raise
 
 
-def _run_nodes(
+def _run_test(
     test: ModuleType, file: Path, request: Record, log: CallLog
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Run the test's nodes with pytest. Returns the chosen nodes and notes about the choice."""
-    run = NodeRun(test, file, request.script.nodes, request.budget_s, log)
+    """Run the test, its nodes with pytest. Return the chosen nodes, and notes about the choice."""
+    script = request.script
+    if not script.is_pytest:
+        is_limited = request.budget_s > 0
+        with TimeLimit(request.budget_s, lambda: log.judged > 0) if is_limited else nullcontext():
+            _execute(script, file, vars(test))
+        return (), ()
+    _execute(script, file, vars(test))
+    run = NodeRun(test, file, script.nodes, request.budget_s, log)
     run.run()
     return tuple(run.chosen), run.notes
 
 
 def _forget_modules(names: set[str], folder: Path) -> None:
-    """Unload modules of the test: the next run's calls must reach its own log."""
+    """Unload modules of the test, so that calls of the next run reach the log of that run."""
     for name in names:
         module = sys.modules[name]
         file = getattr(module, "__file__", None)
@@ -227,13 +227,16 @@ def _forget_modules(names: set[str], folder: Path) -> None:
 
 
 def _first_and_last_line(raised: BaseException) -> str:
-    """Compile errors of Triton have their place in the first line and their reason in the last."""
+    """Return both lines: Triton's compile errors have the place in the first and the reason in the last line."""
     lines = "".join(traceback.format_exception_only(raised)).strip().splitlines()
     return " ".join(dict.fromkeys((lines[0].strip(), lines[-1].strip())))[:400]
 
 
 def _recorded_names(module: ModuleType, script: Script) -> set[str]:
-    """The entry points, and the reference's classes that the test names: it may pass instances to an entry point."""
+    """Return the entry points, and the reference's classes that the test names.
+
+    The test may pass instances of these classes to an entry point.
+    """
     words = set(re.findall(r"\w+", script.test))
     classes = {
         name

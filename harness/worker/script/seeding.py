@@ -1,4 +1,4 @@
-"""Draws all random numbers of a script from one seed, also where the script sets seeds of its own."""
+"""Draws all random numbers of a script from one seed, even if the script sets seeds of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _drawn = [0]
 
 
 def set_seed(seed: int) -> None:
-    """Set torch's seed as it is, on the CPU and on the GPU. `torch.manual_seed` would call the replaced function of the GPU."""
+    """Set torch's seed on the CPU and on the GPU. `torch.manual_seed` would call the GPU's replaced function."""
     torch.default_generator.manual_seed(seed)
     _seed_gpu(seed)
 
@@ -33,7 +33,7 @@ def draw_from(seed: int) -> None:
 
 
 def install() -> None:
-    """Replace functions that set seeds, once a process: each own seed of the script gives a seed of ours."""
+    """Replace the functions that set seeds, once a process. A seed of the script then selects a seed of ours."""
     _replace(torch, "manual_seed")
     _replace(torch.random, "manual_seed")
     _replace(torch.cuda, "manual_seed")

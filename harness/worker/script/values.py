@@ -1,15 +1,16 @@
-"""Results of a program as data, and their comparison by a benchmark's own rule."""
+"""Turns results of a program into data, and compares them by a benchmark's own rule."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from harness.wire.program_messages import (
-    Comparison,
+    ComparisonRule,
     DictValue,
     ListValue,
     NumberValue,
@@ -22,11 +23,13 @@ from suites.dtypes import ITEM_BYTES
 from suites.task import QuantizationTolerance
 
 MOST_DEPTH = 50
+"""Levels of nested lists and dictionaries."""
 _TINY = 1e-12
+"""KernelBench-X's smallest divisor."""
 
 
 def value_of(value: Any, depth: int = 0) -> Value:
-    """Return a result as data. What is deeper than `MOST_DEPTH` is only a type's name."""
+    """Return a result as data. A list or dictionary below `MOST_DEPTH` levels becomes the name of its type."""
     if depth < MOST_DEPTH and isinstance(value, list | tuple):
         return ListValue(tuple(value_of(item, depth + 1) for item in value))
     if depth < MOST_DEPTH and isinstance(value, dict):
@@ -53,7 +56,7 @@ def _tensor_value(tensor: torch.Tensor, *, is_array: bool = False) -> Value:
     return TensorValue(dtype, tuple(plain.shape), data, is_array)
 
 
-def find_difference(got: Value | None, expected: Value | None, rule: Comparison, path: str) -> str:
+def find_difference(got: Value | None, expected: Value | None, rule: ComparisonRule, path: str) -> str:
     """Return the first difference in words; empty if the results are equal by the rule."""
     if got is None or expected is None:
         return f"{path} is missing"
@@ -61,13 +64,13 @@ def find_difference(got: Value | None, expected: Value | None, rule: Comparison,
         if len(got.items) != len(expected.items):
             return f"{path} has {len(got.items)} items, not {len(expected.items)}"
         paths = [f"{path}[{place}]" for place in range(len(got.items))]
-        return _first(got.items, expected.items, rule, paths)
+        return _first_difference(got.items, expected.items, rule, paths)
     if isinstance(got, DictValue) and isinstance(expected, DictValue):
         if sorted(got.keys) != sorted(expected.keys):
-            return f"{path} has other keys: {', '.join(got.keys)[:100]}"
-        own = dict(zip(got.keys, got.items, strict=True))
-        return _first(
-            [own[key] for key in expected.keys],
+            return f"{path} has different keys: {', '.join(got.keys)[:100]}"
+        items = dict(zip(got.keys, got.items, strict=True))
+        return _first_difference(
+            [items[key] for key in expected.keys],
             expected.items,
             rule,
             [f"{path}[{key}]" for key in expected.keys],
@@ -79,60 +82,62 @@ def find_difference(got: Value | None, expected: Value | None, rule: Comparison,
     return "" if got == expected else f"{path} differs: {_words(got)}, not {_words(expected)}"
 
 
-def _first(got: Any, expected: Any, rule: Comparison, paths: list[str]) -> str:
-    for one, other, path in zip(got, expected, paths, strict=True):
-        difference = find_difference(one, other, rule, path)
+def _first_difference(
+    got: Sequence[Value], expected: Sequence[Value], rule: ComparisonRule, paths: Sequence[str]
+) -> str:
+    for item, expected_item, path in zip(got, expected, paths, strict=True):
+        difference = find_difference(item, expected_item, rule, path)
         if difference:
             return difference
     return ""
 
 
-def _tensor_difference(got: TensorValue, expected: TensorValue, rule: Comparison, path: str) -> str:
+def _tensor_difference(got: TensorValue, expected: TensorValue, rule: ComparisonRule, path: str) -> str:
     if (got.dtype, got.shape, got.is_array) != (expected.dtype, expected.shape, expected.is_array):
         return f"{path} is {_words(got)}, not {_words(expected)}"
     computed, truth = _tensor(got), _tensor(expected)
     if rule.quantization is not None and not got.is_array:
         return _quantized_difference(computed, truth, rule.quantization, path)
-    tolerance = rule.tolerances.get(got.dtype, rule.other)
+    tolerance = rule.tolerances.get(got.dtype, rule.default_tolerance)
     if not tolerance:
         return "" if got.data == expected.data else f"{path} differs"
-    wide, right = computed.double(), truth.double()
-    close = torch.isclose(wide, right, rtol=tolerance, atol=tolerance, equal_nan=rule.equal_nan)
+    wide, wide_truth = computed.double(), truth.double()
+    close = torch.isclose(wide, wide_truth, rtol=tolerance, atol=tolerance, equal_nan=rule.equal_nan)
     if bool(close.all()):
         return ""
-    worst = float((wide - right).abs().nan_to_num(nan=float("inf")).max())
-    return f"{path} differs in {int((~close).sum())} of {close.numel()} elements, by {worst:.4g} at most"
+    largest = float((wide - wide_truth).abs().nan_to_num(nan=float("inf")).max())
+    return f"{path} differs in {int((~close).sum())} of {close.numel()} elements, by {largest:.4g} at most"
 
 
 def _quantized_difference(
     computed: torch.Tensor, truth: torch.Tensor, limits: QuantizationTolerance, path: str
 ) -> str:
-    """KernelBench-X's metrics over a whole output; its RMSE is absolute."""
-    got, right = computed.float(), truth.float()
-    norms = [float(torch.linalg.vector_norm(part)) for part in (got, right)]
+    """Compare a whole output by KernelBench-X's metrics; its RMSE is absolute."""
+    got, expected = computed.float(), truth.float()
+    norms = [float(torch.linalg.vector_norm(tensor)) for tensor in (got, expected)]
     if max(norms) < _TINY:
         cosine = 1.0
     elif min(norms) < _TINY:
         cosine = 0.0
     else:
-        cosine = float(torch.nn.functional.cosine_similarity(got.reshape(1, -1), right.reshape(1, -1)))
-    relative_l1 = float((got - right).abs().sum() / right.abs().sum().clamp_min(_TINY))
-    rmse = float(((got - right) ** 2).mean().sqrt())
+        cosine = float(torch.nn.functional.cosine_similarity(got.reshape(1, -1), expected.reshape(1, -1)))
+    relative_l1 = float((got - expected).abs().sum() / expected.abs().sum().clamp_min(_TINY))
+    rmse = float(((got - expected) ** 2).mean().sqrt())
     if cosine >= limits.cosine_min and relative_l1 <= limits.relative_l1_max and rmse <= limits.rmse_max:
         return ""
     return f"{path}: cosine {cosine:.4g}, relative L1 {relative_l1:.4g}, RMSE {rmse:.4g}"
 
 
-def _number_difference(got: NumberValue, expected: NumberValue, rule: Comparison, path: str) -> str:
+def _number_difference(got: NumberValue, expected: NumberValue, rule: ComparisonRule, path: str) -> str:
     exact = got.is_exact and expected.is_exact
-    tolerance = 0.0 if exact else rule.tolerances.get("float64", rule.other)
+    tolerance = 0.0 if exact else rule.tolerances.get("float64", rule.default_tolerance)
     if np.isclose(got.number, expected.number, rtol=tolerance, atol=tolerance, equal_nan=rule.equal_nan):
         return ""
     return f"{path} is {got.number:g}, not {expected.number:g}"
 
 
 def _tensor(value: TensorValue) -> torch.Tensor:
-    """Raises `ValueError` or `RuntimeError` if the bytes do not fill the shape."""
+    """Return data as a tensor. Raises `ValueError` or `RuntimeError` if the bytes do not fill the shape."""
     dtype = getattr(torch, value.dtype)
     if not value.data:
         return torch.empty(value.shape, dtype=dtype)

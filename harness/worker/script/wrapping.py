@@ -15,7 +15,7 @@ from .grids import grid_text
 
 
 def wrap(log: CallLog, module: ModuleType, name: str) -> Any:
-    """Return what replaces the entry point `name` of the reference in the test."""
+    """Return the object that replaces the reference's entry point `name` in the test."""
     entry = getattr(module, name)
     if isinstance(entry, KernelInterface):
         return _Launches(log, name, entry)
@@ -36,7 +36,7 @@ def _recorded(log: CallLog, text: str, function: Callable[..., Any]) -> Callable
 
 
 def _wrap_tuple(log: CallLog, name: str, kind: type) -> type:
-    """Named tuples: their instances stay the reference's own."""
+    """Return a factory of named tuples: the instances are of the reference's own class."""
 
     def new(_: type, *args: Any, **named: Any) -> Any:
         instance = kind.__new__(kind, *args, **named)
@@ -47,7 +47,7 @@ def _wrap_tuple(log: CallLog, name: str, kind: type) -> type:
 
 
 def _wrap_class(log: CallLog, name: str, kind: Any) -> type:
-    """A subclass that notes how its instances are made, and records calls of them."""
+    """Return a subclass that notes how its instances are made, and records calls of instances."""
 
     def init(instance: Any, *args: Any, **named: Any) -> None:
         with log.building():

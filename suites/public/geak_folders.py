@@ -44,7 +44,7 @@ def _task(loading: Loading, folder: Path) -> PublicTask:
 
 
 def _config(folder: Path) -> ArenaConfig:
-    """Return the settings of a folder. A folder without `config.yaml` has a `kernel.py` and one test program."""
+    """Return the settings of a folder. Without a `config.yaml` they are `kernel.py` and the first test program."""
     if (folder / "config.yaml").is_file():
         config = read_config(folder / "config.yaml")
         if config.harness or (folder / "scripts/task_runner.py").is_file():
