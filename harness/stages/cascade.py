@@ -116,7 +116,10 @@ async def _time_after_interpreter(
 ) -> Evaluation:
     """A rough evaluation: the interpreter alone judges, then the GPU takes few samples."""
     if passed is None:
-        interpreted = await SlotEvaluation(sheet.copy_after_static("cpu"), pool, interpreter, request).run()
+        in_interpreter = _for_interpreter(request)
+        interpreted = await SlotEvaluation(
+            sheet.copy_after_static("cpu"), pool, interpreter, in_interpreter
+        ).run()
     else:
         interpreted = passed
     if interpreted.verdict not in (Verdict.CORRECT, Verdict.UNSUPPORTED):

@@ -31,6 +31,7 @@ def _task(loading: Loading, folder: Path) -> PublicTask:
         file=folder.name,
         title=folder.name.replace("_", " "),
         folder=clone.folder,
+        gives_reference=True,
     )
     try:
         config = _config(folder)
