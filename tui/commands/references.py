@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -55,7 +56,10 @@ async def judge_all(
     targets: Sequence[str],
     again: bool,
 ) -> list[ReferenceResult]:
-    """Judge the references without a result, with `again` all references. Return all results, in the order of the tasks."""
+    """Judge the references without a result, with `again` all of them from a new recording.
+
+    Returns all results, in the order of the tasks.
+    """
     chosen = (await wait_for_devices(devices, on_wait=say))[:1]
     device = chosen[0].kind if chosen[0].kind == "cpu" else "gpu"
     results = ResultFile(registry, tasks[0].suite, device) if tasks else None
@@ -63,13 +67,23 @@ async def judge_all(
         return []
     missing = [task for task in tasks if again or results.find(task) is None]
     if len(missing) < len(tasks):
-        say(f"{len(tasks) - len(missing)} of {len(tasks)} have a result already; --again judges them again")
+        say(f"{len(tasks) - len(missing)} of {len(tasks)} have a result already; --again records and judges them again")
     lost: dict[str, ReferenceResult] = {}
     if missing:
         target = targets_for(chosen, targets)[0]
-        async with DevicePool([device.name for device in chosen]) as pool:
-            await _judge_missing(missing, registry, pool, target, results.add, lost)
+        async with _stopping(), DevicePool([device.name for device in chosen]) as pool:
+            await _judge_missing(missing, registry, pool, target, results.add, lost, again=again)
     return [result for task in tasks if (result := lost.get(task.id) or results.find(task)) is not None]
+
+
+@asynccontextmanager
+async def _stopping() -> AsyncIterator[None]:
+    """Say what stays if a person stops the block."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        say("stopped; the results so far are kept, and the same command without --again judges the rest")
+        raise
 
 
 async def _judge_missing(
@@ -79,6 +93,8 @@ async def _judge_missing(
     target: Target,
     keep: Callable[[ReferenceResult], None],
     lost: dict[str, ReferenceResult],
+    *,
+    again: bool,
 ) -> None:
     waiting = iter(missing)
     done = 0
@@ -86,7 +102,7 @@ async def _judge_missing(
     async def judge_next() -> None:
         nonlocal done
         for task in waiting:
-            result = await judge_reference(task, registry, pool=pool, target=target)
+            result = await judge_reference(task, registry, pool=pool, target=target, again=again)
             done += 1
             if result.result is Result.LOST:
                 lost[task.id] = result
