@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from suites.errors import BadTask, UnknownSuite, UnknownTask
@@ -42,9 +43,7 @@ def load_public_task(
 ) -> PublicTask:
     """Return the task `suite/task` of a public benchmark; the suite's own name of the task is accepted too."""
     suite = name.partition("/")[0]
-    return find_public_task(
-        name, load_public_suite(suite, registry=registry, instruction=instruction).tasks
-    )
+    return find_public_task(name, load_public_suite(suite, registry=registry, instruction=instruction).tasks)
 
 
 def find_public_task(name: str, tasks: Sequence[PublicTask]) -> PublicTask:

@@ -220,7 +220,9 @@ def _for_interpreter(request: Request) -> Request:
 def needs_gpu(task: Task) -> ErrorReport:
     """Return the error of a task, or of chosen cases, without a case for the interpreter."""
     names = ", ".join(case.name for case in task.cases)
-    return ErrorReport(kind="unsupported", message=f"too large for the interpreter, judged on a GPU only: {names}")
+    return ErrorReport(
+        kind="unsupported", message=f"too large for the interpreter, judged on a GPU only: {names}"
+    )
 
 
 def _own_target_first(device: Device, targets: Sequence[Target]) -> tuple[Target, ...]:

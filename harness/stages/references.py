@@ -60,6 +60,8 @@ class ReferenceResult(msgspec.Struct, frozen=True):
     digest: str
     """Digest of the benchmark's texts."""
     device: str
+    target: str
+    """Target that a Triton reference was compiled for."""
     result: Result
     calls: int = 0
     """Calls that were judged."""
@@ -78,7 +80,7 @@ async def judge_reference(
 ) -> ReferenceResult:
     """Record a public task if it is not recorded yet, with `again` in any case, and judge its reference."""
     began = time.monotonic()
-    judged = ReferenceResult(public.id, text_digest(public), pool.devices[0].name, Result.LOST)
+    judged = ReferenceResult(public.id, text_digest(public), pool.devices[0].name, target.name, Result.LOST)
     try:
         on_cpu = pool.devices[0].kind == "cpu"
         task = None if again else find_recorded(public, registry, for_gpu=not on_cpu)

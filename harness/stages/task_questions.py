@@ -37,7 +37,9 @@ async def ask_judge(slot: Slot, question: Weigh | Specify, kind: type[Answer], t
                 answer = JUDGE_REPORTS.decode(await channel.receive(MOST_REPORT_BYTES))
     except (TimeoutError, EOFError, BadFrame, msgspec.DecodeError) as error:
         slot.discard()
-        raise WorkerDied(f"the judge gave no answer about {question.task.id} within {limit_s:.0f} s") from error
+        raise WorkerDied(
+            f"the judge gave no answer about {question.task.id} within {limit_s:.0f} s"
+        ) from error
     except BaseException:
         slot.discard()
         raise

@@ -190,7 +190,6 @@ class Judge:
             problem.link, problem.target = self._script, self._target
         return problem
 
-
     def _forget_recordings(self, besides: RecordedProblem) -> None:
         """Drop recordings of other tasks, the oldest tasks first: a judge may serve hundreds of tasks."""
         others = [
