@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -307,6 +306,8 @@ def references_command(
     A Triton reference is judged as a candidate, a PyTorch reference as an oracle. Results are kept, so that an interrupted
     run goes on where it ended. The exit code is 1 if a reference is wrong, 3 if the judge failed on one.
     """
+    import asyncio
+
     from harness.stages.references import Result  # needs the judge's modules, which no listing needs
     from tui.config import load
 
