@@ -24,6 +24,7 @@ from suites.dtypes import item_bytes
 from suites.errors import BadSuite, BadTask, SuiteError, UnknownSuite, UnknownTask
 from suites.loader import (
     baseline_source,
+    find_public_task,
     load_public_suite,
     load_public_task,
     load_suite,
@@ -66,6 +67,7 @@ __all__ = [
     "add_suite",
     "baseline_source",
     "check_suite",
+    "find_public_task",
     "item_bytes",
     "load_public_suite",
     "load_public_task",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from suites.errors import BadTask, UnknownSuite, UnknownTask
@@ -41,8 +42,13 @@ def load_public_task(
     name: str, *, registry: Path | None = None, instruction: Instruction = Instruction.COMPLEX
 ) -> PublicTask:
     """Return the task `suite/task` of a public benchmark; the suite's own name of the task is accepted too."""
-    suite, _, short = name.partition("/")
-    tasks = load_public_suite(suite, registry=registry, instruction=instruction).tasks
+    suite = name.partition("/")[0]
+    return find_public_task(name, load_public_suite(suite, registry=registry, instruction=instruction).tasks)
+
+
+def find_public_task(name: str, tasks: Sequence[PublicTask]) -> PublicTask:
+    """Return the task `suite/task` among the tasks of its suite. Raises `UnknownTask`."""
+    short = name.partition("/")[2]
     for task in tasks:
         if short in (task.name, task.file, task.file.removesuffix(".py")):
             return task

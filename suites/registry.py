@@ -85,7 +85,8 @@ def task_names(folder: Path) -> tuple[str, ...]:
 
 
 def add_suite(name: str, path: Path, registry: Path, *, kind: SuiteKind | None = None) -> Clone | None:
-    """Add a folder as the suite `name` to the file `registry`, which is created if it is missing.
+    """Add a folder as the suite `name` to the file `registry`, which is created if it is missing. If the folder of this name
+    is gone, the new folder replaces it.
 
     The folder holds task folders, or it is a clone of a public benchmark: its files decide, or `kind`. Returns the clone, or
     `None` for task folders. Adding the same folder again changes nothing. Raises `BadSuite` if the name is taken or invalid, or
@@ -108,16 +109,16 @@ def add_suite(name: str, path: Path, registry: Path, *, kind: SuiteKind | None =
     clone = Clone(name, choose_kind(name, folder, kind), folder) if is_clone else None
     added = _added(registry)
     before = added.clones.get(name)
-    if added.folders.get(name, folder) != folder or (
-        before is not None and before.kind != (clone and clone.kind)
-    ):
+    other = added.folders.get(name, folder)
+    is_other_kind = name in added.folders and (before and before.kind) != (clone and clone.kind)
+    if is_other_kind or (other != folder and other.is_dir()):
         raise BadSuite(
             f"suite {name!r} is already {before.kind if before else 'the folder'} {added.folders[name]}; "
             f"choose another name or change its line in {registry}"
         )
     if clone is None:
         added.suites[name] = str(folder)
-    elif name not in added.suites:
+    else:
         added.clones[name] = _Clone(clone.kind, str(folder))
     _write(registry, added)
     return clone

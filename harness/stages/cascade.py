@@ -97,6 +97,8 @@ async def evaluate(
                 timed=timed,
             )
             if slot.interpreter is None:
+                if not task.for_interpreter.cases:
+                    return sheet.conclude(Verdict.UNSUPPORTED, needs_gpu(task))
                 return await SlotEvaluation(sheet, pool, slot, _for_interpreter(request)).run()
             sheet.enter("call")
             if task.script is not None and not effort.rough:
@@ -212,6 +214,14 @@ def _at_gpu_sizes(request: Request) -> Request:
 def _for_interpreter(request: Request) -> Request:
     return msgspec.structs.replace(
         request, task=request.task.for_interpreter, as_written=request.as_written.for_interpreter
+    )
+
+
+def needs_gpu(task: Task) -> ErrorReport:
+    """Return the error of a task, or of chosen cases, without a case for the interpreter."""
+    names = ", ".join(case.name for case in task.cases)
+    return ErrorReport(
+        kind="unsupported", message=f"too large for the interpreter, judged on a GPU only: {names}"
     )
 
 

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -125,18 +126,15 @@ async def judge_original(
 
     async with pool.slot() as slot, pool.leases.using(slot), _worker(slot) as reference_worker:
         expected = await _run(reference_worker, program(reference))
-        if isinstance(expected, str) or expected.error:
-            why = expected if isinstance(expected, str) else expected.error
+        if isinstance(expected, _NoReport) or expected.error:
+            why = expected.why if isinstance(expected, _NoReport) else expected.error
             return OriginalVerdict(OriginalOutcome.UNSUPPORTED, f"the reference fails here: {why}")
         async with _worker(slot) as worker:
             ran = await _run(worker, program(text_as_run(public.kind, source)))
-        if isinstance(ran, str):
-            too_slow = ran == _too_slow()
+        if isinstance(ran, _NoReport):
+            unsupported = ran.is_slow and slot.device.kind == "cpu"
             return OriginalVerdict(
-                OriginalOutcome.UNSUPPORTED
-                if too_slow and slot.device.kind == "cpu"
-                else OriginalOutcome.FAILS,
-                ran,
+                OriginalOutcome.UNSUPPORTED if unsupported else OriginalOutcome.FAILS, ran.why
             )
         if ran.error:
             outcome = OriginalOutcome.UNSUPPORTED if ran.unsupported else OriginalOutcome.FAILS
@@ -163,24 +161,28 @@ async def _worker(slot: Slot) -> AsyncIterator[AsyncChannel]:
         child.end()
 
 
-async def _run(channel: AsyncChannel, request: RunProgram) -> RanProgram | str:
+class _NoReport(NamedTuple):
+    """Why a program gave no report."""
+
+    why: str
+    is_slow: bool = False
+
+
+async def _run(channel: AsyncChannel, request: RunProgram) -> RanProgram | _NoReport:
     """Run a program and return its report, or why there is no report."""
+    limit_s = limits.script_s()
     try:
-        async with asyncio.timeout(limits.SCRIPT_S):
+        async with asyncio.timeout(limit_s):
             await channel.receive(limits.ANSWER_BYTES)  # the worker's hello
             await channel.send(ENCODER.encode(request))
             ran = decode_message(PROGRAM_REPORTS, await channel.receive(limits.ANSWER_BYTES))
     except TimeoutError:
-        return _too_slow()
+        return _NoReport(f"it does not end within {limit_s:.0f} s here", is_slow=True)
     except (EOFError, BadFrame):
-        return "it ends its process"
+        return _NoReport("it ends its process")
     if not isinstance(ran, RanProgram) or ran.nonce != request.nonce:
-        return "its process sent an answer that was not asked for"
+        return _NoReport("its process sent an answer that was not asked for")
     return ran
-
-
-def _too_slow() -> str:
-    return f"it does not end within {limits.SCRIPT_S:g} s here"
 
 
 async def _compare(channel: AsyncChannel, results: Value | None, rule: ComparisonRule) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -13,6 +15,7 @@ import msgspec
 from harness.stages.static.fallbacks import fallback_operators
 from harness.wire.script_messages import CALL, Recorded, RecordedCall, Script, TensorData
 from suites.dtypes import ITEM_BYTES, is_exact
+from suites.errors import BadTask
 from suites.folder import read_task
 from suites.public.recorded import text_digest
 from suites.public.task import PublicTask, ReferenceKind
@@ -94,8 +97,26 @@ def _replace_folder(
         new = Path(scratch) / folder.name
         new.mkdir()
         write_files(new, task, script, calls)
-        shutil.rmtree(folder, ignore_errors=True)
-        new.rename(folder)
+        try:
+            read_task(new, suite=folder.parent.name)
+        except BadTask as problem:
+            raise NotRecorded(f"its calls make no valid task: {problem.problem}") from problem
+        _exchange(folder, new, Path(scratch) / "before")
+
+
+def _exchange(folder: Path, new: Path, before: Path) -> None:
+    """Move `new` to `folder`, and `folder` to `before`. If another process records the same task, the later recording stays."""
+    while True:
+        with suppress(FileNotFoundError):
+            folder.rename(before)
+        try:
+            new.rename(folder)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+            shutil.rmtree(before, ignore_errors=True)  # the other process moved its recording here meanwhile
+        else:
+            return
 
 
 def _judged_calls(

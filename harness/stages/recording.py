@@ -182,7 +182,7 @@ async def _run(
 
 
 async def _receive(channel: AsyncChannel) -> bytes:
-    limit_s = limits.SCRIPT_S * limits.load()
+    limit_s = limits.script_s()
     try:
         async with asyncio.timeout(limit_s):
             return await channel.receive(limits.RECORDING_BYTES)

@@ -19,7 +19,7 @@ from suites.public.recorded import find_recorded, recorded_folder, text_digest
 from suites.public.task import PublicTask, ReferenceKind
 from suites.task import Task
 
-from .cascade import evaluate
+from .cascade import evaluate, needs_gpu
 from .recording import NotRecorded, record_task
 from .scripts import as_called
 from .task_questions import ask_judge
@@ -60,6 +60,8 @@ class ReferenceResult(msgspec.Struct, frozen=True):
     digest: str
     """Digest of the benchmark's texts."""
     device: str
+    target: str
+    """Target that a Triton reference was compiled for."""
     result: Result
     calls: int = 0
     """Calls that were judged."""
@@ -74,20 +76,24 @@ class ReferenceResult(msgspec.Struct, frozen=True):
 
 
 async def judge_reference(
-    public: PublicTask, registry: Path, *, pool: DevicePool, target: Target
+    public: PublicTask, registry: Path, *, pool: DevicePool, target: Target, again: bool = False
 ) -> ReferenceResult:
-    """Record a public task if it is not recorded yet, and judge its reference."""
+    """Record a public task if it is not recorded yet, with `again` in any case, and judge its reference."""
     began = time.monotonic()
-    judged = ReferenceResult(public.id, text_digest(public), pool.devices[0].name, Result.LOST)
+    judged = ReferenceResult(public.id, text_digest(public), pool.devices[0].name, target.name, Result.LOST)
     try:
-        task = find_recorded(public, registry, for_gpu=pool.devices[0].kind != "cpu")
+        on_cpu = pool.devices[0].kind == "cpu"
+        task = None if again else find_recorded(public, registry, for_gpu=not on_cpu)
         if task is None:
             folder = recorded_folder(registry, public.suite) / public.name
             task = await record_task(public, folder, pool=pool, target=target)
+        lacking, task = needs_gpu(task), task.for_interpreter if on_cpu else task
         judged = msgspec.structs.replace(
             judged, calls=len(task.cases), notes=task.script.notes if task.script else ()
         )
-        if public.reference_kind is ReferenceKind.TRITON:
+        if not task.cases:
+            judged = msgspec.structs.replace(judged, result=Result.UNSUPPORTED, why=lacking.message)
+        elif public.reference_kind is ReferenceKind.TRITON:
             evaluation = await evaluate(
                 baseline_source(task), task, pool=pool, targets=[target], seed=SEED, timed=False
             )
@@ -128,6 +134,7 @@ async def _weigh(task: Task, pool: DevicePool, target: Target) -> Weighed:
 
 def _of_weighing(judged: ReferenceResult, weighed: Weighed) -> ReferenceResult:
     if weighed.problem:
-        return msgspec.structs.replace(judged, result=Result.WRONG, kind="oracle", why=weighed.problem)
+        result = Result.UNSUPPORTED if weighed.unsupported else Result.WRONG
+        return msgspec.structs.replace(judged, result=result, kind="oracle", why=weighed.problem)
     weak = "; ".join(f"case {weakness.case}: {weakness.problem}" for weakness in weighed.weaknesses[:3])
     return msgspec.structs.replace(judged, result=Result.CORRECT, weak=weak)

@@ -394,7 +394,8 @@ class SlotEvaluation:
             raise await self._explain_lost_judge() from error
 
     async def _receive(self, channel: AsyncChannel) -> JudgeReport:
-        silence = max(self._limits.call_s, self._limits.case_s) + limits.ORACLE_S
+        script_s = limits.SCRIPT_S * limits.MOST_LOAD if self._request.task.script is not None else 0.0
+        silence = max(self._limits.call_s, self._limits.case_s, script_s) + limits.ORACLE_S
         try:
             async with asyncio.timeout(silence):
                 return JUDGE_REPORTS.decode(await channel.receive(MOST_REPORT_BYTES))

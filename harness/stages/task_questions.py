@@ -12,7 +12,7 @@ from harness.wire import limits
 from harness.wire.channel import BadFrame
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import WorkerDied
-from harness.wire.judge_messages import JUDGE_REPORTS, Specified, Specify, Weigh, Weighed
+from harness.wire.judge_messages import JUDGE_REPORTS, Alive, JudgeReport, Specified, Specify, Weigh, Weighed
 
 from .scripts import script_worker
 
@@ -25,17 +25,20 @@ Answer = TypeVar("Answer", Weighed, Specified)
 async def ask_judge(slot: Slot, question: Weigh | Specify, kind: type[Answer], target: str) -> Answer:
     """The judge's answer of this `kind`; `WorkerDied` if there is none in time, and then the slot's judge is discarded."""
     channel = await slot.channel()
+    limit_s = limits.ORACLE_S + (RECORDINGS * limits.script_s() if question.task.script else 0)
     try:
         async with (
-            asyncio.timeout(limits.ORACLE_S + (RECORDINGS * limits.SCRIPT_S if question.task.script else 0)),
+            asyncio.timeout(limit_s),
             script_worker(slot, channel, question.task, target),
         ):
             await channel.send(ENCODER.encode(question))
-            answer = JUDGE_REPORTS.decode(await channel.receive(MOST_REPORT_BYTES))
+            answer: JudgeReport = Alive()
+            while isinstance(answer, Alive):
+                answer = JUDGE_REPORTS.decode(await channel.receive(MOST_REPORT_BYTES))
     except (TimeoutError, EOFError, BadFrame, msgspec.DecodeError) as error:
         slot.discard()
         raise WorkerDied(
-            f"the judge gave no answer about {question.task.id} within {limits.ORACLE_S:g} s"
+            f"the judge gave no answer about {question.task.id} within {limit_s:.0f} s"
         ) from error
     except BaseException:
         slot.discard()

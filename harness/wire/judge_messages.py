@@ -63,6 +63,8 @@ class Weighed(msgspec.Struct, frozen=True, tag="weighed"):
     weaknesses: tuple[Weakness, ...]
     problem: str = ""
     """Why the task's own code can judge nothing; empty if it can."""
+    unsupported: bool = False
+    """The problem is this device: the task's own code is too slow on it."""
 
 
 class Specify(msgspec.Struct, frozen=True, tag="specify"):

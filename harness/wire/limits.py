@@ -63,7 +63,7 @@ FAREWELL_S = 10.0
 INTERPRETER_S = 10.0
 """For the interpreter to end after a GPU's evaluation; later findings are not waited for."""
 SCRIPT_S = 45.0
-"""For one run of a public benchmark's script, on a machine without other load."""
+"""For one run of a public benchmark's script, on a machine without other load; see `script_s`."""
 SCRIPT_BUDGET_S = 20.0
 """CPU seconds of the first run: a script that takes longer ends early, and pytest's nodes are chosen in this time."""
 SCRIPT_CPU_S = 600
@@ -97,6 +97,8 @@ GPU_ANSWER_BYTES = (4 << 30) - 1
 """All outputs of one call."""
 RECORDING_BYTES = 2 << 30
 """All calls of one run of a script, with inputs, outputs and truths."""
+KEPT_RECORDINGS_BYTES = 1 << 30
+"""Recordings of tasks that a judge keeps besides those of the task that it judges."""
 SOURCE_BYTES = 1 << 20
 COPIES = 64
 """Copies that the host may make into parts of tensors in one call; more would do the kernel's work."""
@@ -112,6 +114,11 @@ def graph_bytes(device_bytes: int) -> int:
 def load() -> float:
     """Return the current load per core, from 1 to `MOST_LOAD`: the factor by which work takes longer."""
     return min(MOST_LOAD, max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0))))
+
+
+def script_s() -> float:
+    """Return the seconds for one run of a script at the current load: at most `SCRIPT_S * MOST_LOAD`."""
+    return SCRIPT_S * load()
 
 
 def tasks() -> int:

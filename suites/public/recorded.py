@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import msgspec
@@ -34,9 +35,13 @@ def recorded_folder(registry: Path, suite: str) -> Path:
 
 
 def text_digest(public: PublicTask) -> str:
-    """Return a digest of everything in a public task that a recording depends on."""
+    """Return a digest of everything in a public task that a recording depends on; the clone may move."""
+
+    def from_root(path: Path) -> str:
+        return os.path.relpath(path, public.folder)
+
     whole = hashlib.blake2b(digest_size=16)
-    whole.update(msgspec.json.encode((FORMAT, public), enc_hook=str))
+    whole.update(msgspec.json.encode((FORMAT, public), enc_hook=from_root))
     return whole.hexdigest()
 
 

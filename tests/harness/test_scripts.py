@@ -253,3 +253,11 @@ async def test_a_call_with_an_empty_tensor_needs_no_kernel(pool: DevicePool, tmp
     )
     evaluation = await judge_task(pool, early, task)
     assert (len(task.cases), evaluation.verdict) == (2, Verdict.CORRECT)
+
+
+async def test_calls_that_need_a_gpu_are_unsupported_on_cpu(pool: DevicePool, scale: Task) -> None:
+    task = replace(scale, cases=tuple(replace(case, only_gpu=True) for case in scale.cases[:1]))
+    evaluation = await judge_task(pool, SCALE, task)
+    assert evaluation.verdict is Verdict.UNSUPPORTED
+    assert evaluation.error is not None
+    assert "judged on a GPU only: call-1" in evaluation.error.message

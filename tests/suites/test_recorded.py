@@ -58,3 +58,8 @@ def test_a_recorded_task_is_found_until_its_texts_change(registry: Path, tmp_pat
     assert recorded is not None
     assert recorded.script is not None
     assert find_recorded(public_task(SCALE + "\n", TEST, tmp_path), registry, for_gpu=False) is None
+
+
+def test_a_recording_stays_valid_if_the_clone_moves(tmp_path: Path) -> None:
+    clones = [public_task(SCALE, TEST, tmp_path / name) for name in ("before", "after")]
+    assert text_digest(clones[0]) == text_digest(clones[1])

@@ -95,6 +95,14 @@ def test_second_add_changes_nothing_and_a_different_folder_is_refused(tmp_path: 
     assert [path.name for path in registry.parent.iterdir()] == ["suites.toml"]
 
 
+def test_a_folder_that_moved_can_be_added_again(tmp_path: Path, registry: Path) -> None:
+    folder = write_folder(tmp_path / "first").parent
+    add_suite("mine", folder, registry)
+    moved = folder.rename(tmp_path / "second")
+    add_suite("mine", moved, registry)
+    assert load_task("mine/double", registry=registry).folder == moved / "double"
+
+
 def test_relative_folder_is_stored_as_absolute(
     tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,3 +84,9 @@ def test_the_original_protocol_of_pytest_suites_is_refused(shell: Shell, suite: 
     done = shell("eval", "--suite", "rocm", "--predictions", "mine.jsonl", "--protocol", "original")
     assert done.code == ExitCode.FAILED
     assert "the original protocol of rocm is not available" in done.err
+
+
+def test_references_refuse_a_task_that_the_suite_lacks(shell: Shell, suite: str) -> None:
+    done = shell("suites", "references", suite, "--task", "unknown", "--device", "cpu")
+    assert done.code == ExitCode.USAGE
+    assert "no task is called 'tbr/unknown'" in done.err

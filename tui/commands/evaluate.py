@@ -132,12 +132,12 @@ def eval_command(
         raise Complaint("--exam judges on one device; leave --spread out")
     if cases and (exam or spread):
         raise Complaint("--case judges open cases on one device; leave --exam and --spread out")
+    source = read_candidate(file)  # before a recording that takes a minute
     loaded = judged_task(
         task, home_from(os.environ).suites, devices=settings.devices, targets=settings.targets
     )
     if cases:
         loaded.with_cases(cases)  # refuses an unknown case before anything starts
-    source = read_candidate(file)
     timing = Against(baseline_of(loaded, against), cold=cache == "cold")
     drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
     evaluation = asyncio.run(

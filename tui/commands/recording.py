@@ -9,7 +9,7 @@ from pathlib import Path
 from harness import Device, DevicePool
 from harness.node.selection import targets_for, wait_for_devices
 from harness.stages.recording import NotRecorded, record_task
-from suites import Task, load_public_task, load_task, public_suite_names
+from suites import Task, find_public_task, load_public_suite, load_task, public_suite_names
 from suites.public.recorded import find_recorded, recorded_folder
 from suites.public.task import PublicTask
 from tui.diagnostics import Complaint, say
@@ -20,19 +20,27 @@ def judged_task(name: str, registry: Path, *, devices: Sequence[str], targets: S
 
     Raises `SuiteError` for an unknown task, `Complaint` with the reason if no call of its test can be judged.
     """
-    record_missing([name], registry, devices=devices, targets=targets)
-    return load_task(name, registry=registry)
+    (full_name,) = record_missing([name], registry, devices=devices, targets=targets)
+    return load_task(full_name, registry=registry)
 
 
 def record_missing(
     names: Sequence[str], registry: Path, *, devices: Sequence[str], targets: Sequence[str]
-) -> None:
-    """Record the named tasks of public benchmarks that have no valid recording. Raises as `judged_task`."""
-    public_suites = public_suite_names(registry=registry)
-    public_names = [name for name in names if name.partition("/")[0] in public_suites]
-    if public_names:
-        public_tasks = [load_public_task(name, registry=registry) for name in public_names]
-        asyncio.run(_record_missing(public_tasks, registry, devices, targets))
+) -> tuple[str, ...]:
+    """Record the named tasks of public benchmarks that have no valid recording. Raises as `judged_task`.
+
+    Returns all names as `load_task` knows them: a benchmark's own name of a task may differ.
+    """
+    suites = {name.partition("/")[0] for name in names} & set(public_suite_names(registry=registry))
+    known = {suite: load_public_suite(suite, registry=registry).tasks for suite in suites}
+    public_tasks = {
+        name: find_public_task(name, known[suite])
+        for name in names
+        if (suite := name.partition("/")[0]) in suites
+    }
+    if public_tasks:
+        asyncio.run(_record_missing(list(public_tasks.values()), registry, devices, targets))
+    return tuple(public_tasks[name].id if name in public_tasks else name for name in names)
 
 
 async def _record_missing(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -21,27 +22,28 @@ from tui.vocabulary import UNKNOWN
 
 
 class ResultFile:
-    """The results of one suite on one kind of device, one JSON object a line. The last line of a task counts."""
+    """The results of one suite on one kind of device, one JSON object a line. The last line of a task and target counts."""
 
-    def __init__(self, registry: Path, suite: str, device: str) -> None:
+    def __init__(self, registry: Path, suite: str, device: str, target: str) -> None:
+        self._target = target
         self.path = recorded_folder(registry, suite) / f"references-{device}.jsonl"
-        self._results: dict[str, ReferenceResult] = {}
+        self._results: dict[tuple[str, str], ReferenceResult] = {}
         if self.path.is_file():
             for line in self.path.read_bytes().splitlines():
                 try:
                     result = msgspec.json.decode(line, type=ReferenceResult)
                 except msgspec.DecodeError:
                     continue  # a line that was cut off
-                self._results[result.task] = result
+                self._results[result.task, result.target] = result
 
     def find(self, public: PublicTask) -> ReferenceResult | None:
         """Return the result of a task, unless its texts have changed since."""
-        result = self._results.get(public.id)
+        result = self._results.get((public.id, self._target))
         return result if result is not None and result.digest == text_digest(public) else None
 
     def add(self, result: ReferenceResult) -> None:
         """Keep a result."""
-        self._results[result.task] = result
+        self._results[result.task, result.target] = result
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab") as file:
             file.write(msgspec.json.encode(result) + b"\n")
@@ -55,21 +57,36 @@ async def judge_all(
     targets: Sequence[str],
     again: bool,
 ) -> list[ReferenceResult]:
-    """Judge the references without a result, with `again` all references. Return all results, in the order of the tasks."""
+    """Judge the references without a result, with `again` all of them from a new recording.
+
+    Returns all results, in the order of the tasks.
+    """
     chosen = (await wait_for_devices(devices, on_wait=say))[:1]
     device = chosen[0].kind if chosen[0].kind == "cpu" else "gpu"
-    results = ResultFile(registry, tasks[0].suite, device) if tasks else None
-    if results is None:
+    if not tasks:
         return []
+    target = targets_for(chosen, targets)[0]
+    results = ResultFile(registry, tasks[0].suite, device, target.name)
     missing = [task for task in tasks if again or results.find(task) is None]
     if len(missing) < len(tasks):
-        say(f"{len(tasks) - len(missing)} of {len(tasks)} have a result already; --again judges them again")
+        say(
+            f"{len(tasks) - len(missing)} of {len(tasks)} have a result already; --again records and judges them again"
+        )
     lost: dict[str, ReferenceResult] = {}
     if missing:
-        target = targets_for(chosen, targets)[0]
-        async with DevicePool([device.name for device in chosen]) as pool:
-            await _judge_missing(missing, registry, pool, target, results.add, lost)
+        async with _stopping(), DevicePool([device.name for device in chosen]) as pool:
+            await _judge_missing(missing, registry, pool, target, results.add, lost, again=again)
     return [result for task in tasks if (result := lost.get(task.id) or results.find(task)) is not None]
+
+
+@asynccontextmanager
+async def _stopping() -> AsyncIterator[None]:
+    """Say what stays if a person stops the block."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        say("stopped; the results so far are kept, and the same command without --again judges the rest")
+        raise
 
 
 async def _judge_missing(
@@ -79,6 +96,8 @@ async def _judge_missing(
     target: Target,
     keep: Callable[[ReferenceResult], None],
     lost: dict[str, ReferenceResult],
+    *,
+    again: bool,
 ) -> None:
     waiting = iter(missing)
     done = 0
@@ -86,7 +105,7 @@ async def _judge_missing(
     async def judge_next() -> None:
         nonlocal done
         for task in waiting:
-            result = await judge_reference(task, registry, pool=pool, target=target)
+            result = await judge_reference(task, registry, pool=pool, target=target, again=again)
             done += 1
             if result.result is Result.LOST:
                 lost[task.id] = result

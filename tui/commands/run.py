@@ -132,7 +132,7 @@ def run_command(
         # Imported here: it needs the judge's modules.
         from tui.commands.recording import record_missing
 
-        record_missing(
+        tasks = record_missing(
             tasks, home.suites, devices=configured.settings.devices, targets=configured.settings.targets
         )
     model, remark = model_of(configured.settings, configured.origins, os.environ)

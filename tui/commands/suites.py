@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from suites import (
     Tolerance,
     add_suite,
     check_suite,
+    find_public_task,
     load_suite,
     load_task,
     public_suite_names,
@@ -284,11 +284,11 @@ def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:
 @click.option(
     "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
 )
-@click.option("--only", type=int, metavar="N", help="Judge only the first N tasks.")
+@click.option("--only", type=click.IntRange(min=1), metavar="N", help="Judge only the first N tasks.")
 @click.option(
     "--task", "names", multiple=True, metavar="TASK", help="Judge only this task of the suite. Repeatable."
 )
-@click.option("--again", is_flag=True, help="Judge references that have a result already.")
+@click.option("--again", is_flag=True, help="Record and judge also references that have a result already.")
 @targets_option
 @json_option
 def references_command(
@@ -304,8 +304,10 @@ def references_command(
     """Judge the references of the public benchmark NAME with this judge.
 
     A Triton reference is judged as a candidate, a PyTorch reference as an oracle. Results are kept, so that an interrupted
-    run goes on where it ended. The exit code is 1 if a reference is wrong.
+    run goes on where it ended. The exit code is 1 if a reference is wrong, 3 if the judge failed on one.
     """
+    import asyncio
+
     from harness.stages.references import Result  # needs the judge's modules, which no listing needs
     from tui.config import load
 
@@ -314,8 +316,9 @@ def references_command(
     settings = load({"devices": device, "targets": targets}, environ=os.environ, folder=Path.cwd()).settings
     tasks = public_suite(name, registry()).tasks
     if names:
-        short = {task.partition("/")[2] or task for task in names}
-        tasks = tuple(task for task in tasks if task.name in short)
+        prefix = f"{name}/"
+        wanted = {find_public_task(prefix + task.removeprefix(prefix), tasks).id for task in names}
+        tasks = tuple(task for task in tasks if task.id in wanted)
     results = asyncio.run(
         judge_all(tasks[:only], registry(), devices=settings.devices, targets=settings.targets, again=again)
     )
@@ -323,5 +326,8 @@ def references_command(
         emit_json(results)
     elif results:
         emit(results_table(results) + "\n\n" + summary(results))
-    wrong = any(result.result is Result.WRONG for result in results)
-    return ExitCode.NO if wrong else ExitCode.DONE
+    kinds = {result.result for result in results}
+    if Result.LOST in kinds:
+        say("the judge failed on some; give the same command again to judge them")
+        return ExitCode.FAILED
+    return ExitCode.NO if Result.WRONG in kinds else ExitCode.DONE

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 import torch
 
 from harness.linux import syscalls
+from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.clock_messages import JUDGE_REQUESTS, Leased, Measure, Timer
 from harness.wire.errors import is_out_of_memory
@@ -22,7 +24,7 @@ from harness.worker.clock.engine_line import EngineLine
 from harness.worker.kit import place
 from harness.worker.oracle.guest_link import GuestBroken, GuestLink, VerifierLink
 from harness.worker.oracle.problem import BadProblem, Problem
-from harness.worker.oracle.recorded_problem import RecordedProblem, ScriptLink
+from harness.worker.oracle.recorded_problem import RecordedProblem, ScriptLink, SlowScript
 from harness.worker.oracle.vault import Vault
 from suites.task import Task
 
@@ -93,7 +95,7 @@ class Judge:
     def attach(self, attach: Attach, ends: tuple[int, ...]) -> None:
         """Use a script worker for the next request."""
         self.detach()
-        self._script = ScriptLink(Channel(socket.socket(fileno=ends[0])))
+        self._script = ScriptLink(Channel(socket.socket(fileno=ends[0])), self._line.alive)
         self._target = attach.target
 
     def detach(self) -> None:
@@ -112,8 +114,13 @@ class Judge:
             judged = Trial(self._line, self.vault, link, verifier, begin, self._problem(begin.task)).run()
             # Tested at the interpreter's sizes, where it is cheap.
             if judged.verdict == Verdict.CORRECT and not place.is_gpu():
-                judged = msgspec.structs.replace(judged, facts=(*judged.facts, self._strength(begin.task)))
+                with suppress(SlowScript):  # the verdict stays without this fact
+                    judged = msgspec.structs.replace(
+                        judged, facts=(*judged.facts, self._strength(begin.task))
+                    )
             self._line.tell(judged)
+        except SlowScript as slow:
+            self._line.tell(unjudged(Verdict.UNSUPPORTED, str(slow)))
         except (BadProblem, GuestBroken) as error:
             self._line.tell(infra(str(error)))
         except RuntimeError as error:
@@ -149,7 +156,8 @@ class Judge:
             found = strength.weaknesses(weigh.task.cases)
             self._line.tell(Weighed(tried=strength.tried, weaknesses=found))
         except BadProblem as error:
-            self._line.tell(Weighed(tried=0, weaknesses=(), problem=str(error)))
+            slow = isinstance(error, SlowScript)
+            self._line.tell(Weighed(tried=0, weaknesses=(), problem=str(error), unsupported=slow))
 
     def specify(self, specify: Specify) -> None:
         """Report the argument specifications of a task's open cases at `gpu` sizes."""
@@ -178,8 +186,23 @@ class Judge:
             self._problems[key] = Problem(task) if task.script is None else RecordedProblem(task)
         problem = self._problems[key]
         if isinstance(problem, RecordedProblem):
+            self._forget_recordings(besides=problem)
             problem.link, problem.target = self._script, self._target
         return problem
+
+    def _forget_recordings(self, besides: RecordedProblem) -> None:
+        """Drop recordings of other tasks, the oldest tasks first: a judge may serve hundreds of tasks."""
+        others = [
+            problem
+            for problem in self._problems.values()
+            if isinstance(problem, RecordedProblem) and problem is not besides
+        ]
+        kept = sum(problem.size_bytes for problem in others)
+        for problem in others:
+            if kept <= limits.KEPT_RECORDINGS_BYTES:
+                return
+            kept -= problem.size_bytes
+            problem.forget()
 
 
 def _key(task: Task) -> _Key:
@@ -190,9 +213,14 @@ def _key(task: Task) -> _Key:
 
 def infra(message: str) -> Judged:
     """Return the verdict for a failure that is not the candidate's."""
+    return unjudged(Verdict.INFRA_ERROR, message, kind="infra")
+
+
+def unjudged(verdict: Verdict, message: str, kind: str = "unsupported") -> Judged:
+    """Return a verdict that says nothing about the candidate."""
     return Judged(
-        verdict=Verdict.INFRA_ERROR,
-        error=ErrorReport(kind="infra", message=message),
+        verdict=verdict,
+        error=ErrorReport(kind=kind, message=message),
         traffic=(),
         sandbox=(),
         facts=(),

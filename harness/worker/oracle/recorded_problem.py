@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 import torch
@@ -41,6 +41,10 @@ SLOW_S, LARGE_BYTES = 3.0, 64 << 20
 FEW = 2
 
 
+class SlowScript(BadProblem):
+    """The script did not end in time: this device, at its current load, cannot judge the task."""
+
+
 class RecordedInputs(dict[str, Value]):
     """The inputs of one recorded call, with its right outputs."""
 
@@ -52,13 +56,16 @@ class RecordedInputs(dict[str, Value]):
 class ScriptLink:
     """The line to one script worker."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, before_run: Callable[[], None] = lambda: None) -> None:
+        """`before_run` is called before each run of the script: a run may take minutes."""
         self._channel = channel
+        self._before_run = before_run
         self._greeted = False
 
     def record(self, script: Script, seed: int, target: str, poison: int) -> Recorded:
-        """Run the script with a seed. Raises `BadProblem` if the worker does not answer."""
-        limit_s = limits.SCRIPT_S * limits.load()
+        """Run the script with a seed. Raises `SlowScript` if it does not end in time, `BadProblem` if its process ends."""
+        self._before_run()
+        limit_s = limits.script_s()
         try:
             deadline = time.monotonic() + limit_s
             if not self._greeted:
@@ -72,7 +79,7 @@ class ScriptLink:
             frame = self._channel.receive(deadline=deadline, limit_bytes=limits.RECORDING_BYTES)
             recorded = decode_message(RECORD_REPORTS, frame.payload)
         except ChannelTimeout as error:
-            raise BadProblem(f"the script did not end within {limit_s:.0f} s") from error
+            raise SlowScript(f"the benchmark's test did not end within {limit_s:.0f} s here") from error
         except (ChannelClosed, BadFrame) as error:
             raise BadProblem(f"the script ended its process: {error}") from error
         if recorded.nonce != nonce:
@@ -102,6 +109,15 @@ class RecordedProblem(Problem):
         self.target = ""
         self._recordings: OrderedDict[tuple[int, int], Recorded] = OrderedDict()
         self._places = seeds.POOL
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the recordings that are kept."""
+        return sum(map(_size_bytes, self._recordings.values()))
+
+    def forget(self) -> None:
+        """Drop all recordings; the script runs again if they are needed."""
+        self._recordings.clear()
 
     def given(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
         """Return the inputs of a call in the recording at one place of the session's pool."""
@@ -175,6 +191,12 @@ class RecordedProblem(Problem):
                 self._recordings.popitem(last=False)
         self._recordings.move_to_end(key)
         return self._recordings[key]
+
+
+def _size_bytes(recorded: Recorded) -> int:
+    tensors = [output.tensor for call in recorded.calls for output in call.outputs]
+    tensors += [truth for call in recorded.calls for truth in call.truths if truth is not None]
+    return _input_bytes(recorded) + sum(len(tensor.data) for tensor in tensors)
 
 
 def _input_bytes(recorded: Recorded) -> int:

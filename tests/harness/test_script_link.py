@@ -1,0 +1,24 @@
+"""Protects the judge's line to a script worker: a slow script is no failure of ours, and the engine hears of each run."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from harness.wire import limits
+from harness.wire.channel import Channel
+from harness.wire.script_messages import Script
+from harness.worker.oracle.recorded_problem import ScriptLink, SlowScript
+
+
+def test_a_script_that_does_not_end_is_slow_and_its_run_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SCRIPT_S", 0.01)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    runs: list[str] = []
+    link = ScriptLink(Channel(ours), lambda: runs.append("run"))
+    with pytest.raises(SlowScript, match="did not end within"):
+        link.record(Script(reference="", test="", entry_points=()), 1, "gfx942", 0)
+    assert runs == ["run"]
+    link.close()
+    theirs.close()
