@@ -6,6 +6,7 @@ import pytest
 
 from harness import DevicePool, Verdict
 from suites import baseline_source, load_task
+from tests.conftest import SOAK
 from tests.support.judging import judge
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
@@ -21,22 +22,22 @@ def with_line(line: str, top: str = "") -> str:
     ).replace("\n\n\n", f"\n{top}\n\n\n", 1)
 
 
-@pytest.mark.parametrize(
-    ("line", "changed"),
-    [
-        ("torch.manual_seed(7)", "the seed of torch's default generator"),
-        ("torch.set_default_dtype(torch.float64)", "torch's default dtype"),
-        ("torch.set_default_device('meta')", "torch's default device"),
-        ("os.environ['SOMETHING_OF_MINE'] = '1'", "the environment variable SOMETHING_OF_MINE"),
-        ("os.environ.pop('HOME', None) or os.environ.pop('PATH', None)", "the environment variable"),
-        ("torch.set_num_threads(torch.get_num_threads() + 1)", "torch's number of threads"),
-        (
-            "torch.use_deterministic_algorithms(not torch.are_deterministic_algorithms_enabled())",
-            "deterministic",
-        ),
-        ("torch.set_grad_enabled(False)", "torch's gradient mode"),
-    ],
-)
+CHANGES = [
+    ("torch.manual_seed(7)", "the seed of torch's default generator"),
+    ("torch.set_default_dtype(torch.float64)", "torch's default dtype"),
+    ("torch.set_default_device('meta')", "torch's default device"),
+    ("os.environ['SOMETHING_OF_MINE'] = '1'", "the environment variable SOMETHING_OF_MINE"),
+    ("os.environ.pop('HOME', None) or os.environ.pop('PATH', None)", "the environment variable"),
+    ("torch.set_num_threads(torch.get_num_threads() + 1)", "torch's number of threads"),
+    (
+        "torch.use_deterministic_algorithms(not torch.are_deterministic_algorithms_enabled())",
+        "deterministic",
+    ),
+    ("torch.set_grad_enabled(False)", "torch's gradient mode"),
+]
+
+
+@pytest.mark.parametrize(("line", "changed"), CHANGES if SOAK else CHANGES[::2])
 async def test_changed_global_state_is_refused_by_name(pool: DevicePool, line: str, changed: str) -> None:
     evaluation = await judge(pool, with_line(line))
     assert evaluation.error is not None, evaluation.verdict

@@ -64,6 +64,7 @@ async def test_unquantized_product_is_wrong_by_metrics(pool: DevicePool) -> None
     assert evaluation.error.mismatch.metrics["rmse"] > 3e-3
 
 
+@pytest.mark.soak
 @pytest.mark.asyncio(loop_scope="session")
 async def test_probe_finds_unquantized_product_that_metrics_accept(pool: DevicePool, tmp_path: Path) -> None:
     source = baseline_source(load_task("matmul_w8a8"))

@@ -121,6 +121,7 @@ async def colours_of_all_screens(theme: str, home: Home) -> dict[str, str]:
     return shown
 
 
+@pytest.mark.soak
 async def test_colours_mean_the_same_in_the_light_theme(home: Home) -> None:
     dark = await colours_of_all_screens("wavedeck", home)
     assert await colours_of_all_screens("wavedeck-light", home) == dark

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -53,9 +54,11 @@ def test_chosen_case_runs_alone_and_is_no_verdict_about_the_task() -> None:
     assert f"correct in case {case} only, no verdict about the task" in page.splitlines()[0]
 
 
-def test_unknown_case_error_names_the_nearest(shell: Shell) -> None:
-    done = shell("eval", "kernel.py", "--task", "softmax", "--case", "fp3")
+def test_unknown_case_error_names_the_nearest(shell: Shell, tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text("x = 1\n")
+    done = shell("eval", str(kernel), "--task", "softmax", "--case", "fp3")
     assert done.code == ExitCode.USAGE
     assert "did you mean 'fp32'?" in one_line(done)
-    refused = shell("eval", "kernel.py", "--task", "softmax", "--case", "fp32", "--exam")
+    refused = shell("eval", str(kernel), "--task", "softmax", "--case", "fp32", "--exam")
     assert "leave --exam and --spread out" in one_line(refused)
