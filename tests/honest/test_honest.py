@@ -33,6 +33,7 @@ SAMPLE = {
     "add_into_flat_views",
     "aliased_builtins",
     "autotune_skips_static_assert",
+    "constant_by_index",
     "constant_on_the_left",
     "device_guard_class",
     "compiler_disable_decorator",
