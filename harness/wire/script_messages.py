@@ -20,6 +20,9 @@ GRADIENTS = "gradients"
 """Name of the gradients of the inputs in `calls.py`."""
 MODEL_SEED = 0
 """Seed of torch's generators while a model is built. One seed for all, as a candidate may draw its parameters itself."""
+NAN, LIKE_RESULTS = 0, 2
+"""Kinds of fresh memory in two runs with the same values, see `harness/worker/kit/poison.py`. Elements that differ are not
+judged. Very large values do not fit: a sum with them overflows, and then both runs give NaN."""
 RESERVED = frozenset({RESULT, GRADIENTS, DRAW_SEED, "torch"})
 """Names in `calls.py` that no input may have."""
 

@@ -21,6 +21,8 @@ from harness.wire.script_messages import (
     CALL,
     DRAW_SEED,
     EXPRESSIONS_FILE,
+    LIKE_RESULTS,
+    NAN,
     RECORD_REPORTS,
     Record,
     Recorded,
@@ -144,9 +146,9 @@ class RecordedProblem(Problem):
         return tuple(specified(case.name, self._call(case, seed)) for case in cases)
 
     def _call(self, case: Case, seed: int) -> Inputs:
-        inputs = self._inputs(case, self._same_call(case, seed, poison=0))
+        inputs = self._inputs(case, self._same_call(case, seed, poison=NAN))
         if self._script.unsettled:
-            other = self._inputs(case, self._same_call(case, seed, poison=1))
+            other = self._inputs(case, self._same_call(case, seed, poison=LIKE_RESULTS))
             inputs.unsettled = tuple(map(_differing, inputs.truth, other.truth))
         return inputs
 
