@@ -106,6 +106,7 @@ def test_missing_key_of_any_model_is_an_error_before_the_start(tmp_path: Path) -
         resolve(run_plan, home=Home(tmp_path), environ={"ANTHROPIC_API_KEY": "k"})
 
 
+@pytest.mark.soak
 @pytest.mark.judge
 def test_session_with_roles_is_priced_and_recorded_without_any_key(tmp_path: Path) -> None:
     home, go_on = Home(tmp_path / "home"), threading.Event()

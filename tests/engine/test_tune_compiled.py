@@ -36,6 +36,7 @@ async def test_launch_options_and_defaults_match_the_installed_triton(gpu: Targe
         assert defaults[option.name] == option.default, option.name
 
 
+@pytest.mark.soak
 async def test_survey_finds_spills_and_oversize_before_any_run(pool: DevicePool) -> None:
     task = load_task("matmul")
     source = baseline_source(task)

@@ -38,6 +38,7 @@ def nest(folder: Path, count: int) -> None:
     os.close(at)
 
 
+@pytest.mark.soak
 def test_deeply_nested_folders_are_removed(folder: Path) -> None:
     nest(folder, DEEP)
     nest(folder / "deeper", 0)

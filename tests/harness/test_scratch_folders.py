@@ -58,6 +58,7 @@ async def test_cancelled_start_leaves_no_folder() -> None:
         await until_gone(before)
 
 
+@pytest.mark.soak
 async def test_full_disk_is_reported_and_leaves_no_folder() -> None:
     def full(_scratch: Path, _device: Device) -> None:
         raise OSError(28, "No space left on device")

@@ -37,7 +37,9 @@ def vector_add(x, y):
 """
 
 
-@pytest.mark.parametrize(("limit", "note_count"), [("1 << 20", 1), ("1 << 62", 0)])
+@pytest.mark.parametrize(
+    ("limit", "note_count"), [("1 << 20", 1), pytest.param("1 << 62", 0, marks=pytest.mark.soak)]
+)
 async def test_kernel_of_only_large_sizes_gets_a_note(pool: DevicePool, limit: str, note_count: int) -> None:
     evaluation = await judge(pool, SOURCE.replace("LIMIT", limit))
     assert evaluation.verdict == "correct", evaluation.error
