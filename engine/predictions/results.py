@@ -9,6 +9,8 @@ import msgspec
 from harness import Evaluation
 from suites.public.recorded import recorded_folder
 
+from .result_lines import ResultLines
+
 WAVEDECK, ORIGINAL = "wavedeck", "original"
 """Protocols: this judge, and the benchmark's own definition of a correct kernel."""
 
@@ -53,31 +55,9 @@ class PredictionResult(msgspec.Struct, frozen=True):
         return self.evaluation.speedup if self.evaluation is not None and self.execution else None
 
 
-class ResultFile:
-    """The results of one suite on one kind of device, one JSON object a line. The last line of a key counts."""
+class ResultFile(ResultLines[PredictionResult]):
+    """The results of one suite on one kind of device, by their keys."""
 
     def __init__(self, registry: Path, suite: str, device: str) -> None:
-        self.path = recorded_folder(registry, suite) / f"predictions-{device}.jsonl"
-        self._results: dict[str, PredictionResult] = {}
-        self._is_torn = False
-        if self.path.is_file():
-            data = self.path.read_bytes()
-            self._is_torn = not data.endswith(b"\n")
-            for line in data.splitlines():
-                try:
-                    result = msgspec.json.decode(line, type=PredictionResult)
-                except msgspec.DecodeError:
-                    continue  # a line that was cut off
-                self._results[result.key] = result
-
-    def find(self, key: str) -> PredictionResult | None:
-        """Return the result of a key; `None` if there is none."""
-        return self._results.get(key)
-
-    def add(self, result: PredictionResult) -> None:
-        """Keep a result."""
-        self._results[result.key] = result
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab") as file:
-            file.write((b"\n" if self._is_torn else b"") + msgspec.json.encode(result) + b"\n")
-        self._is_torn = False
+        path = recorded_folder(registry, suite) / f"predictions-{device}.jsonl"
+        super().__init__(path, PredictionResult, lambda result: result.key)

@@ -114,7 +114,7 @@ def _exchange(folder: Path, new: Path, before: Path) -> None:
         except OSError as error:
             if error.errno != errno.ENOTEMPTY:
                 raise
-            shutil.rmtree(before, ignore_errors=True)  # the other process moved its recording here meanwhile
+            shutil.rmtree(before, ignore_errors=True)  # the other process moved its recording here first
         else:
             return
 

@@ -33,7 +33,7 @@ class Result(StrEnum):
 
     CORRECT = "correct"
     WRONG = "wrong"
-    """With a proof: a wrong or unrepeatable value, a store outside a tensor, an exception, a crash."""
+    """A wrong or unrepeatable value, a store outside a tensor, an exception or a crash, as proof."""
     NOT_COMPILED = "not compiled"
     """It does not compile for the target or does not fit on it."""
     TIMEOUT = "timeout"

@@ -32,9 +32,9 @@ def record_missing(
     Returns all names as `load_task` knows them: a benchmark's own name of a task may differ.
     """
     suites = {name.partition("/")[0] for name in names} & set(public_suite_names(registry=registry))
-    known = {suite: load_public_suite(suite, registry=registry).tasks for suite in suites}
+    tasks_by_suite = {suite: load_public_suite(suite, registry=registry).tasks for suite in suites}
     public_tasks = {
-        name: find_public_task(name, known[suite])
+        name: find_public_task(name, tasks_by_suite[suite])
         for name in names
         if (suite := name.partition("/")[0]) in suites
     }

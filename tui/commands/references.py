@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import msgspec
-
+from engine.predictions.result_lines import ResultLines
 from harness import DevicePool, Target
 from harness.node.selection import targets_for, wait_for_devices
 from harness.stages.references import ReferenceResult, Result, judge_reference
@@ -22,31 +21,21 @@ from tui.vocabulary import UNKNOWN
 
 
 class ResultFile:
-    """The results of one suite on one kind of device, one JSON object a line. The last line of a task and target counts."""
+    """The results of one suite on one kind of device, for one target."""
 
     def __init__(self, registry: Path, suite: str, device: str, target: str) -> None:
         self._target = target
-        self.path = recorded_folder(registry, suite) / f"references-{device}.jsonl"
-        self._results: dict[tuple[str, str], ReferenceResult] = {}
-        if self.path.is_file():
-            for line in self.path.read_bytes().splitlines():
-                try:
-                    result = msgspec.json.decode(line, type=ReferenceResult)
-                except msgspec.DecodeError:
-                    continue  # a line that was cut off
-                self._results[result.task, result.target] = result
+        path = recorded_folder(registry, suite) / f"references-{device}.jsonl"
+        self._lines = ResultLines(path, ReferenceResult, lambda result: (result.task, result.target))
 
     def find(self, public: PublicTask) -> ReferenceResult | None:
         """Return the result of a task, unless its texts have changed since."""
-        result = self._results.get((public.id, self._target))
+        result = self._lines.find((public.id, self._target))
         return result if result is not None and result.digest == text_digest(public) else None
 
     def add(self, result: ReferenceResult) -> None:
         """Keep a result."""
-        self._results[result.task, result.target] = result
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab") as file:
-            file.write(msgspec.json.encode(result) + b"\n")
+        self._lines.add(result)
 
 
 async def judge_all(

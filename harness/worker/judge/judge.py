@@ -192,13 +192,13 @@ class Judge:
 
     def _forget_recordings(self, besides: RecordedProblem) -> None:
         """Drop recordings of other tasks, the oldest tasks first: a judge may serve hundreds of tasks."""
-        others = [
+        older_problems = [
             problem
             for problem in self._problems.values()
             if isinstance(problem, RecordedProblem) and problem is not besides
         ]
-        kept = sum(problem.size_bytes for problem in others)
-        for problem in others:
+        kept = sum(problem.size_bytes for problem in older_problems)
+        for problem in older_problems:
             if kept <= limits.KEPT_RECORDINGS_BYTES:
                 return
             kept -= problem.size_bytes

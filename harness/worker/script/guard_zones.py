@@ -20,8 +20,7 @@ def guard_zones(tensors: Iterable[torch.Tensor], kind: Poison) -> Iterator[None]
     """Move tensors on a GPU between two zones of poison until the block ends; changes of their values stay.
 
     A reference that reads past an input's end gives different results with a different kind of poison. Such elements are not
-    judged. The kinds are NaN and values like results: a sum with very large values would overflow to NaN again. Integers are
-    -1, as in the judge: as a length or an index, -1 does the least harm.
+    judged. Integers are -1, as in the judge: as a length or an index, -1 does the least harm.
     """
     moved = []
     for tensor in tensors:
@@ -45,7 +44,7 @@ def _between_zones(tensor: torch.Tensor, kind: Poison) -> torch.Tensor:
     size = 2 * zone + -(-length // arena.GUARD_BYTES) * arena.GUARD_BYTES
     memory = torch.empty(size // tensor.element_size(), dtype=tensor.dtype, device=tensor.device)
     if tensor.is_floating_point() or tensor.is_complex():
-        poison(memory, Poison.NAN if kind is Poison.NAN else Poison.RESULTS)
+        poison(memory, kind)
     else:
         arena.memory_of(memory).fill_(0xFF)
     guarded = memory.as_strided(tensor.shape, tensor.stride(), zone // tensor.element_size())
