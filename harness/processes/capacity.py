@@ -21,6 +21,8 @@ CORES_A_SLOT = 2
 """A candidate keeps about two cores busy: its interpreter or compiler, and the process that launches on the GPU."""
 LEAST, MOST = 2, 8
 """Bounds by cores: with two slots one candidate is prepared while another is timed; more than eight were never tried."""
+MOST_UNTIMED = 16
+"""Bound by cores where nothing is timed. A slot takes one core then: its candidate waits for the driver half of the time."""
 
 USABLE_SHARE = 0.9
 """Share of the GPU's memory that the rule gives away. The rest is for the candidates' own buffers and for fragmentation."""
@@ -30,6 +32,8 @@ COPIES_A_SLOT = 6
 """Copies of a case while it is judged: inputs and outputs in shared memory, the guest's buffers, a comparison in float64."""
 USUAL_CASE_BYTES = 1 << 30
 """Largest case of a task without a known cost; the built-in tasks have cases up to this size."""
+RECORDED_CASE_BYTES = 256 << 20
+"""Largest case of a recorded task: all cases of a recording together stay below 512 MiB, and most are far smaller."""
 
 
 def timers_of(effort: Effort = WHOLE) -> int:
@@ -39,9 +43,13 @@ def timers_of(effort: Effort = WHOLE) -> int:
 
 CONTEXTS_A_SLOT = 1 + 2 + timers_of()
 """The judge, the guest and one spare guest, and the timers that wait for the lease."""
+CONTEXTS_UNTIMED = 1 + 2 + 1
+"""The judge, the guest and one spare guest, and the script worker of a recorded task."""
 
 
-def slots_of(device: Device, *, gpus: int, cores: int, case_bytes: int = USUAL_CASE_BYTES) -> int:
+def slots_of(
+    device: Device, *, gpus: int, cores: int, case_bytes: int = USUAL_CASE_BYTES, timed: bool = True
+) -> int:
     """Return how many candidates are judged at once on a GPU of a pool with `gpus` GPUs on `cores` cores.
 
     The smaller of two numbers, and at least one.
@@ -51,15 +59,18 @@ def slots_of(device: Device, *, gpus: int, cores: int, case_bytes: int = USUAL_C
       The judges share `VAULT_SHARE` for inputs that they keep. The rest of `USABLE_SHARE` is divided by the need of a slot: its
       contexts, and `COPIES_A_SLOT` copies of the largest case.
 
+    With `timed` False there are no timers, a slot takes one core, and the bound is `MOST_UNTIMED`.
     A candidate may need more than this. If it runs out of memory beside others, it is judged again alone.
     """
-    by_cores = max(LEAST, min(MOST, (cores // max(gpus, 1) - KEPT_CORES) // CORES_A_SLOT))
+    cores_a_slot, most = (CORES_A_SLOT, MOST) if timed else (1, MOST_UNTIMED)
+    by_cores = max(LEAST, min(most, (cores // max(gpus, 1) - KEPT_CORES) // cores_a_slot))
     memory_bytes = _memory_bytes(device)
     if memory_bytes is None:
         return min(LEAST, by_cores)
     a_timer = CONTEXT_BYTES + max(graph_bytes(memory_bytes), 2 * case_bytes)
-    once = timers_of() * a_timer
-    a_slot = CONTEXTS_A_SLOT * CONTEXT_BYTES + COPIES_A_SLOT * case_bytes
+    once = timers_of() * a_timer if timed else 0
+    contexts = CONTEXTS_A_SLOT if timed else CONTEXTS_UNTIMED
+    a_slot = contexts * CONTEXT_BYTES + COPIES_A_SLOT * case_bytes
     for_slots = memory_bytes * (USABLE_SHARE - VAULT_SHARE) - once
     return max(1, min(by_cores, int(for_slots // a_slot)))
 

@@ -48,8 +48,8 @@ class DevicePool:
     """The devices that candidates are judged on. Use it as `async with DevicePool() as pool`.
 
     `devices` are names, such as `cpu` or `0`. `slots` candidates are judged at once, spread over the devices; by default a
-    device `cpu` has one slot per core and a GPU has as many as `slots_of` allows for the largest case of `tasks`. Other users
-    who wait for a GPU read the name `session`.
+    device `cpu` has one slot per core and a GPU has as many as `slots_of` allows for the largest case of `tasks`, or for
+    `case_bytes`. A pool with `timed` False keeps no timers ready. Other users who wait for a GPU read the name `session`.
     `on_device` is called from the event loop with waits, quarantines and pauses. `probe` tests whether a GPU still computes.
     A `nursery` that was opened before saves its start; the pool closes it.
 
@@ -63,6 +63,8 @@ class DevicePool:
         limits: TimeLimits | None = None,
         *,
         tasks: Iterable[Task] = (),
+        case_bytes: int | None = None,
+        timed: bool = True,
         session: str = "",
         on_device: OnDevice | None = None,
         probe: HealthProbe | None = None,
@@ -71,7 +73,8 @@ class DevicePool:
         self.devices: tuple[Device, ...] = choose_devices(devices)
         if slots is not None and slots < 1:
             raise ValueError("slots must be at least 1")
-        self._places = _places(self.devices, slots, tasks)
+        self._timed = timed
+        self._places = _places(self.devices, slots, tasks, case_bytes, timed=timed)
         self.slots = len(self._places)
         self._limits = limits
         self._launchers = Launchers()
@@ -286,7 +289,8 @@ class DevicePool:
     def _wanted_spares(self, device: Device) -> dict[str, int]:
         """A guest for each slot. Timers for each candidate that may still be timed, or for the first one."""
         slots = [slot for slot in self._all if slot.device == device]
-        return {TIMER: sum(slot.timers_ahead for slot in slots) or timers_of(), GUEST: len(slots)}
+        timers = sum(slot.timers_ahead for slot in slots) or timers_of()
+        return {TIMER: timers if self._timed else 0, GUEST: len(slots)}
 
     async def _open(self, device: Device) -> None:
         """Start telemetry and judges of a GPU before candidates need them.
@@ -403,17 +407,24 @@ class DevicePool:
         await self._nursery.close()
 
 
-def _places(devices: Sequence[Device], slots: int | None, tasks: Iterable[Task]) -> tuple[Device, ...]:
+def _places(
+    devices: Sequence[Device],
+    slots: int | None,
+    tasks: Iterable[Task],
+    case_bytes: int | None,
+    *,
+    timed: bool,
+) -> tuple[Device, ...]:
     """The device of each slot."""
     if slots is not None:
         return tuple(devices[number % len(devices)] for number in range(slots))
     cores = own_cores()
     gpus = sum(device.kind != "cpu" for device in devices)
-    case_bytes = largest_case_bytes(tasks) if gpus else 0
+    case_bytes = (case_bytes or largest_case_bytes(tasks)) if gpus else 0
     counts = {
         device.name: cores
         if device.kind == "cpu"
-        else slots_of(device, gpus=gpus, cores=cores, case_bytes=case_bytes)
+        else slots_of(device, gpus=gpus, cores=cores, case_bytes=case_bytes, timed=timed)
         for device in devices
     }
     # Devices by turns, so that the first candidates go to different devices.

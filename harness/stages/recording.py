@@ -22,16 +22,21 @@ from harness.wire.channel import BadFrame
 from harness.wire.device import Target
 from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.errors import WorkerDied
+from harness.wire.evaluation import Verdict
 from harness.wire.script_messages import LIKE_RESULTS, NAN, RECORD_REPORTS, Record, Recorded, Script
+from suites.loader import baseline_source
 from suites.public.task import PublicTask, ReferenceKind, TestForm
 from suites.python_source import parse_python
 from suites.task import Task
 
+from .cascade import evaluate
 from .model_scripts import choose_model_script
 from .recorded_task import NotRecorded, write_task
 
 __all__ = ["NotRecorded", "helpers_of", "record_task", "script_of"]
 
+SEED = 0
+"""Seed of the values with which a reference is judged. Fixed, so that the same reference gets the same verdict."""
 _FORMS = (TestForm.SCRIPT, TestForm.RUNNER, TestForm.PYTEST)
 RUNS = ((1, NAN), (1, LIKE_RESULTS), (2, NAN))
 """Seed and poison of each run. Calls that change between runs are no cases."""
@@ -39,6 +44,8 @@ RUNS = ((1, NAN), (1, LIKE_RESULTS), (2, NAN))
 
 async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, target: Target) -> Task:
     """Record a public task on a device of the pool, write its folder, and return the task.
+
+    A call with inputs for timing is left out if the reference itself fails on them.
 
     Raises `NotRecorded` with the reason if no call of its test can be judged, `WorkerDied` if a process of ours is lost.
     """
@@ -59,7 +66,39 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
             async with _worker(slot) as channel:
                 recordings = [await _run(channel, target, chosen, *run) for run in RUNS]
         on_gpu = slot.device.kind != "cpu"
-    return write_task(public, chosen, recordings, folder, on_gpu=on_gpu, notes=(*notes, *first.notes))
+    notes += first.notes
+    task = write_task(public, chosen, recordings, folder, on_gpu=on_gpu, notes=notes)
+    failure = await _failure_for_timing(public, task, pool, target)
+    if not failure:
+        return task
+    notes += (f"the reference itself fails on the benchmark's inputs for timing: {failure}",)
+    tests_only = [
+        replace(recording, calls=tuple(call for call in recording.calls if not call.for_timing))
+        for recording in recordings
+    ]
+    return write_task(public, replace(chosen, performance=""), tests_only, folder, on_gpu=on_gpu, notes=notes)
+
+
+async def _failure_for_timing(public: PublicTask, task: Task, pool: DevicePool, target: Target) -> str:
+    """Return why a Triton reference is not correct in the calls for timing; empty if it is, or if there are none.
+
+    Benchmarks only time with these inputs. Some make programs store to one place, or store past the end of a tensor.
+    """
+    names = [case.name for case in task.cases if case.only_gpu]
+    if not names or public.reference_kind is not ReferenceKind.TRITON:
+        return ""
+    evaluation = await evaluate(
+        baseline_source(task),
+        task.with_cases(names),
+        pool=pool,
+        targets=[target],
+        seed=SEED,
+        hidden=False,
+        timed=False,
+    )
+    if evaluation.verdict is Verdict.CORRECT:
+        return ""
+    return evaluation.error.first_line if evaluation.error is not None else evaluation.verdict.value
 
 
 def script_of(public: PublicTask) -> Script:

@@ -20,12 +20,9 @@ from suites.public.task import PublicTask, ReferenceKind
 from suites.task import Task
 
 from .cascade import evaluate, needs_gpu
-from .recording import NotRecorded, record_task
+from .recording import SEED, NotRecorded, record_task
 from .scripts import as_called
 from .task_questions import ask_judge
-
-SEED = 0
-"""Fixed, so that the same reference gets the same verdict."""
 
 
 class Result(StrEnum):

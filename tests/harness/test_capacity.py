@@ -25,6 +25,12 @@ def test_large_gpu_with_sixteen_cores_judges_more_than_two() -> None:
     assert slots_of(gpu(79.6), gpus=1, cores=16) == 3
 
 
+def test_without_timing_a_gpu_judges_more() -> None:
+    recorded = capacity.RECORDED_CASE_BYTES
+    assert slots_of(gpu(79.6), gpus=1, cores=16, case_bytes=recorded, timed=False) == 14
+    assert slots_of(gpu(79.6), gpus=1, cores=16, case_bytes=recorded) < 14
+
+
 def test_gpus_of_a_node_share_its_cores() -> None:
     assert slots_of(gpu(191), gpus=8, cores=128) == 7
     assert slots_of(gpu(191), gpus=8, cores=64) == 3

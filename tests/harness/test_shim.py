@@ -42,6 +42,7 @@ print(json.dumps({
     "drawn": str(torch.rand(1, device="cuda", generator=torch.Generator(device="cuda").manual_seed(0)).device),
     "index_device": str(torch.empty(1, device=0).device),
     "real": torch._C._cuda_getCurrentRawStream(0),
+    "compiled_code": torch._C._dynamo.guards._empty_strided_cuda((2, 3), (3, 1), torch.float16).shape,
     "meta_stays": str(torch.empty(1, device="meta").device.type),
 }))
 """
@@ -77,6 +78,7 @@ def test_shim_tensors_compute_on_cpu(answers: tuple[str, Any]) -> None:
     assert (answer["sum"], answer["dtype"]) == (5.0 + 14 * 2 + 50, "torch.float64")
     assert answer["drawn"] == "cuda:0"
     assert answer["index_device"] == "cuda:0"
+    assert answer["compiled_code"] == [2, 3]
     assert answer["meta_stays"] == "meta"
 
 

@@ -101,6 +101,7 @@ def test_statement_without_honest_use_is_refused_with_line(statement: str) -> No
         "torch._dynamo.config.cache_size_limit = 64",
         "assert not torch.jit.is_scripting()",
         "torch._inductor.config.debug = True",
+        "allocate = torch._C._dynamo.guards._empty_strided_cuda",
     ],
 )
 def test_unusual_honest_statement_passes(statement: str) -> None:

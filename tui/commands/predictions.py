@@ -21,6 +21,7 @@ from engine.predictions.results import ORIGINAL, WAVEDECK, PredictionResult, Res
 from engine.predictions.session import PredictionSession
 from harness import Device, DevicePool, Target
 from harness.node.selection import targets_for, wait_for_devices
+from harness.processes.capacity import RECORDED_CASE_BYTES
 from harness.stages.original import check_definition
 from sessions.home import Home, home_from
 from sessions.metrics import mean_pass_at_k
@@ -127,7 +128,7 @@ async def _judge(samples: Sequence[Sample], request: Request, settings: Settings
     lost: list[Sample] = []
     session = None
     if kept_count < len(samples):
-        async with DevicePool([device.name]) as pool:
+        async with DevicePool([device.name], case_bytes=RECORDED_CASE_BYTES) as pool:
             judge: ProtocolJudge = OriginalJudge(pool=pool, target=targets[0], seed=seed)
             if request.protocol == WAVEDECK:
                 judge = WavedeckJudge(home.suites, pool=pool, targets=targets, seed=seed)

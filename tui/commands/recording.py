@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness import Device, DevicePool
 from harness.node.selection import targets_for, wait_for_devices
+from harness.processes.capacity import RECORDED_CASE_BYTES
 from harness.stages.recording import NotRecorded, record_task
 from suites import Task, find_public_task, load_public_suite, load_task, public_suite_names
 from suites.public.recorded import find_recorded, recorded_folder
@@ -57,11 +58,19 @@ async def _record(
     missing: Sequence[PublicTask], registry: Path, chosen: Sequence[Device], targets: Sequence[str]
 ) -> None:
     target = targets_for(chosen, targets)[0]
-    async with DevicePool([device.name for device in chosen], slots=1) as pool:
-        for public in missing:
-            say(f"{public.id}: records the calls of its test, once")
-            folder = recorded_folder(registry, public.suite) / public.name
-            try:
-                await record_task(public, folder, pool=pool, target=target)
-            except NotRecorded as reason:
-                raise Complaint(f"{public.id} cannot be judged: {reason}") from reason
+    pool = DevicePool([device.name for device in chosen], case_bytes=RECORDED_CASE_BYTES, timed=False)
+
+    async def record(public: PublicTask) -> None:
+        say(f"{public.id}: records the calls of its test, once")
+        folder = recorded_folder(registry, public.suite) / public.name
+        try:
+            await record_task(public, folder, pool=pool, target=target)
+        except NotRecorded as reason:
+            raise Complaint(f"{public.id} cannot be judged: {reason}") from reason
+
+    try:
+        async with pool, asyncio.TaskGroup() as group:
+            for public in missing:
+                group.create_task(record(public), name=f"record/{public.id}")
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None

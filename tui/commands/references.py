@@ -11,6 +11,7 @@ from pathlib import Path
 from engine.predictions.result_lines import ResultLines
 from harness import DevicePool, Target
 from harness.node.selection import targets_for, wait_for_devices
+from harness.processes.capacity import RECORDED_CASE_BYTES
 from harness.stages.references import ReferenceResult, Result, judge_reference
 from suites.public.recorded import recorded_folder, text_digest
 from suites.public.task import PublicTask
@@ -50,12 +51,13 @@ async def judge_all(
 
     Returns all results, in the order of the tasks.
     """
-    chosen = (await wait_for_devices(devices, on_wait=say))[:1]
-    device = chosen[0].kind if chosen[0].kind == "cpu" else "gpu"
+    device = (await wait_for_devices(devices, on_wait=say))[0]
     if not tasks:
         return []
-    target = targets_for(chosen, targets)[0]
-    results = ResultFile(registry, tasks[0].suite, device, target.name)
+    target = targets_for([device], targets)[0]
+    results = ResultFile(
+        registry, tasks[0].suite, device.kind if device.kind == "cpu" else "gpu", target.name
+    )
     missing = [task for task in tasks if again or results.find(task) is None]
     if len(missing) < len(tasks):
         say(
@@ -63,7 +65,8 @@ async def judge_all(
         )
     lost: dict[str, ReferenceResult] = {}
     if missing:
-        async with _stopping(), DevicePool([device.name for device in chosen]) as pool:
+        pool = DevicePool([device.name], case_bytes=RECORDED_CASE_BYTES, timed=False)
+        async with _stopping(), pool:
             await _judge_missing(missing, registry, pool, target, results.add, lost, again=again)
     return [result for task in tasks if (result := lost.get(task.id) or results.find(task)) is not None]
 

@@ -194,9 +194,10 @@ def _check_name(
 
 def _check_attribute(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:
     path = _dotted(node, imported)
-    if node.attr in _ATTRIBUTES and not (
-        node.attr in _MODULE_ONLY_ATTRIBUTES and (path is None or not path.startswith("sys."))
-    ):
+    is_harmless = path is not None and _is_harmless(path)
+    if node.attr in _MODULE_ONLY_ATTRIBUTES:
+        is_harmless = path is None or not path.startswith("sys.")
+    if node.attr in _ATTRIBUTES and not is_harmless:
         yield Refusal(node.lineno, f"`.{node.attr}` has no use in a kernel module")
     if path is not None:
         yield from _check_path(node.lineno, path)
@@ -211,11 +212,16 @@ def _check_path(line: int, path: str) -> Iterator[Refusal]:
     if path.startswith(_CUSTOM_OPERATORS):
         why = f"`{path}` registers an operator, and the judge cannot watch what runs inside it; call the kernel directly"
         yield Refusal(line, why, unsupported=True)
+    if _is_harmless(path):
+        return
     for refused in _TORCH:
-        if any(_leads_to(path, harmless) for harmless in _HARMLESS):
-            break
         if path == refused or path.startswith(refused + "."):
             yield Refusal(line, f"`{path}` leaves the kernels or the judge's view")
+
+
+def _is_harmless(path: str) -> bool:
+    """True if a path is, leads to or lies within a member of `_HARMLESS`."""
+    return any(_leads_to(path, harmless) for harmless in _HARMLESS)
 
 
 def _leads_to(member: str, allowed: str) -> bool:

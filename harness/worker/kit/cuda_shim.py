@@ -107,6 +107,10 @@ def on_cpu(device: Any) -> Any:
     return device
 
 
+def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty_strided(size, stride, dtype=dtype, device=GPU)
+
+
 def _always(answer: Any) -> Callable[..., Any]:
     """A new function that returns `answer`. New each time: torch's tables of functions refuse one function with two names."""
     return lambda *args, **kwargs: answer
@@ -297,6 +301,7 @@ def _patch_torch(target: Target) -> None:
     )
     raw: Any = torch._C
     raw._cuda_getCurrentRawStream = _always(0)
+    raw._dynamo.guards._empty_strided_cuda = _empty_strided  # code that `torch.compile` wrote calls it
     raw._get_accelerator = _always(gpu)
     raw._accelerator_exchangeDevice = raw._accelerator_maybeExchangeDevice = _always(0)
     torch.get_device_module.cache_clear()

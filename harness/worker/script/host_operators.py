@@ -18,7 +18,7 @@ class HostOperators(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes operators while the block runs."""
 
     def __init__(self, observation: Any, kind: Poison) -> None:
-        """`observation` is the interpreter's; `None` on a GPU, and for a reference without kernels."""
+        """`observation`: the interpreter's, or on a GPU a `LaunchCount`; `None` for a reference without kernels."""
         super().__init__()  # type: ignore[no-untyped-call]
         self._observation = observation
         self._poison = kind

@@ -31,6 +31,7 @@ from . import first_config, seeding
 from .call_log import CallLog
 from .early_end import EndsHere, TimeLimit
 from .fresh_memory import FreshMemory
+from .launch_count import count_launches
 from .nodes import NodeRun
 from .performance_inputs import call_with_largest
 from .program import run_program
@@ -77,7 +78,7 @@ def _prepare(spawn: Spawn, target_name: str) -> Any:
         return interpreter.observe
     gpu.start(spawn.device)
     gpu.build_driver()
-    return lambda _: nullcontext()
+    return count_launches
 
 
 def _compare(request: Compare, expected: Value | None) -> Compared:
