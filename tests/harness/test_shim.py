@@ -27,7 +27,14 @@ bandwidth = triton.testing.get_dram_gbps(0)
 x = torch.arange(6.0, device="cuda").reshape(2, 3)
 with torch.cuda.device(0), torch.cuda.stream(torch.cuda.Stream()):
     y = (x @ x.T).to(device="cuda:0", dtype=torch.float64).pin_memory()
+torch.manual_seed(7)
+philox = torch.cuda.default_generators[torch.cuda.current_device()]
+state = philox.get_state()
+seed, offset = state.view(torch.int64)
+offset += 4
+philox.set_state(state)
 print(json.dumps({
+    "philox": [int(seed), torch.cuda.get_rng_state().view(torch.int64).tolist()[1]],
     "elapsed_ms": start.elapsed_time(end),
     "name": torch.cuda.get_device_name(),
     "capability": torch.cuda.get_device_capability(0),
@@ -80,6 +87,11 @@ def test_shim_tensors_compute_on_cpu(answers: tuple[str, Any]) -> None:
     assert answer["index_device"] == "cuda:0"
     assert answer["compiled_code"] == [2, 3]
     assert answer["meta_stays"] == "meta"
+
+
+def test_kernels_get_the_seed_and_the_offset_of_the_gpu(answers: tuple[str, Any]) -> None:
+    _, answer = answers
+    assert answer["philox"] == [7, 4]
 
 
 def test_shim_events_measure_elapsed_time(answers: tuple[str, Any]) -> None:

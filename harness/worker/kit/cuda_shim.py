@@ -27,6 +27,7 @@ from harness.wire.device import Target
 
 from . import storages
 from .binaries import read_registers
+from .gpu_generator import GpuGenerator
 
 CPU = torch.device("cpu")
 GPU = torch.device("cuda", 0)
@@ -261,7 +262,7 @@ def _patch_torch(target: Target) -> None:
     properties = _properties(target)
     stream = Stream()
     gpu = torch.device("cuda")
-    no_results = ("init", "set_device", "set_stream", "synchronize", "empty_cache", "set_rng_state", "manual_seed", "manual_seed_all", "reset_peak_memory_stats")  # fmt: skip
+    no_results = ("init", "set_device", "set_stream", "synchronize", "empty_cache", "reset_peak_memory_stats")  # fmt: skip
     # `torch.cuda.device`, `device_of`, `_DeviceGuard` and `stream` stay torch's own; they call `_exchange_device`.
     zeros = ("current_device", "_exchange_device", "_maybe_exchange_device", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved")  # fmt: skip
     torch.Generator = Generator  # type: ignore[misc]
@@ -282,11 +283,15 @@ def _patch_torch(target: Target) -> None:
             "get_device_properties": properties,
             "mem_get_info": (properties.total_memory, properties.total_memory),
             "get_arch_list": [target.name],
-            "get_rng_state": torch.empty(0, dtype=torch.uint8),
         },
     )
     cuda: Any = torch.cuda
     cuda.Stream, cuda.Event = Stream, Event
+    generator = GpuGenerator()
+    cuda.default_generators = (generator,)
+    cuda.get_rng_state, cuda.set_rng_state = generator.get_state, generator.set_state
+    cuda.manual_seed = cuda.manual_seed_all = generator.manual_seed
+    cuda.initial_seed = generator.initial_seed
     _patch_functions(
         torch.accelerator,
         {

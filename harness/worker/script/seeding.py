@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,17 @@ import torch
 from harness.cases.seeds import derive
 
 _NUMPY_SEEDS = 1 << 32
-_seed_gpu = torch.cuda.manual_seed_all
-
 _numpy_seed = np.random.seed
 _drawn = [0]
 """The seed of the current run."""
+_gpu = SimpleNamespace(seed=torch.cuda.manual_seed_all)
+"""`seed` sets the GPU's seed; `install` takes the function that is in place then."""
 
 
 def set_seed(seed: int) -> None:
     """Set torch's seed on the CPU and on the GPU. `torch.manual_seed` would call the GPU's replaced function."""
     torch.default_generator.manual_seed(seed)
-    _seed_gpu(seed)
+    _gpu.seed(seed)
 
 
 def draw_from(seed: int) -> None:
@@ -34,6 +35,7 @@ def draw_from(seed: int) -> None:
 
 def install() -> None:
     """Replace the functions that set seeds, once a process. A seed of the script then selects a seed of ours."""
+    _gpu.seed = torch.cuda.manual_seed_all
     _replace(torch, "manual_seed")
     _replace(torch.random, "manual_seed")
     _replace(torch.cuda, "manual_seed")
