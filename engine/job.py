@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -56,14 +57,21 @@ async def open_job(plan: SessionPlan, *, home: Home, environ: Mapping[str, str])
             roles=method.roles,
         )
     try:
-        yield Job(plan, method, tasks, targets, corpus_for(tasks, home, plan.options.corpus), clients)
+        corpus = await asyncio.to_thread(corpus_for, tasks, home, plan.options.corpus)
+        async with AsyncExitStack() as stack:
+            if plan.options.corpus:
+                # Starts now, not with the first search, because a search runs in the event loop.
+                stack.push_async_callback(
+                    asyncio.wait, [asyncio.create_task(asyncio.to_thread(corpus.prepare))]
+                )
+            yield Job(plan, method, tasks, targets, corpus, clients)
     finally:
         for client in {id(client): client for client in clients.values()}.values():
             await client.close()
 
 
-def corpus_for(tasks: Sequence[Task], home: Home, folder: str = "") -> Corpus:
-    """Returns the examples for these tasks, also from `folder`; the tasks themselves are left out.
+def corpus_for(tasks: Sequence[Task], home: Home, further: str = "") -> Corpus:
+    """Returns the examples for these tasks, also from the folder or file `further`; the tasks themselves are left out.
 
     A suite that cannot be loaded gives no examples and no error.
     """
@@ -73,7 +81,7 @@ def corpus_for(tasks: Sequence[Task], home: Home, folder: str = "") -> Corpus:
             loaded += load_suite(suite, registry=home.suites)
         except SuiteError:
             continue
-    return build_corpus(loaded, tasks, Path(folder) if folder else None)
+    return build_corpus(loaded, tasks, Path(further) if further else None)
 
 
 def read_plan(live: LiveFiles) -> SessionPlan | None:

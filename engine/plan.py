@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 
 from engine.errors import UsageProblem
+from engine.further_kernels import check_corpus
 from engine.methods import METHODS, MODULES, Method, open_method
 from engine.models import Limits, NoModel, Pace, check_models, find_recording, recording_of
 from engine.models.spec import KNOWN
 from engine.prices import Price, with_shipped
 from engine.profiles import check_profile
-from engine.retrieval import check_folder
 from engine.stopping import WITHOUT_GAIN
 from engine.titles import title_problem
 from harness.node.discovery import CPU
@@ -242,7 +242,7 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
     options = msgspec.structs.replace(options, without=tuple(sorted(set(options.without))))
     if options.corpus:
         corpus = Path(options.corpus).absolute()
-        check_folder(corpus)
+        check_corpus(corpus)
         options = msgspec.structs.replace(options, corpus=str(corpus))
     if not options.start:
         return options

@@ -200,7 +200,7 @@ def test_run_with_a_wrong_profile_or_corpus_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match="no prompt profile is called 'gpt'"):
         plan_with(tmp_path, "reflexion", profile="gpt")
     missing = re.escape(str(tmp_path / "missing"))
-    with pytest.raises(UsageProblem, match=f"--corpus {missing} is not a folder"):
+    with pytest.raises(UsageProblem, match=f"--corpus {missing} cannot be read"):
         plan_with(tmp_path, "geak", corpus=str(tmp_path / "missing"))
 
 

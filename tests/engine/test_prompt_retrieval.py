@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -15,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import UsageProblem
+from engine.further_kernels import MOST_BYTES
 from engine.overlap import NEAR_COPY, code_tokens, kernel_forms, normal_form, overlaps, similarity
-from engine.retrieval import MOST_BYTES, Corpus, Document, build_corpus
+from engine.retrieval import MOST_COMPARED, Corpus, Index, build_corpus
 from suites import Task, baseline_source, load_suite, load_task
 
 KERNEL = '''"""Doubles every element."""
@@ -88,7 +90,7 @@ def test_corpus_excludes_the_task_under_test(starter: tuple[Task, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", ["softmax", "matmul", "layer_norm", "matmul_w8a8"])
-def test_planted_copies_are_skipped_with_a_remark(name: str, tmp_path: Path) -> None:
+def test_search_passes_over_planted_copies(name: str, tmp_path: Path) -> None:
     task = load_task(name)
     planted = {}
     for change in PLANTS:
@@ -97,14 +99,65 @@ def test_planted_copies_are_skipped_with_a_remark(name: str, tmp_path: Path) -> 
         file.write_text(planted.setdefault(file.name, change(solution(task))))
     assert len(set(planted.values())) >= len(PLANTS) - 1, "a planted copy without a change tests nothing"
     (tmp_path / "double.py").write_text(KERNEL)
-    corpus = build_corpus([], [task], tmp_path)
-    assert [document.task for document in corpus.documents] == ["double.py"]
-    assert len(corpus.skipped) == len(PLANTS)
-    assert all("copy, or nearly one" in words for words in corpus.skipped)
-    elsewhere = build_corpus([], [load_task("vector_add")], tmp_path)
-    assert len(elsewhere.documents) == len(PLANTS) + 1, (
-        "a document without overlap with a task under test stays"
+    (tmp_path / "planted.json").write_text(
+        json.dumps([{"code": code} for code in (*planted.values(), KERNEL)])
     )
+    for further in (tmp_path, tmp_path / "planted.json"):
+        example = build_corpus([], [task], further).by_code(solution(task))
+        assert example is not None
+        assert example.source == KERNEL
+        elsewhere = build_corpus([], [load_task("vector_add")], further).by_code(solution(task))
+        assert elsewhere is not None
+        assert elsewhere.source in planted.values(), (
+            "a kernel without overlap with a task under test is shown"
+        )
+
+
+def test_start_and_search_compare_few_kernels_of_a_large_corpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = load_task("vector_add")
+    copies = [{"code": solution(task) + f"# {number}\n"} for number in range(MOST_COMPARED + 10)]
+    file = tmp_path / "train.json"
+    file.write_text(json.dumps([*copies, {"code": KERNEL, "description_1": "Double the values of a vector"}]))
+    parsed: list[str] = []
+    parse = ast.parse
+    monkeypatch.setattr(ast, "parse", lambda source, *rest: parsed.append(source) or parse(source, *rest))
+    corpus = build_corpus([], [task], file)
+    assert len(parsed) == len(copies) + 2, "every kernel is parsed once, and the baseline"
+    parsed.clear()
+    assert corpus.by_code(solution(task)) is None
+    assert len(parsed) == MOST_COMPARED
+    corpus.by_code(solution(task))
+    assert len(parsed) == MOST_COMPARED, "a kernel is compared once"
+
+
+def test_json_corpus_in_each_format_of_tritonbench(tmp_path: Path) -> None:
+    file = tmp_path / "train.json"
+    other = KERNEL.replace("double", "halve").replace("Doubles", "Halves").replace("* 2", "/ 2")
+    crawled = {"code": KERNEL, "description_1": "Scales a vector by two", "uuid": 7}
+    made = {"instruction": "Divides a vector", "input": "", "output": other}
+    file.write_text(json.dumps([crawled, made, {"file": "a.py"}]))
+    softmax = load_task("softmax")
+    corpus = build_corpus([], [softmax], file)
+    assert [document.title for document in corpus.documents] == [
+        "Doubles every element",
+        "Halves every element",
+    ]
+    assert corpus.skipped == ("train.json#3 is not an example: it has no function with @triton.jit",)
+    for instruction, source in (("scales by two", KERNEL), ("divides", other)):
+        asked = msgspec.structs.replace(softmax, title="", category="", instruction=instruction)
+        example = corpus.by_instruction(asked)
+        assert example is not None
+        assert example.source == source
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"code": 1}]', "\xff"])
+def test_file_that_is_no_json_array_is_a_usage_error(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "corpus.json"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(UsageProblem, match=r"--corpus .*corpus.json cannot be read .*; name a folder"):
+        build_corpus([], [load_task("softmax")], file)
 
 
 def test_task_with_the_same_name_in_another_suite_is_skipped() -> None:
@@ -116,8 +169,8 @@ def test_task_with_the_same_name_in_another_suite_is_skipped() -> None:
 def test_copy_under_another_name_is_skipped() -> None:
     softmax = load_task("softmax")
     copy = msgspec.structs.replace(softmax, suite="mine", name="normalise_rows", entry_points=())
-    assert build_corpus([copy], [softmax]).documents == ()
-    assert len(build_corpus([copy], [load_task("matmul")]).documents) == 1
+    assert build_corpus([copy], [softmax]).by_instruction(softmax) is None
+    assert build_corpus([copy], [load_task("matmul")]).by_instruction(softmax) is not None
 
 
 def test_file_with_the_name_or_entry_point_of_a_task_under_test_is_skipped(tmp_path: Path) -> None:
@@ -159,11 +212,11 @@ def test_many_skipped_files_are_counted_in_one_remark(tmp_path: Path) -> None:
         (tmp_path / f"plain{number:02}.py").write_text("x = 1\n")
     remarks = build_corpus([], [load_task("softmax")], tmp_path).remarks()
     assert len(remarks) == 9
-    assert remarks[-1] == "3 more files of the corpus were skipped"
+    assert remarks[-1] == "3 more kernels of the corpus were skipped"
 
 
 def test_missing_corpus_folder_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageProblem, match=r"--corpus .*missing is not a folder"):
+    with pytest.raises(UsageProblem, match=r"--corpus .*missing cannot be read \(No such file"):
         build_corpus([], [load_task("softmax")], tmp_path / "missing")
 
 
@@ -216,9 +269,9 @@ WORDS = st.lists(st.sampled_from(["load", "store", "dot", "exp", "sum"]), max_si
 
 @given(WORDS, st.lists(WORDS, max_size=6))
 def test_score_is_positive_exactly_if_words_are_shared(query: list[str], texts: list[list[str]]) -> None:
-    corpus = Corpus([Document(str(at), "", tuple(text), (), "") for at, text in enumerate(texts)])
-    scores = corpus.scores(query, "words")
-    assert [score > 0 for score in scores] == [bool(set(query) & set(text)) for text in texts]
+    scores = Index(lambda: texts).scores(query)
+    if query and any(texts):
+        assert [score > 0 for score in scores] == [bool(set(query) & set(text)) for text in texts]
     assert all(score >= 0 for score in scores)
 
 
@@ -239,10 +292,7 @@ def test_ranking_does_not_import_jax_which_would_allocate_gpu_memory(tmp_path: P
         "import pathlib; (pathlib.Path(__file__).parent / 'imported').touch()\n"
     )
     (fake / "lax.py").write_text("def top_k(scores, count):\n    return scores, scores\n")
-    code = (
-        "from engine.retrieval import Corpus, Document\n"
-        "print(Corpus([Document('a', '', ('load', 'dot'), (), ''), Document('b', '', ('exp',), (), '')]).scores(['dot'], 'words'))"
-    )
+    code = "from engine.retrieval import Index\nprint(Index(lambda: [('load', 'dot'), ('exp',)]).scores(['dot']))"
     paths = os.pathsep.join((str(tmp_path), *filter(None, sys.path)))
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -52,7 +52,11 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
 @click.option(
     "--profile", metavar="NAME", help="Prompt format of the model: chat, kernelllm or autotriton. [chat]"
 )
-@click.option("--corpus", metavar="FOLDER", help="Folder of Triton kernels to use as further examples.")
+@click.option(
+    "--corpus",
+    metavar="PATH",
+    help="Triton kernels to use as further examples: a folder of *.py, or a JSON array.",
+)
 @click.option(
     "--start",
     metavar="FILE",
