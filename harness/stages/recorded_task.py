@@ -70,7 +70,7 @@ def write_task(
     if first.error:
         own_notes.append(f"the test stops early here: {first.error}")
     if not calls:
-        raise NotRecorded("; ".join(own_notes) or "its test calls no entry point")
+        raise NotRecorded("; ".join(own_notes or ("its test calls no entry point", *notes)))
     own_notes += dict.fromkeys(f"not judged: {part}" for _, call in calls for part in call.unjudged)
     if all(
         call.inputs == repeats[-1].calls[number].inputs and call.draw_seed is None for number, call in calls

@@ -9,12 +9,13 @@ import re
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from harness.processes.pool import DevicePool
+from harness.processes.process_endings import status_words
+from harness.processes.servers import Child
 from harness.processes.slot import Slot
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
@@ -52,19 +53,19 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
     async with pool.slot() as slot, pool.leases.using(slot):
         notes: tuple[str, ...] = ()
         if public.test_form is TestForm.MODEL and not public.unsupported:
-            async with _worker(slot) as channel:
-                script, notes = await choose_model_script(public, partial(_run, channel, target))
+            async with _recorder(slot, target) as recorder:
+                script, notes = await choose_model_script(public, recorder.run)
         else:
             script = for_target(script_of(public), target)
-        async with _worker(slot) as channel:
-            first = await _run(channel, target, script, *RUNS[0], budget_s=limits.SCRIPT_BUDGET_S)
+        async with _recorder(slot, target) as recorder:
+            first = await recorder.run(script, *RUNS[0], budget_s=limits.SCRIPT_BUDGET_S)
             chosen = replace(script, nodes=first.nodes, calls=first.ended_after)
             recordings = [first]
             if chosen == script and not script.is_pytest:
-                recordings += [await _run(channel, target, script, *run) for run in RUNS[1:]]
+                recordings += [await recorder.run(script, *run) for run in RUNS[1:]]
         if chosen != script:  # in a new process, because a time limit may leave a process in any state
-            async with _worker(slot) as channel:
-                recordings = [await _run(channel, target, chosen, *run) for run in RUNS]
+            async with _recorder(slot, target) as recorder:
+                recordings = [await recorder.run(chosen, *run) for run in RUNS]
         on_gpu = slot.device.kind != "cpu"
     notes += first.notes
     task = write_task(public, chosen, recordings, folder, on_gpu=on_gpu, notes=notes)
@@ -187,45 +188,48 @@ def _with_imports(reference: str, test: str) -> str:
     return "\n".join([*lines, reference])
 
 
+class _Recorder:
+    """A process that runs scripts, several in turn, so that kernels compile once."""
+
+    def __init__(self, child: Child, channel: AsyncChannel, target: Target) -> None:
+        self._child = child
+        self._channel = channel
+        self._target = target
+
+    async def run(self, script: Script, seed: int, poison: int = 0, *, budget_s: float = 0.0) -> Recorded:
+        """Run a script once and return its calls. Raises `NotRecorded` if its process gives no report."""
+        request = Record(secrets.token_hex(16), script, seed, self._target.name, poison, budget_s)
+        with suppress(EOFError):  # the process has ended: `receive` raises the reason
+            await self._channel.send(ENCODER.encode(request))
+        recorded = decode_message(RECORD_REPORTS, await self.receive())
+        if recorded.nonce != request.nonce:
+            raise WorkerDied("a script worker sent an answer that was not asked for")
+        return recorded
+
+    async def receive(self) -> bytes:
+        """Return the next message of the process."""
+        limit_s = limits.script_s()
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._channel.receive(limits.RECORDING_BYTES)
+        except TimeoutError:
+            raise NotRecorded(f"its test does not end within {limit_s:.0f} s here") from None
+        except (EOFError, BadFrame) as error:
+            ended = await self._child.wait(limits.END_S)
+            how = ended.why or status_words(ended.status)
+            raise NotRecorded(f"its test ended its process: {how}") from error
+
+
 @asynccontextmanager
-async def _worker(slot: Slot) -> AsyncIterator[AsyncChannel]:
-    """A process for several runs, so that kernels compile once."""
+async def _recorder(slot: Slot, target: Target) -> AsyncIterator[_Recorder]:
     device = None if slot.device.kind == "cpu" else slot.device
     child, channel = await slot.server.spawn(
         "script", cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=device
     )
+    recorder = _Recorder(child, channel, target)
     try:
-        await _receive(channel)  # the worker's hello
-        yield channel
+        await recorder.receive()  # the worker's hello
+        yield recorder
     finally:
         channel.close()
         child.end()
-
-
-async def _run(
-    channel: AsyncChannel,
-    target: Target,
-    script: Script,
-    seed: int,
-    poison: int = 0,
-    *,
-    budget_s: float = 0.0,
-) -> Recorded:
-    request = Record(secrets.token_hex(16), script, seed, target.name, poison, budget_s)
-    with suppress(EOFError):  # the process has ended: `_receive` raises the reason
-        await channel.send(ENCODER.encode(request))
-    recorded = decode_message(RECORD_REPORTS, await _receive(channel))
-    if recorded.nonce != request.nonce:
-        raise WorkerDied("a script worker sent an answer that was not asked for")
-    return recorded
-
-
-async def _receive(channel: AsyncChannel) -> bytes:
-    limit_s = limits.script_s()
-    try:
-        async with asyncio.timeout(limit_s):
-            return await channel.receive(limits.RECORDING_BYTES)
-    except TimeoutError:
-        raise NotRecorded(f"its test does not end within {limit_s:.0f} s here") from None
-    except (EOFError, BadFrame) as error:
-        raise NotRecorded("its test ended its process") from error

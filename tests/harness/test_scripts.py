@@ -115,7 +115,7 @@ async def test_other_seeds_give_other_values_so_that_known_answers_are_refused(
     [
         ("result_gold = scale(torch.ones(4, device='cuda'), lambda: 1)\n", "is a builtins.function"),
         ("raise ValueError('no device')\nscale(1)\n", "the test stops early here: ValueError: no device"),
-        ("import os\nscale_into\nos._exit(3)\n", "its test ended its process"),
+        ("import os\nscale_into\nos._exit(3)\n", "its test ended its process: exit code 3"),
     ],
 )
 async def test_a_task_without_a_call_that_can_be_judged_has_a_reason(

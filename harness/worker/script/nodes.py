@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NODE_S = 4.0
 """CPU seconds for each of many nodes, while nodes are chosen. A test with few nodes has more time for each node."""
+GPU_NODE_S = 12.0
+"""The same on a GPU, where a node's time is that of its compiler."""
 CHOSEN_S = 6.0
 """CPU seconds of the chosen nodes, after which no further node is chosen."""
 _OPTIONS = (
@@ -44,6 +46,7 @@ class NodeRun:
     """CPU seconds for the choice of nodes."""
     log: CallLog
     """Records the calls of the nodes."""
+    on_gpu: bool = False
     chosen: list[str] = field(default_factory=list)
     collected: int = 0
     problems: dict[str, str] = field(default_factory=dict)
@@ -118,7 +121,7 @@ class NodeRun:
             self.problems.setdefault(_name(item), line[:300])
 
     def _choose(self, nodes: dict[str, pytest.Function]) -> None:
-        node_s = max(NODE_S, self.budget_s / max(1, len(nodes)))
+        node_s = max(GPU_NODE_S if self.on_gpu else NODE_S, self.budget_s / max(1, len(nodes)))
         end = time.process_time() + self.budget_s
         chosen_s = 0.0
         too_large: dict[str, int] = {}  # the size from which the nodes of a function are skipped

@@ -125,7 +125,7 @@ class _Runner:
             self._replace_reference(script, namespace, vars(module) | recorded)
             sys.modules[TEST] = test
             with FreshMemory(log, Poison(request.poison)):
-                nodes, notes = _run_test(test, file, request, log)
+                nodes, notes = _run_test(test, file, request, log, on_gpu=self._on_gpu)
             if self._on_gpu and script.performance:
                 notes = (*notes, *self._call_for_timing(script, log, Poison(request.poison)))
         except EndsHere:
@@ -203,7 +203,7 @@ def _execute(script: Script, file: Path, namespace: dict[str, Any]) -> None:
 
 
 def _run_test(
-    test: ModuleType, file: Path, request: Record, log: CallLog
+    test: ModuleType, file: Path, request: Record, log: CallLog, *, on_gpu: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Run the test, its nodes with pytest. Return the chosen nodes, and notes about the choice."""
     script = request.script
@@ -213,7 +213,7 @@ def _run_test(
             _execute(script, file, vars(test))
         return (), ()
     _execute(script, file, vars(test))
-    run = NodeRun(test, file, script.nodes, request.budget_s, log)
+    run = NodeRun(test, file, script.nodes, request.budget_s, log, on_gpu=on_gpu)
     run.run()
     return tuple(run.chosen), run.notes
 
