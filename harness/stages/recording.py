@@ -51,23 +51,21 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
     Raises `NotRecorded` with the reason if no call of its test can be judged, `WorkerDied` if a process of ours is lost.
     """
     async with pool.slot() as slot, pool.leases.using(slot):
+        on_gpu = slot.device.kind != "cpu"
         notes: tuple[str, ...] = ()
         if public.test_form is TestForm.MODEL and not public.unsupported:
             async with _recorder(slot, target) as recorder:
                 script, notes = await choose_model_script(public, recorder.run)
         else:
             script = for_target(script_of(public), target)
-        async with _recorder(slot, target) as recorder:
-            first = await recorder.run(script, *RUNS[0], budget_s=limits.SCRIPT_BUDGET_S)
-            chosen = replace(script, nodes=first.nodes, calls=first.ended_after)
-            recordings = [first]
-            if chosen == script and not script.is_pytest:
-                recordings += [await recorder.run(script, *run) for run in RUNS[1:]]
-        if chosen != script:  # in a new process, because a time limit may leave a process in any state
-            async with _recorder(slot, target) as recorder:
-                recordings = [await recorder.run(chosen, *run) for run in RUNS]
-        on_gpu = slot.device.kind != "cpu"
-    notes += first.notes
+        try:
+            chosen, recordings, found = await _record(slot, target, script)
+        except NotRecorded as reason:
+            if not (on_gpu and script.performance):
+                raise
+            notes += (f"recorded without the benchmark's inputs for timing; with them: {reason}",)
+            chosen, recordings, found = await _record(slot, target, replace(script, performance=""))
+    notes += found
     task = write_task(public, chosen, recordings, folder, on_gpu=on_gpu, notes=notes)
     failure = await _failure_for_timing(public, task, pool, target)
     if not failure:
@@ -78,6 +76,22 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
         for recording in recordings
     ]
     return write_task(public, replace(chosen, performance=""), tests_only, folder, on_gpu=on_gpu, notes=notes)
+
+
+async def _record(
+    slot: Slot, target: Target, script: Script
+) -> tuple[Script, list[Recorded], tuple[str, ...]]:
+    """Run a script for all of `RUNS`. Return it with the choice of the first run, the recordings, and notes about the choice."""
+    async with _recorder(slot, target) as recorder:
+        first = await recorder.run(script, *RUNS[0], budget_s=limits.SCRIPT_BUDGET_S)
+        chosen = replace(script, nodes=first.nodes, calls=first.ended_after)
+        recordings = [first]
+        if chosen == script and not script.is_pytest:
+            recordings += [await recorder.run(script, *run) for run in RUNS[1:]]
+    if chosen != script:  # in a new process, because a time limit may leave a process in any state
+        async with _recorder(slot, target) as recorder:
+            recordings = [await recorder.run(chosen, *run) for run in RUNS]
+    return chosen, recordings, first.notes
 
 
 async def _failure_for_timing(public: PublicTask, task: Task, pool: DevicePool, target: Target) -> str:

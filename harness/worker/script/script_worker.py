@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import torch
 
 from harness.hardware.targets import target
 from harness.wire import limits
@@ -126,13 +127,13 @@ class _Runner:
             sys.modules[TEST] = test
             with FreshMemory(log, Poison(request.poison)):
                 nodes, notes = _run_test(test, file, request, log, on_gpu=self._on_gpu)
-            if self._on_gpu and script.performance:
-                notes = (*notes, *self._call_for_timing(script, log, Poison(request.poison)))
         except EndsHere:
             ended_after = len(log.calls)
         except BaseException as raised:  # noqa: BLE001 -- scripts may raise anything, also SystemExit
             error = _first_and_last_line(raised)
             traceback.print_exc(file=sys.stderr)
+        if self._on_gpu and script.performance and not error and not ended_after:
+            notes = (*notes, *self._call_for_timing(script, log, Poison(request.poison)))
         _forget_modules(set(sys.modules) - loaded, self._scratch)
         np.seterr(all="ignore")
         return Recorded(
@@ -153,6 +154,7 @@ class _Runner:
             with FreshMemory(log, kind):
                 call_with_largest(script.performance, sys.modules[STAND_IN], gpu.HERE)
         except Exception as error:  # noqa: BLE001 -- the benchmark's own code
+            torch.cuda.synchronize()  # raises and ends the process if the context is broken: no run could use it
             return (f"its inputs for timing are not judged: {_first_and_last_line(error)}",)
         return () if len(log.calls) > count else ("its inputs for timing lead to no further call",)
 
