@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from array import array
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
@@ -30,6 +31,8 @@ MOST_BYTES = 512 << 10
 """Bound for inputs and outputs of a call, without parameters. A model that needs more gets the smallest sizes that run."""
 MOST_TIMED_BYTES = 192 << 20
 """Bound for the call for timing: inputs, outputs, and the parameters that a recording holds."""
+MOST_MODEL_BYTES = 640 << 20
+"""Bound for all parameters of its model. Each guest and each timer of an evaluation builds the model."""
 TIMED_TRIALS_S = 60.0
 """Seconds after which no further sizes for timing are tried."""
 _MODEL = "ModelNew"
@@ -44,19 +47,17 @@ with torch.no_grad():
     )
 """
 _SIZE_CHECK = """
-def get_inputs(*args, wavedeck_draw=get_inputs, **named):
-    size_bytes = 0
+def wavedeck_check(what, most_bytes, make):
     try:
         with torch.device("meta"):
-            drawn = wavedeck_draw(*args, **named)
-        size_bytes = sum(value.nbytes for value in drawn if isinstance(value, torch.Tensor))
+            size_bytes = sum(value.nbytes for value in make() if isinstance(value, torch.Tensor))
     except Exception:
-        pass
-    if size_bytes > {most_bytes}:
-        raise MemoryError("its inputs alone take more than {mib} MiB")
-    return wavedeck_draw(*args, **named)
+        return
+    if size_bytes > most_bytes:
+        raise MemoryError(f"its {what} take more than {most_bytes >> 20} MiB")
 """
-"""Precedes the call of a trial, because a benchmark's own inputs may take gigabytes."""
+"""Precedes the call of a trial, because a benchmark's own inputs may take gigabytes. Sizes are unknown if code fails on `meta`."""
+_DRAWN = re.compile(r"get_inputs\([^()]*\)")
 _VARIANTS = (
     (Odd.ALL, True),
     (Odd.INPUTS, True),
@@ -136,7 +137,6 @@ async def _choose_timed(
 ) -> tuple[str, str]:
     """Return statements that make the call for timing, and a note about its sizes. If no large sizes run, the text is empty."""
     text = first_call(text)
-    check = _SIZE_CHECK.format(most_bytes=MOST_TIMED_BYTES, mib=MOST_TIMED_BYTES >> 20)
     problem = ""
     seconds = 0.0
     tried: set[str] = set()
@@ -145,9 +145,8 @@ async def _choose_timed(
         if statements in tried:
             continue
         tried.add(statements)
-        preparation, start, call = statements.rpartition("\nwith ")
         try:
-            trial = await try_statements(f"{preparation}\n{check}{start}{call}")
+            trial = await try_statements(_with_size_check(statements))
         except NotRecorded as reason:  # the process has ended
             problem = str(reason)
             break
@@ -167,6 +166,18 @@ async def _choose_timed(
         if seconds > TIMED_TRIALS_S:
             break
     return "", f"timed at no larger sizes than these: {problem}"
+
+
+def _with_size_check(statements: str) -> str:
+    preparation, start, call = statements.rpartition("\nwith ")
+    drawn = _DRAWN.search(call)
+    inputs = drawn.group() if drawn else "()"
+    parameters = f"{_MODEL}(*get_init_inputs()).state_dict().values()"
+    checks = (
+        f'wavedeck_check("inputs", {MOST_TIMED_BYTES}, lambda: {inputs})\n'
+        f'wavedeck_check("parameters", {MOST_MODEL_BYTES}, lambda: {parameters})'
+    )
+    return f"{preparation}\n{_SIZE_CHECK}{checks}{start}{call}"
 
 
 async def _choose_shrinking(text: str, try_statements: Callable[[str], Awaitable[_Trial]]) -> Shrinking:

@@ -68,7 +68,7 @@ DIVISIONS = tuple(Shrinking(divisor=divisor) for divisor in (16, 8, 4, 2))
 OWN = Shrinking()
 FOR_TIMING = (
     OWN,
-    *(Shrinking(batch=1 << power) for power in range(12, 1, -1)),
+    *(Shrinking(batch=1 << power) for power in range(15, 1, -1)),
     *reversed(DIVISIONS),
     *reversed(CAPS),
 )
