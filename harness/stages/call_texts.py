@@ -52,7 +52,9 @@ def instruction(public: PublicTask, calls: Sequence[RecordedCall]) -> str:
         changed = [f"`{output.name}`" for output in call.outputs if output.is_input]
         in_place = f"; changes {', '.join(changed)} in place" if changed else ""
         timed = "; for timing" * call.for_timing
-        seeded = "; its parameters come from the seed alone" * (has_state and call.for_timing and not call.state)
+        seeded = "; its parameters come from the seed alone" * (
+            has_state and call.for_timing and not call.state
+        )
         lines.append(
             f"- call-{place}: `{call.expression}` with {tensors or 'no tensor'}{in_place}{timed}{seeded}"
         )

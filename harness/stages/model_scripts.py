@@ -56,7 +56,7 @@ def wavedeck_check(what, most_bytes, make):
     if size_bytes > most_bytes:
         raise MemoryError(f"its {what} take more than {most_bytes >> 20} MiB")
 """
-"""Precedes the call of a trial, because a benchmark's own inputs may take gigabytes. Sizes are unknown if code fails on `meta`."""
+"""Precedes the call of a trial, because a benchmark's own inputs may take gigabytes. Code that fails on `meta` passes."""
 _DRAWN = re.compile(r"get_inputs\([^()]*\)")
 _VARIANTS = (
     (Odd.ALL, True),
