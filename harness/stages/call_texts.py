@@ -41,6 +41,7 @@ def {_LOAD}(model, state):
 def instruction(public: PublicTask, calls: Sequence[RecordedCall]) -> str:
     """Return the suite's instruction and the list of calls that are judged."""
     lines = [public.instruction.strip(), "", "The judge makes these calls:", ""]
+    has_state = any(call.state for call in calls)
     for place, call in enumerate(calls, 1):
         state = {name for _, name in call.state}
         tensors = ", ".join(
@@ -50,7 +51,13 @@ def instruction(public: PublicTask, calls: Sequence[RecordedCall]) -> str:
         )
         changed = [f"`{output.name}`" for output in call.outputs if output.is_input]
         in_place = f"; changes {', '.join(changed)} in place" if changed else ""
-        lines.append(f"- call-{place}: `{call.expression}` with {tensors or 'no tensor'}{in_place}")
+        timed = "; for timing" * call.for_timing
+        seeded = "; its parameters come from the seed alone" * (
+            has_state and call.for_timing and not call.state
+        )
+        lines.append(
+            f"- call-{place}: `{call.expression}` with {tensors or 'no tensor'}{in_place}{timed}{seeded}"
+        )
     return "\n".join(lines).strip() + "\n"
 
 

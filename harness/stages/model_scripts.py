@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from array import array
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
@@ -11,13 +12,29 @@ import msgspec
 
 from harness.wire.script_messages import Recorded, Script, TensorData
 from suites.dtypes import ITEM_BYTES
-from suites.public.model_sizes import CAPS, DIVISIONS, Odd, Shrinking, input_statements, largest_size
+from suites.public.model_sizes import (
+    CAPS,
+    DIVISIONS,
+    FOR_TIMING,
+    OWN,
+    Odd,
+    Shrinking,
+    first_call,
+    input_statements,
+    largest_size,
+)
 from suites.public.task import PublicTask
 
 from .recorded_task import NotRecorded
 
 MOST_BYTES = 512 << 10
 """Bound for inputs and outputs of a call, without parameters. A model that needs more gets the smallest sizes that run."""
+MOST_TIMED_BYTES = 192 << 20
+"""Bound for the call for timing: inputs, outputs, and the parameters that a recording holds."""
+MOST_MODEL_BYTES = 640 << 20
+"""Bound for all parameters of its model. Each guest and each timer of an evaluation builds the model."""
+TIMED_TRIALS_S = 60.0
+"""Seconds after which no further sizes for timing are tried."""
 _MODEL = "ModelNew"
 SMALL_BATCH = 4
 """Cap of the batch of a model that does not run at the smallest sizes."""
@@ -29,6 +46,18 @@ with torch.no_grad():
         *(value.cuda() if isinstance(value, torch.Tensor) else value for value in get_inputs())
     )
 """
+_SIZE_CHECK = """
+def wavedeck_check(what, most_bytes, make):
+    try:
+        with torch.device("meta"):
+            size_bytes = sum(value.nbytes for value in make() if isinstance(value, torch.Tensor))
+    except Exception:
+        return
+    if size_bytes > most_bytes:
+        raise MemoryError(f"its {what} take more than {most_bytes >> 20} MiB")
+"""
+"""Precedes the call of a trial, because a benchmark's own inputs may take gigabytes. Code that fails on `meta` passes."""
+_DRAWN = re.compile(r"get_inputs\([^()]*\)")
 _VARIANTS = (
     (Odd.ALL, True),
     (Odd.INPUTS, True),
@@ -45,6 +74,8 @@ class _Trial(NamedTuple):
     problem: str
     """Why the calls cannot be judged; empty if they can."""
     size_bytes: int = 0
+    """Inputs without parameters, and outputs."""
+    state_bytes: int = 0
     is_constant: bool = False
     seconds: float = 0.0
 
@@ -52,10 +83,12 @@ class _Trial(NamedTuple):
 Ask = Callable[[Script, int], Awaitable[Recorded]]
 
 
-async def choose_model_script(public: PublicTask, ask: Ask) -> tuple[Script, tuple[str, ...]]:
+async def choose_model_script(
+    public: PublicTask, ask: Ask, *, on_gpu: bool
+) -> tuple[Script, tuple[str, ...]]:
     """Return a script that calls a module at small sizes, and notes about it. Raises `NotRecorded` if the module runs at no size.
 
-    `ask` records a script with a seed.
+    `ask` records a script with a seed. `on_gpu`: the script has a call for timing too, at the largest sizes that run there.
     """
     assert public.reference is not None
     text = public.test.text if public.test is not None else f"{public.reference.text}\n{_CALL}"
@@ -69,13 +102,15 @@ async def choose_model_script(public: PublicTask, ask: Ask) -> tuple[Script, tup
     if shrinking.cap < largest or shrinking.batch:
         notes.append(f"judged at {shrinking}; the benchmark's own are up to {largest}")
     first = input_statements(text, shrinking)
+    is_normal = False
     trial = await try_statements(first)
     if trial.is_constant:
         normal_inputs = input_statements(text, shrinking, normal=True)
         trial = await try_statements(normal_inputs)
         if not trial.problem and not trial.is_constant:
-            first = normal_inputs
+            first, is_normal = normal_inputs, True
             notes.append("first calls: normal inputs, because the benchmark's inputs give constant outputs")
+    chosen = [first]
     for odd, normal in _VARIANTS:
         uniform = input_statements(text, shrinking, odd)
         second = input_statements(text, shrinking, odd, normal=normal)
@@ -85,9 +120,64 @@ async def choose_model_script(public: PublicTask, ask: Ask) -> tuple[Script, tup
             continue
         changes = [f"{odd} sizes are odd"] * (odd is not Odd.NONE) + ["inputs are normal"] * normal
         notes.append(f"second half of the calls: {', '.join(changes)}")
-        return _script(public, first, second), tuple(notes)
-    notes.append("neither odd sizes nor normal inputs can be judged")
-    return _script(public, first), tuple(notes)
+        chosen.append(second)
+        break
+    else:
+        notes.append("neither odd sizes nor normal inputs can be judged")
+    script = _script(public, *chosen)
+    if on_gpu:
+        timed, note = await _choose_timed(text, try_statements, normal=is_normal)
+        script = msgspec.structs.replace(script, performance=timed)
+        notes.append(note)
+    return script, tuple(notes)
+
+
+async def _choose_timed(
+    text: str, try_statements: Callable[[str], Awaitable[_Trial]], *, normal: bool
+) -> tuple[str, str]:
+    """Return statements that make the call for timing, and a note about its sizes. If no large sizes run, the text is empty."""
+    text = first_call(text)
+    problem = ""
+    seconds = 0.0
+    tried: set[str] = set()
+    for shrinking in FOR_TIMING:
+        statements = input_statements(text, shrinking, normal=normal)
+        if statements in tried:
+            continue
+        tried.add(statements)
+        try:
+            trial = await try_statements(_with_size_check(statements))
+        except NotRecorded as reason:  # the process has ended
+            problem = str(reason)
+            break
+        seconds += trial.seconds
+        size_bytes = trial.size_bytes + trial.state_bytes
+        if trial.problem:
+            problem = trial.problem
+        elif size_bytes > MOST_TIMED_BYTES:
+            problem = f"its tensors take {size_bytes >> 20} MiB"
+        elif trial.seconds > SLOW_FAILURE_S:
+            problem = f"its call takes {trial.seconds:.0f} s"
+        elif trial.size_bytes <= MOST_BYTES and shrinking != OWN:
+            continue  # as small as the other calls
+        else:
+            smaller = "" if shrinking == OWN else ", smaller than the benchmark's own"
+            return f"import torch\n{statements}", f"timed at {shrinking}{smaller}"
+        if seconds > TIMED_TRIALS_S:
+            break
+    return "", f"timed at no larger sizes than these: {problem}"
+
+
+def _with_size_check(statements: str) -> str:
+    preparation, start, call = statements.rpartition("\nwith ")
+    drawn = _DRAWN.search(call)
+    inputs = drawn.group() if drawn else "()"
+    parameters = f"{_MODEL}(*get_init_inputs()).state_dict().values()"
+    checks = (
+        f'wavedeck_check("inputs", {MOST_TIMED_BYTES}, lambda: {inputs})\n'
+        f'wavedeck_check("parameters", {MOST_MODEL_BYTES}, lambda: {parameters})'
+    )
+    return f"{preparation}\n{_SIZE_CHECK}{checks}{start}{call}"
 
 
 async def _choose_shrinking(text: str, try_statements: Callable[[str], Awaitable[_Trial]]) -> Shrinking:
@@ -139,14 +229,10 @@ def _trial_of(recorded: Recorded) -> _Trial:
     outputs = [output.tensor for call in calls for output in call.outputs]
     if not all(map(_is_finite, outputs)):
         return _Trial("its outputs are not finite", seconds=recorded.seconds)
-    inputs = [
-        data
-        for call in calls
-        for name, data in call.inputs.items()
-        if name not in {value for _, value in call.state}
-    ]
-    size_bytes = sum(len(tensor.data) for tensor in (*inputs, *outputs))
-    return _Trial("", size_bytes, all(map(_is_constant, outputs)), recorded.seconds)
+    input_bytes = sum(len(data.data) for call in calls for data in call.inputs.values())
+    state_bytes = sum(len(call.inputs[name].data) for call in calls for name in dict(call.state).values())
+    size_bytes = input_bytes - state_bytes + sum(len(tensor.data) for tensor in outputs)
+    return _Trial("", size_bytes, state_bytes, all(map(_is_constant, outputs)), recorded.seconds)
 
 
 def _is_constant(tensor: TensorData) -> bool:
@@ -156,4 +242,4 @@ def _is_constant(tensor: TensorData) -> bool:
 
 
 def _is_finite(tensor: TensorData) -> bool:
-    return tensor.dtype != "float32" or all(map(math.isfinite, array("f", tensor.data)))
+    return tensor.dtype != "float32" or math.isfinite(sum(array("f", tensor.data)))

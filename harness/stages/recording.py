@@ -55,7 +55,7 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
         notes: tuple[str, ...] = ()
         if public.test_form is TestForm.MODEL and not public.unsupported:
             async with _recorder(slot, target) as recorder:
-                script, notes = await choose_model_script(public, recorder.run)
+                script, notes = await choose_model_script(public, recorder.run, on_gpu=on_gpu)
         else:
             script = for_target(script_of(public), target)
         try:

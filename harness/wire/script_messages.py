@@ -61,7 +61,8 @@ class Script(msgspec.Struct, frozen=True):
     unsettled: bool = False
     """Some outputs depend on memory that nothing wrote. Such elements are not judged."""
     performance: str = ""
-    """Module with a class `performance_metrics`, the benchmark's inputs for timing; only GPUs run it."""
+    """Module with a class `performance_metrics`, the benchmark's inputs for timing; or text that makes the call for timing
+    itself, in the reference's namespace. Only GPUs run it."""
     oracle: str = ""
     """PyTorch function in `test` that takes an entry point's arguments and returns the truth; empty: the entry point's
     own outputs are the truth."""
@@ -129,7 +130,7 @@ class RecordedCall(msgspec.Struct, frozen=True):
     unjudged: tuple[str, ...] = ()
     """Parts of the result that are no tensors, in words."""
     for_timing: bool = False
-    """Its inputs are the benchmark's inputs for timing: too large for the interpreter."""
+    """Its inputs are for timing: too large for the interpreter."""
     unsupported: str = ""
     """Why the call cannot be repeated; then there are no inputs and outputs."""
 

@@ -37,33 +37,42 @@ class Odd(StrEnum):
 
 
 class Shrinking(msgspec.Struct, frozen=True):
-    """How sizes become smaller: capped, or all divided by `divisor`, which keeps their ratios."""
+    """How sizes become smaller: capped, or all divided by `divisor`, which keeps their ratios. The default changes none."""
 
     cap: int = 0
     divisor: int = 1
     batch: int = 0
-    """Cap of a batch; 0: `cap`."""
+    """Cap of a batch; 0: as other sizes."""
 
     def __str__(self) -> str:
-        batch = f", batches up to {self.batch}" if self.batch else ""
-        return f"sizes up to {self.cap}{batch}" if self.cap else f"sizes divided by {self.divisor}"
+        parts = [f"sizes up to {self.cap}"] if self.cap else []
+        parts += [f"sizes divided by {self.divisor}"] if self.divisor > 1 else []
+        parts += [f"batches up to {self.batch}"] if self.batch else []
+        return ", ".join(parts) or "the benchmark's own sizes"
 
     def of(self, names: frozenset[str]) -> Callable[[int], int]:
         """Return the function that shrinks the integers in an assignment to these names."""
-        if not self.cap:
-            return partial(divided_size, divisor=self.divisor)
-        cap = self.cap
-        if _any_matches(_PARTS, names):
-            cap = max(2, cap // _PARTS_SHARE)
-        elif self.batch and _any_matches(_BATCH, names):
-            cap = self.batch
-        return partial(capped_size, cap=cap)
+        if self.cap and _any_matches(_PARTS, names):
+            return partial(capped_size, cap=max(2, self.cap // _PARTS_SHARE))
+        if self.batch and _any_matches(_BATCH, names):
+            return partial(capped_size, cap=self.batch)
+        if self.cap:
+            return partial(capped_size, cap=self.cap)
+        return partial(divided_size, divisor=self.divisor)
 
 
 CAPS = tuple(Shrinking(cap=cap) for cap in (8, 16, 32, 64, 128, 256, 512, 1024, 4096))
 """In the order of trials: sizes grow."""
 DIVISIONS = tuple(Shrinking(divisor=divisor) for divisor in (16, 8, 4, 2))
 """For models that run with none of `CAPS`, in the order of trials: sizes grow."""
+OWN = Shrinking()
+FOR_TIMING = (
+    OWN,
+    *(Shrinking(batch=1 << power) for power in range(15, 1, -1)),
+    *reversed(DIVISIONS),
+    *reversed(CAPS),
+)
+"""For the call for timing, in the order of trials: the benchmark's own sizes, smaller batches only, then smaller sizes."""
 
 
 def input_statements(text: str, shrinking: Shrinking, odd: Odd = Odd.NONE, *, normal: bool = False) -> str:
@@ -87,6 +96,16 @@ def input_statements(text: str, shrinking: Shrinking, odd: Odd = Odd.NONE, *, no
         if normal and "get_inputs" in names:
             smaller = _Normal().visit(smaller)
         lines.append(ast.unparse(ast.fix_missing_locations(smaller)))
+    return "\n".join(lines) + "\n"
+
+
+def first_call(text: str) -> str:
+    """Return the statements of a module up to its first call, a `with` statement. Raises as `parse_python`."""
+    lines = []
+    for statement in _statements(text):
+        lines.append(ast.unparse(statement))
+        if isinstance(statement, ast.With):
+            break
     return "\n".join(lines) + "\n"
 
 

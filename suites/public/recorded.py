@@ -10,7 +10,7 @@ import msgspec
 
 from suites.errors import SuiteError
 from suites.folder import TASK_FILE, read_task
-from suites.public.task import PublicTask
+from suites.public.task import PublicTask, TestForm
 from suites.task import Task
 
 FORMAT = 2
@@ -48,7 +48,7 @@ def text_digest(public: PublicTask) -> str:
 def find_recorded(public: PublicTask, registry: Path, *, for_gpu: bool) -> Task | None:
     """Return the recorded task of a public task; `None` if there is none, or if the clone has changed since.
 
-    `for_gpu`: also `None` if the task has inputs for timing and was recorded without a GPU, because these calls are missing.
+    `for_gpu`: also `None` if the task has a call for timing and was recorded without a GPU, because this call is missing.
     """
     folder = recorded_folder(registry, public.suite) / public.name
     if not (folder / TASK_FILE).is_file():
@@ -60,7 +60,8 @@ def find_recorded(public: PublicTask, registry: Path, *, for_gpu: bool) -> Task 
     script = task.script
     if script is None or script.digest != text_digest(public):
         return None
-    return None if for_gpu and public.performance is not None and not script.on_gpu else task
+    is_timed = public.performance is not None or public.test_form is TestForm.MODEL
+    return None if for_gpu and is_timed and not script.on_gpu else task
 
 
 def load_recorded(suite: str, name: str, registry: Path) -> Task:

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from suites.public.model_sizes import (
+    OWN,
     Odd,
     Shrinking,
     capped_size,
     divided_size,
+    first_call,
     input_statements,
     largest_size,
 )
@@ -83,3 +85,15 @@ def test_divided_sizes_keep_their_ratio() -> None:
     made = sizes(Shrinking(divisor=8))
     assert (made["batch_size"], made["in_channels"], made["height"], made["num_groups"]) == (256, 48, 28, 6)
     assert (divided_size(12, 16), divided_size(255, 16), divided_size(16, 16)) == (3, 255, 2)
+
+
+def test_own_sizes_stay_and_a_smaller_batch_changes_no_other_size() -> None:
+    own, made = sizes(OWN), sizes(Shrinking(batch=64))
+    assert (own["batch_size"], own["in_channels"], own["height"], own["num_groups"]) == (2048, 384, 224, 48)
+    assert made["batch_size"] == 64
+    assert {name for name in ("in_channels", "height", "num_groups") if made[name] != own[name]} == set()
+
+
+def test_statements_up_to_the_first_call() -> None:
+    calls = "size = {}\nwith no_grad():\n    call(size)\n"
+    assert first_call(calls.format(9) + calls.format(10)) == calls.format(9)

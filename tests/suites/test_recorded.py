@@ -10,7 +10,7 @@ import pytest
 
 from suites import load_suite, load_task
 from suites.public.recorded import NeedsRecording, find_recorded, recorded_folder, text_digest
-from suites.public.task import PublicTask, SuiteKind
+from suites.public.task import PublicTask, SuiteKind, TestForm
 from suites.task import Script
 from tests.support.scripts import SCALE, TEST, public_task
 
@@ -63,3 +63,12 @@ def test_a_recorded_task_is_found_until_its_texts_change(registry: Path, tmp_pat
 def test_a_recording_stays_valid_if_the_clone_moves(tmp_path: Path) -> None:
     clones = [public_task(SCALE, TEST, tmp_path / name) for name in ("before", "after")]
     assert text_digest(clones[0]) == text_digest(clones[1])
+
+
+def test_a_module_recorded_without_a_gpu_is_recorded_again_for_its_call_for_timing(
+    registry: Path, tmp_path: Path
+) -> None:
+    public = msgspec.structs.replace(public_task(SCALE, TEST, tmp_path), test_form=TestForm.MODEL)
+    write_recorded(public, registry)
+    assert find_recorded(public, registry, for_gpu=False) is not None
+    assert find_recorded(public, registry, for_gpu=True) is None

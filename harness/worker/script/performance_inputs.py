@@ -1,4 +1,4 @@
-"""Calls the entry points with a benchmark's inputs for timing, at the largest size within a bound."""
+"""Calls the entry points with inputs for timing: a benchmark's own, at the largest size within a bound, or a text's."""
 
 from __future__ import annotations
 
@@ -21,16 +21,19 @@ MOST_BYTES = 64 << 20
 def call_with_largest(text: str, stand_in: ModuleType, device: torch.device) -> None:
     """Execute a module with a class `performance_metrics`, and make its call with the largest inputs within the bound.
 
+    A text without this class makes its call itself, with names of `stand_in`; only a module of `model_scripts` does.
     Inputs are made on `device`: in the host's memory, as the module makes them, all sizes take seconds. `stand_in` replaces
     every module that the text imports and that is not installed: the reference, and the module of the base class.
     """
     vars(stand_in).setdefault("Performance_Metrics", _Metrics)
     vars(stand_in).setdefault("do_bench_config", _Metrics)
-    namespace: dict[str, Any] = {"__name__": "performance", "__file__": "performance.py"}
+    namespace = vars(stand_in) | {"__name__": "performance", "__file__": "performance.py"}
     finder = _StandInFinder(stand_in)
     sys.meta_path.append(finder)
     try:
         exec(compile(text, "performance.py", "exec"), namespace)  # noqa: S102 -- the benchmark's own text
+        if "performance_metrics" not in namespace:
+            return
         metrics = namespace["performance_metrics"]()
         with device, suppress(_LargeEnough):
             metrics.get_input_tensors()
