@@ -36,8 +36,8 @@ from benchmarks.pseudo_terminal import Program, program
 from sessions import Home
 from sessions import events as ev
 from sessions.codec import encode
+from sessions.engine_info import read_engine_info
 from sessions.files import FileLock
-from sessions.home import read_engine_info
 
 CORES = 2
 SIZE = (160, 48)

@@ -19,8 +19,9 @@ from pathlib import Path
 import msgspec
 
 from engine.errors import EngineError, EngineUnreachable
+from sessions.engine_info import PROTOCOL, EngineInfo, boot_id, pid_namespace, read_engine_info
 from sessions.errors import SessionsError
-from sessions.home import PROTOCOL, EngineInfo, Home, boot_id, pid_namespace, read_engine_info
+from sessions.home import Home
 
 LINE_BYTES = 2 << 20
 """Has room for the longest source of a candidate."""

@@ -20,9 +20,10 @@ import msgspec
 from engine.errors import EngineDidNotStart, UsageProblem
 from engine.plan import RunPlan, SessionPlan, resolve
 from harness import JudgeExtraMissing
+from sessions.engine_info import read_engine_info
 from sessions.errors import NoSuchSession, NothingToResume, SessionBusy
 from sessions.files import write_whole
-from sessions.home import Home, LiveFiles, read_engine_info
+from sessions.home import Home, LiveFiles
 
 WRONG_USAGE = 2
 """Exit code of an engine that got an impossible request."""

@@ -39,8 +39,9 @@ from engine.knowledge import pages_for
 from engine.markdown import fenced, number, quoted, sizes, tidy
 from engine.person_words import add_words
 from engine.profiles import CHAT, task_module
-from harness import Target, TimeLimits, Verdict, hardware
+from harness import Target, TimeLimits, Verdict
 from harness.hardware.product import Product
+from harness.hardware.targets import hardware
 from harness.stages.static.inspection import SLOW_IN_INTERPRETER
 from sessions.events import Message
 from suites import Task, task_cost

@@ -1,6 +1,6 @@
 """The judge: one candidate kernel in, one Evaluation out.
 
-Names that judge are imported at first use: readers of evaluations start in half the time without them.
+Every name is imported at first use: commands that neither judge nor read evaluations start without them.
 """
 
 from __future__ import annotations
@@ -8,52 +8,94 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from harness.hardware.product import Product
-from harness.hardware.recognition import Recognised, product_of
-from harness.hardware.targets import hardware, target, targets
-from harness.wire.device import Device, Identity, Target
-from harness.wire.effort import ROUGH, WHOLE, WITH_ENERGY, Effort
-from harness.wire.errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
-from harness.wire.evaluation import (
-    EVALUATION_DECODER,
-    STAGES,
-    Basis,
-    ErrorReport,
-    Estimate,
-    Evaluation,
-    Fact,
-    Finding,
-    KernelResources,
-    Layer,
-    Margin,
-    Mismatch,
-    Stage,
-    StageEntered,
-    StageLeft,
-    Traffic,
-    Verdict,
-    Weakness,
-)
-from harness.wire.latency import DeviceState, Efficiency, Latency, Outcome, RoughTime, Timed, Window
-from harness.wire.limits import TimeLimits
-
 if TYPE_CHECKING:
+    from harness.hardware.product import Product
+    from harness.hardware.recognition import Recognised, product_of
+    from harness.hardware.targets import target, targets
     from harness.node.discovery import choose_devices, discover_devices
     from harness.processes.pool import DevicePool
     from harness.processes.probe import HarnessReport, probe
     from harness.stages.cascade import evaluate
     from harness.stages.oracle_strength import OracleReport, weigh_oracle
     from harness.stages.static.inspection import SLOW_IN_INTERPRETER
+    from harness.wire.device import Device, Identity, Target
+    from harness.wire.effort import ROUGH, WHOLE, WITH_ENERGY, Effort
+    from harness.wire.errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
+    from harness.wire.evaluation import (
+        EVALUATION_DECODER,
+        STAGES,
+        Basis,
+        ErrorReport,
+        Estimate,
+        Evaluation,
+        Fact,
+        Finding,
+        KernelResources,
+        Layer,
+        Margin,
+        Mismatch,
+        Stage,
+        StageEntered,
+        StageLeft,
+        Traffic,
+        Verdict,
+        Weakness,
+    )
+    from harness.wire.latency import DeviceState, Efficiency, Latency, Outcome, RoughTime, Timed, Window
+    from harness.wire.limits import TimeLimits
 
-_JUDGING = {
-    "DevicePool": "processes.pool",
-    "HarnessReport": "processes.probe",
-    "OracleReport": "stages.oracle_strength",
+_MODULES = {
+    "EVALUATION_DECODER": "wire.evaluation",
+    "ROUGH": "wire.effort",
     "SLOW_IN_INTERPRETER": "stages.static.inspection",
+    "STAGES": "wire.evaluation",
+    "WHOLE": "wire.effort",
+    "WITH_ENERGY": "wire.effort",
+    "Basis": "wire.evaluation",
+    "Device": "wire.device",
+    "DevicePool": "processes.pool",
+    "DeviceState": "wire.latency",
+    "Efficiency": "wire.latency",
+    "Effort": "wire.effort",
+    "ErrorReport": "wire.evaluation",
+    "Estimate": "wire.evaluation",
+    "Evaluation": "wire.evaluation",
+    "Fact": "wire.evaluation",
+    "Finding": "wire.evaluation",
+    "HarnessError": "wire.errors",
+    "HarnessReport": "processes.probe",
+    "Identity": "wire.device",
+    "JudgeExtraMissing": "wire.errors",
+    "KernelResources": "wire.evaluation",
+    "Latency": "wire.latency",
+    "Layer": "wire.evaluation",
+    "Margin": "wire.evaluation",
+    "Mismatch": "wire.evaluation",
+    "OracleReport": "stages.oracle_strength",
+    "Outcome": "wire.latency",
+    "Product": "hardware.product",
+    "Recognised": "hardware.recognition",
+    "RoughTime": "wire.latency",
+    "Stage": "wire.evaluation",
+    "StageEntered": "wire.evaluation",
+    "StageLeft": "wire.evaluation",
+    "Target": "wire.device",
+    "TimeLimits": "wire.limits",
+    "Timed": "wire.latency",
+    "Traffic": "wire.evaluation",
+    "UnknownDevice": "wire.errors",
+    "UnknownTarget": "wire.errors",
+    "Verdict": "wire.evaluation",
+    "Weakness": "wire.evaluation",
+    "Window": "wire.latency",
+    "WorkerDied": "wire.errors",
     "choose_devices": "node.discovery",
     "discover_devices": "node.discovery",
     "evaluate": "stages.cascade",
     "probe": "processes.probe",
+    "product_of": "hardware.recognition",
+    "target": "hardware.targets",
+    "targets": "hardware.targets",
     "weigh_oracle": "stages.oracle_strength",
 }
 
@@ -105,7 +147,6 @@ __all__ = [
     "choose_devices",
     "discover_devices",
     "evaluate",
-    "hardware",
     "probe",
     "product_of",
     "target",
@@ -115,8 +156,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import a name that judges; `AttributeError` for an unknown name."""
-    module = _JUDGING.get(name)
+    """Import a name; `AttributeError` for an unknown name."""
+    module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f".{module}", __name__), name)

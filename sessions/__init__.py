@@ -1,6 +1,7 @@
 """The memory: the record of what happened in a session, kept so that no paid work is lost.
 
-Names from modules that need git are imported at first use, because the cockpit must start without git.
+Every name is imported at first use. Most commands need the path of the home folder, but few need events or git, and the
+cockpit must start without git.
 """
 
 from __future__ import annotations
@@ -8,35 +9,63 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from .codec import BadLine, Skipped, UnknownEvent
-from .errors import SessionsError
-from .fold import apply, device_key, fold
-from .home import EngineInfo, Home, LiveFiles, home_from
-from .journal import Clock, Journal, JournalTail, JournalWriter, open_journal, read_journal
-from .ranking import Rank, rank
-from .recording import Recording, load_recording, write_recording
-from .state import AttemptState, CallState, Decision, DeviceState, InstanceState, SessionState
-
 if TYPE_CHECKING:
     from .catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
+    from .codec import BadLine, Skipped, UnknownEvent
     from .decisions import decide, undo
+    from .engine_info import EngineInfo
+    from .errors import SessionsError
+    from .folding import apply, device_key, fold
+    from .home import Home, LiveFiles, home_from
+    from .journal import Clock, Journal, JournalTail, JournalWriter, open_journal, read_journal
+    from .ranking import Rank, rank
     from .reconcile import resume
     from .recorder import Recorder, check_decision
+    from .recording import Recording, load_recording, write_recording
+    from .state import AttemptState, CallState, Decision, DeviceState, InstanceState, SessionState
     from .store import Store
 
-_NEED_GIT = {
+_MODULES = {
+    "AttemptState": "state",
+    "BadLine": "codec",
+    "CallState": "state",
+    "Clock": "journal",
+    "Decision": "state",
+    "DeviceState": "state",
+    "EngineInfo": "engine_info",
+    "Home": "home",
+    "InstanceState": "state",
+    "Journal": "journal",
+    "JournalTail": "journal",
+    "JournalWriter": "journal",
+    "LiveFiles": "home",
+    "Rank": "ranking",
     "Recorder": "recorder",
+    "Recording": "recording",
     "SessionInfo": "catalog",
+    "SessionState": "state",
+    "SessionsError": "errors",
+    "Skipped": "codec",
     "Standing": "catalog",
     "Store": "store",
+    "UnknownEvent": "codec",
+    "apply": "folding",
     "check_decision": "recorder",
     "decide": "decisions",
     "delete_session": "catalog",
+    "device_key": "folding",
     "find_session": "catalog",
+    "fold": "folding",
+    "home_from": "home",
     "journal_of": "catalog",
     "list_sessions": "catalog",
+    "load_recording": "recording",
+    "open_journal": "journal",
+    "rank": "ranking",
+    "read_journal": "journal",
     "resume": "reconcile",
     "undo": "decisions",
+    "write_recording": "recording",
 }
 
 __all__ = [
@@ -84,8 +113,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import a name that needs git; `AttributeError` for an unknown name."""
-    module = _NEED_GIT.get(name)
+    """Import a name; `AttributeError` for an unknown name."""
+    module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f".{module}", __name__), name)

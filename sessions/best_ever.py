@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .bests import Field, Measured, field_of, measured_bests, order
 from .catalog import journal_of, list_sessions
-from .fold import fold
+from .folding import fold
 from .home import Home
 
 

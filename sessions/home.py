@@ -1,21 +1,15 @@
-"""Paths of the home folder and of live sessions, and the identity of this boot and pid namespace."""
+"""Paths of the home folder and of live sessions. Every command needs them, so nothing here imports the events."""
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from .errors import HomeNotReadable, HomeNotWritable
-from .events import SCHEMA
-from .files import is_locked, write_whole
+from .files import is_locked
 
-PROTOCOL = 1
-"""Version of the commands on the socket."""
 JOURNAL = "_journal"
 """Last part of the branch with a session's journal."""
 
@@ -43,7 +37,7 @@ class LiveFiles:
 
     @property
     def engine(self) -> Path:
-        """The address of the engine: an `EngineInfo`."""
+        """The address of the engine: see `engine_info`."""
         return self.folder / "engine.json"
 
     @property
@@ -146,51 +140,3 @@ def home_from(environ: Mapping[str, str]) -> Home:
     # The XDG specification says to ignore a relative path.
     base = Path(data) if data and Path(data).is_absolute() else user_home / ".local" / "share"
     return Home(base / "wavedeck")
-
-
-class EngineInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """`engine.json`: the address of a session's engine, and its identity."""
-
-    schema: int = SCHEMA
-    session: str
-    protocol: int = PROTOCOL
-    pid: int
-    process_started: float
-    """Seconds since the epoch, UTC."""
-    boot_id: str
-    pid_namespace: str
-    host: str
-    socket: str
-    token_file: str
-
-
-ENGINE_INFO: msgspec.json.Decoder[EngineInfo] = msgspec.json.Decoder(EngineInfo)
-
-
-def write_engine_info(live: LiveFiles, info: EngineInfo) -> None:
-    """Write `engine.json` atomically."""
-    write_whole(live.engine, msgspec.json.encode(info) + b"\n")
-
-
-def read_engine_info(live: LiveFiles) -> EngineInfo | None:
-    """Returns the content of `engine.json`; `None` if it is missing or cannot be read."""
-    try:
-        return ENGINE_INFO.decode(live.engine.read_bytes())
-    except (OSError, msgspec.DecodeError):
-        return None
-
-
-def boot_id() -> str:
-    """Returns the id of this boot of this machine; empty if the system has none."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
-def pid_namespace() -> str:
-    """Returns the id of the pid namespace, for example `pid:[4026531836]`; empty if the system has none."""
-    try:
-        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115  # the target is not a path
-    except OSError:
-        return ""

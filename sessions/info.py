@@ -27,7 +27,7 @@ from .events import (
     SweepRung,
     SweepStarted,
 )
-from .fold import apply
+from .folding import apply
 from .home import Home, LiveFiles
 from .state import SessionState
 

@@ -29,7 +29,7 @@ from .events import (
     SessionStarted,
 )
 from .files import FileLock
-from .fold import apply
+from .folding import apply
 from .home import Home, LiveFiles
 from .journal import Clock, JournalWriter, open_journal
 from .names import split_attempt

@@ -1,4 +1,4 @@
-"""The state of a session: `sessions.fold` builds it from events; screens, agents and reports read only this."""
+"""The state of a session: `sessions.folding` builds it from events; screens, agents and reports read only this."""
 
 from __future__ import annotations
 

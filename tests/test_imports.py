@@ -45,6 +45,10 @@ def loaded_by(code: str) -> set[str]:
         ),
         ("tui.config", ("textual", "git", *TORCH, *SDKS)),
         ("tui.commands.run", ("textual", *TORCH, *SDKS)),
+        (
+            "tui.commands.suites",
+            ("textual", "git", "engine", "sessions.events", "harness.node", *TORCH, *SDKS),
+        ),
         ("tui.commands.cockpit", (*TORCH, *SDKS, "git")),
         ("tui.cockpit.app", (*TORCH, *SDKS, "git", "numpy", "httpx")),
     ],

@@ -6,10 +6,13 @@ State is never shown by colour alone, and a value that is not known is `-`, neve
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from harness import Verdict
 from harness.wire.latency import Bound
-from sessions.state import AttemptState
+
+if TYPE_CHECKING:
+    from sessions import AttemptState
 
 UNKNOWN = "-"
 """A value that was not measured or is not known."""

@@ -14,7 +14,8 @@ import re
 
 import msgspec
 
-from harness import Target, hardware
+from harness import Target
+from harness.hardware.targets import hardware
 
 MAX_THREADS = 1024
 """Largest workgroup, on every target."""

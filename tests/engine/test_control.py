@@ -14,8 +14,9 @@ import pytest
 
 from engine.control import LINE_BYTES, ControlServer, Request, send, socket_folder
 from engine.errors import CommandRefused, EngineError, EngineUnreachable
+from sessions.engine_info import EngineInfo, boot_id, pid_namespace, read_engine_info, write_engine_info
 from sessions.files import FileLock
-from sessions.home import EngineInfo, Home, boot_id, pid_namespace, read_engine_info, write_engine_info
+from sessions.home import Home
 
 SESSION = "20260101-000000-geak-0000"
 TOKEN = "secret"

@@ -22,7 +22,7 @@ from engine.predictions.results import WAVEDECK, PredictionResult, ResultFile
 from engine.predictions.session import PredictionSession
 from harness import Evaluation, Verdict, WorkerDied
 from sessions.catalog import list_sessions
-from sessions.fold import fold
+from sessions.folding import fold
 from sessions.home import Home, home_from
 from sessions.store import Store
 from suites import add_suite, load_public_suite

@@ -31,7 +31,8 @@ from engine.prompting import (
     templates,
 )
 from engine.tolerance_words import tolerance_words
-from harness import ErrorReport, Verdict, hardware, target, targets
+from harness import ErrorReport, Verdict, target, targets
+from harness.hardware.targets import hardware
 from sessions.events import Message
 from suites import CATEGORIES, Task, Tolerance, load_suite, load_task
 from suites.task import Script

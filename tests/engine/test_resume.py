@@ -160,7 +160,9 @@ async def test_resume_repeats_a_failed_call_under_its_name(tmp_path: Path) -> No
     with Recorder.begin(home, session_started(PLAN)) as recorder:
         assert await _run(recorder, bad) == ("vector_add#1", "vector_add#2")
     resumed = await resume_to_end(home, scripted_model(*VERDICTS))
-    assert sorted(resumed.calls[:2]) == ["vector_add#1/1/generator/1", "vector_add#2/1/generator/1"]
+    for instance in ("vector_add#1", "vector_add#2"):
+        first = next(call for call in resumed.calls if call.startswith(instance))
+        assert first == f"{instance}/1/generator/1"
     assert [event.reason for event in resumed.events if isinstance(event, InstanceFinished)] == [
         "model_failed",
         "model_failed",
@@ -233,8 +235,12 @@ async def test_same_source_is_judged_once_also_after_a_resume(tmp_path: Path) ->
     assert state.attempt("vector_add#1/3").evaluation == state.attempt("vector_add#1/1").evaluation
 
     home = Home(tmp_path / "cut")
-    judged = [index for index, event in enumerate(events) if isinstance(event, AttemptJudged)]
-    cut(whole, home, judged[PLAN.instances - 1] + 1)
+    judged = [
+        index
+        for index, event in enumerate(events)
+        if isinstance(event, AttemptJudged) and event.attempt in ("vector_add#1/1", "vector_add#2/1")
+    ]
+    cut(whole, home, judged[-1] + 1)
     resumed = await resume_to_end(home, ScriptedClient(answer=answer))
     assert resumed.judged == []
     assert {attempt.attempt: attempt.same_as for attempt in fold(resumed.events).attempts()} == firsts

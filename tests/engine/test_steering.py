@@ -170,11 +170,14 @@ async def test_hint_reaches_only_the_next_attempt_of_its_instance(tmp_path: Path
 
 
 async def test_decisions_reach_all_later_prompts_of_the_same_task(tmp_path: Path) -> None:
-    table = Table(tmp_path)
-    table.acts["1/3/optimizer"] = lambda: table.decide(
-        "vector_add#1/2", accepted=False, why="reads past the row"
-    )
-    table.plan = plan(instances=2, iterations=4)
+    table = Table(tmp_path, plan(instances=2, iterations=4))
+    decided = table.hold["2/3/optimizer"] = asyncio.Event()
+
+    def reject() -> None:
+        table.decide("vector_add#1/2", accepted=False, why="reads past the row")
+        decided.set()
+
+    table.acts["1/3/optimizer"] = reject
     events = await table.play()
     words = ['- a person rejected vector_add#1/2: "reads past the row"']
     assert said(events)["vector_add#1/4/optimizer/1"] == words

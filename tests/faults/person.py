@@ -14,8 +14,8 @@ from engine.control import Answer, send
 from engine.errors import EngineUnreachable
 from harness import Verdict
 from sessions import Home, SessionState, fold
+from sessions.engine_info import read_engine_info
 from sessions.events import Event
-from sessions.home import read_engine_info
 from tests.support.engines import candidate
 from tests.support.live_engines import journal
 

@@ -20,9 +20,9 @@ from engine.control import Request
 from engine.plan import RunPlan
 from harness import Verdict
 from sessions import Home, fold
+from sessions.engine_info import read_engine_info
 from sessions.errors import NothingToResume
 from sessions.events import EngineStarted, Event, SessionFinished
-from sessions.home import read_engine_info
 from sessions.store import Store
 from tests.conftest import SOAK
 from tests.faults.person import Person

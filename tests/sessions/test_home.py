@@ -10,17 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from sessions.engine_info import EngineInfo, boot_id, pid_namespace, read_engine_info, write_engine_info
 from sessions.errors import HomeNotWritable
 from sessions.files import FileLock, is_locked, write_whole
-from sessions.home import (
-    EngineInfo,
-    Home,
-    boot_id,
-    home_from,
-    pid_namespace,
-    read_engine_info,
-    write_engine_info,
-)
+from sessions.home import Home, home_from
 
 
 @pytest.mark.parametrize(

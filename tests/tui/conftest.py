@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sessions import Home, home_from
-from sessions.home import read_engine_info
+from sessions.engine_info import read_engine_info
 from tests.support.command_line import Shell
 
 

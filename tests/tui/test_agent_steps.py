@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sessions.events import CallFailed, CallFinished, CallRetried, CandidateProposed, ReplyPiece
-from sessions.fold import fold
+from sessions.folding import fold
 from sessions.state import Words
 from tests.support.agent_screens import chain, opened
 from tests.support.cockpits import NARROW, WIDE, until

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from harness.wire.latency import Bound
 from sessions import events as ev
 from sessions.events import EndReason
-from sessions.fold import fold
+from sessions.folding import fold
 from sessions.speedups import Speedup
 from sessions.state import SessionState
 from tests.support import fleets

@@ -21,7 +21,7 @@ from sessions.events import (
     WaitingForPerson,
     WinnerExamined,
 )
-from sessions.fold import apply, fold
+from sessions.folding import apply, fold
 from sessions.state import SessionState
 from tests.support.journals import SESSION, examined, finished
 from tui.cockpit import checkpoints

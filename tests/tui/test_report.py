@@ -14,7 +14,7 @@ import pytest
 from harness import Latency, Outcome, Verdict
 from sessions import events as ev
 from sessions.events import AnyEvent
-from sessions.fold import fold
+from sessions.folding import fold
 from tests.support.journals import finished, timed_again
 from tests.support.measured_sessions import (
     empty,

@@ -7,7 +7,7 @@ import pytest
 
 from harness.wire.latency import Bound
 from sessions import events as ev
-from sessions.fold import fold
+from sessions.folding import fold
 from sessions.state import SessionState
 from tests.support import reviews
 from tests.support.journals import RIGHT_SOURCE, EventLog, correct, finished, running

@@ -12,7 +12,7 @@ import pytest
 
 from sessions import Home
 from sessions.catalog import find_session, list_sessions
-from sessions.home import read_engine_info
+from sessions.engine_info import read_engine_info
 from tests.support import stored_sessions as stored
 from tests.support.command_line import LIMIT_S, Shell, one_line, scripted_judge, start, wait_for
 from tests.support.model_server import model_server, refuses

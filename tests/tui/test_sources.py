@@ -11,7 +11,7 @@ import pytest
 from sessions import Home
 from sessions.events import AnyEvent, DecisionMade, SessionExtended
 from sessions.files import FileLock
-from sessions.fold import fold
+from sessions.folding import fold
 from tests.support.journals import SESSION, append, finished, running, write_live
 from tui.cockpit import sources
 from tui.cockpit.feed import Feed

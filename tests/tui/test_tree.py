@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syrupy.assertion import SnapshotAssertion
 
-from sessions.fold import fold
+from sessions.folding import fold
 from tests.support import fleets
 from tests.support.cockpits import NARROW, WIDE, live, until
 from tests.support.pictures import picture

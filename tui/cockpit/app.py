@@ -13,7 +13,7 @@ from textual.filter import LineFilter, NoColor
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from sessions.fold import fold
+from sessions.folding import fold
 from sessions.home import Home
 from sessions.names import split_attempt
 from tui.cockpit import attempts, messages, terminal, themes

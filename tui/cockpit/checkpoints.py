@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sessions.codec import Skipped
 from sessions.events import AnyEvent
-from sessions.fold import apply
+from sessions.folding import apply
 from sessions.state import AttemptState, CallState, DeviceState, InstanceState, SessionState, Words
 
 EVERY = 2500

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sessions.events import ReplyPiece
-from sessions.fold import apply
+from sessions.folding import apply
 from sessions.state import SessionState
 from tui.cockpit.lines import Span
 from tui.cockpit.replays import Replay

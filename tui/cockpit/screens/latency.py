@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from harness import Verdict
-from sessions.fold import device_key
+from sessions.folding import device_key
 from sessions.state import AttemptState, InstanceState
 from tui.cockpit import views
 from tui.cockpit.dialogs import TextDialog
