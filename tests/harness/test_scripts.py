@@ -183,6 +183,24 @@ async def test_a_program_gets_its_arguments_and_ends_with_the_last_call_that_is_
     assert task.script.notes == ("the test ends here after 32 call(s): there are more, or it takes too long",)
 
 
+async def test_a_test_that_catches_its_exception_is_quoted(pool: DevicePool, tmp_path: Path) -> None:
+    test = """
+def run_correctness():
+    try:
+        scale(1)
+    except Exception as error:
+        return False, f"Shape 1: {error}"
+"""
+    public = msgspec.structs.replace(
+        public_task(SCALE, test, tmp_path, form=TestForm.RUNNER),
+        reference=Part(tmp_path / "kernel.py", SCALE),
+        test=Part(tmp_path / "harness.py", test),
+        runner="run_correctness",
+    )
+    with pytest.raises(NotRecorded, match=r"returns .False, .Shape 1: name .{1,2}scale.{1,2} is not defined"):
+        await record_task(public, tmp_path / "scale", pool=pool, target=target("gfx942"))
+
+
 async def test_the_grid_of_an_autotuned_kernel_is_a_function_of_its_config(
     pool: DevicePool, tmp_path: Path
 ) -> None:

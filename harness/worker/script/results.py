@@ -63,6 +63,7 @@ def truths_of(
     computed = [part for _, part in tensors_of(value)]
     if not len(tensors) == len(computed) == len(outputs) or any(output.is_input for output in outputs):
         return ()
+    tensors = [part.to(result.device) for part, result in zip(tensors, computed, strict=True)]
     if not all(map(_agree, tensors, computed)):
         return ()
     return tuple(data_of(part.contiguous()) for part in tensors)

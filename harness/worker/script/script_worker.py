@@ -190,18 +190,19 @@ class _Runner:
         sys.modules.update(dict.fromkeys(names, stand_in))
 
 
-def _execute(script: Script, file: Path, namespace: dict[str, Any]) -> None:
-    """Execute the test as a module or as a program, and call its function."""
+def _execute(script: Script, file: Path, namespace: dict[str, Any]) -> Any:
+    """Execute the test as a module or as a program, call its function, and return what the function returns."""
     namespace["__file__"] = str(file)
     if script.arguments is not None:
         sys.argv[:] = [str(file), *script.arguments]
     try:
         exec(compile(script.test, str(file), "exec"), namespace)  # noqa: S102 -- the benchmark's own test
         if script.runner:
-            namespace[script.runner]()
+            return namespace[script.runner]()
     except SystemExit as end:
         if end.code not in (None, 0):
             raise
+    return None
 
 
 def _run_test(
@@ -211,9 +212,13 @@ def _run_test(
     script = request.script
     if not script.is_pytest:
         is_limited = request.budget_s > 0
+        returned = None
         with TimeLimit(request.budget_s, lambda: log.judged > 0) if is_limited else nullcontext():
-            _execute(script, file, vars(test))
-        return (), ()
+            returned = _execute(script, file, vars(test))
+        # A test that catches exceptions often returns their text.
+        is_empty = returned is None or log.calls
+        text = " ".join(repr(returned).split())[:300]
+        return (), () if is_empty else (f"`{script.runner}` returns {text}",)
     _execute(script, file, vars(test))
     run = NodeRun(test, file, script.nodes, request.budget_s, log, on_gpu=on_gpu)
     run.run()
