@@ -30,6 +30,7 @@ from suites.public.task import PublicTask, ReferenceKind, TestForm
 from suites.python_source import parse_python
 from suites.task import Task
 
+from .amd_texts import for_cuda
 from .cascade import evaluate
 from .model_scripts import choose_model_script
 from .recorded_task import NotRecorded, write_task
@@ -152,14 +153,10 @@ def script_of(public: PublicTask) -> Script:
 
 
 def for_target(script: Script, target: Target) -> Script:
-    """Return the script for a target: on CUDA with CUDA's device library, which has the functions of AMD's."""
+    """Return the script for a target: on CUDA without what only AMD's GPUs have."""
     if target.backend != "cuda":
         return script
-    reference, test = (
-        text.replace("extra.hip.libdevice", "extra.cuda.libdevice")
-        for text in (script.reference, script.test)
-    )
-    return replace(script, reference=reference, test=test)
+    return replace(script, reference=for_cuda(script.reference), test=for_cuda(script.test))
 
 
 def helpers_of(public: PublicTask) -> dict[str, str]:
