@@ -60,13 +60,13 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
         else:
             script = for_target(script_of(public), target)
         try:
-            chosen, recordings, found = await _record(slot, target, script)
+            chosen, recordings, choice = await _record(slot, target, script)
         except NotRecorded as reason:
             if not (on_gpu and script.performance):
                 raise
             notes += (f"recorded without the benchmark's inputs for timing; with them: {reason}",)
-            chosen, recordings, found = await _record(slot, target, replace(script, performance=""))
-    notes += found
+            chosen, recordings, choice = await _record(slot, target, replace(script, performance=""))
+    notes += choice
     task = write_task(public, chosen, recordings, folder, on_gpu=on_gpu, notes=notes)
     failure = await _failure_for_timing(public, task, pool, target)
     if not failure:

@@ -134,9 +134,9 @@ def test_start_and_search_compare_few_kernels_of_a_large_corpus(
 
 def test_json_corpus_in_each_format_of_tritonbench(tmp_path: Path) -> None:
     file = tmp_path / "train.json"
-    other = KERNEL.replace("double", "halve").replace("Doubles", "Halves").replace("* 2", "/ 2")
+    halving = KERNEL.replace("double", "halve").replace("Doubles", "Halves").replace("* 2", "/ 2")
     crawled = {"code": KERNEL, "description_1": "Scales a vector by two", "uuid": 7}
-    made = {"instruction": "Divides a vector", "input": "", "output": other}
+    made = {"instruction": "Divides a vector", "input": "", "output": halving}
     file.write_text(json.dumps([crawled, made, {"file": "a.py"}]))
     softmax = load_task("softmax")
     corpus = build_corpus([], [softmax], file)
@@ -145,9 +145,9 @@ def test_json_corpus_in_each_format_of_tritonbench(tmp_path: Path) -> None:
         "Halves every element",
     ]
     assert corpus.skipped == ("train.json#3 is not an example: it has no function with @triton.jit",)
-    for instruction, source in (("scales by two", KERNEL), ("divides", other)):
-        asked = msgspec.structs.replace(softmax, title="", category="", instruction=instruction)
-        example = corpus.by_instruction(asked)
+    for instruction, source in (("scales by two", KERNEL), ("divides", halving)):
+        task = msgspec.structs.replace(softmax, title="", category="", instruction=instruction)
+        example = corpus.by_instruction(task)
         assert example is not None
         assert example.source == source
 

@@ -1,4 +1,4 @@
-"""Stands for the default random generator of a GPU, whose state kernels read: a seed and an offset."""
+"""Replaces the default random generator of a GPU. Kernels read its state: a seed and an offset."""
 
 from __future__ import annotations
 
