@@ -214,6 +214,11 @@ def _tasks(plan: RunPlan, home: Home, recording: Recording | None) -> tuple[Task
     return tuple(load_task(name, registry=home.suites) for name in recording.tasks())
 
 
+def check_model(plan: RunPlan, *, home: Home, environ: Mapping[str, str]) -> None:
+    """Raise the error of a run without a usable model. It needs no task, so that it comes before a long preparation of tasks."""
+    _models(plan, open_method(plan.method), home=home, environ=environ)
+
+
 def _models(plan: RunPlan, method: Method, *, home: Home, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Returns the names of the models; `UsageProblem` if a model is impossible or a role has none."""
     if not method.asks_model:

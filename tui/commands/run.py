@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from engine.environment import detach_risks
 from engine.launch import EngineStart, prepare
 from engine.methods import METHODS
+from engine.plan import check_model
 from sessions.home import Home, home_from
 from suites import public_suite_names
 from tui.commands.ending import print_until_end
@@ -131,18 +133,18 @@ def run_command(
         say(remark)
     home = home_from(os.environ)
     home.ensure()
+    model, remark = model_of(configured.settings, configured.origins, os.environ)
+    if remark:
+        say(remark)
+    requested = plan(configured.settings, tasks, model, title=title)
     public_suites = public_suite_names(registry=home.suites)
     if any(task.partition("/")[0] in public_suites for task in tasks):
         # Imported here: it needs the judge's modules.
         from tui.commands.recording import record_missing
 
-        tasks = record_missing(
-            tasks, home.suites, devices=configured.settings.devices, targets=configured.settings.targets
-        )
-    model, remark = model_of(configured.settings, configured.origins, os.environ)
-    if remark:
-        say(remark)
-    requested = plan(configured.settings, tasks, model, title=title)
+        check_model(requested, home=home, environ=os.environ)
+        recorded = record_missing(tasks, home.suites, devices=requested.devices, targets=requested.targets)
+        requested = msgspec.structs.replace(requested, tasks=recorded)
     if words := shipped_price_words(requested):
         say(words)
     engine = prepare(requested, home)

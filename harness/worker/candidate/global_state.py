@@ -21,7 +21,8 @@ def read() -> State:
         "the seed of torch's default generator": torch.default_generator.initial_seed(),
         "cudnn.deterministic": torch.backends.cudnn.deterministic,
     } | torch_settings()
-    if torch.cuda.default_generators:  # empty before the first use of a GPU
+    generators: tuple[object, ...] = torch.cuda.default_generators  # none before the first use of a GPU
+    if generators and isinstance(generators[0], torch._C.Generator):  # the interpreter has a replacement
         settings[GPU_SEED] = tuple(generator.initial_seed() for generator in torch.cuda.default_generators)
     for name in os.environ.keys() - SET_BY_TORCH:
         settings[f"the environment variable {name}"] = os.environ[name]
