@@ -21,7 +21,7 @@ from harness.worker.kit.stub_kernel import stub
 
 from . import aliases, constants, gaps, hints, loops, tuning
 from .observing import current
-from .traffic import LaunchRecord
+from .traffic import LaunchRecord, Observation
 
 _options: list[Mapping[str, Any]] = []
 
@@ -95,10 +95,9 @@ def _hook_launches(target: Target) -> None:
         if warmup:
             return stub(target, kwargs)
         observation = current()
+        arguments = dict(zip(inspect.signature(self.fn).parameters, args, strict=False)) | kwargs
         if observation is not None:
-            parameters = inspect.signature(self.fn).parameters
-            launching.kernel = self.fn
-            launching.arguments = dict(zip(parameters, args, strict=False)) | kwargs
+            launching.kernel, launching.arguments = self.fn, arguments
             launching.names = _names(launching.arguments)
             observation.launching = True
             launching.options = _options[-1] if _options else kwargs
@@ -106,7 +105,7 @@ def _hook_launches(target: Target) -> None:
         counting = tuning.uncounted(observation) if tuning.trial.runs else nullcontext()
         try:
             with counting:
-                run_kernel(self, *args, grid=_as_tuple(grid), warmup=False, **kwargs)
+                run_kernel(self, *args, grid=_grid_of(grid, arguments, observation), warmup=False, **kwargs)
             return stub(target, kwargs)
         finally:
             if observation is not None:
@@ -157,11 +156,21 @@ def _names(arguments: Mapping[str, Any]) -> dict[int, tuple[str, ...]]:
     return names
 
 
-def _as_tuple(grid: Any) -> Any:
-    """On a device a grid may be a list; the interpreter needs a tuple."""
-    if callable(grid):
-        return lambda meta: tuple(grid(meta))
-    return tuple(grid) if isinstance(grid, list) else grid
+def _grid_of(grid: Any, arguments: Mapping[str, Any], observation: Observation | None) -> Any:
+    """On a device a grid may be a list, and a function of the launch's own arguments, which is host code."""
+    if not callable(grid):
+        return tuple(grid) if isinstance(grid, list) else grid
+
+    def call(meta: Any) -> Any:
+        if observation is None:
+            return tuple(grid(meta | arguments))
+        observation.launching = False
+        try:
+            return tuple(grid(meta | arguments))
+        finally:
+            observation.launching = True
+
+    return call
 
 
 def _tensors_in(value: Any) -> Iterator[torch.Tensor]:

@@ -143,6 +143,20 @@ class Recorder:
 
         return done
 
+    def host_grid(self, grid: Any) -> Any:
+        """Return the grid of a launch. If it is a function, what it does is recorded, ahead of the launch."""
+        if not callable(grid):
+            return grid
+
+        def call(meta: Any) -> Any:
+            self._paused = False
+            try:
+                return grid(meta)
+            finally:
+                self._paused = True
+
+        return call
+
     def view(self, tensor: torch.Tensor, *, fresh: bool = False) -> View:
         """The tensor's place in its storage. Contents of a storage not seen before become a step, unless it is `fresh`."""
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
@@ -259,7 +273,7 @@ def install() -> None:
         grids.append(None)
         failed = True
         try:
-            result = run_kernel(self, *args, grid=grid, warmup=False, **kwargs)
+            result = run_kernel(self, *args, grid=_current.host_grid(grid), warmup=False, **kwargs)
             failed = False
         except Exception as error:
             if tuning.is_static(error):

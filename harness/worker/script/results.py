@@ -12,8 +12,11 @@ from harness.worker.kit import arena
 from .expressions import data_of, parts_of, plain_name, tensor_problem, tensors_of
 from .host_operators import HostOperators
 
-AGREEMENT = 0.03
-"""Relative difference between an oracle and a reference that rounds to 16 bits."""
+AGREEMENT = {torch.float64: 5e-7, torch.float32: 5e-4, torch.float16: 2.5e-3, torch.bfloat16: 5e-3}
+"""Relative difference between an oracle and the reference, by the result's dtype: half of the tolerance of the judge, so that
+the reference itself is correct. A reference that rounds more, as inside a product of half precision, is its own oracle."""
+EIGHT_BITS = 0.03
+"""The same for other floats."""
 Extent = tuple[int, int]
 """Addresses of a tensor's first byte and of the byte after its last."""
 
@@ -70,13 +73,14 @@ def truths_of(
 
 
 def _agree(truth: torch.Tensor, computed: torch.Tensor) -> bool:
-    """True if both have one shape and differ by rounding only. An oracle for different arguments differs by far more."""
+    """True if both have one shape and differ by the rounding of the result only."""
     if truth.shape != computed.shape:
         return False
     expected, got = truth.detach().double(), computed.detach().double()
     finite = expected[expected.isfinite()]
     scale = float(finite.abs().mean()) if finite.numel() else 0.0
-    return bool(torch.isclose(got, expected, rtol=AGREEMENT, atol=AGREEMENT * scale, equal_nan=True).all())
+    relative = AGREEMENT.get(computed.dtype, EIGHT_BITS)
+    return bool(torch.isclose(got, expected, rtol=relative, atol=relative * scale, equal_nan=True).all())
 
 
 def _extent(tensor: torch.Tensor) -> Extent:

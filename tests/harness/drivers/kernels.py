@@ -23,7 +23,9 @@ def vector_add(x, y):
     assert y.is_cuda
     assert out.device.type == "cuda"
     n = out.numel()
-    add_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, out, n, BLOCK=1024, num_warps=4)
+    add_kernel[lambda meta: (triton.cdiv(meta["x_ptr"].numel(), meta["BLOCK"]),)](
+        x, y, out, n, BLOCK=1024, num_warps=4
+    )
     return out
 
 
