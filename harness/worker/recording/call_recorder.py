@@ -144,7 +144,7 @@ class Recorder:
         return done
 
     def host_grid(self, grid: Any) -> Any:
-        """Return the grid of a launch. If it is a function, what it does is recorded, ahead of the launch."""
+        """Return the grid of a launch. The steps of a function are recorded ahead of the launch."""
         if not callable(grid):
             return grid
 
