@@ -109,9 +109,9 @@ def add_suite(name: str, path: Path, registry: Path, *, kind: SuiteKind | None =
     clone = Clone(name, choose_kind(name, folder, kind), folder) if is_clone else None
     added = _added(registry)
     before = added.clones.get(name)
-    other = added.folders.get(name, folder)
+    registered = added.folders.get(name, folder)
     is_other_kind = name in added.folders and (before and before.kind) != (clone and clone.kind)
-    if is_other_kind or (other != folder and other.is_dir()):
+    if is_other_kind or (registered != folder and registered.is_dir()):
         raise BadSuite(
             f"suite {name!r} is already {before.kind if before else 'the folder'} {added.folders[name]}; "
             f"choose another name or change its line in {registry}"

@@ -7,6 +7,7 @@ import asyncio
 import os
 import re
 import secrets
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -68,7 +69,13 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
             chosen, recordings, choice = await _record(slot, target, replace(script, performance=""))
     notes += choice
     task = write_task(public, chosen, recordings, folder, on_gpu=on_gpu, notes=notes)
-    failure = await _failure_for_timing(public, task, pool, target)
+    try:
+        failure = await _failure_for_timing(public, task, pool, target)
+    except BaseException:
+        shutil.rmtree(
+            folder, ignore_errors=True
+        )  # else the next command takes the unchecked call for a good one
+        raise
     if not failure:
         return task
     notes += (f"the reference itself fails on the benchmark's inputs for timing: {failure}",)
@@ -98,6 +105,8 @@ async def _record(
 async def _failure_for_timing(public: PublicTask, task: Task, pool: DevicePool, target: Target) -> str:
     """Return why a Triton reference is not correct in the calls for timing; empty if it is, or if there are none.
 
+    Raises `WorkerDied` if the judge failed: that says nothing about the reference.
+
     Benchmarks only time with these inputs. Some make programs store to one place, or store past the end of a tensor.
     """
     names = [case.name for case in task.cases if case.only_gpu]
@@ -114,7 +123,10 @@ async def _failure_for_timing(public: PublicTask, task: Task, pool: DevicePool, 
     )
     if evaluation.verdict is Verdict.CORRECT:
         return ""
-    return evaluation.error.first_line if evaluation.error is not None else evaluation.verdict.value
+    why = evaluation.error.first_line if evaluation.error is not None else evaluation.verdict.value
+    if evaluation.verdict in (Verdict.INFRA_ERROR, Verdict.CANCELLED):
+        raise WorkerDied(why)
+    return why
 
 
 def script_of(public: PublicTask) -> Script:

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from harness import DevicePool, Verdict, target
+from harness import DevicePool, Verdict, WorkerDied, target
 from harness.stages.recording import NotRecorded, record_task
 from harness.stages.references import Result, judge_reference
 from suites import Task, baseline_source
@@ -199,6 +199,19 @@ def run_correctness():
     )
     with pytest.raises(NotRecorded, match=r"returns .False, .Shape 1: name .{1,2}scale.{1,2} is not defined"):
         await record_task(public, tmp_path / "scale", pool=pool, target=target("gfx942"))
+
+
+async def test_no_recording_stays_if_its_call_for_timing_was_not_checked(
+    pool: DevicePool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lose_the_judge(*_: object) -> str:
+        raise WorkerDied("the judge was lost")
+
+    monkeypatch.setattr("harness.stages.recording._failure_for_timing", lose_the_judge)
+    public = public_task(SCALE, "import torch\nscale(torch.randn(16, device='cuda'))\n", tmp_path)
+    with pytest.raises(WorkerDied):
+        await record_task(public, tmp_path / "scale", pool=pool, target=target("gfx942"))
+    assert not (tmp_path / "scale").exists()
 
 
 async def test_the_grid_of_an_autotuned_kernel_is_a_function_of_its_config(

@@ -148,8 +148,8 @@ class RecordedProblem(Problem):
     def _call(self, case: Case, seed: int) -> Inputs:
         inputs = self._inputs(case, self._same_call(case, seed, poison=NAN))
         if self._script.unsettled:
-            other = self._inputs(case, self._same_call(case, seed, poison=LIKE_RESULTS))
-            inputs.unsettled = tuple(map(_differing, inputs.truth, other.truth))
+            repeated = self._inputs(case, self._same_call(case, seed, poison=LIKE_RESULTS))
+            inputs.unsettled = tuple(map(_differing, inputs.truth, repeated.truth))
         return inputs
 
     def _same_call(self, case: Case, seed: int, *, poison: int) -> RecordedCall:
