@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from harness import Evaluation, Latency
 from harness.wire.latency import Bound, LaunchTime, Outcome
-from sessions.ranking import estimated_slowdown, long_estimates, ranked_speedup
+from sessions.ranking import estimated_slowdown, long_estimates
+from sessions.speed import speed_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +157,10 @@ def requested_by_case(evaluation: Evaluation) -> dict[str, float]:
 
 def achieved(evaluation: Evaluation) -> str:
     """Returns the speed of a correct kernel in one line: measured figures if it was timed, else estimates."""
-    speedup = ranked_speedup(evaluation)
-    if speedup is not None:
-        sign = evaluation.speedup_bound.sign
-        covered = f" over {evaluation.in_part}" if evaluation.in_part else ""
-        mean = f", {sign}{evaluation.speedup:.3f}x by mean" if evaluation.speedup is not None else ""
-        return f"{sign}{speedup:.3f}x the baseline by geometric mean{mean}{covered}"
+    speed = speed_of(evaluation)
+    if speed is not None:
+        exact = f" ({speed.exact_words})" if speed.exact is not None else ""
+        return f"{speed} the baseline by geometric mean{exact}"
     parts = ["no case has a ratio to the baseline"] if evaluation.latency else []
     slowdown = estimated_slowdown(evaluation)
     if slowdown is not None:

@@ -9,7 +9,8 @@ from engine.comparison import better_elsewhere, changed_functions, code_differen
 from engine.facts import JudgedCandidate, lost_ground
 from engine.figures import achieved
 from engine.measurements import measurements
-from sessions.ranking import rank, ranked_speedup
+from sessions.ranking import rank
+from sessions.speed import speed_of
 
 ROUNDS_BEFORE_CHANGE = 2
 """Correct candidates in a row without gain after which the prompt asks for another strategy."""
@@ -42,8 +43,7 @@ def other_kernels(
                 attempt=other.attempt,
                 summary=achieved(other.evaluation),
                 strategy=other.strategy,
-                tie=ranked_speedup(best.evaluation) is None
-                and rank(other.evaluation) == rank(best.evaluation),
+                tie=speed_of(best.evaluation) is None and rank(other.evaluation) == rank(best.evaluation),
                 difference=difference,
                 functions=""
                 if difference or other.attempt not in needed
@@ -79,7 +79,7 @@ def optimizer_facts(
         "better": better,
         "others": other_kernels(shown, best, needed),
         "left_out": len(others) - len(shown),
-        "timed": ranked_speedup(best.evaluation) is not None,
+        "timed": speed_of(best.evaluation) is not None,
         "lost_ground": lost_ground(best, last) if last and last.attempt != best.attempt else "",
         "change_strategy": without_gain >= ROUNDS_BEFORE_CHANGE,
         "without_gain": without_gain,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from harness import Evaluation, Verdict
 from harness.wire.latency import Bound, Latency, Outcome
 from sessions.events import EndReason, Origin, StopRules
+from sessions.speed import Speed, speed_of
 from sessions.state import AttemptState
 
 GAIN = 0.01
@@ -48,20 +49,25 @@ def _counts(attempt: AttemptState) -> bool:
     return (
         attempt.evaluation is not None
         and attempt.verdict is Verdict.CORRECT
-        and attempt.evaluation.speedup_geomean is not None
+        and speed_of(attempt.evaluation) is not None
         and (attempt.decision is None or attempt.decision.accepted)
     )
 
 
 def _speedup_reached(timed: Sequence[AttemptState], wanted: float | None) -> Stop | None:
     for attempt in timed:
-        evaluation = attempt.evaluation
-        if wanted is None or evaluation is None or evaluation.speedup is None:
-            continue
-        if evaluation.speedup >= wanted and evaluation.speedup_bound is not Bound.AT_MOST:
-            why = f"{attempt.attempt} reached {evaluation.speedup:.2f}x, and {wanted:g}x was wanted"
+        speed = _speed(attempt)
+        if wanted is not None and speed.value >= wanted and speed.sign in ("", Bound.AT_LEAST.sign):
+            why = f"{attempt.attempt} reached {speed.figure}, and {wanted:g}x was wanted"
             return Stop(EndReason.SPEEDUP_REACHED, why)
     return None
+
+
+def _speed(attempt: AttemptState) -> Speed:
+    """The speed of an attempt that `_counts`."""
+    speed = speed_of(attempt.evaluation) if attempt.evaluation is not None else None
+    assert speed is not None, f"{attempt.attempt} was timed"
+    return speed
 
 
 def _at_roof(timed: Sequence[AttemptState]) -> Stop | None:
@@ -96,12 +102,12 @@ def _reaches_roof(latency: Latency) -> bool:
 def _no_gain(timed: Sequence[AttemptState], most: int) -> Stop | None:
     best, without_gain = 0.0, 0
     for attempt in timed:
-        speedup = (attempt.evaluation and attempt.evaluation.speedup_geomean) or 0.0
-        if speedup > best * (1 + GAIN):
+        value = _speed(attempt).value
+        if value > best * (1 + GAIN):
             without_gain = 0
         elif attempt.origin is not Origin.TUNE:  # a variant of a sweep costs no reply
             without_gain += 1
-        best = max(best, speedup)
+        best = max(best, value)
     if without_gain < most:
         return None
     why = f"{without_gain} correct attempts in a row gained less than {GAIN:.0%} (geometric mean over cases)"

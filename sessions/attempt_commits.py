@@ -13,6 +13,7 @@ import msgspec
 
 from . import events as ev
 from .events import SCHEMA, Message, Role, Usage
+from .speed import speed_of
 from .state import AttemptState, CallState, InstanceState, SessionState
 
 LINE_CHARS = 300
@@ -167,14 +168,14 @@ def attempt_message(attempt: AttemptState) -> str:
     evaluation = attempt.evaluation
     if evaluation is None:
         raise ValueError(f"{attempt.attempt} is not judged")
-    speedup = f"{evaluation.speedup:.2f}x" if evaluation.speedup is not None else ""
+    speed = speed_of(evaluation)
     trailers = {
         "Verdict": evaluation.verdict,
-        "Speedup": speedup,
+        "Speedup": speed.words if speed is not None else "",
         "Against": ", ".join(
             dict.fromkeys(latency.against for latency in evaluation.latency if latency.against)
         )
-        if speedup
+        if speed is not None
         else "",
         "Device": evaluation.device,
         "Origin": attempt.origin,
@@ -183,9 +184,8 @@ def attempt_message(attempt: AttemptState) -> str:
         "Strategy": _shorten(attempt.strategy),
         "Error": _shorten(evaluation.error.first_line) if evaluation.error else "",
     }
-    subject = " ".join(
-        part for part in (attempt.attempt, evaluation.verdict, speedup, attempt.origin) if part
-    )
+    figure = speed.figure if speed is not None else ""
+    subject = " ".join(part for part in (attempt.attempt, evaluation.verdict, figure, attempt.origin) if part)
     return with_trailers(subject, trailers)
 
 

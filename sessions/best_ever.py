@@ -40,9 +40,7 @@ def bests_ever(home: Home) -> list[BestEver]:
     return best_of_each(
         (
             info.name,
-            measured_bests(fold(journal_of(home, info.name).events))
-            if info.measured is None
-            else info.measured,
+            measured_bests(fold(journal_of(home, info.name).events)) if info.bests is None else info.bests,
         )
         for info in oldest_first
     )

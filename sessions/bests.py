@@ -10,10 +10,8 @@ from typing import NamedTuple
 import msgspec
 
 from harness import Evaluation, Verdict
-from harness.wire.latency import Bound
 
-from .ranking import ranked_speedup
-from .speedups import Speedup, headline_speedup, timed_evaluation
+from .speed import Speed, speed_of, timed_evaluation
 from .state import AttemptState, Confirmation, SessionState
 
 
@@ -25,17 +23,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     attempt: str
     confirmed: bool
     """True if the exam confirmed it."""
-    speedup: float
-    """Geometric mean over the covered cases."""
-    low: float | None
-    """Lower end of the 95 % interval; `None` if a covered case has no interval."""
-    high: float | None
-    bound: Bound
-    cases: int
-    """Covered cases."""
-    all_cases: int
-    ranked: float
-    """Speedup over all cases, where a case without a ratio counts as 1.00: the order of attempts."""
+    speed: Speed
     product: str
     """Product of the device; its name in the session if the product is not known."""
     against: str
@@ -44,11 +32,6 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     torch: str = ""
     judged: float = 0.0
     """Time of the verdict, seconds since the epoch, UTC."""
-
-    @property
-    def overall(self) -> Speedup:
-        """The speedup with its interval."""
-        return Speedup(self.speedup, self.low, self.high, self.bound, self.cases, self.all_cases)
 
 
 class Field(NamedTuple):
@@ -69,21 +52,15 @@ def measured_attempt(task: str, attempt: AttemptState) -> Measured | None:
     evaluation = timed_evaluation(attempt)
     if evaluation is None or attempt.verdict is not Verdict.CORRECT:
         return None
-    overall, ranked = headline_speedup(evaluation), ranked_speedup(evaluation)
-    if overall is None or ranked is None or attempt.confirmation is Confirmation.NOT_CONFIRMED:
+    speed = speed_of(evaluation)
+    if speed is None or attempt.confirmation is Confirmation.NOT_CONFIRMED:
         return None
     baselines = dict.fromkeys(latency.against for latency in evaluation.latency if latency.against)
     return Measured(
         task=task,
         attempt=attempt.attempt,
         confirmed=attempt.confirmation is Confirmation.CONFIRMED,
-        speedup=overall.value,
-        low=overall.low,
-        high=overall.high,
-        bound=overall.bound,
-        cases=overall.cases,
-        all_cases=overall.all_cases,
-        ranked=ranked,
+        speed=speed,
         product=product_of(evaluation),
         against=", ".join(baselines),
         triton=evaluation.versions.get("triton", ""),
@@ -118,5 +95,5 @@ def measured_bests(state: SessionState) -> tuple[Measured, ...]:
 
 
 def order(measured: Measured) -> tuple[bool, float]:
-    """Returns the sort key in a field: (confirmed, speedup over all cases). Greater is better."""
-    return measured.confirmed, measured.ranked
+    """Returns the sort key in a field: (confirmed, speed). Greater is better."""
+    return measured.confirmed, measured.speed.value

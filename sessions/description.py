@@ -8,8 +8,9 @@ from harness import Verdict
 
 from .bests import Measured, measured_bests
 from .events import SCHEMA, MethodOptions, SessionStarted, StopRules
-from .speedups import attempt_speedup
+from .speed import Speed, attempt_speed
 from .state import AttemptState, Confirmation, SessionState
+from .tally import tally
 from .winners import best_of
 
 
@@ -59,16 +60,16 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Reason of an engine that stopped in good order."""
     title: str = ""
     attempts: int = 0
-    """Number of judged attempts."""
+    """Judged attempts (`Tally.judged`)."""
     solved: tuple[str, ...] = ()
     """Tasks with a correct attempt."""
     confirmed: tuple[str, ...] | None = None
     """Tasks with a confirmed attempt; `None` if nothing was examined."""
     best: dict[str, str] = {}
     """The best attempt of each task, correct or not, without rejected attempts."""
-    speedups: dict[str, float] = {}
-    """Speedup of that attempt by task, if measured: geometric mean over its cases with a ratio."""
-    measured: tuple[Measured, ...] | None = None
+    speeds: dict[str, Speed] = {}
+    """Speed of that attempt by task, if measured."""
+    bests: tuple[Measured, ...] | None = None
     """The best measured attempt of each task, device product and baseline; `None` in a summary of an older version."""
     accepted: tuple[str, ...] = ()
     """Attempts that people accepted."""
@@ -113,7 +114,7 @@ def summarise(state: SessionState) -> SessionSummary:
         finished=state.finished,
         stopped=state.stopped,
         title=state.title,
-        attempts=sum(attempt.evaluation is not None for attempt in attempts),
+        attempts=tally(attempts).judged,
         solved=tuple(
             task
             for task, attempts_of_task in by_task.items()
@@ -121,12 +122,8 @@ def summarise(state: SessionState) -> SessionSummary:
         ),
         confirmed=_confirmed(by_task),
         best={task: best.attempt for task, best in winners.items()},
-        speedups={
-            task: speedup.value
-            for task, best in winners.items()
-            if (speedup := attempt_speedup(best)) is not None
-        },
-        measured=measured_bests(state),
+        speeds={task: speed for task, best in winners.items() if (speed := attempt_speed(best)) is not None},
+        bests=measured_bests(state),
         accepted=tuple(
             attempt.attempt
             for attempt in attempts

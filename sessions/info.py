@@ -29,6 +29,7 @@ from .events import (
 )
 from .folding import apply
 from .home import Home, LiveFiles
+from .speed import Speed
 from .state import SessionState
 
 
@@ -64,16 +65,16 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the ablation that it belongs to; empty if none."""
     options: MethodOptions = MethodOptions()
     attempts: int = 0
-    """Number of judged attempts."""
+    """Judged attempts (`Tally.judged`)."""
     solved: tuple[str, ...] = ()
     """Tasks with a correct attempt."""
     confirmed: tuple[str, ...] | None = None
     """Tasks with a confirmed attempt; `None` if nothing was examined."""
     best: dict[str, str] = {}
     """The best attempt of each task, correct or not, without rejected attempts."""
-    speedups: dict[str, float] = {}
-    """Speedup of that attempt by task, if measured: geometric mean over its cases with a ratio."""
-    measured: tuple[Measured, ...] | None = None
+    speeds: dict[str, Speed] = {}
+    """Speed of that attempt by task, if measured."""
+    bests: tuple[Measured, ...] | None = None
     """See `SessionSummary`."""
     accepted: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
@@ -164,8 +165,8 @@ def info_of(
         solved=summary.solved,
         confirmed=summary.confirmed,
         best=summary.best,
-        speedups=summary.speedups,
-        measured=summary.measured,
+        speeds=summary.speeds,
+        bests=summary.bests,
         accepted=summary.accepted,
         waiting=summary.waiting,
         calls=summary.calls,

@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from statistics import NormalDist
-from typing import NamedTuple
 
 from harness import Evaluation, Verdict
 
-from .ranking import ranked_speedup
+from .speed import speed_of
 
 Z95 = NormalDist().inv_cdf(0.975)
 """Standard deviations on each side that contain 95 % of a normal distribution."""
@@ -49,36 +48,28 @@ def speedup_mean(evaluations: Iterable[Evaluation]) -> float | None:
 
 
 def speedup_geomean(evaluations: Iterable[Evaluation]) -> float | None:
-    """Returns the geometric mean over correct candidates of their geometric means over cases (`ranked_speedup`).
+    """Returns the geometric mean over correct candidates of their speeds (`Speed.value`).
 
     Source: Fleming and Wallace, CACM 29(3), 1986.
     """
-    ranked = [
-        ranked_speedup(evaluation) for evaluation in evaluations if evaluation.verdict is Verdict.CORRECT
-    ]
-    speedups = [speedup for speedup in ranked if speedup is not None]
-    return _geomean(speedups) if speedups else None
+    speeds = [speed.value for evaluation in evaluations if (speed := speed_of(evaluation)) is not None]
+    return _geomean(speeds) if speeds else None
 
 
 def fast_p(evaluations: Iterable[Evaluation], p: float) -> float | None:
     """Returns the share that is correct and more than `p` times as fast as the baseline.
 
-    Source: KernelBench; strict `>`. A candidate without an overall speedup counts with `ranked_speedup`. `None` if
-    `p` > 0 and a correct candidate was timed in no case, because its speed is unknown. `fast_p(0)` is the execution
-    accuracy.
+    Source: KernelBench; strict `>`. `None` if `p` > 0 and a correct candidate was timed in no case, because its
+    speed is unknown. `fast_p(0)` is the execution accuracy.
     """
     counted = _counted(evaluations)
     if p <= 0:
         return execution_accuracy(counted)
-    speedups = [
-        ranked_speedup(evaluation) if evaluation.speedup is None else evaluation.speedup
-        for evaluation in counted
-        if evaluation.verdict is Verdict.CORRECT
-    ]
-    known = [speedup for speedup in speedups if speedup is not None]
-    if not counted or len(known) < len(speedups):
+    speeds = [speed_of(evaluation) for evaluation in counted if evaluation.verdict is Verdict.CORRECT]
+    known = [speed.value for speed in speeds if speed is not None]
+    if not counted or len(known) < len(speeds):
         return None
-    return sum(speedup > p for speedup in known) / len(counted)
+    return sum(value > p for value in known) / len(counted)
 
 
 def pass_at_k(samples: int, correct: int, k: int) -> float:
@@ -138,39 +129,6 @@ def difference_interval(first: tuple[int, int], second: tuple[int, int]) -> tupl
         share - rival - math.hypot(share - first_interval[0], second_interval[1] - rival),
         share - rival + math.hypot(first_interval[1] - share, rival - second_interval[0]),
     )
-
-
-class TimedTwice(NamedTuple):
-    """The mean speedup of one source when it was found and when it was confirmed, over the same cases."""
-
-    found: float | None
-    """`None` if there is no comparable speedup: none of the task, or none in a common case."""
-    confirmed: float
-    cases: int | None = None
-    """Number of common cases, if either timing has other cases too; `None` if both are over the same cases."""
-
-
-def timed_twice(evaluation: Evaluation, exam: Evaluation) -> TimedTwice | None:
-    """Returns the speedups of an evaluation and of its exam, over the cases that have a ratio in both.
-
-    Both timed the same source. `None` if the exam has no overall speedup. `found` is `None` if no case has a ratio in
-    both.
-    """
-    if exam.speedup is None:
-        return None
-    if evaluation.speedup is None:
-        return TimedTwice(None, exam.speedup)
-    first, second = (
-        {latency.case: latency.speedup for latency in timed.latency if latency.speedup is not None}
-        for timed in (evaluation, exam)
-    )
-    if first.keys() == second.keys():
-        return TimedTwice(evaluation.speedup, exam.speedup)
-    both = first.keys() & second.keys()
-    if not both:
-        return TimedTwice(None, exam.speedup)
-    found, confirmed = (math.fsum(ratios[case] for case in both) / len(both) for ratios in (first, second))
-    return TimedTwice(found, confirmed, len(both))
 
 
 def _counted(evaluations: Iterable[Evaluation]) -> list[Evaluation]:

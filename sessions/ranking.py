@@ -10,6 +10,8 @@ from harness import Evaluation, Verdict
 from harness.wire.evaluation import Estimate, KernelResources
 from harness.wire.ratios import TIE
 
+from .speed import speed_of
+
 UNKNOWN = -math.inf
 LAUNCH_BOUND_US = 1.0
 """Cases whose least time is shorter only measure their launch, so no estimate compares kernels there."""
@@ -29,7 +31,7 @@ class Rank(NamedTuple):
     stages_passed: int
     """Stages that a failed candidate passed; 0 for correct candidates."""
     speedup: float
-    """`ranked_speedup`, in steps of 1 %; `-inf` if nothing was measured."""
+    """`Speed.value`, in steps of 1 %; `-inf` if nothing was measured."""
     estimate: float
     """Minus `estimated_slowdown` in steps of 5 %; without an estimate, minus requested over minimal bytes.
 
@@ -57,37 +59,25 @@ def rank(evaluation: Evaluation, source: str = "") -> Rank:
         passed = sum(stage.ok is True for stage in evaluation.stages)
         standing = 1 if evaluation.verdict.counted else 0
         return Rank(standing, passed, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0)
-    speedup = ranked_speedup(evaluation)
+    speed = speed_of(evaluation)
     slowdown = estimated_slowdown(evaluation) or requested_over_minimal(evaluation)
     occupancy = lowest_occupancy(evaluation)
     return Rank(
-        3 if speedup is not None else 2,
+        3 if speed is not None else 2,
         0,
-        UNKNOWN if speedup is None else in_steps(speedup, TIE),
+        UNKNOWN if speed is None else in_steps(speed.value, TIE),
         UNKNOWN if slowdown is None else -in_steps(slowdown, ESTIMATE_TIE),
         load_bits(evaluation),
         _spill_rank(evaluation),
         UNKNOWN if occupancy is None else min(ENOUGH_WAVES, occupancy),
         _fill_rank(evaluation),
-        0 if speedup is not None else -code_lines(source),
+        0 if speed is not None else -code_lines(source),
     )
 
 
 def in_steps(ratio: float, step: float) -> float:
     """Returns the logarithm of a ratio in whole steps, so that ratios which differ by less are equal."""
     return float(round(math.log(ratio) / math.log1p(step)))
-
-
-def ranked_speedup(evaluation: Evaluation) -> float | None:
-    """Returns the geometric mean of the speedups over all open cases, so that attempts compare over the same cases.
-
-    A case without a ratio counts as 1.00: nothing is known of it. Without cases it is the evaluation's `speedup`.
-    """
-    ratios = [latency.speedup for latency in evaluation.latency if latency.speedup is not None]
-    if not ratios:
-        return evaluation.speedup
-    cases = len(evaluation.latency) + len(evaluation.not_timed)
-    return math.exp(math.fsum(math.log(ratio) for ratio in ratios) / cases)
 
 
 def estimated_slowdown(evaluation: Evaluation) -> float | None:

@@ -27,7 +27,6 @@ from .events import (
     Usage,
     WinnerMeasured,
 )
-from .metrics import TimedTwice, timed_twice
 from .names import split_attempt
 
 EXTENDABLE = frozenset(
@@ -206,27 +205,6 @@ class AttemptState:
         if exam is None or not exam.exam or not exam.verdict.counted:
             return Confirmation.NOT_EXAMINED
         return Confirmation.CONFIRMED if exam.verdict is Verdict.CORRECT else Confirmation.NOT_CONFIRMED
-
-    @property
-    def speedup_confirmed(self) -> float | None:
-        """The exam's speedup, timed again in new processes on new values; `None` if it was not timed again."""
-        if self.exam is None or self.confirmation is not Confirmation.CONFIRMED:
-            return None
-        return self.exam.speedup
-
-    @property
-    def timed_twice(self) -> TimedTwice | None:
-        """The found and the confirmed speedup over the same cases; `None` if they cannot be compared."""
-        if self.evaluation is None or self.exam is None or self.speedup_confirmed is None:
-            return None
-        return timed_twice(self.evaluation, self.exam)
-
-    @property
-    def speedup(self) -> float | None:
-        """The confirmed speedup, else the speedup that was found."""
-        if self.speedup_confirmed is not None:
-            return self.speedup_confirmed
-        return self.evaluation.speedup if self.evaluation else None
 
     @property
     def unexamined_because(self) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from harness import Verdict
 
 from .ranking import Rank, rank
-from .state import AttemptState, Confirmation
+from .speed import is_timed_again
+from .state import AttemptState, Confirmation, InstanceState, SessionState
 
 
 def contenders(attempts: Iterable[AttemptState]) -> list[AttemptState]:
@@ -29,6 +30,25 @@ def best_of(attempts: Iterable[AttemptState]) -> AttemptState | None:
     return max(_not_rejected(attempts), key=place, default=None)
 
 
+def earlier_best(attempt: AttemptState, instance: InstanceState) -> AttemptState | None:
+    """Returns the best correct attempt of the instance before this attempt that no person rejected."""
+    earlier = [before for before in instance.attempts if before.number < attempt.number]
+    best = best_of(earlier)
+    return best if best is not None and best.verdict is Verdict.CORRECT else None
+
+
+def accepted_attempt(state: SessionState, task: str) -> AttemptState | None:
+    """Returns the attempt of a task (full name) that was accepted last: its kernel is the session's on `accepted`."""
+    accepted = [
+        (attempt.decision.wall, attempt)
+        for instance in state.instances.values()
+        if instance.task == task
+        for attempt in instance.attempts
+        if attempt.decision is not None and attempt.decision.accepted
+    ]
+    return max(accepted, key=lambda entry: entry[0])[1] if accepted else None
+
+
 def place(attempt: AttemptState) -> tuple[int, Rank]:
     """Returns the sort key of a judged attempt: (timed again, exam not failed, correct; then rank). Greater is better.
 
@@ -37,7 +57,7 @@ def place(attempt: AttemptState) -> tuple[int, Rank]:
     correct = attempt.verdict is Verdict.CORRECT
     if not correct:
         return 0, _rank(attempt)
-    if attempt.exam is not None and attempt.speedup_confirmed is not None:
+    if attempt.exam is not None and is_timed_again(attempt):
         # The best of many noisy timings is too good, so a timing that was repeated comes first.
         return 3, _rank(attempt)._replace(speedup=rank(attempt.exam).speedup)
     return 2 if attempt.confirmation is not Confirmation.NOT_CONFIRMED else 1, _rank(attempt)

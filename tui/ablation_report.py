@@ -13,6 +13,7 @@ from sessions import InstanceState, SessionState
 from sessions.catalog import Standing
 from sessions.events import METHOD_DONE
 from sessions.metrics import difference_interval, speedup_geomean, speedup_mean, wilson_interval
+from sessions.speed import speed_of
 from sessions.state import Confirmation
 from sessions.winners import best_of
 
@@ -185,7 +186,7 @@ def _row(
         attempts=len(counted),
         attempts_correct=sum(evaluation.verdict is Verdict.CORRECT for evaluation in counted),
         uncounted=len(evaluations) - len(counted),
-        timed=sum(best.speedup is not None for best in bests),
+        timed=sum(speed_of(best) is not None for best in bests),
         speedup_mean=speedup_mean(bests),
         speedup_geomean=speedup_geomean(bests),
         against=", ".join(

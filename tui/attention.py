@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from sessions.speedups import attempt_speedup
+from sessions.speed import attempt_speed, gain
 from sessions.state import AttemptState, CallState, Confirmation, DeviceState, SessionState
-from sessions.winners import best_of
+from sessions.winners import earlier_best
 from tui.doing import live_calls
 from tui.endings import ending_words
 from tui.instance_facts import FactsCache, InstanceFacts
-from tui.vocabulary import clock, count, counted, duration, money, times
+from tui.vocabulary import clock, count, counted, duration, money, percent_change
 
 BUDGET_SHARE = 0.9
 """A budget needs a person above this share."""
@@ -151,12 +151,11 @@ def ended_words(state: SessionState, now_wall: float, *, crashed: bool) -> str:
 def waiting_words(state: SessionState, attempt: AttemptState, now_wall: float) -> str:
     """Return `waits 4:10: 1.84x, +6 % on its best, not examined`."""
     figures = []
-    speedup = attempt_speedup(attempt)
-    if speedup is None:
+    speed = attempt_speed(attempt)
+    if speed is None:
         figures.append("not measured")
     else:
-        figures.append(f"{speedup.bound.sign}{times(speedup.value)}")
-        figures += _gain_words(state, attempt, speedup.value)
+        figures += [speed.figure, _gain_words(state, attempt)]
     examined = {
         Confirmation.CONFIRMED: "confirmed by the exam",
         Confirmation.NOT_CONFIRMED: "failed its exam",
@@ -207,13 +206,11 @@ def _reviews(state: SessionState, now_wall: float, instances: Iterable[InstanceF
         yield Concern(Kind.REVIEW, attempt.attempt, words, instance, attempt.number)
 
 
-def _gain_words(state: SessionState, attempt: AttemptState, value: float) -> list[str]:
+def _gain_words(state: SessionState, attempt: AttemptState) -> str:
     instance = state.instances[attempt.attempt.rpartition("/")[0]]
-    before = best_of(other for other in instance.attempts if other is not attempt)
-    speedup = attempt_speedup(before) if before is not None else None
-    if speedup is None:
-        return ["its first speedup"]
-    return [f"{(value / speedup.value - 1) * 100:+.0f} % on its best"]
+    before = earlier_best(attempt, instance)
+    share = gain(attempt_speed(attempt), attempt_speed(before)) if before is not None else None
+    return "its first speedup" if share is None else f"{percent_change(share)} on its best"
 
 
 def _stuck(instances: Iterable[InstanceFacts]) -> Iterator[Concern]:

@@ -6,7 +6,7 @@ import math
 from typing import Protocol
 
 from harness import Basis, Evaluation, Fact, Margin, Verdict
-from sessions.metrics import TimedTwice
+from sessions.speed import attempt_speed, found_speed, is_timed_again
 from sessions.state import AttemptState, Confirmation, InstanceState
 
 BASES = (
@@ -73,8 +73,8 @@ def exam_sentence(attempt: AttemptState, instance: InstanceState | None) -> str:
     if exam is not None and attempt.confirmation is not Confirmation.NOT_EXAMINED:
         if attempt.confirmation is Confirmation.CONFIRMED:
             figures = [margin_words(exam)]
-            if attempt.evaluation is not None and attempt.speedup_confirmed is not None:
-                figures.append(speedup_words(attempt.evaluation, attempt.timed_twice))
+            if is_timed_again(attempt):
+                figures.append(speed_words(attempt))
             words = "; ".join(filter(None, figures))
             return f"confirmed by exam{f': {words}' if words else ''}"
         why = exam.error.first_line if exam.error is not None else "it failed"
@@ -90,22 +90,14 @@ def exam_sentence(attempt: AttemptState, instance: InstanceState | None) -> str:
     )
 
 
-def speedup_words(evaluation: Evaluation, twice: TimedTwice | None = None) -> str:
-    """
-    Return `1.42x`, `>=1.42x over 5 of 7 cases`, or `found 1.42x, confirmed 1.31x` if the exam timed the kernel again.
-
-    Empty if there is no ratio.
-    """
-    if twice is None:
-        if evaluation.speedup is None:
-            return ""
-        covered = f" over {evaluation.in_part}" if evaluation.in_part else ""
-        return f"{evaluation.speedup_bound.sign}{evaluation.speedup:.2f}x{covered}"
-    confirmed = f"confirmed {twice.confirmed:.2f}x"
-    if twice.found is None:
-        return confirmed
-    over = "" if twice.cases is None else f", over the {counted_cases(twice.cases)} with a ratio in both"
-    return f"found {twice.found:.2f}x, {confirmed}{over}"
+def speed_words(attempt: AttemptState) -> str:
+    """Return `1.42x [1.38, 1.45]`, or `found 1.42x, confirmed 1.31x` if the exam timed it again; empty if not timed."""
+    speed, found = attempt_speed(attempt), found_speed(attempt)
+    if speed is None:
+        return ""
+    if not is_timed_again(attempt):
+        return speed.words
+    return f"found {found.figure}, confirmed {speed}" if found is not None else f"confirmed {speed}"
 
 
 def counted_cases(number: int) -> str:

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness import Verdict
+from sessions.findings import findings_of
 from sessions.ranking import Rank
-from sessions.speedups import Speedup, attempt_speedup, timed_evaluation
+from sessions.speed import Speed, attempt_speed, timed_evaluation
 from sessions.state import AttemptState, Confirmation, InstanceState, SessionState
+from sessions.tally import tally
 from sessions.winners import place
 from tui.doing import Doing, busy_attempts, doing
 
@@ -30,12 +32,15 @@ class InstanceFacts:
     """Number of the attempt in progress, else of the newest; 0 if there is none."""
     verdict: Verdict | None
     """The newest verdict."""
+    has_findings: bool
+    """True if the newest verdict is correct with findings."""
     certain: bool
     """True if the newest judged attempt has a speedup above 1 with its whole interval."""
     best: AttemptState | None
     """The best correct attempt."""
-    speedup: Speedup | None
-    """The measured speedup of `best`."""
+    best_has_findings: bool
+    speed: Speed | None
+    """The measured speed of `best`."""
     rank: tuple[int, Rank] | None
     """Sort key of `best`."""
     waiting: tuple[AttemptState, ...]
@@ -121,9 +126,9 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
     same_error, errors = _repeated_error(judged)
     usages = [attempt.usage for attempt in instance.attempts]
     costs = [attempt.cost_usd for attempt in instance.attempts if attempt.cost_usd is not None]
-    speedups = [attempt_speedup(attempt) for attempt in judged]
+    speeds = [attempt_speed(attempt) for attempt in judged]
     shown = busy[-1] if busy else instance.attempts[-1] if instance.attempts else None
-    counted = [attempt for attempt in judged if attempt.verdict is not None and attempt.verdict.counted]
+    counts = tally(judged)
     return InstanceFacts(
         key=instance.key,
         task=instance.task,
@@ -131,23 +136,25 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
         doing=doing(state, instance),
         attempt=shown.number if shown is not None else 0,
         verdict=judged[-1].verdict if judged else None,
-        certain=bool(speedups) and speedups[-1] is not None and speedups[-1].is_gain,
+        has_findings=bool(judged) and bool(findings_of(judged[-1])),
+        certain=bool(speeds) and speeds[-1] is not None and speeds[-1].is_gain,
         best=best,
-        speedup=attempt_speedup(best) if best is not None else None,
+        best_has_findings=best is not None and bool(findings_of(best)),
+        speed=attempt_speed(best) if best is not None else None,
         rank=place(best) if best is not None else None,
         waiting=tuple(attempt for attempt in instance.attempts if attempt.waiting),
         same_error=same_error,
         errors=errors,
-        judged=len(counted),
-        correct=sum(attempt.verdict is Verdict.CORRECT for attempt in counted),
+        judged=counts.judged,
+        correct=counts.correct,
         cost_usd=sum(costs) if costs else None,
         read_tokens=sum(usage.input_tokens or 0 for usage in usages),
         written_tokens=sum(usage.output_tokens or 0 for usage in usages),
         device_s=sum(attempt.device_s for attempt in instance.attempts),
         confirmed=any(attempt.confirmation is Confirmation.CONFIRMED for attempt in instance.attempts),
         history=tuple(
-            (attempt.judged_seq, speedup.value if speedup is not None else None)
-            for attempt, speedup in zip(judged, speedups, strict=True)
+            (attempt.judged_seq, speed.value if speed is not None else None)
+            for attempt, speed in zip(judged, speeds, strict=True)
         ),
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness import Evaluation, KernelResources, Mismatch
+from sessions.findings import finding_words
+from sessions.speed import speed_of
 
 from .certainty import (
     BASES,
@@ -12,7 +14,6 @@ from .certainty import (
     facts_of,
     margin_words,
     measured,
-    speedup_words,
     used_share,
     worst_first,
 )
@@ -31,9 +32,10 @@ def headline(evaluation: Evaluation, *, baseline: str = "") -> str:
         line = f"{verdict}: {evaluation.error.first_line}"
         return line if evaluation.error.line is None else f"{line} (kernel.py line {evaluation.error.line})"
     margins = f"; {words}" if (words := margin_words(evaluation)) else ""
-    if not (speed := speedup_words(evaluation)):
-        return f"{verdict}{margins}"
-    return f"{verdict}, {speed}{against_words(evaluation, baseline)}{margins}"
+    finding = f", {words}" if (words := finding_words(evaluation.findings)) else ""
+    if (speed := speed_of(evaluation)) is None:
+        return f"{verdict}{finding}{margins}"
+    return f"{verdict}{finding}, {speed.words}{against_words(evaluation, baseline)}{margins}"
 
 
 def only_words(evaluation: Evaluation) -> str:

@@ -55,12 +55,12 @@ def timing(evaluation: Evaluation, baseline: str = "") -> str:
 
 
 def missing_words(evaluation: Evaluation) -> str:
-    """Return `the speedup covers 5 of 7 cases; ...` with the names of the others; empty if it covers all."""
+    """Return `5 of 7 cases have a ratio, the others count as 1.00; ...` with the names of the others; empty if all have."""
     if not evaluation.in_part:
         return ""
     short = [latency.case for latency in evaluation.latency if latency.speedup is None]
     parts = (
-        f"the speedup covers {evaluation.in_part}",
+        f"{evaluation.in_part} have a ratio, the others count as 1.00",
         f"too short on both sides: {', '.join(short)}" if short else "",
         f"without a latency: {', '.join(evaluation.not_timed)}" if evaluation.not_timed else "",
     )

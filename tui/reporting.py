@@ -21,7 +21,7 @@ from sessions.metrics import (
     speedup_mean,
 )
 from sessions.names import short_task
-from sessions.speedups import timed_evaluation
+from sessions.speed import attempt_speed, speed_of, timed_evaluation
 from sessions.state import Confirmation
 from sessions.winners import best_of
 
@@ -57,6 +57,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     best_exam: str | None = None
     """Exam of a correct best attempt: `confirmed`, `failed exam` or `not examined`."""
     best_speedup: float | None = None
+    """`Speed.value` of the best attempt."""
     against: str = ""
     """Names of the timing baselines; empty if nothing was timed."""
     best_spread: str = ""
@@ -73,9 +74,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the tasks whose best attempt is correct and faster than the baseline."""
     fast_2: float | None = None
     speedup_mean: float | None = None
-    """Mean over the tasks' best attempts that are correct and measured; confirmed speedups where there are any."""
+    """GEAK's: arithmetic mean over the tasks' best attempts of their means over cases; the exam's times where there are any."""
     speedup_geomean: float | None = None
-    """Geometric mean over these attempts of their geometric means over cases; a case without a ratio counts as 1.00."""
+    """Geometric mean over these attempts of their speeds (`Speed.value`)."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
@@ -112,11 +113,7 @@ def _row(state: SessionState, name: str, tasks: Sequence[str], bests: dict[str, 
     sampled = [pair for pair in samples if pair[0] > 0]
     k = state.started.instances if state.started else 0
     winners = [bests[task] for task in tasks if task in bests]
-    timed = [
-        msgspec.structs.replace(evaluation, speedup=winner.speedup)
-        for winner in winners
-        if (evaluation := timed_evaluation(winner)) is not None
-    ]
+    timed = [evaluation for winner in winners if (evaluation := timed_evaluation(winner)) is not None]
     best = winners[0] if winners and len(tasks) == 1 else None
     solved = best is not None and best.verdict is Verdict.CORRECT
     used = [attempt.usage for attempt in attempts]
@@ -135,7 +132,7 @@ def _row(state: SessionState, name: str, tasks: Sequence[str], bests: dict[str, 
         best_attempt=best.attempt if best else None,
         best_verdict=str(best.verdict) if best else None,
         best_exam=str(best.confirmation) if best and solved else None,
-        best_speedup=best.speedup if best and solved else None,
+        best_speedup=speed.value if best and (speed := attempt_speed(best)) else None,
         against=", ".join(
             dict.fromkeys(
                 latency.against
@@ -145,7 +142,7 @@ def _row(state: SessionState, name: str, tasks: Sequence[str], bests: dict[str, 
             )
         ),
         best_spread=", ".join(
-            f"{measurement.device} {ratio(measurement.evaluation.speedup)}"
+            f"{measurement.device} {speed.figure if (speed := speed_of(measurement.evaluation)) else UNKNOWN}"
             for measurement in sorted_by_device(best.spread if best and solved else ())
         ),
         call_accuracy=call_accuracy(evaluations),
@@ -208,8 +205,8 @@ HEADS = (
     Column("exec", right=True),
     Column("pass@1", right=True),
     Column("pass@k", right=True),
-    Column("best mean", right=True, if_known=True),
-    Column("best geomean", right=True, if_known=True),
+    Column("speedup", right=True, if_known=True),
+    Column("GEAK mean", right=True, if_known=True),
     Column("against", if_known=True, drop=4),
     Column("by GPU", if_known=True, drop=3),
     Column("tokens in", right=True, drop=1),
@@ -233,8 +230,8 @@ def cells(row: Row) -> tuple[str, ...]:
         percent(row.execution_accuracy),
         percent(row.pass_at_1),
         percent(row.pass_at_k),
-        ratio(row.speedup_mean),
         ratio(row.speedup_geomean),
+        ratio(row.speedup_mean),
         row.against or UNKNOWN,
         row.best_spread or UNKNOWN,
         grouped(row.input_tokens),

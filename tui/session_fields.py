@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from harness.wire.latency import Bound
 from sessions.names import short_task
-from sessions.speedups import Speedup
+from sessions.speed import Speed
 
 from .filters import Value
-from .vocabulary import UNKNOWN, speedup
+from .vocabulary import UNKNOWN
 
 if TYPE_CHECKING:
     from sessions.catalog import SessionInfo
@@ -60,16 +59,10 @@ def session_fields(info: SessionInfo) -> Mapping[str, Value]:
 def best_words(info: SessionInfo) -> str:
     """Return the best measured speedup with its task: `1.84x softmax`; `-` if none was measured."""
     task, best = fastest(info)
-    return UNKNOWN if best is None else f"{speedup(best.value, best.bound)} {short_task(task)}"
+    return UNKNOWN if best is None else f"{best.figure} {short_task(task)}"
 
 
-def fastest(info: SessionInfo) -> tuple[str, Speedup | None]:
-    """Return the task with the best measured speedup of the session, and this speedup; `("", None)` if none was measured.
-
-    Sessions of earlier versions know the value without its interval.
-    """
-    measured = {best.task: best.overall for best in reversed(info.measured or ())} or {
-        task: Speedup(value, None, None, Bound.NONE, 0, 0) for task, value in info.speedups.items()
-    }
-    task = max(measured, key=lambda name: measured[name].value, default="")
-    return task, measured.get(task)
+def fastest(info: SessionInfo) -> tuple[str, Speed | None]:
+    """Return the task with the best measured speed of the session, and this speed; `("", None)` if none was measured."""
+    task = max(info.speeds, key=lambda name: info.speeds[name].value, default="")
+    return task, info.speeds.get(task)

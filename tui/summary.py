@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from harness import Verdict
 from sessions import AttemptState, SessionState
+from sessions.findings import findings_of
 from sessions.names import short_task
+from sessions.tally import tally
 from sessions.winners import best_of
 
-from .certainty import against_words, speedup_words, used_share, worst_first
+from .certainty import against_words, speed_words, used_share, worst_first
 from .narrate import counted
 from .plain import table
 from .tables import Column
@@ -56,8 +58,8 @@ def outcomes(state: SessionState) -> list[TaskOutcome]:
             for attempt in instance.attempts
             if attempt.evaluation is not None
         ]
-        correct = sum(attempt.verdict is Verdict.CORRECT for attempt in judged)
-        results.append(TaskOutcome(task, len(judged), correct, best_of(judged)))
+        counts = tally(judged)
+        results.append(TaskOutcome(task, counts.judged, counts.correct, best_of(judged)))
     return results
 
 
@@ -67,7 +69,7 @@ def summary(state: SessionState) -> str:
     rows = [
         (
             short_task(outcome.task),
-            f"{outcome.best.verdict}" if outcome.best else UNKNOWN,
+            verdict_words(outcome.best) if outcome.best else UNKNOWN,
             outcome.exam or UNKNOWN,
             outcome.tolerance or UNKNOWN,
             speed(outcome.best),
@@ -87,7 +89,8 @@ def summary(state: SessionState) -> str:
         Column("correct", right=True, drop=3),
         Column("attempts", right=True, drop=2),
     ]
-    attempts = sum(1 for attempt in state.attempts() if attempt.evaluation is not None)
+    counts = tally(state.attempts())
+    uncounted = f", {grouped(counts.uncounted)} not counted" if counts.uncounted else ""
     took = f" after {duration(state.worked_s)}"
     spread = [
         f"{outcome.best.attempt} on {words}"
@@ -101,9 +104,15 @@ def summary(state: SessionState) -> str:
             *spread,
             "",
             f"session   {name}, {ending(state)}{took}",
-            f"attempts  {grouped(attempts)} judged; {spending_words(state)}{device_words(state)}",
+            f"attempts  {grouped(counts.judged)} judged{uncounted}; {spending_words(state)}{device_words(state)}",
         ]
     )
+
+
+def verdict_words(attempt: AttemptState) -> str:
+    """Return the verdict of a judged attempt: `correct`, or `correct, 2 findings`."""
+    findings = findings_of(attempt)
+    return f"{attempt.verdict}, {counted(len(findings), 'finding')}" if findings else f"{attempt.verdict}"
 
 
 def spending_words(state: SessionState) -> str:
@@ -134,7 +143,7 @@ def speed(attempt: AttemptState | None) -> str:
     """Return the measured speedup (found and confirmed) with its baseline; unknown if nothing was timed."""
     if attempt is None or attempt.evaluation is None:
         return UNKNOWN
-    words = speedup_words(attempt.evaluation, attempt.timed_twice)
+    words = speed_words(attempt)
     return f"{words}{against_words(attempt.evaluation)}" if words else UNKNOWN
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
 from sessions.events import SessionStarted, WinnerMeasured
+from sessions.speed import speed_of
 from sessions.state import AttemptState
 
-from .certainty import against_words, speedup_words
+from .certainty import against_words
 
 
 def timing_words(started: SessionStarted) -> str:
@@ -39,6 +40,6 @@ def _result(evaluation: Evaluation) -> str:
     if evaluation.verdict is not Verdict.CORRECT:
         why = f": {evaluation.error.first_line}" if evaluation.error is not None else ""
         return f"{evaluation.verdict.value.replace('_', ' ')}{why}"
-    if not (speed := speedup_words(evaluation)):
+    if (speed := speed_of(evaluation)) is None:
         return "correct, no ratio"
-    return f"{speed}{against_words(evaluation)}"
+    return f"{speed.words}{against_words(evaluation)}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness import Verdict
 from harness.wire.latency import Bound
+from sessions.ratio_words import signed
 
 if TYPE_CHECKING:
     from sessions import AttemptState
@@ -37,8 +38,8 @@ LETTERS: dict[Verdict, str] = {
     Verdict.INFRA_ERROR: "I",
 }
 """Upper case: a verdict. Lower case (`tui.doing`): what an instance does now."""
-ACCEPTED, REJECTED, WAITS, CONFIRMED = "+", "!", "?", "="
-"""Marks behind an attempt: accepted, rejected, waits for a person, confirmed by the exam; no mark: not examined."""
+ACCEPTED, REJECTED, WAITS, CONFIRMED, FINDING = "+", "x", "?", "=", "!"
+"""Marks behind an attempt: accepted, rejected, waits for a person, confirmed by the exam, has findings."""
 
 
 def letter(verdict: Verdict | None) -> str:
@@ -52,7 +53,7 @@ def words(verdict: Verdict) -> str:
 
 
 def decision_mark(attempt: AttemptState) -> str:
-    """Return `+` if a person accepted the attempt, `!` if rejected, `?` if it waits for a person; else nothing."""
+    """Return `+` if a person accepted the attempt, `x` if rejected, `?` if it waits for a person; else nothing."""
     if attempt.decision is not None:
         return ACCEPTED if attempt.decision.accepted else REJECTED
     return WAITS if attempt.waiting else ""
@@ -133,19 +134,19 @@ def tokens(read: int, written: int) -> str:
     return f"{count(read)} in {count(written)} out" if read or written else UNKNOWN
 
 
-def times(value: float) -> str:
-    """Return a ratio: `1.42x`."""
-    return f"{value:.2f}x" if value < 99.5 else f"{value:.0f}x"
-
-
 def percent(share: float | None) -> str:
     """Return a share of 0 to 1: `61 %`."""
     return UNKNOWN if share is None else f"{share * 100:.0f} %"
 
 
+def percent_change(share: float | None) -> str:
+    """Return a change as a share of the earlier value: `+6 %`."""
+    return UNKNOWN if share is None else f"{share * 100:+.0f} %"
+
+
 def speedup(value: float, bound: Bound = Bound.NONE) -> str:
-    """Return a measured speedup, with `>=` or `<=` if it is a bound: `1.84x`, `>= 37.00x`."""
-    return f"{bound.sign} {times(value)}".lstrip()
+    """Return the measured speedup of a case, with `>=` or `<=` if it is a bound: `1.84x`, `>= 37.00x`."""
+    return signed(value, bound.sign)
 
 
 def interval(low: float, high: float) -> str:
@@ -161,8 +162,8 @@ def microseconds(value: float) -> str:
 
 
 def estimate(factor: float) -> str:
-    """Return an estimate as `est. <= 1.34x roof`: the time is at most this multiple of the roofline's time."""
-    return f"est. <= {factor:.2f}x roof" if factor < 9.995 else f"est. <= {factor:.3g}x roof"
+    """Return an estimate as `est. 1.34x roof`: the estimated time is this multiple of the roofline's time."""
+    return f"est. {factor:.2f}x roof" if factor < 9.995 else f"est. {factor:.3g}x roof"
 
 
 def counted(number: int, noun: str) -> str:

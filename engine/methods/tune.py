@@ -22,6 +22,7 @@ from engine.tuning import FIELD, rungs, strategy_of_start, strategy_of_variant, 
 from harness import Verdict
 from harness.wire.ratios import TIE
 from sessions.events import AttemptSwept, EndReason, Origin, Role, SweepRung, SweptVariant
+from sessions.speed import speed_of
 from suites.loader import baseline_source
 
 from .context import Context
@@ -54,7 +55,7 @@ class Tune:
             context.notify(f"{attempt} is {evaluation.verdict}; only a correct kernel can be tuned")
             return EndReason.START_FAILED
         best = Ancestor(attempt, source, strategy, evaluation)
-        timed = evaluation.speedup is not None
+        timed = speed_of(evaluation) is not None
         if evaluation.latency and not timed:
             context.notify(
                 f"{attempt}: no case has a ratio to the baseline; variants are ranked by estimates instead"
@@ -151,7 +152,7 @@ async def better_variant(context: Context, correct: Ancestor, best: Ancestor) ->
     With timing, the variant must be faster by estimate of the rungs, by more than the smallest difference that timing
     can resolve.
     """
-    timed = correct.evaluation.speedup is not None
+    timed = speed_of(correct.evaluation) is not None
     swept = await context.sweep(correct.attempt, most=FIELD if timed else 1)
     field = list(worth_judging(swept, timed=timed))
     reports: list[SweepRung] = []

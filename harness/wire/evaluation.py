@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from .latency import Bound, DeviceState, Latency, RoughTime
+from .latency import DeviceState, Latency, RoughTime
 
 SCHEMA = 1
 STAGES = ("static", "call", "compile", "execution", "integrity", "performance")
@@ -363,12 +363,6 @@ class Evaluation(msgspec.Struct, frozen=True):
     def speedup_cases(self) -> int:
         """Number of cases with a ratio, which `speedup` and `speedup_geomean` cover."""
         return sum(latency.speedup is not None for latency in self.latency)
-
-    @property
-    def speedup_bound(self) -> Bound:
-        """`at least` if a covered case is a lower bound and none an upper one; `at most` the other way round."""
-        bounds = {latency.bound for latency in self.latency if latency.speedup is not None} - {Bound.NONE}
-        return bounds.pop() if len(bounds) == 1 else Bound.NONE
 
 
 EVALUATION_DECODER: msgspec.json.Decoder[Evaluation] = msgspec.json.Decoder(Evaluation)

@@ -26,7 +26,7 @@ VERDICTS = st.one_of(
 """Speedups differ by 3 % or not at all: within 1 % attempts tie."""
 LOOPS = ("reflexion", "kernelagent", "geak-evolve", "geak")
 NAMED = re.compile(r"vector_add#1/\d+")
-SPEEDUP = re.compile(r"(\d+\.\d+)x the timing baseline")
+SPEEDUP = re.compile(r"(\d+\.\d+)x the baseline")
 
 
 def run(method: str, *verdicts: str, **options: object) -> ScriptedContext:
@@ -92,7 +92,7 @@ def test_every_method_keeps_its_rules_for_any_verdicts(
             assert named <= judged_before, "a prompt names only attempts that were judged before it"
             evaluations = [by_name[f"vector_add#1/{number}"].evaluation for number in judged_before]
             speedups = [evaluation.speedup for evaluation in evaluations if evaluation]
-            figures = {f"{speedup:.3f}" for speedup in speedups if speedup is not None}
+            figures = {f"{speedup:.2f}" for speedup in speedups if speedup is not None}
             assert set(SPEEDUP.findall(prompt)) <= figures, (
                 "a prompt contains only speedups that the judge gave"
             )
@@ -118,7 +118,7 @@ def test_geak_evolve_keeps_the_best_attempt_and_ranks_it_last(verdicts: list[str
                 float(x) for x in re.findall(r"^(?:## \S+: )?(\d\.\d+)x the baseline", history, re.MULTILINE)
             ]
             assert speeds[1:] == sorted(speeds[1:]), "ascending, best last"
-            assert max(speeds, default=best) == pytest.approx(best, abs=1e-3), "the best is in the prompt"
+            assert max(speeds, default=best) == pytest.approx(best, abs=0.005), "the best is in the prompt"
             assert all(speed * (1 + 2 * TIE) >= best for speed in speeds[:1]), "within a tie the older stays"
         for index, attempt in enumerate(attempts[start : start + parallel], start):
             if passed(verdicts[index]) and attempt.evaluation is not None:

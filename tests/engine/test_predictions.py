@@ -296,7 +296,7 @@ def test_results_in_the_format_of_kernelbench_x(tmp_path: Path) -> None:
     summary, metrics = files["summary.json"], files["metrics.json"]
     assert isinstance(summary, dict)
     assert isinstance(metrics, dict)
-    assert (summary["call_rate"], summary["exe_rate"], summary["perf_pass"]) == (100.0, 50.0, None)
+    assert (summary["call_rate"], summary["exe_rate"], summary["perf_pass"]) == (100.0, 50.0, 1)
     assert summary["avg_speedup_per_task"] == 2.0
     assert metrics["b.py"]["exe_ok"] is False
     assert metrics["b.py"]["speedup"] is metrics["b.py"]["runtime_ms"] is None

@@ -31,6 +31,7 @@ from sessions.journal import read_journal
 from sessions.state import SessionState
 from suites import Task
 from tests.support.engines import plan, play, run, shared
+from tests.support.evaluations import one_case
 from tests.support.surveys import ScriptedSurvey
 from tests.support.tuning import BASELINE, TuningJudge, attempts_of, notices, speed
 from tui.narrate import Narrator
@@ -251,7 +252,7 @@ class EqualSpeedJudge(TuningJudge):
 
     async def evaluate(self, source: str, task: Task, **rest: object) -> Evaluation:
         evaluation = await super().evaluate(source, task, **rest)
-        return msgspec.structs.replace(evaluation, speedup=1.0)
+        return msgspec.structs.replace(evaluation, latency=one_case(1.0))
 
     async def estimate(self, source: str, task: Task, **rest: object) -> Evaluation:
         evaluation = await super().estimate(source, task, **rest)  # type: ignore[arg-type]

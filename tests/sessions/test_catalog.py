@@ -51,7 +51,7 @@ async def test_list_shows_the_state_of_each_session(copied_home: Home) -> None:
         assert (info.method, info.model, info.tasks) == ("geak", "recorded:starter", ("starter/softmax",))
         assert info.solved == ("starter/softmax",)
         assert info.best == {"starter/softmax": "softmax#1/3"}
-        assert info.speedups == {"starter/softmax": 1.42}
+        assert info.speeds["starter/softmax"].figure == "1.42x"
         assert info.started is not None
     assert (finished.attempts, finished.cost_usd, finished.input_tokens) == (6, 0.5, 800)
     assert list_sessions(copied_home)[0].state == "crashed"

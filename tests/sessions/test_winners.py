@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from harness import ErrorReport, Evaluation, Latency, Verdict
+from harness import ErrorReport, Verdict
 from sessions import SessionState, apply, fold
 from sessions import events as ev
 from sessions.description import summarise
 from sessions.ranking import rank
+from sessions.speed import attempt_speed, found_speed
 from sessions.state import Confirmation
 from sessions.winners import best_of, contenders, place
 from tests.support import story
@@ -114,54 +115,20 @@ def test_speedup_of_the_exam_replaces_the_first_speedup() -> None:
     exam = msgspec.structs.replace(story.evaluation(Verdict.CORRECT, speedup=1.31), exam=True)
     apply(state, ev.WinnerExamined(attempt="softmax#1/2", evaluation=exam))
     winner = state.attempt("softmax#1/2")
-    assert (winner.evaluation.speedup, winner.speedup_confirmed, winner.speedup) == (1.42, 1.31, 1.31)  # type: ignore[union-attr]
+    found, confirmed = found_speed(winner), attempt_speed(winner)
+    assert found is not None
+    assert confirmed is not None
+    assert (found.figure, confirmed.figure) == ("1.42x", "1.31x")
     assert best_of(state.attempts()) is winner
     assert place(winner)[1].speedup == rank(exam).speedup
-    assert summarise(state).speedups == {"starter/softmax": 1.31}
-    assert state.attempt("softmax#1/1").speedup == 1.38, "without a second timing the first speedup counts"
+    assert summarise(state).speeds == {"starter/softmax": confirmed}
+    assert found_speed(state.attempt("softmax#1/1")) is None, "it was not timed again"
 
 
 def test_speedup_of_a_failed_exam_does_not_count() -> None:
     state = state_of((Verdict.CORRECT, 1.42))
     exam = msgspec.structs.replace(story.evaluation(Verdict.WRONG, speedup=1.4), exam=True)
     apply(state, ev.WinnerExamined(attempt="softmax#1/1", evaluation=exam))
-    assert state.attempt("softmax#1/1").speedup_confirmed is None
-
-
-def timed(speedup: float | None, **by_case: float | None) -> Evaluation:
-    latency = tuple(
-        Latency("0", case, ratio or 1.0, 1.0, ratio, None, "tape") for case, ratio in by_case.items()
-    )
-    return msgspec.structs.replace(story.evaluation(Verdict.CORRECT, speedup=speedup), latency=latency)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "compared"),
-    [
-        (timed(2.0, a=1.0, b=3.0), timed(1.5, a=1.0, b=2.0), (2.0, 1.5, None)),
-        (timed(5.56, a=1.0, b=10.12), timed(10.0, a=None, b=10.0), (10.12, 10.0, 1)),
-        (timed(10.0, a=None, b=10.0), timed(5.5, a=1.0, b=10.0), (10.0, 10.0, 1)),
-        (timed(4.0, a=4.0, b=None), timed(3.0, a=None, b=3.0), (None, 3.0, None)),
-        (timed(2.0), timed(1.5), (2.0, 1.5, None)),
-        (timed(None, a=3.0), timed(1.5, a=1.0, b=2.0), (None, 1.5, None)),
-        (timed(2.0, a=1.0, b=3.0), timed(None, b=7.9), None),
-    ],
-    ids=[
-        "same",
-        "second incomplete",
-        "first incomplete",
-        "no common case",
-        "no cases",
-        "first without speedup",
-        "second without speedup",
-    ],
-)
-def test_two_timings_are_compared_over_their_common_cases(
-    first: Evaluation, second: Evaluation, compared: tuple[float | None, float, int | None] | None
-) -> None:
-    state = state_of((Verdict.CORRECT, None))
-    attempt = state.attempt("softmax#1/1")
-    attempt.evaluation = first
-    exam = msgspec.structs.replace(second, exam=True)
-    apply(state, ev.WinnerExamined(attempt="softmax#1/1", evaluation=exam))
-    assert attempt.timed_twice == (None if compared is None else pytest.approx(compared))
+    speed = attempt_speed(state.attempt("softmax#1/1"))
+    assert speed is not None
+    assert speed.figure == "1.42x"

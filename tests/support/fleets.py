@@ -1,4 +1,4 @@
-"""Events of a fleet for tests of Fleet and the tree: several tasks, four instances each, GPUs. No figure was measured."""
+"""Events of a fleet for tests of Fleet: several tasks, four instances each, GPUs. No figure was measured."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from sessions.journal import Clock
 from sessions.recorder import Recorder
 from sessions.recording import write_recording
 from tests.support.command_line import ROOT
+from tests.support.evaluations import one_case
 
 FIRST = "20260102-030405-geak-aaaa"
 SECOND = "20260102-040506-geak-bbbb"
@@ -45,6 +46,7 @@ def evaluation(verdict: Verdict, *, speedup: float | None = None, message: str =
         stages=tuple(Stage(name, correct if name != "performance" else None, 0.1) for name in STAGES),
         error=error,
         speedup=speedup,
+        latency=one_case(speedup),
     )
 
 

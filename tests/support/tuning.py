@@ -81,7 +81,7 @@ class TuningJudge(ScriptedJudge):
             RoughTime("0", case.name, ratio, 1 / ratio, 2 * effort.pairs, effort.pairs, start.name)
             for case in task.open_cases
         )
-        return msgspec.structs.replace(evaluation, rough=rough, speedup=None)
+        return msgspec.structs.replace(evaluation, rough=rough, speedup=None, latency=())
 
     def _evaluation_of(self, source: str) -> Evaluation:
         if self._verdict != "correct":

@@ -98,7 +98,7 @@ async def test_decisions_of_other_shells_are_seen_after_the_end_and_not_overwrit
         await asyncio.to_thread(
             decide_at_rest, home, stored.FIRST, "softmax#1/1", accepted=False, why="not readable", by="kim"
         )
-        await until(pilot, lambda: "1C!" in screen.strip.text, "the decision of another shell")
+        await until(pilot, lambda: "1Cx" in screen.strip.text, "the decision of another shell")
         await pilot.press("enter")
         await until(pilot, lambda: bool(app._notifications), "the refusal")
         assert "kim rejected it meanwhile (not readable)" in [note.message for note in app._notifications][-1]
@@ -120,9 +120,9 @@ async def test_finished_session_is_decided_at_the_end_of_its_replay(home: Home) 
         assert "only into the record" in hint
         assert "reflector" not in hint, "no further prompt follows"
         await pilot.press(*"slow", "enter")
-        await until(pilot, lambda: "2C!" in screen.strip.text, "the decision")
+        await until(pilot, lambda: "2Cx" in screen.strip.text, "the decision")
         await asyncio.to_thread(undo_at_rest, home, session, "softmax#1/2", by="kim")
-        await until(pilot, lambda: "2C!" not in screen.strip.text, "the undoing in another shell")
+        await until(pilot, lambda: "2Cx" not in screen.strip.text, "the undoing in another shell")
         await pilot.press("0")
         assert not screen.check_action("reject", ()), "the past is not decided"
 
@@ -184,7 +184,7 @@ async def test_stopped_session_accepts_decisions(home: Home, key: str) -> None:
         screen = await opened_agent(pilot)
         assert f"wavedeck resume {session}" in screen.banner.text
         await pilot.press(key, *"because", "enter")
-        mark = "1C+" if key == "a" else "1C!"
+        mark = "1C+" if key == "a" else "1Cx"
         await until(pilot, lambda: mark in screen.strip.text, mark)
         assert "because" in screen.page.text
     decision = fold(journal_of(home, session).events).attempt("softmax#1/1").decision

@@ -187,7 +187,7 @@ def test_speedup_names_its_baseline_and_estimates_are_marked() -> None:
         speedup=1.42,
         latency=(Latency("0", "fp32", 0.0142, 0.01, 1.42, (1.40, 1.44), "tape", Outcome.FASTER),),
     )
-    assert headline(measured, baseline="triton") == "correct, 1.42x against triton"
+    assert headline(measured, baseline="triton") == "correct, 1.42x [1.40, 1.44] against triton"
     assert "triton us" in page(measured, baseline="triton")
     estimate = Estimate("gfx942", "fp32", {"n": 1}, 1.0, 2.0, "memory", "memory", "MI300X, vendor's peaks")
     guessed = judged(Verdict.CORRECT, estimate=(estimate,))

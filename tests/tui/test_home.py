@@ -11,10 +11,9 @@ from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from harness.wire.latency import Bound
 from sessions import Home
-from sessions.bests import Measured
 from sessions.catalog import SessionInfo, Standing
+from sessions.speed import Speed
 from tests.support.cockpits import NARROW, NODE, WIDE, at_home, until
 from tests.support.journals import SESSION, running, write_live
 from tests.support.pictures import picture
@@ -28,26 +27,6 @@ from tui.cockpit.screens.home import HomeScreen
 from tui.cockpit.viewer import ExitNote
 from tui.cockpit.widgets.session_table import SessionTable
 from tui.node_facts import Gpu, NodeFacts, gpu_words, runtime_of
-
-
-def best(
-    task: str, speedup: float, interval: tuple[float, float], bound: Bound = Bound.NONE, cases: int = 6
-) -> Measured:
-    low, high = interval
-    return Measured(
-        task=task,
-        attempt="softmax#1/2",
-        confirmed=True,
-        speedup=speedup,
-        low=low,
-        high=high,
-        bound=bound,
-        cases=cases,
-        all_cases=6,
-        ranked=speedup,
-        product="MI300X",
-        against="triton",
-    )
 
 
 def session(name: str, state: Standing = Standing.FINISHED, **fields: object) -> SessionInfo:
@@ -68,7 +47,7 @@ INFOS = [
         tasks=("starter/softmax", "starter/rms_norm"),
         attempts=384,
         solved=("starter/softmax",),
-        measured=(best("starter/softmax", 1.84, (1.79, 1.88), Bound.NONE, 6),),
+        speeds={"starter/softmax": Speed(1.84, 1.79, 1.88, "", 6, 6)},
         cost_usd=14.2,
         budget_usd=50.0,
         worked_s=6127.0,
@@ -82,7 +61,7 @@ INFOS = [
         tasks=TASKS,
         attempts=1902,
         solved=TASKS[:71],
-        measured=(best(TASKS[3], 37.0, (36.0, 38.0), Bound.AT_LEAST, 5),),
+        speeds={TASKS[3]: Speed(37.0, 36.0, 38.0, ">=", 5, 6)},
         worked_s=22_244.0,
         waiting=(),
     ),
@@ -92,7 +71,7 @@ INFOS = [
         model="",
         solved=("starter/softmax",),
         confirmed=("starter/softmax",),
-        measured=(best("starter/softmax", 1.02, (0.99, 1.05), Bound.NONE, 6),),
+        speeds={"starter/softmax": Speed(1.02, 0.99, 1.05, "", 6, 6)},
         accepted=("softmax#1/2",),
         worked_s=552.0,
     ),

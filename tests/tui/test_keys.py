@@ -23,7 +23,6 @@ from tui.cockpit.screens.home import HomeScreen
 from tui.cockpit.screens.latency import LatencyScreen
 from tui.cockpit.screens.report import ReportScreen
 from tui.cockpit.screens.review import ReviewScreen
-from tui.cockpit.screens.tree import TreeScreen
 from tui.cockpit.viewer import ExitNote
 
 
@@ -92,7 +91,6 @@ async def test_line_leads_to_every_screen_and_says_what_it_does_not_know() -> No
         "latency softmax#1/3": LatencyScreen,
         "review": ReviewScreen,
         "report": ReportScreen,
-        "tree": TreeScreen,
         "fleet": FleetScreen,
         "home": HomeScreen,
     }

@@ -34,7 +34,6 @@ WALK = {
     "latency": ("L",),
     "review": ("V",),
     "report": ("F", "R"),
-    "tree": ("F", "T"),
 }
 """Keys that lead from one picture to the next."""
 

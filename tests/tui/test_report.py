@@ -15,6 +15,7 @@ from harness import Latency, Outcome, Verdict
 from sessions import events as ev
 from sessions.events import AnyEvent
 from sessions.folding import fold
+from sessions.speed import speed_of
 from tests.support.journals import finished, timed_again
 from tests.support.measured_sessions import (
     empty,
@@ -26,11 +27,11 @@ from tests.support.measured_sessions import (
     unsolved,
 )
 from tui.cockpit import report_tables, report_view
+from tui.cockpit.standing import speed_style
 from tui.cockpit.writing_report import write_files
 from tui.report import SessionReport, as_html, as_markdown, as_text, report_of
 from tui.report.bars import bar_lines, bars_of, scale_end
 from tui.report.sections import sections_of
-from tui.report.speedups import figures_of
 
 
 def report(events: list[AnyEvent]) -> SessionReport:
@@ -42,15 +43,16 @@ def test_winner_has_the_mean_with_and_without_bounds() -> None:
     winner, even = report(measured()).winners
     assert (winner.attempt, even.attempt) == ("softmax#1/3", "rms_norm#1/1")
     cases = [case for case in softmax_cases() if case.speedup is not None]
-    assert winner.speedup is not None
-    assert winner.speedup.ratio == pytest.approx(math.prod(case.speedup or 0 for case in cases) ** (1 / 5))
-    assert (winner.speedup.bound.sign, winner.speedup.cases, winner.speedup.of_cases) == (">=", 5, 6)
-    assert winner.speedup.interval is None, "a bound has no interval"
-    exact = winner.speedup.exact
-    assert exact is not None
-    assert (exact.cases, exact.interval) == (
+    speed = winner.speed
+    assert speed is not None
+    assert speed.value == pytest.approx(math.prod(case.speedup or 0 for case in cases) ** (1 / 6))
+    assert (speed.sign, speed.cases, speed.all_cases) == (">=", 5, 6)
+    assert speed.interval is None, "a bound has no interval"
+    assert speed.exact is not None
+    assert (speed.exact.cases, speed.exact.low, speed.exact.high) == (
         4,
-        (pytest.approx(1.784, abs=0.001), pytest.approx(1.819, abs=0.001)),
+        pytest.approx(1.784, abs=0.001),
+        pytest.approx(1.819, abs=0.001),
     )
     assert winner.roof is not None
     assert [round(share.share, 2) for share in winner.roof] == [0.84, 0.97]
@@ -61,11 +63,11 @@ def test_winner_has_the_mean_with_and_without_bounds() -> None:
     ("half", "style"), [(0.01, "good"), (0.4, "")], ids=["interval above 1", "interval contains 1"]
 )
 def test_only_a_certain_speedup_is_green(half: float, style: str) -> None:
-    speedup = figures_of(timed((latency("fp32", 110, 100, half=half), latency("fp16", 120, 100, half=0.01))))
-    assert report_view.speedup_style(speedup) == style
+    speed = speed_of(timed((latency("fp32", 110, 100, half=half), latency("fp16", 120, 100, half=0.01))))
+    assert speed_style(speed) == style
 
 
-def test_case_without_a_time_is_shown_and_left_out_of_the_speedup() -> None:
+def test_case_without_a_time_is_shown_and_counts_as_one() -> None:
     events = [
         msgspec.structs.replace(
             event, evaluation=msgspec.structs.replace(event.evaluation, speedup=None, not_timed=("fp64",))
@@ -74,15 +76,16 @@ def test_case_without_a_time_is_shown_and_left_out_of_the_speedup() -> None:
         else event
         for event in measured()
     ]
-    speedup = report(events).winners[-1].speedup
-    assert speedup is not None
-    assert (speedup.cases, speedup.of_cases) == (2, 3)
+    speed = report(events).winners[-1].speed
+    assert speed is not None
+    assert (speed.cases, speed.all_cases) == (2, 3)
     assert "not timed" in {case.why for case in report(events).cases}
 
 
 def test_exam_that_timed_again_gives_the_speedup() -> None:
     (winner,) = (winner for winner in report(timed_again()).winners if winner.task == "starter/vector_add")
-    assert winner.before_exam == pytest.approx(math.sqrt(1.43 * 1.01))
+    assert winner.before_exam is not None
+    assert winner.before_exam.value == pytest.approx(math.sqrt(1.43 * 1.01))
     assert winner.mean == 1.14
 
 
@@ -90,11 +93,11 @@ def test_winner_that_failed_its_exam_is_not_to_be_used() -> None:
     assert "Do not use vector_add#1/1: wrong on the cases of the exam." in as_text([report(finished())])
 
 
-def test_change_counts_lines_and_gain_on_cases_that_both_timed_exactly() -> None:
+def test_change_counts_lines_and_the_gain_on_its_base() -> None:
     changes = {change.attempt: change for change in report(measured()).changes}
     best = changes["softmax#1/3"]
     assert (best.added, best.removed, best.is_best) == (3, 2, True)
-    assert best.gain == pytest.approx(0.06)
+    assert best.gain == pytest.approx(1.06 ** (4 / 6) - 1), "four of six cases are exact"
     assert (changes["softmax#1/2"].gain, changes["softmax#1/1"].added) == (None, None)
     assert changes["softmax#1/1"].error.startswith("output y of case")
 
@@ -126,15 +129,15 @@ def test_bars_are_linear_from_zero_with_a_mark_at_the_baseline() -> None:
     end = scale_end(winners)
     fast, even = bars_of(winners, 100)
     assert fast.drawing.index("|") == int(1 / end * 100)
-    assert fast.drawing.index(">") == pytest.approx(winners[0].speedup.ratio / end * 100, abs=1)  # type: ignore[union-attr]
+    assert fast.drawing.index(">") == pytest.approx(winners[0].speed.value / end * 100, abs=1)  # type: ignore[union-attr]
     assert even.drawing.rstrip().endswith("]"), "the interval covers the end of the bar"
     assert bar_lines(winners, 100)[-1].split() == ["0", "1x", f"{end:g}x"]
 
 
 def test_outlier_does_not_shrink_the_bars_of_the_others() -> None:
     fast, even = report(measured()).winners
-    assert fast.speedup is not None
-    outlier = dataclasses.replace(fast, speedup=dataclasses.replace(fast.speedup, ratio=40.0))
+    assert fast.speed is not None
+    outlier = dataclasses.replace(fast, speed=msgspec.structs.replace(fast.speed, value=40.0))
     ordinary = [dataclasses.replace(even, task=f"starter/{name}") for name in "abc"]
     bars = bars_of([outlier, *ordinary], 40)
     assert scale_end([outlier, *ordinary]) < 2
@@ -174,7 +177,7 @@ def test_html_is_one_safe_page() -> None:
     [
         (empty, ("There is no winner: no attempt was judged yet.",)),
         (unsolved, ("There is no winner: no task is solved.", "wrong: output y of case fp16 outliers")),
-        (estimated, ("estimate only: no GPU", "not measured: no GPU", "No figure here was measured.")),
+        (estimated, ("estimate only: no GPU", "no GPU judged it", "No figure here was measured.")),
     ],
 )
 def test_states_without_a_speedup_have_words(
@@ -228,7 +231,7 @@ def test_a_short_time_is_shown_as_a_bound() -> None:
     rows = {row.key: [cell.text for cell in row.cells] for row in report_tables.case_rows(report(measured()))}
     narrow = rows["softmax#1/3|2|narrow"]
     assert "< 18" in narrow
-    assert ">= 12.17x" in narrow
+    assert ">= 12.16x" in narrow, "a lower bound is rounded down"
     assert "97 % memory" in rows["softmax#1/3|2|fp32"]
     assert {case.outcome for case in report(measured()).cases} == {
         Outcome.FASTER,

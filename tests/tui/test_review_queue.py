@@ -89,11 +89,11 @@ def test_next_entry_wraps_around_and_is_never_the_same() -> None:
     assert next_undecided(entries[:1], "softmax#1/3") is None
 
 
-def test_gain_covers_the_cases_that_both_attempts_measured() -> None:
+def test_gain_is_the_ratio_of_the_speeds_on_screen() -> None:
     state = fold(reviews.waiting())
     instance = state.instances["softmax#1"]
-    # fp32 and ragged gained 1.81 / 1.71 each; a bound says nothing about a gain.
-    assert gain_words(state.attempt("softmax#1/3"), instance) == "+6 %"
+    # 2.43x after 2.37x: two of four cases gained 1.81 / 1.71, the others did not change.
+    assert gain_words(state.attempt("softmax#1/3"), instance) == "+3 %"
     assert gain_words(state.attempt("softmax#1/1"), instance) == "first"
     unmeasured = fold(finished())
     assert gain_words(unmeasured.attempt("softmax#1/3"), unmeasured.instances["softmax#1"]) == "-"
@@ -102,18 +102,18 @@ def test_gain_covers_the_cases_that_both_attempts_measured() -> None:
 def test_claim_names_worst_case_bounds_and_cases_left_out() -> None:
     shown = facts(fold(reviews.waiting()), "softmax#1/3")
     assert shown["claim"] == (
-        "1.72x [1.70, 1.74] over 2 of 4 cases  worst case ragged 1.63x  narrow >= 12x  left out, too short: one-row"
+        ">= 2.43x  1.72x [1.70, 1.74] exact, 2 of 4  worst case ragged 1.63x  narrow >= 12.00x  left out, too short: one-row"
     )
     assert shown["measured"] == "GPU 2 only (t: all)  against triton  no case slower  91 % of the roof"
-    assert shown["before"] == "accepted: softmax#1/1 1.62x  session's best: this"
+    assert shown["before"] == "accepted: softmax#1/1 >= 2.37x  session's best: this"
     assert shown["checks"] == "static C  call C  compile C  execution 27/27  integrity C  timing C"
     assert shown["tolerance"] == "80 % used  case fp32-outlier, y[0,31]"
-    assert shown["findings"] == "1: line 12 refuses sizes: refuses columns > 8192; no case goes there"
+    assert shown["findings"] == "1: line 12: refuses sizes: refuses columns > 8192; no case goes there"
     assert shown["resources"] == "vgpr 96 (+40)  spill 0  LDS 256  waves 5  (gfx942, to the baseline)"
     assert shown["reason"] == '"rows are read twice; one pass, row in registers"'
 
 
-def test_claim_is_green_only_if_its_interval_is_above_one() -> None:
+def test_claim_is_green_if_its_interval_or_its_lower_bound_is_above_one() -> None:
     state = fold(reviews.waiting())
     styles = {}
     for name in ("softmax#1/3", "vector_add#1/1"):
@@ -122,14 +122,14 @@ def test_claim_is_green_only_if_its_interval_is_above_one() -> None:
         row = evidence(state, attempt, instance, wall=None, width=100)[0]
         styles[name] = row[1].style
     assert "good" in styles["softmax#1/3"]
-    assert "good" not in styles["vector_add#1/1"]
+    assert "good" in styles["vector_add#1/1"], "its lower bound of 12x is above 1 for certain"
     shown = facts(state, "vector_add#1/1")
     assert "slower: ragged" in shown["measured"]
 
 
 def test_unmeasured_attempt_has_an_estimate_and_no_speedup() -> None:
     shown = facts(fold(finished()), "softmax#1/3")
-    assert shown["claim"] == "not measured, estimate only (no GPU)  est. <= 1.70x roof"
+    assert shown["claim"] == "not measured, estimate only (no GPU)  est. 1.70x roof"
     assert "measured" not in shown
     assert shown["exam"] == "confirmed on 2 exam cases, 59 % of the tolerance used"
 
@@ -146,7 +146,7 @@ def test_bounds_alone_are_no_measured_claim() -> None:
     rows = tuple(msgspec.structs.replace(row, bound=Bound.AT_LEAST) for row in reviews.timed(3.0)[:1])
     log.attempt("softmax#1/1", RIGHT_SOURCE, correct(speed=rows))
     claim = facts(fold(log.events), "softmax#1/1")["claim"]
-    assert claim.startswith(">= 3.00x over 1 of 1 case")
+    assert claim.startswith(">= 3.00x")
 
 
 @pytest.mark.parametrize("width", [60, 79, 100])
@@ -162,7 +162,7 @@ def test_decision_of_another_person_is_named_with_its_age() -> None:
     decision = state.attempt("softmax#2/1").decision
     assert decision is not None
     shown = facts(state, "softmax#2/1", wall=decision.wall + 5)
-    assert shown["decision"] == "! kim rejected 0:05 ago: ignores the stride"
+    assert shown["decision"] == "x kim rejected 0:05 ago: ignores the stride"
     assert "UTC" in facts(state, "softmax#2/1", wall=None)["decision"], "at rest no clock runs"
 
 
@@ -177,7 +177,7 @@ def test_dialog_says_who_reads_the_reason() -> None:
         "The reason goes to the reflector: into the next prompt of softmax#1, and into those of softmax#2."
     )
     assert words(state, "softmax#1/3", accepted=True) == (
-        "Accepted: softmax#1 goes on from it, the store gets accepted:starter/softmax/kernel.py.\n"
+        "Accepted: softmax#1 goes on from it, the store gets accepted:starter/softmax/kernel.py instead of #1/1.\n"
         "The reason goes into the next prompts of softmax#1, softmax#2."
     )
 
@@ -207,7 +207,7 @@ def test_last_line_fits_and_keeps_what_the_instance_does() -> None:
     shown = plain(footer(state, entries, entries[0], None, over=False, width=80))
     assert shown == " decided 2   if accepted: stored, and softmax#1 goes on from it"
     wide = plain(footer(state, entries, entries[0], None, over=False, width=160))
-    assert "accepted:starter/softmax/kernel.py   if rejected: softmax#1 goes on without it" in wide
+    assert "accepted:starter/softmax/kernel.py instead of #1/1" in wide
 
 
 def test_decisions_of_others_do_not_count_as_sent_from_here() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness import Verdict
-from sessions.speedups import attempt_speedup
+from sessions.findings import findings_of
+from sessions.speed import attempt_speed
 from sessions.state import AttemptState, Confirmation, InstanceState, SessionState
 from tui import vocabulary
 from tui.attention import Concern, Kind
 from tui.cockpit import attempts, standing
 from tui.cockpit.lines import Line, Span, cells, fit, joined, plain
-from tui.cockpit.speedup_words import speedup_style
+from tui.cockpit.standing import speed_style
 from tui.doing import WORDS, doing
 
 DOT = Span(" · ", "dim")
@@ -103,10 +104,11 @@ def strip_line(instance: InstanceState, shown: AttemptState, width: int) -> Line
 
 
 def _cell(instance: InstanceState, attempt: AttemptState, *, is_shown: bool) -> Span:
-    speedup = attempt_speedup(attempt)
-    factor = f" {speedup.bound.sign}{speedup.value:.2f}" if speedup is not None else ""
+    speed = attempt_speed(attempt)
+    factor = f" {speed.figure.replace(' ', '').removesuffix('x')}" if speed is not None else ""
     best = "*" if attempt is attempts.best_of(instance) else ""
-    text = f"{attempt.number}{_letter(attempt)}{factor}{_mark(attempt)}{best}"
+    finding = vocabulary.FINDING if findings_of(attempt) else ""
+    text = f"{attempt.number}{_letter(attempt)}{finding}{factor}{_mark(attempt)}{best}"
     style = _style(attempt)
     return Span(f"[{text}]", f"{style} bold cursor".strip()) if is_shown else Span(f" {text} ", style)
 
@@ -124,10 +126,10 @@ def _mark(attempt: AttemptState) -> str:
 
 
 def _style(attempt: AttemptState) -> str:
-    if attempt.waiting:
+    if attempt.waiting or findings_of(attempt):
         return "warn"
     if attempt.verdict is Verdict.CORRECT:
-        return speedup_style(attempt_speedup(attempt))
+        return speed_style(attempt_speed(attempt))
     if attempt.verdict is None and attempt.word == "wait":
         return "dim"
     return standing.verdict_style(attempt.verdict)

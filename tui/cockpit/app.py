@@ -219,15 +219,6 @@ class Cockpit(Viewer, inherit_bindings=False):
 
         self._back_to(FleetScreen)
 
-    @on(messages.OpenTree)
-    def _on_open_tree(self) -> None:
-        from tui.cockpit.screens.acting import ActingScreen
-        from tui.cockpit.screens.tree import TreeScreen
-
-        screen = self.screen
-        instance = screen.steered_instance if isinstance(screen, ActingScreen) else None
-        self._go_to(TreeScreen(instance.key if instance is not None else None))
-
     @on(messages.NewRun)
     def _on_new_run(self) -> None:
         from tui.cockpit.screens.new_run import NewRunScreen, RunDoors

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
-from sessions.speedups import Speedup
+from sessions.speed import Speed
 from tui import vocabulary
 from tui.cockpit.lines import Span, fit
-from tui.cockpit.standing import verdict_style
+from tui.cockpit.standing import speed_style, verdict_style
 from tui.instance_facts import InstanceFacts
 
 WORD = 11
@@ -22,8 +21,8 @@ STAGES = {
     "sweep": "sweep",
 }
 """Short words of the judge's stages, where the whole word does not fit."""
-FIGURE = 6
-"""Cells of a speedup: `>=37x`."""
+FIGURE = 7
+"""Cells of a speed: `>=2.03x`."""
 
 
 class Form(NamedTuple):
@@ -50,11 +49,18 @@ def cell(facts: InstanceFacts, form: Form, *, digits: int, change: str, named: b
     """
     Return the spans of a cell: `generate  6 1.31x`, `generate  6C` or `g6C`.
 
-    `change` is the mark of a cell that changed lately. A stuck instance has `!` there. `named` puts the number of the
-    instance in front.
+    `change` is the mark of a cell that changed lately. A stuck instance has a red `!` there, a correct one with findings
+    a yellow `!`. `named` puts the number of the instance in front.
     """
     stuck = bool(facts.same_error) and not facts.finished
-    mark, mark_style = (change, "key") if change else ("!", "bad") if stuck and not form.words else ("", "")
+    shows_best = form.speedup and facts.speed is not None
+    mark, mark_style = "", ""
+    if change:
+        mark, mark_style = change, "key"
+    elif stuck and not form.words:
+        mark, mark_style = "!", "bad"
+    elif facts.best_has_findings if shows_best else facts.has_findings:
+        mark, mark_style = vocabulary.FINDING, "warn"
     verdict = _verdict(facts)
     if not form.words:
         number = str(facts.attempt or "")
@@ -66,7 +72,7 @@ def cell(facts: InstanceFacts, form: Form, *, digits: int, change: str, named: b
     number = f" {facts.attempt or '':>{max(digits, 2)}}"
     figure = [verdict]
     if form.speedup:
-        figure = [Span(" "), _speedup(facts.speedup) if facts.speedup is not None else _padded(verdict)]
+        figure = [Span(" "), _speed(facts.speed) if facts.speed is not None else _padded(verdict)]
     return [Span(fit(word, WORD), style), Span(number), *figure, Span(fit(mark, 1), mark_style)]
 
 
@@ -87,13 +93,8 @@ def _verdict(facts: InstanceFacts) -> Span:
     return Span(letter, verdict_style(facts.verdict))
 
 
-def _speedup(speedup: Speedup) -> Span:
-    style = "good" if speedup.is_gain else "bad" if speedup.is_loss else ""
-    text = f"{speedup.bound.sign}{vocabulary.times(speedup.value)}"
-    if len(text) > FIGURE:
-        # Rounded down: a lower bound must not grow.
-        text = f"{speedup.bound.sign}{math.floor(speedup.value * 10) / 10:.1f}x"[:FIGURE]
-    return Span(fit(text, FIGURE), style)
+def _speed(speed: Speed) -> Span:
+    return Span(fit(speed.figure.replace(" ", ""), FIGURE), speed_style(speed))
 
 
 def _padded(span: Span) -> Span:

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sessions.names import short_task, split_attempt
-from sessions.speedups import Speedup
+from sessions.ranking import estimated_slowdown
 from tui import vocabulary
-from tui.cockpit import standing
 from tui.cockpit.fleet_cells import FORMS, NARROW, Form, cell, cell_width
 from tui.cockpit.lines import Line, Span, clean, fit
+from tui.cockpit.standing import speed_style
 from tui.cockpit.trend import TREND, trend
 from tui.cockpit.widgets.matrix import MatrixRow, Spot
 from tui.instance_facts import InstanceFacts, mark_of_best
@@ -108,7 +108,7 @@ def layout(tasks: Sequence[TaskFacts], width: int, *, wanted: Collection[str] = 
     numbers = [facts.attempt for task in tasks for facts in task.instances]
     digits = len(str(max(numbers, default=1)))
     estimates = any(
-        task.leader is not None and task.leader.speedup is None and standing_estimate(task.leader)
+        task.leader is not None and task.leader.speed is None and standing_estimate(task.leader)
         for task in tasks
     )
     best = ESTIMATE if estimates else BEST
@@ -146,7 +146,7 @@ def titles(form: Layout, spent: str) -> Line:
         text += fit("instances", form.shown * form.cell + len("+99 "))
     else:
         text += "".join(fit(f"#{number}", form.cell) for number in range(1, form.shown + 1))
-    for extra, title, width in (("spent", spent, 6), ("gain", "gained", 6)):
+    for extra, title, width in (("spent", spent, 6), ("gain", "last gain", 9)):
         if extra in form.extras:
             text += "  " + fit(title, width, right=True)
     if "trend" in form.extras:
@@ -167,7 +167,7 @@ def row(
         *_best_spans(leader, form),
     ]
     if "cases" in form.extras:
-        partial = leader.speedup if leader is not None else None
+        partial = leader.speed if leader is not None else None
         words = f"{partial.cases}/{partial.all_cases}" if partial is not None else vocabulary.UNKNOWN
         spans.append(Span("  " + fit(words, 5), "dim"))
     if "by" in form.extras:
@@ -189,7 +189,7 @@ def row(
     if "spent" in form.extras:
         spans.append(Span("  " + fit(_spent(task, money=money), 6, right=True), "dim"))
     if "gain" in form.extras:
-        spans.append(Span("  " + fit(_gain(leader, now_wall), 6, right=True), "dim"))
+        spans.append(Span("  " + fit(_gain(leader, now_wall), 9, right=True), "dim"))
     if "trend" in form.extras:
         spans.append(Span("  " + trend(task.instances), "dim"))
     texts = (Cell(task.task), *(Cell(f"{facts.key} {facts.doing.word}") for facts in shown))
@@ -215,33 +215,28 @@ def counts(facts: Iterable[InstanceFacts], *, short: bool) -> list[Span]:
 
 def wanted_extras(tasks: Sequence[TaskFacts]) -> tuple[str, ...]:
     """Return the extra columns that have a value in at least one row."""
-    speedups = [task.leader.speedup for task in tasks if task.leader is not None]
-    measured = [speedup for speedup in speedups if speedup is not None]
+    speeds = [task.leader.speed for task in tasks if task.leader is not None]
+    measured = [speed for speed in speeds if speed is not None]
     known = {
         "trend": any(facts.judged for task in tasks for facts in task.instances) and bool(measured),
         "gain": any(task.leader is not None for task in tasks),
         "spent": any(task.cost_usd is not None or task.tokens for task in tasks),
-        "cases": any(speedup.cases < speedup.all_cases for speedup in measured),
+        "cases": any(speed.cases < speed.all_cases for speed in measured),
         "by": any(task.leader is not None for task in tasks),
-        "interval": any(speedup.low is not None for speedup in measured),
+        "interval": any(speed.interval is not None for speed in measured),
     }
     return tuple(extra for extra in EXTRAS if known[extra])
 
 
 def standing_estimate(facts: InstanceFacts) -> float | None:
-    """Return the roof factor of a best that was not measured; `None` if there is no estimate."""
+    """Return the estimated slowdown of a best that was not measured; `None` if there is no estimate."""
     evaluation = facts.best.evaluation if facts.best is not None else None
-    return standing.roof_factor(evaluation, None) if evaluation is not None else None
-
-
-def speedup_style(speedup: Speedup) -> str:
-    """Return `good` if the whole interval is above 1, `bad` if it is below 1, else the plain style."""
-    return "good" if speedup.is_gain else "bad" if speedup.is_loss else ""
+    return estimated_slowdown(evaluation) if evaluation is not None else None
 
 
 def _fixed(task: int, best: int, by: int, extras: Collection[str]) -> int:
     """Cells of all columns but the instances."""
-    widths = {"trend": TREND, "gain": 6, "spent": 6, "cases": 5, "by": by}
+    widths = {"trend": TREND, "gain": 9, "spent": 6, "cases": 5, "by": by}
     interval = max(0, BEST + INTERVAL - best) if "interval" in extras else 0
     return (
         2
@@ -265,16 +260,19 @@ def _best_spans(leader: InstanceFacts | None, form: Layout) -> list[Span]:
         return [Span(fit(vocabulary.UNKNOWN, width - 2), "dim"), Span("  ")]
     mark = mark_of_best(leader.best)
     styles = {"?": "warn", "=": "good", "+": "good"}
-    speedup = leader.speedup
-    if speedup is None:
+    speed = leader.speed
+    if speed is None:
         factor = standing_estimate(leader)
-        words = "correct" if factor is None else f"est. <= {factor:.1f}x"
-        text, style = words, "dim"
+        text, style = "correct" if factor is None else f"est. {factor:.2f}x", "dim"
     else:
-        text, style = f"{speedup.bound.sign}{vocabulary.times(speedup.value)}", speedup_style(speedup)
-        if "interval" in form.extras and speedup.interval is not None:
-            text = f"{text} {vocabulary.interval(*speedup.interval)}"
-    return [Span(fit(text, width - 2), style), Span(fit(f" {mark}", 2), styles.get(mark, "dim"))]
+        text, style = (
+            str(speed) if "interval" in form.extras else speed.figure.replace(" ", ""),
+            speed_style(speed),
+        )
+    mark_style = styles.get(mark, "dim")
+    if leader.best_has_findings:
+        mark, mark_style = vocabulary.FINDING + mark, "warn"
+    return [Span(fit(text, width - 2), style), Span(fit(mark, 2, right=True), mark_style)]
 
 
 def _by(leader: InstanceFacts | None) -> str:
@@ -317,5 +315,5 @@ def _gain(leader: InstanceFacts | None, now_wall: float) -> str:
 
 
 def _best_value(task: TaskFacts) -> float:
-    speedup = task.leader.speedup if task.leader is not None else None
-    return speedup.value if speedup is not None else 0.0
+    speed = task.leader.speed if task.leader is not None else None
+    return speed.value if speed is not None else 0.0

@@ -85,8 +85,7 @@ def best_cell(info: SessionInfo) -> Cell:
     """Return the best measured speedup of the session with its interval; in words if there was no GPU to measure on."""
     best = fastest(info)[1]
     if best is not None:
-        ends = "" if best.interval is None else f" {vocabulary.interval(*best.interval)}"
-        return Cell(f"{vocabulary.speedup(best.value, best.bound)}{ends}", "good" if best.is_gain else "")
+        return Cell(str(best), "good" if best.is_gain else "")
     if info.devices and set(info.devices) == {"cpu"} and info.solved:
         return Cell(vocabulary.NO_GPU, "dim")
     return Cell("-", "dim")

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from harness import Evaluation, Latency, Outcome
 from harness.wire.latency import Timed, Window
+from sessions.speed import speed_of
 from tui import measured, vocabulary
 from tui.cockpit.lines import clean
-from tui.report.speedups import shortest_us
+from tui.report.roofs import shortest_us
 from tui.tables import Cell, Column, Row
 
 TIME_COLUMNS = (
@@ -115,16 +116,12 @@ def device_rows(latency: Iterable[Latency]) -> list[Row]:
 
 
 def means(evaluation: Evaluation) -> str:
-    """Return mean and geometric mean of the speedups, with baseline, caches and the cases that they cover."""
-    known = [
-        f"{name} {evaluation.speedup_bound.sign}{vocabulary.times(value)}"
-        for name, value in (("mean", evaluation.speedup), ("geometric mean", evaluation.speedup_geomean))
-        if value is not None
-    ]
+    """Return the speed with baseline, caches and the cases that it covers."""
+    speed = speed_of(evaluation)
     names = ", ".join(dict.fromkeys(clean(each.against) for each in evaluation.latency if each.against))
     caches = " and ".join(sorted({each.cache for each in evaluation.latency}))
     against = f" against {names}" if names else ""
-    words = f"speedup{against}, {caches} caches: {', '.join(known)}" if known else ""
+    words = f"speedup{against}, {caches} caches: {speed.words}" if speed is not None else ""
     return "; ".join(filter(None, (words, clean(measured.missing_words(evaluation)))))
 
 

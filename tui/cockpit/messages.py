@@ -52,10 +52,6 @@ class OpenFleet(Message):
     """Go back to the Fleet screen of the open session."""
 
 
-class OpenTree(Message):
-    """Open the tree of tasks, instances, attempts and calls."""
-
-
 class LeaveSession(Message):
     """Close the session and go Home."""
 

@@ -13,7 +13,6 @@ from tui.cockpit.messages import (
     OpenLatency,
     OpenReport,
     OpenReview,
-    OpenTree,
 )
 from tui.cockpit.verbs import Order
 
@@ -44,8 +43,6 @@ def destination(order: Order) -> Message | None:
             return OpenReview()
         case "report":
             return OpenReport()
-        case "tree":
-            return OpenTree()
         case "home":
             return LeaveSession()
         case "open":

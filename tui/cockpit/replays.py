@@ -20,6 +20,7 @@ from sessions.state import SessionState
 from tui import vocabulary
 from tui.cockpit.checkpoints import Checkpoints
 from tui.cockpit.sources import MOST_EVENTS, Batch
+from tui.vocabulary import ACCEPTED, REJECTED
 
 SPEEDS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 LONGEST_GAP_S = 30.0
@@ -123,7 +124,7 @@ def _marks(checkpoints: Checkpoints) -> Marks:
 
 
 def _landmarks(events: Sequence[AnyEvent | Skipped], marks: Marks) -> Iterator[tuple[str, int]]:
-    """Verdicts by letter, correct ones first; then what became best, `*`; then what a person did: `+`, `!`, `u` undone."""
+    """Verdicts by letter, correct ones first; then what became best, `*`; then what a person did: `+`, `x`, `u` undone."""
     verdicts = [
         (vocabulary.letter(event.evaluation.verdict), mark)
         for mark in marks.verdicts
@@ -133,7 +134,7 @@ def _landmarks(events: Sequence[AnyEvent | Skipped], marks: Marks) -> Iterator[t
     yield from (("*", mark) for mark in marks.bests)
     for mark in marks.decisions:
         event = events[mark - 1]
-        yield ("+" if event.accepted else "!") if isinstance(event, DecisionMade) else "u", mark
+        yield (ACCEPTED if event.accepted else REJECTED) if isinstance(event, DecisionMade) else "u", mark
 
 
 class Replay:

@@ -7,19 +7,20 @@ from collections.abc import Sequence
 from harness import Verdict
 from sessions.names import short_task
 from tui.cockpit.lines import Line, Span, clean, line, wrap
-from tui.cockpit.report_view import DIM, MOST_BAR_CELLS, speedup_style
-from tui.cockpit.standing import verdict_style
+from tui.cockpit.report_view import DIM, MOST_BAR_CELLS
+from tui.cockpit.standing import speed_style, verdict_style
 from tui.report.bars import Glyphs
 from tui.report.metric_sections import metrics_of
 from tui.report.model import CaseTime, Change, SessionReport
 from tui.report.phrases import (
     case_ratio,
     case_time,
+    change_verdict,
     change_words,
+    figure_words,
     gain_words,
     interval_words,
     origin_words,
-    ratio_words,
     roof_words,
 )
 from tui.tables import Cell, Column, Row
@@ -109,17 +110,19 @@ def change_rows(report: SessionReport) -> list[Row]:
 
 
 def _change_cells(change: Change) -> tuple[Cell, ...]:
-    style = speedup_style(change.speedup)
-    verdict = words(change.verdict) if change.verdict is not None else "in progress"
+    style = speed_style(change.speed)
     base = change.base.rpartition("#")[2] if change.base else None
-    reason = change.error or change.strategy
+    reason = change.error or change.findings or change.strategy
     return (
         Cell(clean(change.attempt)),
         Cell("*" if change.is_best else "", "key"),
-        Cell(f"{letter(change.verdict)} {verdict}", _verdict_style(change.verdict)),
+        Cell(
+            f"{letter(change.verdict)} {change_verdict(change)}",
+            "warn" if change.findings else _verdict_style(change.verdict),
+        ),
         Cell(origin_words(change.origin, base), DIM),
-        Cell(ratio_words(change.speedup), style),
-        Cell(interval_words(change.speedup), style),
+        Cell(figure_words(change.speed), style),
+        Cell(interval_words(change.speed), style),
         Cell(gain_words(change.gain)),
         Cell(UNKNOWN if change.slowdown is None else estimate(change.slowdown), DIM),
         Cell(change_words(change.added, change.removed), DIM),
@@ -142,7 +145,7 @@ def verdict_rows(report: SessionReport) -> list[Row]:
                 Cell(words(count.verdict), _verdict_style(count.verdict)),
                 Cell(clean(count.error.replace("_", " ")) or UNKNOWN),
                 Cell(grouped(count.attempts)),
-                Cell(percent(count.attempts / report.summary.judged)),
+                Cell(percent(count.share)),
                 Cell(clean(count.example), DIM),
                 Cell(line(count.message)[0].text if count.message else UNKNOWN),
             ),
@@ -153,7 +156,7 @@ def verdict_rows(report: SessionReport) -> list[Row]:
 
 def stage_lines(report: SessionReport, width: int, glyphs: Glyphs) -> list[Line]:
     """Return how many attempts passed each stage of the judge, with a bar of all judged attempts."""
-    judged = report.summary.judged
+    judged = report.summary.tally.judged
     if not judged:
         return []
     cells = max(10, min(MOST_BAR_CELLS, width - STAGE_CELLS - 34))
@@ -211,7 +214,7 @@ def cost_lines(report: SessionReport, width: int) -> list[Line]:
 
 def metric_rows(report: SessionReport) -> list[Row]:
     """Return the field's metrics over all tasks, each with its meaning and source."""
-    if not report.metrics or not report.summary.judged:
+    if not report.metrics or not report.summary.tally.judged:
         return []
     return [
         Row(

@@ -7,22 +7,21 @@ from collections.abc import Sequence
 from sessions.names import short_task
 from sessions.state import Confirmation
 from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, joined, line, shorten, wrap
+from tui.cockpit.standing import speed_style
 from tui.report.bars import Glyphs, axis, bars_of
 from tui.report.merging import ranked_winners
 from tui.report.model import SessionReport, Winner
 from tui.report.phrases import (
     cases_words,
-    covered_words,
     exam_words,
+    figure_words,
     interval_words,
     marks,
     origin_words,
-    ratio_words,
     roof_range_words,
     short_commit,
-    speedup_words,
+    speed_words,
 )
-from tui.report.speedups import Figures
 from tui.tables import Cell, Column, Row
 from tui.vocabulary import (
     NO_GPU,
@@ -31,14 +30,13 @@ from tui.vocabulary import (
     duration,
     money,
     percent,
-    times,
 )
 
 WINNER_COLUMNS = (
     Column("task", 8, 26),
     Column("speedup", 9, 10, right=True),
     Column("95 %", 12, 14, right=True, drop=3, if_known=True),
-    Column("", 2, 2),
+    Column("", 3, 3),
     Column("cases", 6, 6, right=True, drop=5, if_known=True),
     Column("roof", 7, 8, right=True, drop=4, if_known=True),
     Column("exam", 12, 12),
@@ -52,7 +50,7 @@ MERGED_COLUMNS = (
     Column("task", 8, 26),
     Column("speedup", 9, 10, right=True),
     Column("95 %", 12, 14, right=True, drop=2, if_known=True),
-    Column("", 2, 2),
+    Column("", 3, 3),
     Column("cases", 6, 6, right=True, drop=4, if_known=True),
     Column("exam", 12, 12, drop=1),
     Column("against", 7, 12, drop=3, if_known=True),
@@ -75,11 +73,11 @@ def summary_line(report: SessionReport, width: int) -> Line:
     summary = report.summary
     confirmed = "" if summary.confirmed is None else f", {summary.confirmed} confirmed"
     speed = {"no GPU": NO_GPU, "measured": f"against {summary.against or 'the baseline'}"}
-    share = "" if summary.share_correct is None else f", {percent(summary.share_correct)} correct"
+    share = "" if summary.tally.share_correct is None else f", {percent(summary.tally.share_correct)} correct"
     parts = [
         line(f"{summary.solved} of {summary.tasks} solved{confirmed}", "bold"),
         line(clean(speed.get(summary.timing, summary.timing))),
-        line(f"{counted(summary.judged, 'attempt')}{share}"),
+        line(f"{counted(summary.tally.judged, 'attempt')}{share}"),
         line(money(summary.cost_usd)) if summary.cost_usd is not None else EMPTY,
         line(f"{duration(summary.device_s)} on devices", DIM) if summary.device_s else EMPTY,
     ]
@@ -90,7 +88,7 @@ def summary_line(report: SessionReport, width: int) -> Line:
 
 def no_winner_words(report: SessionReport) -> str:
     """Return what the table of winners says while it is empty."""
-    if not report.summary.judged:
+    if not report.summary.tally.judged:
         return "No attempt was judged yet."
     closest = [
         f"{clean(task.closest or short_task(task.task))}  {clean(task.why)}"
@@ -117,13 +115,13 @@ def winner_rows(report: SessionReport) -> list[Row]:
 
 
 def _winner_cells(winner: Winner) -> tuple[Cell, ...]:
-    style = speedup_style(winner.speedup)
+    style = speed_style(winner.speed)
     return (
         Cell(clean(short_task(winner.task))),
-        Cell(ratio_words(winner.speedup), style),
-        Cell(interval_words(winner.speedup), style),
-        Cell(marks(winner), "warn" if winner.waiting else ""),
-        Cell(cases_words(winner.speedup).replace(" of ", "/"), DIM),
+        Cell(figure_words(winner.speed), style),
+        Cell(interval_words(winner.speed), style),
+        Cell(marks(winner), "warn" if winner.waiting or winner.findings else ""),
+        Cell(cases_words(winner.speed).replace(" of ", "/"), DIM),
         Cell(roof_range_words(winner.roof)),
         Cell(exam_words(winner), EXAM_STYLES[winner.confirmed]),
         Cell(_short_attempt(winner.attempt)),
@@ -138,13 +136,13 @@ def merged_rows(reports: Sequence[SessionReport]) -> list[Row]:
     """Return the winners of several sessions, by task, the fastest first."""
     rows = []
     for report, winner in ranked_winners(reports):
-        style = speedup_style(winner.speedup)
+        style = speed_style(winner.speed)
         cells = (
             Cell(clean(short_task(winner.task))),
-            Cell(ratio_words(winner.speedup), style),
-            Cell(interval_words(winner.speedup), style),
-            Cell(marks(winner), "warn" if winner.waiting else ""),
-            Cell(cases_words(winner.speedup).replace(" of ", "/"), DIM),
+            Cell(figure_words(winner.speed), style),
+            Cell(interval_words(winner.speed), style),
+            Cell(marks(winner), "warn" if winner.waiting or winner.findings else ""),
+            Cell(cases_words(winner.speed).replace(" of ", "/"), DIM),
             Cell(exam_words(winner), EXAM_STYLES[winner.confirmed]),
             Cell(clean(winner.against) or UNKNOWN, DIM),
             Cell(clean(winner.device) or UNKNOWN, DIM),
@@ -153,13 +151,6 @@ def merged_rows(reports: Sequence[SessionReport]) -> list[Row]:
         )
         rows.append(Row(f"{report.summary.session}|{winner.attempt}", cells))
     return rows
-
-
-def speedup_style(speedup: Figures | None) -> str:
-    """Return green only for a speedup with an interval above 1 in every case."""
-    if speedup is None:
-        return DIM
-    return "good" if speedup.is_faster else "bad" if speedup.is_slower else ""
 
 
 def _short_attempt(attempt: str) -> str:
@@ -171,14 +162,14 @@ def _short_attempt(attempt: str) -> str:
 def bar_lines(report: SessionReport, width: int, glyphs: Glyphs) -> list[Line]:
     """Return a bar for each winner with a speedup, with the scale below; empty if nothing was timed."""
     names = min(26, max((len(short_task(winner.task)) for winner in report.winners), default=0))
-    figures = max((len(speedup_words(winner.speedup)) for winner in report.winners), default=0)
+    figures = max((len(speed_words(winner.speed)) for winner in report.winners), default=0)
     cells = min(MOST_BAR_CELLS, width - names - 2)
     beside = cells - figures - 2 >= LEAST_BAR_CELLS
     cells = min(MOST_BAR_CELLS, width - names - figures - 4) if beside else cells
     bars = bars_of(report.winners, cells, glyphs)
     if not bars:
         return []
-    styles = {winner.task: speedup_style(winner.speedup) for winner in report.winners}
+    styles = {winner.task: speed_style(winner.speed) for winner in report.winners}
     lines: list[Line] = []
     for bar in bars:
         figure = Span(f"  {bar.figure}", styles[bar.task]) if beside else Span("")
@@ -192,23 +183,24 @@ def winner_lines(report: SessionReport, attempt: str | None, width: int) -> list
     winner = next((winner for winner in report.winners if winner.attempt == attempt), None)
     if winner is None:
         return []
-    first = (
-        "" if winner.before_exam is None else f"{times(winner.before_exam)} before the exam timed it again"
-    )
+    before = winner.before_exam
+    first = "" if before is None else f"{before.figure} before the exam timed it again"
     facts = [
-        ("speedup", winner.no_speedup or "; ".join(filter(None, (covered_words(winner.speedup), first)))),
+        ("speedup", winner.no_speed or "; ".join(filter(None, (speed_words(winner.speed), first)))),
         ("on each GPU", winner.by_gpu),
         (
             "roof",
             roof_range_words(winner.roof).replace(UNKNOWN, "")
             and f"{roof_range_words(winner.roof)} of the practical roof",
         ),
+        ("findings", winner.findings),
         ("strategy", winner.strategy),
         (
             "commit",
             f"{short_commit(winner.commit)} on {winner.branch}" if winner.commit else "not in the store yet",
         ),
-        ("accepted as", f"{winner.accepted_file} on the branch accepted" if winner.accepted else ""),
+        ("accepted as", f"{winner.accepted_file} on the branch accepted" if winner.accepted_file else ""),
+        ("accepted", f"{winner.accepted_instead} instead" if winner.accepted_instead else ""),
     ]
     lines: list[Line] = [
         (Span(clean(winner.attempt), "bold"), Span(f"  {origin_words(winner.origin, winner.base)}", DIM))

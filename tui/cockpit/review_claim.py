@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from harness import Evaluation, Latency, Outcome, Verdict
 from harness.wire.latency import Bound
-from sessions.speedups import Speedup, exact_speedup, speedup_of, timed_evaluation
+from sessions.ranking import estimated_slowdown
+from sessions.ratio_words import times
+from sessions.speed import Speed, attempt_speed, speed_of, timed_evaluation
 from sessions.state import AttemptState, SessionState
 from tui import vocabulary
-from tui.certainty import counted_cases
 from tui.cockpit.lines import Span, clean
-from tui.cockpit.standing import roof_factor
-from tui.cockpit.views import gpus, target
+from tui.cockpit.views import gpus
 
 MOST_CASES = 3
 """Cases that are named; more are counted."""
@@ -22,42 +22,18 @@ Fact = tuple[str, Sequence[Span]]
 
 def claim_facts(state: SessionState, attempt: AttemptState) -> list[Fact]:
     """Return the claim of a correct attempt, and where it was measured."""
-    evaluation, speedup = timed_evaluation(attempt), shown_speedup(attempt)
-    if evaluation is None or speedup is None:
+    evaluation, speed = timed_evaluation(attempt), attempt_speed(attempt)
+    if evaluation is None or speed is None:
         return [("claim", _not_measured(state, attempt))]
     return [
-        ("claim", _claim(evaluation, speedup)),
+        ("claim", _claim(evaluation, speed)),
         ("measured", _circumstances(state, attempt, evaluation)),
     ]
 
 
-def shown_speedup(attempt: AttemptState) -> Speedup | None:
-    """Return the speedup over the cases that were measured exactly, else over all; `None` if it was not timed."""
-    evaluation = timed_evaluation(attempt)
-    if evaluation is None:
-        return None
-    return exact_speedup(evaluation) or speedup_of(evaluation)
-
-
-def short(speedup: Speedup) -> str:
-    """Return `1.84x`, or `>= 2.65x` for a bound."""
-    return f"{_sign(speedup.bound)}{vocabulary.times(speedup.value)}"
-
-
-def with_interval(speedup: Speedup) -> str:
-    """Return `1.84x [1.79, 1.88]`; a bound has no interval."""
-    if speedup.interval is None:
-        return short(speedup)
-    return f"{short(speedup)} {vocabulary.interval(*speedup.interval)}"
-
-
-def _sign(bound: Bound) -> str:
-    return "" if bound is Bound.NONE else f"{bound.sign} "
-
-
-def _claim(evaluation: Evaluation, shown: Speedup) -> list[Span]:
-    covered = f" over {shown.cases} of {counted_cases(shown.all_cases)}"
-    phrases = [Span(with_interval(shown) + covered, "good bold" if shown.is_gain else "bold")]
+def _claim(evaluation: Evaluation, speed: Speed) -> list[Span]:
+    phrases = [Span(str(speed), "good bold" if speed.is_gain else "bold"), Span(speed.exact_words)]
+    phrases = [phrase for phrase in phrases if phrase.text]
     if evaluation.exam:
         phrases.append(Span("timed again by the exam"))
     ratios = _exact(evaluation)
@@ -77,8 +53,7 @@ def _exact(evaluation: Evaluation) -> list[Latency]:
 
 def _case(row: Latency) -> str:
     ratio = row.speedup or 0.0
-    digits = vocabulary.times(ratio) if row.bound is Bound.NONE else f"{ratio:.3g}x"
-    return f"{clean(row.case)} {_sign(row.bound)}{digits}"
+    return f"{clean(row.case)} {vocabulary.speedup(ratio, row.bound)}"
 
 
 def _left_out(evaluation: Evaluation) -> list[Span]:
@@ -117,13 +92,13 @@ def _where(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
         devices = list(dict.fromkeys(row.device for row in evaluation.latency))
         only = " only (t: all)" if set(gpus(state)) - set(devices) else ""
         return [Span(f"GPU {', '.join(devices)}{only}")]
-    speedups = [exact_speedup(judged) or speedup_of(judged) for judged in spread.values()]
-    values = [speedup.value for speedup in speedups if speedup is not None]
+    speeds = [speed_of(judged) for judged in spread.values()]
+    values = [speed.value for speed in speeds if speed is not None]
     failed = [device for device, judged in spread.items() if judged.verdict is not Verdict.CORRECT]
     phrases = []
     if values:
         count = vocabulary.counted(len(values), "GPU")
-        ends = f"{vocabulary.times(min(values))} to {vocabulary.times(max(values))}"
+        ends = f"{times(min(values))} to {times(max(values))}"
         phrases.append(Span(f"on {count}: {ends}"))
     if failed:
         phrases.append(Span(f"not correct on GPU {', '.join(failed)}", "bad"))
@@ -159,7 +134,7 @@ def _not_measured(state: SessionState, attempt: AttemptState) -> list[Span]:
     short_cases = [clean(row.case) for row in evaluation.latency if row.outcome is Outcome.TOO_SHORT]
     if short_cases:
         phrases.append(Span(f"too short for a ratio: {_listed(short_cases)}"))
-    factor = roof_factor(evaluation, target(state))
+    factor = estimated_slowdown(evaluation)
     if factor is not None:
         phrases.append(Span(vocabulary.estimate(factor), "dim"))
     return phrases

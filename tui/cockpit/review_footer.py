@@ -35,10 +35,10 @@ def footer(
         choices = [rejected]
         if entry.attempt.verdict is Verdict.CORRECT:
             long, short = (
-                f"if accepted: {accept_words(entry.attempt, entry.instance, over=over, short=short)}"
+                f"if accepted: {accept_words(state, entry.attempt, entry.instance, over=over, short=short)}"
                 for short in (False, True)
             )
-            choices = [f"{long}{GAP}{rejected}", f"{short}{GAP}{rejected}", long, short]
+            choices = [f"{long}{GAP}{rejected}", long, f"{short}{GAP}{rejected}", short]
     elif undoable is not None:
         choices = [f"u takes the decision about {undoable} back"]
     room = width - cell_len(head) - len(GAP)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
-from harness import Latency, Verdict
-from harness.wire.latency import Bound
-from sessions.speedups import attempt_speedup, timed_evaluation
+from harness import Verdict
+from sessions.findings import findings_of
+from sessions.speed import attempt_speed, gain
 from sessions.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
-from sessions.winners import best_of
+from sessions.winners import earlier_best
 from tui import vocabulary
 from tui.cockpit.lines import clean, shorten
-from tui.cockpit.review_claim import shown_speedup, with_interval
 from tui.tables import Cell, Column, Row
 
 LONGEST_NAME = 30
@@ -44,15 +41,6 @@ class Entry:
     def key(self) -> str:
         """Name of the attempt."""
         return self.attempt.attempt
-
-
-class Gain(NamedTuple):
-    """Speedup of an attempt over an earlier attempt of its instance."""
-
-    share: float
-    """0.06 for 6 % faster."""
-    over: str
-    """Name of the earlier attempt."""
 
 
 def review_queue(state: SessionState, *, over: bool) -> list[Entry]:
@@ -110,37 +98,12 @@ def next_of_kind(entries: Sequence[Entry], after: str | None, kind: str, directi
     return None
 
 
-def earlier_best(attempt: AttemptState, instance: InstanceState) -> AttemptState | None:
-    """Return the best correct attempt of the instance before this attempt that no person rejected."""
-    earlier = [before for before in instance.attempts if before.number < attempt.number]
-    best = best_of(earlier)
-    return best if best is not None and best.verdict is Verdict.CORRECT else None
-
-
-def gain(attempt: AttemptState, instance: InstanceState) -> Gain | None:
-    """Return the gain on the instance's earlier best, over the cases that both measured exactly; `None` without one."""
-    before = earlier_best(attempt, instance)
-    now, then = timed_evaluation(attempt), timed_evaluation(before) if before is not None else None
-    if before is None or now is None or then is None:
-        return None
-    ratios, earlier_ratios = _ratios(now.latency), _ratios(then.latency)
-    shared = ratios.keys() & earlier_ratios.keys()
-    if not shared:
-        return None
-    logs = [math.log(ratios[case] / earlier_ratios[case]) for case in shared]
-    return Gain(math.exp(math.fsum(logs) / len(logs)) - 1.0, before.attempt)
-
-
-def _ratios(latency: Sequence[Latency]) -> dict[str, float]:
-    return {row.case: row.speedup for row in latency if row.speedup and row.bound is Bound.NONE}
-
-
 def gain_words(attempt: AttemptState, instance: InstanceState) -> str:
-    """Return `+6 %`, `first` without an earlier correct attempt, or `-` if nothing was measured."""
-    if earlier_best(attempt, instance) is None:
-        return vocabulary.UNKNOWN if attempt_speedup(attempt) is None else "first"
-    measured = gain(attempt, instance)
-    return vocabulary.UNKNOWN if measured is None else f"{measured.share:+.0%}".replace("%", " %")
+    """Return the gain on the instance's earlier best: `+6 %`, `first` without one, or `-` if nothing was measured."""
+    speed, before = attempt_speed(attempt), earlier_best(attempt, instance)
+    if before is None:
+        return vocabulary.UNKNOWN if speed is None else "first"
+    return vocabulary.percent_change(gain(speed, attempt_speed(before)))
 
 
 def seen(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
@@ -194,20 +157,27 @@ def rows_later(rows: Sequence[Row], entries: Sequence[Entry], wall: float) -> li
 
 def _cells(entry: Entry, wall: float, name_cells: int) -> list[Cell]:
     attempt = entry.attempt
-    speedup = shown_speedup(attempt)
+    speed = attempt_speed(attempt)
     decided = entry.kind is Kind.DECIDED
     reason = attempt.decision.why if attempt.decision is not None else attempt.strategy
     return [
         _state_cell(entry, wall),
-        Cell(shorten(entry.key, min(max(name_cells, 10), LONGEST_NAME)), "dim" if decided else ""),
+        _name_cell(entry, min(max(name_cells, 10), LONGEST_NAME)),
         Cell(gain_words(attempt, entry.instance), "dim" if decided else ""),
         Cell(
-            vocabulary.UNKNOWN if speedup is None else with_interval(speedup),
-            "good" if speedup is not None and speedup.is_gain else "dim" if decided else "",
+            vocabulary.UNKNOWN if speed is None else str(speed),
+            "good" if speed is not None and speed.is_gain else "dim" if decided else "",
         ),
         Cell(EXAM_WORDS.get(attempt.confirmation, vocabulary.UNKNOWN), "dim"),
         Cell(" ".join(clean(reason).split()), "dim"),
     ]
+
+
+def _name_cell(entry: Entry, width: int) -> Cell:
+    """The attempt; `softmax#3/7 !` if it has findings."""
+    if findings_of(entry.attempt):
+        return Cell(f"{shorten(entry.key, width - 2)} {vocabulary.FINDING}", "warn")
+    return Cell(shorten(entry.key, width), "dim" if entry.kind is Kind.DECIDED else "")
 
 
 def _state_cell(entry: Entry, wall: float) -> Cell:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sessions.names import split_attempt
 from sessions.state import AttemptState, InstanceState, SessionState
+from sessions.winners import accepted_attempt
 
 REFLECTING = frozenset({"geak", "geak-evolve", "reflexion"})
 """Methods that ask a reflector why an attempt failed."""
@@ -20,7 +21,7 @@ def decision_words(state: SessionState, attempt: AttemptState, *, accepted: bool
     """Return what a decision does and where its reason goes, a sentence a line, for the dialog that asks for the reason."""
     instance = state.instances[split_attempt(attempt.attempt).instance]
     effect = (
-        accept_words(attempt, instance, over=over)
+        accept_words(state, attempt, instance, over=over)
         if accepted
         else reject_words(state, attempt, instance, over=over)
     )
@@ -46,13 +47,17 @@ def reason_words(state: SessionState, attempt: AttemptState, *, accepted: bool, 
     return f"The reason goes into the next prompts of {_names(readers)}."
 
 
-def accept_words(attempt: AttemptState, instance: InstanceState, *, over: bool, short: bool = False) -> str:
-    """Return what an acceptance does: what the waiting instance does then, and where the kernel is written."""
+def accept_words(
+    state: SessionState, attempt: AttemptState, instance: InstanceState, *, over: bool, short: bool = False
+) -> str:
+    """Return what an acceptance does: what the waiting instance does then, where the kernel is written, what it replaces."""
     when = " after `wavedeck resume`" if over else ""
     then = f"{instance.key} goes on from it{when}" if attempt.waiting else ""
     if short:
         return f"stored, and {then}" if then else "stored"
-    return ", ".join(filter(None, (then, f"the store gets {accepted_place(instance.task)}")))
+    earlier = accepted_attempt(state, instance.task)
+    instead = f" instead of {_number(earlier)}" if earlier is not None and earlier is not attempt else ""
+    return ", ".join(filter(None, (then, f"the store gets {accepted_place(instance.task)}{instead}")))
 
 
 def reject_words(state: SessionState, attempt: AttemptState, instance: InstanceState, *, over: bool) -> str:
@@ -63,6 +68,11 @@ def reject_words(state: SessionState, attempt: AttemptState, instance: InstanceS
     if _goes_on(state, attempt, instance):
         return f"{instance.key} goes on without it{when}"
     return f"{instance.key} ends without it{when}"
+
+
+def _number(attempt: AttemptState) -> str:
+    """`#2/1`: the attempt without its task."""
+    return f"#{attempt.attempt.rpartition('#')[2]}"
 
 
 def _to_reflector(state: SessionState) -> str:

@@ -10,13 +10,15 @@ from rich.cells import cell_len
 
 from harness import STAGES, Evaluation, Stage, Verdict
 from sessions.bests import field_of, measured_attempt, order
+from sessions.findings import findings_of, located
+from sessions.speed import attempt_speed
 from sessions.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
-from sessions.winners import best_of
+from sessions.winners import accepted_attempt, best_of
 from tui import vocabulary
 from tui.certainty import worst_first
 from tui.cockpit.attempts import lineage
 from tui.cockpit.lines import Line, Span, cells, clean, line, shorten, wrap
-from tui.cockpit.review_claim import Fact, claim_facts, short, shown_speedup
+from tui.cockpit.review_claim import Fact, claim_facts
 from tui.cockpit.review_library import Archive
 from tui.cockpit.review_resources import resource_facts
 
@@ -128,12 +130,7 @@ def _before(
     rivals = [
         rival for chain in state.instances.values() if chain.task == instance.task for rival in chain.attempts
     ]
-    accepted = [
-        (rival.decision.wall, rival)
-        for rival in rivals
-        if rival.decision is not None and rival.decision.accepted and rival is not attempt
-    ]
-    last = max(accepted, key=lambda pair: pair[0])[1] if accepted else None
+    last = accepted_attempt(state, instance.task)
     best = best_of(rivals)
     elsewhere = archive.accepted.get(instance.task) if archive is not None else None
     if last is None and elsewhere is not None and elsewhere.session != session_name(state):
@@ -157,11 +154,7 @@ def _best_ever(
     if best is None or order(measured) >= order(best.measured):
         return [Span("best ever: this")]
     where = best.measured.attempt if best.session == session_name(state) else best.session[:DATE_CELLS]
-    overall = best.measured.overall
-    covered = (
-        f" over {overall.cases} of {overall.all_cases} cases" if overall.cases < overall.all_cases else ""
-    )
-    return [Span(f"best ever: {short(overall)}{covered} ({where})")]
+    return [Span(f"best ever: {best.measured.speed.figure} ({where})")]
 
 
 def session_name(state: SessionState) -> str:
@@ -185,8 +178,8 @@ def escaped(text: str) -> str:
 def _named(attempt: AttemptState | None) -> str:
     if attempt is None:
         return "none"
-    speedup = shown_speedup(attempt)
-    return f"{attempt.attempt} {short(speedup)}" if speedup is not None else attempt.attempt
+    speed = attempt_speed(attempt)
+    return f"{attempt.attempt} {speed.figure}" if speed is not None else attempt.attempt
 
 
 def _in_order(evaluation: Evaluation) -> Iterator[tuple[str, Stage | None]]:
@@ -243,17 +236,11 @@ def _exam(attempt: AttemptState, instance: InstanceState) -> list[Span]:
 
 
 def _findings(attempt: AttemptState) -> Iterator[Fact]:
-    evaluation = attempt.evaluation
-    open_findings = evaluation.findings if evaluation is not None else ()
-    findings = [*open_findings, *(attempt.exam.findings if attempt.exam is not None else ())]
+    findings = findings_of(attempt)
     if not findings:
         yield "findings", [Span("none")]
     for place, finding in enumerate(findings[:MOST_FINDINGS]):
-        where = f"line {finding.line} " if finding.line else ""
-        yield (
-            "findings" if not place else "",
-            [Span(f"{place + 1}: {where}{' '.join(clean(finding.text).split())}")],
-        )
+        yield "" if place else "findings", [Span(f"{place + 1}: {clean(located(finding))}", "warn")]
     if len(findings) > MOST_FINDINGS:
         yield "", [Span(f"{len(findings) - MOST_FINDINGS} more: enter opens the attempt", "dim")]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
-from harness import Evaluation, Verdict
+from harness import Verdict
+from sessions.speed import Speed
 from sessions.state import SessionState
 from tui.cockpit.lines import Span
 
@@ -18,16 +17,9 @@ def verdict_style(verdict: Verdict | None) -> str:
     return "bad" if verdict.counted else "dim"
 
 
-def roof_factor(evaluation: Evaluation, target: str | None) -> float | None:
-    """Upper over lower bound of the roofline estimates, geometric mean over cases: an estimate, never a measurement.
-
-    Only cases of `target` count, or of the first target there is an estimate for when it has none. `None` without estimates.
-    """
-    known = [each for each in evaluation.estimate if each.low_us > 0 and each.high_us > 0]
-    names = [each.target for each in known]
-    chosen = target if target in names else names[0] if names else None
-    ratios = [each.high_us / each.low_us for each in known if each.target == chosen]
-    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
+def speed_style(speed: Speed | None) -> str:
+    """Return `good` if the whole interval is above 1, `bad` if it is below 1, else the plain style."""
+    return "" if speed is None else "good" if speed.is_gain else "bad" if speed.is_loss else ""
 
 
 def session_word(state: SessionState) -> Span:

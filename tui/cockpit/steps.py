@@ -9,12 +9,12 @@ from typing import NamedTuple
 from engine.candidate import LANGUAGES, LINE_END, Block, fenced_blocks
 from harness import Evaluation, Verdict
 from sessions.events import Role
-from sessions.speedups import attempt_speedup
+from sessions.findings import findings_of
+from sessions.speed import attempt_speed
 from sessions.state import AttemptState, CallState
 from tui import vocabulary
 from tui.cockpit.lines import clean
-from tui.cockpit.speedup_words import speedup_style
-from tui.cockpit.standing import verdict_style
+from tui.cockpit.standing import speed_style, verdict_style
 from tui.cockpit.verdict_head import exam_words
 
 SHORTEST_PART = 4
@@ -142,10 +142,11 @@ def _judge_steps(attempt: AttemptState) -> Iterator[Step]:
 def _verdict_words(attempt: AttemptState, evaluation: Evaluation) -> tuple[str, str]:
     if evaluation.verdict is not Verdict.CORRECT:
         return vocabulary.words(evaluation.verdict), verdict_style(evaluation.verdict)
-    speedup = attempt_speedup(attempt)
-    if speedup is None:
-        return "correct, no speedup", ""
-    return f"correct, {vocabulary.speedup(speedup.value, speedup.bound)}", speedup_style(speedup)
+    speed = attempt_speed(attempt)
+    words = "correct, no speedup" if speed is None else f"correct, {speed.figure}"
+    if findings := findings_of(attempt):
+        return f"{words}, {vocabulary.counted(len(findings), 'finding')}", "warn"
+    return words, speed_style(speed)
 
 
 def _code_blocks(call: CallState) -> tuple[Block, ...]:

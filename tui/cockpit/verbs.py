@@ -63,7 +63,6 @@ VERBS = {
         Verb("latency", Takes.ATTEMPT, "go to Latency"),
         Verb("review", Takes.NOTHING, "go to Review"),
         Verb("report", Takes.NOTHING, "go to Report"),
-        Verb("tree", Takes.NOTHING, "go to the tree"),
         Verb("home", Takes.NOTHING, "leave the session and go Home"),
         Verb("open", Takes.TEXT, "open an instance or an attempt"),
         Verb("help", Takes.NOTHING, "explain this pane and its keys"),

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 
 from harness import ErrorReport, Evaluation, Mismatch, Verdict
-from sessions.speedups import speedup_of, timed_evaluation
+from sessions.findings import finding_words, findings_of, located
+from sessions.ranking import estimated_slowdown
+from sessions.speed import missing_speed, speed_of, timed_evaluation
 from sessions.state import AttemptState, Confirmation, InstanceState
 from tui import vocabulary
 from tui.certainty import against_words, used_share, worst_first
 from tui.cockpit import standing
 from tui.cockpit.error_lines import error_lines
 from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, fit, line
-from tui.cockpit.speedup_words import long_speedup, missing_speedup, speedup_style
 from tui.measured import missing_words
 
 DOT = Span(" · ", "dim")
@@ -20,21 +21,19 @@ LEAST_CELLS = 16
 """A fact that gets less room than this is left out."""
 
 
-def head_lines(attempt: AttemptState, instance: InstanceState | None, target: str | None) -> list[Line]:
+def head_lines(attempt: AttemptState, instance: InstanceState | None) -> list[Line]:
     """Return the verdict in two lines, of any length: first what to do about an error, else speed and certainty."""
     evaluation = attempt.evaluation
     if evaluation is None:
         return [_before_verdict(attempt), EMPTY]
     if evaluation.verdict is Verdict.CORRECT:
-        return _correct(attempt, evaluation, instance, target)
+        return _correct(attempt, evaluation, instance)
     return _failed(attempt, evaluation)
 
 
-def pinned_lines(
-    attempt: AttemptState, instance: InstanceState | None, target: str | None, width: int
-) -> list[Line]:
+def pinned_lines(attempt: AttemptState, instance: InstanceState | None, width: int) -> list[Line]:
     """Return `head_lines` in at most `width` cells each; facts that do not fit go, a single fact is shortened."""
-    return [_fitted(head, width) for head in head_lines(attempt, instance, target)]
+    return [_fitted(head, width) for head in head_lines(attempt, instance)]
 
 
 def _fitted(head: Line, width: int) -> Line:
@@ -49,10 +48,11 @@ def _fitted(head: Line, width: int) -> Line:
 
 
 def certainty_words(attempt: AttemptState, instance: InstanceState | None) -> str:
-    """Return tolerance and exam of a correct attempt, a line each; empty for any other."""
+    """Return findings, tolerance and exam of a correct attempt, a line each; empty for any other."""
     if attempt.evaluation is None or attempt.verdict is not Verdict.CORRECT:
         return ""
-    words = (tolerance_words(attempt.evaluation), exam_words(attempt, instance).text)
+    finding = clean(finding_words(findings_of(attempt)))
+    words = (finding, tolerance_words(attempt.evaluation), exam_words(attempt, instance).text)
     return "\n".join(filter(None, words))
 
 
@@ -82,20 +82,20 @@ def exam_words(attempt: AttemptState, instance: InstanceState | None) -> Span:
     return Span("not examined yet" if goes_on else "not examined", "dim")
 
 
-def speed_facts(attempt: AttemptState, target: str | None) -> list[Span]:
+def speed_facts(attempt: AttemptState) -> list[Span]:
     """Return the speedup with interval, baseline and GPU; without one the reason, and the estimate, which says so."""
     evaluation = timed_evaluation(attempt)
     if evaluation is None:
         return []
-    speedup = speedup_of(evaluation)
-    if speedup is None:
-        factor = standing.roof_factor(evaluation, target)
-        reason = Span(f"no speedup: {clean(missing_speedup(evaluation))}")
+    speed = speed_of(evaluation)
+    if speed is None:
+        factor = estimated_slowdown(evaluation)
+        reason = Span(f"no speedup: {clean(missing_speed(evaluation))}")
         return [reason, Span("" if factor is None else vocabulary.estimate(factor), "dim")]
     devices = list(dict.fromkeys(clean(latency.device) for latency in evaluation.latency))
     gpus = f" on GPU {', '.join(devices)}"
-    words = f"{long_speedup(evaluation, speedup)}{clean(against_words(evaluation))}{gpus}"
-    return [Span(words, speedup_style(speedup))]
+    words = f"{speed.words}{clean(against_words(evaluation))}{gpus}"
+    return [Span(words, standing.speed_style(speed))]
 
 
 def _before_verdict(attempt: AttemptState) -> Line:
@@ -111,13 +111,16 @@ def _before_verdict(attempt: AttemptState) -> Line:
     return line("no verdict yet", "dim")
 
 
-def _correct(
-    attempt: AttemptState, evaluation: Evaluation, instance: InstanceState | None, target: str | None
-) -> list[Line]:
+def _correct(attempt: AttemptState, evaluation: Evaluation, instance: InstanceState | None) -> list[Line]:
     timed = timed_evaluation(attempt) or evaluation
-    partly = clean(missing_words(timed)) if timed.in_part and speedup_of(timed) is not None else ""
+    partly = clean(missing_words(timed)) if timed.in_part and speed_of(timed) is not None else ""
+    findings = findings_of(attempt)
+    verdict = Span("correct", "bold")
+    if findings:
+        verdict = Span(f"correct, {vocabulary.counted(len(findings), 'finding')}", "warn bold")
+    first_finding = Span(clean(located(findings[0])) if findings else "", "warn")
     return [
-        _dotted([Span("correct", "bold"), *speed_facts(attempt, target)]),
+        _dotted([verdict, *speed_facts(attempt), first_finding]),
         _dotted([Span(tolerance_words(evaluation)), exam_words(attempt, instance), Span(partly, "dim")]),
     ]
 

@@ -8,11 +8,6 @@ from tui.doing import busy_attempts, doing, live_calls
 from tui.tables import Cell
 
 
-def target(state: SessionState) -> str | None:
-    """Return the target whose estimates are shown where there is room for one: the session's first."""
-    return state.started.targets[0] if state.started and state.started.targets else None
-
-
 def gpus(state: SessionState) -> list[str]:
     """Return the session's GPUs, which a person may lend and time on."""
     return [name for name in (state.started.devices if state.started else ()) if name != CPU.name]

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 import click
 
 from sessions.best_ever import BestEver, bests_ever
-from sessions.bests import Measured
 from sessions.home import home_from
 from sessions.names import full_task, short_task
 from tui.commands.options import complete_tasks, json_option
 from tui.diagnostics import Complaint, say
 from tui.plain import emit, emit_json, table
 from tui.tables import Column
-from tui.vocabulary import UNKNOWN, interval, moment, speedup
+from tui.vocabulary import UNKNOWN, moment
 
 
 @click.command(name="best")
@@ -49,6 +48,7 @@ def best_table(bests: Sequence[BestEver]) -> str:
         Column("task", keep=True),
         Column("speedup", keep=True),
         Column("cases", right=True),
+        Column("exact cases", if_known=True, drop=4),
         Column("exam", keep=True),
         Column("against", if_known=True),
         Column("device"),
@@ -61,20 +61,13 @@ def best_table(bests: Sequence[BestEver]) -> str:
     return table(columns, list(map(_row, bests)))
 
 
-def speedup_words(measured: Measured) -> str:
-    """Return `1.84x [1.79, 1.88]`; without the interval if a case has none."""
-    words = speedup(measured.speedup, measured.bound)
-    if measured.low is None or measured.high is None:
-        return words
-    return f"{words} {interval(measured.low, measured.high)}"
-
-
 def _row(best: BestEver) -> tuple[str, ...]:
     measured = best.measured
     return (
         short_task(measured.task),
-        speedup_words(measured),
-        f"{measured.cases}/{measured.all_cases}",
+        str(measured.speed),
+        f"{measured.speed.cases}/{measured.speed.all_cases}",
+        measured.speed.exact_words or UNKNOWN,
         "confirmed" if measured.confirmed else "not examined",
         measured.against or UNKNOWN,
         measured.product,

@@ -9,8 +9,10 @@ import click
 
 from sessions import fold
 from sessions.catalog import find_session, journal_of
-from sessions.home import home_from
+from sessions.findings import finding_words, findings_of
+from sessions.home import Home, home_from
 from sessions.names import split_attempt
+from sessions.store import AcceptedKernel, Store
 from tui.certainty import exam_sentence
 from tui.commands.options import session_argument
 from tui.deciding import decide, login_name, undo
@@ -54,9 +56,32 @@ def settle(session: str, attempt: str, *, accepted: bool, why: str, forced: bool
     """Store a decision and print its result."""
     home = home_from(os.environ)
     name = find_session(home, session)
+    before = accepted_kernels(home) if accepted else {}
     asyncio.run(decide(home, name, attempt, accepted=accepted, why=why, by=login_name(), forced=forced))
     word = "accepted" if accepted else "rejected"
     state = fold(journal_of(home, name).events)
-    exam = exam_sentence(state.attempt(attempt), state.instances[split_attempt(attempt).instance])
+    instance = state.instances[split_attempt(attempt).instance]
+    facts = [
+        exam_sentence(state.attempt(attempt), instance),
+        finding_words(findings_of(state.attempt(attempt))),
+    ]
+    known = "; ".join(filter(None, facts))
     where = f"; all accepted kernels: git clone -b accepted {home.store}" if accepted else ""
-    say(f"{attempt} of {name} {word}{f' ({exam})' if exam else ''}{where}")
+    say(
+        f"{attempt} of {name} {word}{f' ({known})' if known else ''}{_replaced(before.get(instance.task), name, attempt)}{where}"
+    )
+
+
+def accepted_kernels(home: Home) -> dict[str, AcceptedKernel]:
+    """Return the kernels on the branch `accepted` by full task name; empty without a store."""
+    if not home.store.exists():
+        return {}
+    with Store.read_only(home.store) as store:
+        return store.accepted()
+
+
+def _replaced(kernel: AcceptedKernel | None, session: str, attempt: str) -> str:
+    """Return `; it replaces softmax#2/1 of SESSION` for a kernel that was accepted before."""
+    if kernel is None or (kernel.session, kernel.attempt) == (session, attempt):
+        return ""
+    return f"; it replaces {kernel.attempt}{'' if kernel.session == session else f' of {kernel.session}'}"

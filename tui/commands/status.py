@@ -15,7 +15,7 @@ from tui.diagnostics import Complaint, say
 from tui.plain import emit, emit_json, table
 from tui.session_fields import best_words, fastest
 from tui.tables import Column
-from tui.vocabulary import UNKNOWN, money, speedup
+from tui.vocabulary import UNKNOWN, money
 
 
 @click.command(name="status")
@@ -51,7 +51,7 @@ def short_line(infos: Sequence[SessionInfo]) -> str:
     parts = [
         f"wavedeck {len(infos)} running",
         f"{solved}/{tasks} solved",
-        f"best {speedup(best.value, best.bound)} {short_task(task)}" if best is not None else "",
+        f"best {best.figure} {short_task(task)}" if best is not None else "",
         f"! {waiting}" if waiting else "",
     ]
     return "  ".join(filter(None, parts))

@@ -9,7 +9,7 @@ from tui.tables import Column
 from tui.vocabulary import UNKNOWN, duration, estimate, grouped, money, percent, words
 
 from .model import SessionReport
-from .phrases import change_words, gain_words, origin_words, speedup_words
+from .phrases import change_verdict, change_words, gain_words, origin_words, speed_words
 from .section import Section
 
 
@@ -44,12 +44,12 @@ def _changes(report: SessionReport) -> Section:
             (
                 f"{change.attempt}{' *' if change.is_best else ''}",
                 origin_words(change.origin, change.base.rpartition("#")[2] if change.base else None),
-                words(change.verdict) if change.verdict is not None else "in progress",
-                speedup_words(change.speedup),
+                change_verdict(change),
+                speed_words(change.speed),
                 gain_words(change.gain),
                 UNKNOWN if change.slowdown is None else estimate(change.slowdown),
                 change_words(change.added, change.removed),
-                change.error or change.strategy or UNKNOWN,
+                change.error or change.findings or change.strategy or UNKNOWN,
             )
             for change in report.changes
         ),
@@ -57,7 +57,7 @@ def _changes(report: SessionReport) -> Section:
 
 
 def _stages(report: SessionReport) -> Section:
-    judged = report.summary.judged
+    judged = report.summary.tally.judged
     return Section(
         "How far the attempts came",
         columns=(
@@ -98,7 +98,7 @@ def _verdicts(report: SessionReport) -> Section:
                 words(count.verdict),
                 count.error.replace("_", " ") or UNKNOWN,
                 grouped(count.attempts),
-                percent(count.attempts / report.summary.judged),
+                percent(count.share),
                 count.example,
                 count.message or UNKNOWN,
             )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sessions.names import short_task
 
 from .model import Winner
-from .phrases import speedup_words
+from .phrases import speed_words
 
 NAME_CELLS = 24
 LEAST_CELLS = 10
@@ -54,14 +54,14 @@ def bars_of(winners: Sequence[Winner], cells: int, glyphs: Glyphs = PLAIN) -> li
     All bars have one linear scale from 0. The baseline's 1x has a mark of its own, and an interval covers its cells. A
     bar that is longer than the scale ends with a mark.
     """
-    timed = [winner for winner in winners if winner.speedup is not None]
+    timed = [winner for winner in winners if winner.speed is not None]
     most = scale_end(timed)
     return [
         Bar(
             winner.task,
             short_task(winner.task),
             _drawing(winner, most, max(cells, LEAST_CELLS), glyphs),
-            speedup_words(winner.speedup),
+            speed_words(winner.speed),
         )
         for winner in timed
     ]
@@ -70,9 +70,9 @@ def bars_of(winners: Sequence[Winner], cells: int, glyphs: Glyphs = PLAIN) -> li
 def scale_end(winners: Sequence[Winner]) -> float:
     """Return the speedup at the right end of the scale: a round number beyond each bar but outliers, at least 1.25."""
     ends = [
-        max(winner.speedup.ratio, winner.speedup.interval[1] if winner.speedup.interval else 0.0)
+        max(winner.speed.value, winner.speed.interval[1] if winner.speed.interval else 0.0)
         for winner in winners
-        if winner.speedup is not None
+        if winner.speed is not None
     ]
     limit = OUTLIER * statistics.median(ends) if ends else 1.0
     most = max([*(end for end in ends if end <= limit), 1.0]) * 1.02
@@ -81,32 +81,32 @@ def scale_end(winners: Sequence[Winner]) -> float:
 
 
 def _drawing(winner: Winner, most: float, cells: int, glyphs: Glyphs) -> str:
-    speedup = winner.speedup
-    assert speedup is not None, "only winners with a speedup have a bar"
+    speed = winner.speed
+    assert speed is not None, "only winners with a speed have a bar"
 
     def place(ratio: float) -> int:
         return min(cells - 1, int(ratio / most * cells))
 
-    end = place(speedup.ratio)
+    end = place(speed.value)
     drawn = [glyphs.bar] * (end + 1) + [" "] * (cells - end - 1)
     if place(1.0) > end:
         drawn[place(1.0)] = glyphs.baseline
-    if speedup.bound.sign == ">=":
+    if speed.sign == ">=":
         drawn[end:] = [glyphs.beyond] * (cells - end)
-    if speedup.interval is not None and speedup.interval[1] <= most:
-        low, high = place(speedup.interval[0]), place(speedup.interval[1])
+    if speed.interval is not None and speed.interval[1] <= most:
+        low, high = place(speed.interval[0]), place(speed.interval[1])
         if high > low:
             drawn[low : high + 1] = [glyphs.low, *[glyphs.between] * (high - low - 1), glyphs.high]
     if place(1.0) < end and drawn[place(1.0)] == glyphs.bar:
         drawn[place(1.0)] = glyphs.baseline
-    if speedup.ratio > most:
+    if speed.value > most:
         drawn[-len(glyphs.cut) :] = glyphs.cut
     return "".join(drawn)
 
 
 def axis(winners: Sequence[Winner], cells: int) -> str:
     """Return the scale under the bars: `0`, the baseline at `1x`, and the end."""
-    most = scale_end([winner for winner in winners if winner.speedup is not None])
+    most = scale_end([winner for winner in winners if winner.speed is not None])
     cells = max(cells, LEAST_CELLS)
     end = f"{most:g}x"
     line = list("0" + " " * (cells - 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sessions.state import SessionState
+from sessions.tally import tally
 from tui.method_words import method_words
 from tui.reporting import Row, bests_of, rows
 from tui.summary import ending, spending_words
@@ -12,7 +13,7 @@ from tui.summary import ending, spending_words
 from .changes import changes_of
 from .model import SessionReport, Summary
 from .tallies import judged_attempts, stage_counts, task_costs, verdict_counts
-from .winners import cases_of, estimates_of, has_gpu, is_measured, unsolved_of, winners_of
+from .winners import cases_of, decisions_of, estimates_of, has_gpu, is_measured, unsolved_of, winners_of
 
 
 def report_of(state: SessionState) -> SessionReport:
@@ -26,6 +27,7 @@ def report_of(state: SessionState) -> SessionReport:
         summary=_summary(state, metrics[-1:]),
         winners=winners,
         unsolved=tuple(unsolved_of(state, bests)),
+        decisions=decisions_of(state),
         cases=tuple(case for winner in winners for case in cases_of(winner, attempts[winner.attempt])),
         changes=tuple(changes_of(state)),
         stages=stage_counts(judged),
@@ -34,7 +36,7 @@ def report_of(state: SessionState) -> SessionReport:
         estimates=tuple(
             estimate
             for winner in winners
-            if winner.speedup is None
+            if winner.speed is None
             for estimate in estimates_of(winner, attempts[winner.attempt])
         ),
         metrics=tuple(metrics),
@@ -55,9 +57,9 @@ def _summary(state: SessionState, total: Sequence[Row]) -> Summary:
         solved=total[0].solved if total else 0,
         confirmed=total[0].confirmed if total else None,
         accepted=sum(attempt.decision is not None and attempt.decision.accepted for attempt in attempts),
+        rejected=sum(attempt.decision is not None and not attempt.decision.accepted for attempt in attempts),
         waiting=sum(attempt.waiting for attempt in attempts),
-        judged=sum(attempt.evaluation is not None for attempt in attempts),
-        share_correct=total[0].execution_accuracy if total else None,
+        tally=tally(attempts),
         spending=spending_words(state),
         cost_usd=state.cost_usd,
         device_s=state.device_s,

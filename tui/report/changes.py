@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
-from harness import Evaluation, Verdict
+from harness import Verdict
+from sessions.findings import finding_words, findings_of
+from sessions.ranking import estimated_slowdown
+from sessions.speed import attempt_speed, gain
 from sessions.state import AttemptState, InstanceState, SessionState
 
 from .model import Change
-from .speedups import figures_of, geomean
 
 COUNTED = 4096
 """Pairs of texts with remembered counts: a live report asks for them again with each verdict."""
@@ -28,7 +30,7 @@ def changes_of(state: SessionState) -> Iterator[Change]:
 def _change(instance: InstanceState, attempt: AttemptState, base: AttemptState | None) -> Change:
     evaluation = attempt.evaluation
     is_correct = evaluation is not None and evaluation.verdict is Verdict.CORRECT
-    speedup = figures_of(evaluation) if evaluation is not None and is_correct else None
+    speed = attempt_speed(attempt)
     added, removed = _changed_lines(base.source, attempt.source) if base is not None else (None, None)
     return Change(
         task=instance.task,
@@ -39,12 +41,15 @@ def _change(instance: InstanceState, attempt: AttemptState, base: AttemptState |
         base=attempt.base,
         verdict=attempt.verdict,
         error=evaluation.error.first_line if evaluation is not None and evaluation.error is not None else "",
-        speedup=speedup,
-        gain=_gain(base.evaluation if base is not None else None, evaluation),
-        slowdown=_slowdown(evaluation) if evaluation is not None and is_correct and speedup is None else None,
+        speed=speed,
+        gain=gain(speed, attempt_speed(base)) if base is not None else None,
+        slowdown=estimated_slowdown(evaluation)
+        if evaluation is not None and is_correct and speed is None
+        else None,
         added=added,
         removed=removed,
         strategy=" ".join(attempt.strategy.split()),
+        findings=finding_words(findings_of(attempt)),
         is_best=is_correct and instance.best == attempt.attempt,
     )
 
@@ -56,26 +61,3 @@ def _changed_lines(before: str | None, after: str | None) -> tuple[int | None, i
         return None, None
     old, new = Counter(before.splitlines()), Counter(after.splitlines())
     return (new - old).total(), (old - new).total()
-
-
-def _gain(base: Evaluation | None, evaluation: Evaluation | None) -> float | None:
-    """Return the time of the base over the attempt's, minus 1; `None` if no device timed a case of both exactly."""
-    if base is None or evaluation is None:
-        return None
-    times = {(row.device, row.case): row.candidate_ms for row in base.latency if not row.bound.sign}
-    ratios = [
-        times[row.device, row.case] / row.candidate_ms
-        for row in evaluation.latency
-        if not row.bound.sign and row.speedup is not None and (row.device, row.case) in times
-    ]
-    return geomean(ratios) - 1 if ratios else None
-
-
-def _slowdown(evaluation: Evaluation) -> float | None:
-    """Return the upper over the lower bound of the first target's estimates, geometric mean over the cases."""
-    ratios = [
-        estimate.high_us / estimate.low_us
-        for estimate in evaluation.estimate
-        if estimate.target == evaluation.estimate[0].target and estimate.low_us > 0 and estimate.high_us > 0
-    ]
-    return geomean(ratios) if ratios else None

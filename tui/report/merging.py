@@ -9,7 +9,7 @@ from tui.tables import Column
 from tui.vocabulary import UNKNOWN
 
 from .model import SessionReport, Winner
-from .phrases import cases_words, decision_words, exact_words, exam_words, interval_words, ratio_words
+from .phrases import cases_words, decision_words, exact_words, exam_words, figure_words, interval_words
 from .section import Section
 
 CAUTION = "Compare only rows with the same baseline and the same device."
@@ -23,14 +23,14 @@ def ranked_winners(reports: Sequence[SessionReport]) -> list[tuple[SessionReport
         for task in tasks
         for entry in sorted(
             ((report, winner) for report in reports for winner in report.winners if winner.task == task),
-            key=lambda entry: -entry[1].speedup.ratio if entry[1].speedup is not None else 0.0,
+            key=lambda entry: -entry[1].speed.value if entry[1].speed is not None else 0.0,
         )
     ]
 
 
 def are_comparable(winners: Sequence[Winner]) -> bool:
     """True if all timed winners have the same baseline and the same product."""
-    timed = [winner for winner in winners if winner.speedup is not None]
+    timed = [winner for winner in winners if winner.speed is not None]
     return len({(winner.against, winner.device.partition(" ")[2]) for winner in timed}) <= 1
 
 
@@ -46,7 +46,7 @@ def merged_section(reports: Sequence[SessionReport]) -> Section:
             Column("speedup", right=True, if_known=True),
             Column("95 %", right=True, if_known=True),
             Column("cases", right=True, if_known=True),
-            Column("without bounds", right=True, if_known=True),
+            Column("exact cases", right=True, if_known=True),
             Column("remark", if_known=True),
             Column("exam"),
             Column("decision", if_known=True),
@@ -58,11 +58,11 @@ def merged_section(reports: Sequence[SessionReport]) -> Section:
         rows=tuple(
             (
                 short_task(winner.task),
-                ratio_words(winner.speedup),
-                interval_words(winner.speedup),
-                cases_words(winner.speedup),
-                exact_words(winner.speedup),
-                winner.no_speedup or UNKNOWN,
+                figure_words(winner.speed),
+                interval_words(winner.speed),
+                cases_words(winner.speed),
+                exact_words(winner.speed),
+                winner.no_speed or UNKNOWN,
                 exam_words(winner),
                 decision_words(winner),
                 winner.against or UNKNOWN,

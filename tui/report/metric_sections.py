@@ -66,7 +66,7 @@ def metrics_of(row: Row) -> list[Metric]:
             "Fleming and Wallace 1986",
         ),
         Metric(
-            "speedup, arithmetic mean",
+            "speedup, GEAK's mean",
             ratio(row.speedup_mean),
             "winners; mean over cases, then over tasks",
             "GEAK",
@@ -76,7 +76,7 @@ def metrics_of(row: Row) -> list[Metric]:
 
 def metric_sections(report: SessionReport) -> Iterator[Section]:
     """Yield the metrics over all tasks with their meanings, and the table of metrics by task."""
-    if not report.metrics or not report.summary.judged:
+    if not report.metrics or not report.summary.tally.judged:
         return
     total = report.metrics[-1]
     left_out = (

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from harness import Outcome, Verdict
 from harness.wire.latency import Bound
 from sessions.events import Origin
+from sessions.speed import Speed
 from sessions.state import Confirmation
+from sessions.tally import Tally
 from tui.reporting import Row
 
-from .speedups import Figures, RoofShare
+from .roofs import RoofShare
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,11 @@ class Summary:
     """Tasks with a confirmed attempt; `None` if no exam ran."""
     accepted: int
     """Attempts that a person accepted."""
+    rejected: int
+    """Attempts that a person rejected."""
     waiting: int
     """Attempts that wait for a person."""
-    judged: int
-    """Judged attempts, with those that the metrics leave out."""
-    share_correct: float | None
-    """Execution accuracy, 0 to 1."""
+    tally: Tally
     spending: str
     """Tokens and money in words."""
     cost_usd: float | None
@@ -61,15 +62,19 @@ class Winner:
     origin: Origin
     base: str | None
     strategy: str
-    speedup: Figures | None
+    speed: Speed | None
     """From the exam if it timed the attempt again, else from the verdict."""
-    no_speedup: str
-    """Why there is no speedup; empty if there is one."""
-    before_exam: float | None
-    """Speedup when the attempt was found, if the exam timed it again; over the cases that both have."""
+    no_speed: str
+    """Why there is no speed; empty if there is one."""
+    before_exam: Speed | None
+    """Speed when the attempt was found, if the exam timed the same cases again."""
     confirmed: Confirmation
     accepted: bool
+    accepted_instead: str
+    """The attempt of the task whose kernel is on the branch `accepted`, if it is another one; else empty."""
     waiting: bool
+    findings: str
+    """Findings in words; empty without any."""
     against: str
     device: str
     """Device and product: `0 MI300X`."""
@@ -82,7 +87,23 @@ class Winner:
     commit: str | None
     branch: str
     accepted_file: str
-    """The kernel's file on the branch `accepted`; empty if it is not accepted."""
+    """The kernel's file on the branch `accepted`; empty if it is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A person's current decision about an attempt."""
+
+    task: str
+    attempt: str
+    verdict: Verdict | None
+    accepted: bool
+    replaced_by: str
+    """The attempt of the task that was accepted later, so that its kernel is on the branch `accepted` instead."""
+    why: str
+    by: str
+    wall: float
+    """Seconds since the epoch, UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +159,16 @@ class Change:
     verdict: Verdict | None
     """`None` while it is in progress."""
     error: str
-    speedup: Figures | None
+    speed: Speed | None
     gain: float | None
-    """Time of the base over its own time, minus 1, over the cases that one device timed for both."""
+    """How much faster than its base: the ratio of their speeds, minus 1."""
     slowdown: float | None
     """Estimate for an attempt without times: at most so many times the roofline's time."""
     added: int | None
     """Lines that the base lacks; `None` without a base."""
     removed: int | None
     strategy: str
+    findings: str
     is_best: bool
     """True if it is the best of its instance."""
 
@@ -168,6 +190,8 @@ class VerdictCount:
     error: str
     """The error's class; empty for a correct attempt."""
     attempts: int
+    share: float | None
+    """Of the judged attempts; `None` for a verdict that counts nowhere."""
     example: str
     """The newest attempt of this class."""
     message: str
@@ -211,6 +235,8 @@ class SessionReport:
     winners: tuple[Winner, ...]
     """Fastest first; winners without times come last, in the session's order."""
     unsolved: tuple[Unsolved, ...]
+    decisions: tuple[Decided, ...]
+    """In the order in which they were made."""
     cases: tuple[CaseTime, ...]
     changes: tuple[Change, ...]
     stages: tuple[StageCount, ...]

@@ -3,61 +3,51 @@
 from __future__ import annotations
 
 from sessions.events import Origin
+from sessions.speed import Speed
 from sessions.state import Confirmation
-from tui.vocabulary import ACCEPTED, CONFIRMED, UNKNOWN, WAITS, grouped, interval, percent
+from tui.vocabulary import (
+    ACCEPTED,
+    CONFIRMED,
+    FINDING,
+    UNKNOWN,
+    WAITS,
+    grouped,
+    interval,
+    percent,
+    percent_change,
+    words,
+)
 from tui.vocabulary import speedup as measured_ratio
 
-from .model import CaseTime, Winner
-from .speedups import Figures, RoofShare
+from .model import CaseTime, Change, Decided, Winner
+from .roofs import RoofShare
 
 
-def ratio_words(speedup: Figures | None) -> str:
+def figure_words(speed: Speed | None) -> str:
     """Return `1.84x` or `>= 2.65x`."""
-    return UNKNOWN if speedup is None else measured_ratio(speedup.ratio, speedup.bound)
+    return UNKNOWN if speed is None else speed.figure
 
 
-def interval_words(speedup: Figures | None) -> str:
+def interval_words(speed: Speed | None) -> str:
     """Return the 95 % interval: `[1.79, 1.88]`."""
-    return UNKNOWN if speedup is None or speedup.interval is None else interval(*speedup.interval)
+    return UNKNOWN if speed is None or speed.interval is None else interval(*speed.interval)
 
 
-def exact_words(speedup: Figures | None) -> str:
-    """Return the speedup over the cases that are no bounds, `4 measured: 1.81x [1.77, 1.84]`, if some are bounds."""
-    if speedup is None or speedup.exact is None:
+def exact_words(speed: Speed | None) -> str:
+    """Return the speed over the exact cases, `1.81x [1.77, 1.84] exact, 4 of 6`, if others are bounds or have none."""
+    return UNKNOWN if speed is None else speed.exact_words or UNKNOWN
+
+
+def cases_words(speed: Speed | None) -> str:
+    """Return the cases with a ratio: `6`, or `5 of 6`."""
+    if speed is None:
         return UNKNOWN
-    exact = speedup.exact
-    return f"{exact.cases} measured: {speedup_words(exact)}"
+    return f"{speed.cases}" if speed.cases == speed.all_cases else f"{speed.cases} of {speed.all_cases}"
 
 
-def cases_words(speedup: Figures | None) -> str:
-    """Return the cases that the speedup covers: `6`, or `5 of 6`."""
-    if speedup is None or not speedup.cases:
-        return UNKNOWN
-    return (
-        f"{speedup.cases}" if speedup.cases == speedup.of_cases else f"{speedup.cases} of {speedup.of_cases}"
-    )
-
-
-def speedup_words(speedup: Figures | None) -> str:
-    """Return `1.84x [1.79, 1.88]`, or `>= 2.65x, 4 measured: 1.81x [1.77, 1.84]`."""
-    if speedup is None:
-        return UNKNOWN
-    if speedup.exact is not None:
-        return f"{ratio_words(speedup)}, {exact_words(speedup)}"
-    return (
-        f"{ratio_words(speedup)} {interval(*speedup.interval)}" if speedup.interval else ratio_words(speedup)
-    )
-
-
-def covered_words(speedup: Figures | None) -> str:
-    """Return `1.84x [1.79, 1.88] over 6 cases`, or `>= 2.65x over 5 of 6 cases; 4 measured: 1.81x [1.77, 1.84]`."""
-    if speedup is None:
-        return UNKNOWN
-    covered = cases_words(speedup)
-    cases = "" if covered == UNKNOWN else f" over {covered} case{'' if speedup.of_cases == 1 else 's'}"
-    if speedup.exact is not None:
-        return f"{ratio_words(speedup)}{cases}; {exact_words(speedup)}"
-    return f"{speedup_words(speedup)}{cases}"
+def speed_words(speed: Speed | None) -> str:
+    """Return `1.84x [1.79, 1.88]`, or `>= 2.65x; 1.81x [1.77, 1.84] exact, 4 of 6`."""
+    return UNKNOWN if speed is None else speed.words
 
 
 def roof_words(share: RoofShare | None) -> str:
@@ -83,14 +73,24 @@ def exam_words(winner: Winner) -> str:
 
 
 def decision_words(winner: Winner) -> str:
-    """Return `accepted`, `waits`, or unknown if no person decided."""
+    """Return `accepted`, `accepted: softmax#1/3` if it is another attempt, `waits`, or unknown if no person decided."""
+    if winner.accepted_instead:
+        return f"{'accepted, then' if winner.accepted else 'accepted:'} {winner.accepted_instead}"
     return "accepted" if winner.accepted else "waits" if winner.waiting else UNKNOWN
 
 
+def decided_words(decided: Decided) -> str:
+    """Return `accepted`, `accepted, replaced by softmax#1/3` or `rejected`."""
+    if not decided.accepted:
+        return "rejected"
+    return f"accepted, replaced by {decided.replaced_by}" if decided.replaced_by else "accepted"
+
+
 def marks(winner: Winner) -> str:
-    """Return the marks behind a winner: `?` waits, `+` accepted, `=` confirmed by the exam."""
-    decision = ACCEPTED if winner.accepted else WAITS if winner.waiting else ""
-    return decision + (CONFIRMED if winner.confirmed is Confirmation.CONFIRMED else "")
+    """Return the marks behind a winner: `!` findings, `?` waits, `+` accepted, `=` confirmed by the exam."""
+    decision = ACCEPTED if winner.accepted_file else WAITS if winner.waiting else ""
+    finding = FINDING if winner.findings else ""
+    return finding + decision + (CONFIRMED if winner.confirmed is Confirmation.CONFIRMED else "")
 
 
 def case_ratio(case: CaseTime) -> str:
@@ -109,12 +109,19 @@ def case_time(time_us: float | None, short_us: float | None) -> str:
 
 def gain_words(gain: float | None) -> str:
     """Return the gain on the base: `+12 %`."""
-    return UNKNOWN if gain is None else f"{gain * 100:+.0f} %"
+    return percent_change(gain)
 
 
 def change_words(added: int | None, removed: int | None) -> str:
     """Return the changed lines: `+14 -9`."""
     return UNKNOWN if added is None or removed is None else f"+{grouped(added)} -{grouped(removed)}"
+
+
+def change_verdict(change: Change) -> str:
+    """Return `correct`, `correct !` with findings, or `in progress`."""
+    if change.verdict is None:
+        return "in progress"
+    return f"{words(change.verdict)} {FINDING}" if change.findings else words(change.verdict)
 
 
 def origin_words(origin: Origin, base: str | None) -> str:

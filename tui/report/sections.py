@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sessions.names import short_task
 from sessions.state import Confirmation
 from tui.tables import Column
-from tui.vocabulary import UNKNOWN, counted, duration, grouped, interval, money, percent
+from tui.vocabulary import UNKNOWN, counted, duration, grouped, interval, moment, money, percent, words
 
 from .attempt_sections import attempt_sections
 from .bars import bar_lines
@@ -17,12 +17,13 @@ from .phrases import (
     case_ratio,
     case_time,
     cases_words,
+    decided_words,
     decision_words,
     exact_words,
     exam_words,
+    figure_words,
     interval_words,
     origin_words,
-    ratio_words,
     roof_range_words,
     roof_words,
     short_commit,
@@ -37,6 +38,7 @@ def sections_of(report: SessionReport) -> list[Section]:
     sections = [
         *_winner_sections(report),
         _unsolved(report),
+        _decisions(report),
         _cases(report),
         *attempt_sections(report),
         *metric_sections(report),
@@ -49,9 +51,11 @@ def facts_of(report: SessionReport) -> list[tuple[str, str]]:
     """Return name and value of the facts above the sections."""
     summary = report.summary
     exams = "" if summary.confirmed is None else f", {summary.confirmed} confirmed by the exam"
-    share = "" if summary.share_correct is None else f", {percent(summary.share_correct)} correct"
+    share = "" if summary.tally.share_correct is None else f", {percent(summary.tally.share_correct)} correct"
+    uncounted = f", {grouped(summary.tally.uncounted)} not counted" if summary.tally.uncounted else ""
     decisions = [
         counted(summary.accepted, "attempt") + " accepted" if summary.accepted else "",
+        f"{summary.rejected} rejected" if summary.rejected else "",
         f"{counted(summary.waiting, 'attempt')} waiting for review" if summary.waiting else "",
     ]
     timing = {
@@ -66,7 +70,7 @@ def facts_of(report: SessionReport) -> list[tuple[str, str]]:
         ("method", f"{summary.method} with {summary.model}"),
         ("speed", timing),
         ("solved", f"{summary.solved} of {counted(summary.tasks, 'task')}{exams}"),
-        ("attempts", f"{grouped(summary.judged)} judged{share}"),
+        ("attempts", f"{grouped(summary.tally.judged)} judged{share}{uncounted}"),
         ("people", ", ".join(filter(None, decisions))),
         ("spent", summary.spending),
         ("price", "" if price is None else f"{money(price)} for each solved task"),
@@ -77,20 +81,21 @@ def facts_of(report: SessionReport) -> list[tuple[str, str]]:
 
 def _winner_sections(report: SessionReport) -> Iterator[Section]:
     if not report.winners:
-        attempts = "no attempt was judged yet" if not report.summary.judged else "no task is solved"
+        attempts = "no attempt was judged yet" if not report.summary.tally.judged else "no task is solved"
         yield Section("Winners", sentences=(f"There is no winner: {attempts}.",))
         return
     notes = []
-    if any(winner.speedup is not None for winner in report.winners):
+    if any(winner.speed is not None for winner in report.winners):
         notes.append(
-            "Speedup: geometric mean over the cases, with its 95 % interval. It counts the cases with a ratio."
+            "Speedup: geometric mean over all cases, with its 95 % interval. A case without a ratio counts as 1.00."
         )
-    if any(winner.speedup is not None and winner.speedup.bound.sign == ">=" for winner in report.winners):
+    if any(winner.speed is not None and winner.speed.sign == ">=" for winner in report.winners):
         notes.append("`>=` is a lower bound: some cases are too short for an exact time.")
     if any(winner.roof is not None for winner in report.winners):
         notes.append("Roof: share of the copy or matrix product that this session measured on the device.")
     if report.summary.timing == "no GPU":
         notes.append("Estimate only: without a GPU no time was measured.")
+    notes += [f"{winner.attempt} has {winner.findings}" for winner in report.winners if winner.findings]
     failed = [winner.attempt for winner in report.winners if winner.confirmed is Confirmation.NOT_CONFIRMED]
     if failed:
         notes.append(f"Do not use {', '.join(failed)}: wrong on the cases of the exam.")
@@ -102,7 +107,7 @@ def _winner_sections(report: SessionReport) -> Iterator[Section]:
             Column("speedup", right=True, if_known=True),
             Column("95 %", right=True, if_known=True),
             Column("cases", right=True, if_known=True),
-            Column("without bounds", right=True, if_known=True, drop=6),
+            Column("exact cases", right=True, if_known=True, drop=6),
             Column("remark", if_known=True),
             Column("roof", right=True, if_known=True, drop=2),
             Column("exam"),
@@ -116,15 +121,15 @@ def _winner_sections(report: SessionReport) -> Iterator[Section]:
         rows=tuple(
             (
                 short_task(winner.task),
-                ratio_words(winner.speedup),
-                interval_words(winner.speedup),
-                cases_words(winner.speedup),
-                exact_words(winner.speedup),
-                winner.no_speedup or UNKNOWN,
+                figure_words(winner.speed),
+                interval_words(winner.speed),
+                cases_words(winner.speed),
+                exact_words(winner.speed),
+                winner.no_speed or UNKNOWN,
                 roof_range_words(winner.roof),
                 exam_words(winner),
                 decision_words(winner),
-                UNKNOWN if winner.before_exam is None else f"{winner.before_exam:.2f}x",
+                figure_words(winner.before_exam),
                 winner.against or UNKNOWN,
                 winner.device or UNKNOWN,
                 winner.by_gpu or UNKNOWN,
@@ -184,6 +189,31 @@ def _unsolved(report: SessionReport) -> Section:
                 task.ended or UNKNOWN,
             )
             for task in report.unsolved
+        ),
+    )
+
+
+def _decisions(report: SessionReport) -> Section:
+    return Section(
+        "Decisions of people",
+        columns=(
+            Column("attempt", keep=True),
+            Column("verdict"),
+            Column("decision", keep=True),
+            Column("by"),
+            Column("when (UTC)", drop=1),
+            Column("reason", least=30, if_known=True),
+        ),
+        rows=tuple(
+            (
+                decided.attempt,
+                words(decided.verdict) if decided.verdict is not None else UNKNOWN,
+                decided_words(decided),
+                decided.by or UNKNOWN,
+                moment(decided.wall),
+                decided.why or UNKNOWN,
+            )
+            for decided in report.decisions
         ),
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from harness import STAGES, Verdict
 from sessions.state import AttemptState, SessionState
+from sessions.tally import tally
 from tui.reporting import known_sum
 from tui.spent import cost_of, device_s_of
 
@@ -14,17 +15,17 @@ from .winners import tasks_of
 
 
 def judged_attempts(state: SessionState) -> list[AttemptState]:
-    """Return the judged attempts in the order of their verdicts."""
-    judged = [attempt for attempt in state.attempts() if attempt.evaluation is not None]
+    """Return the attempts with a verdict, in the order of their verdicts."""
+    judged = [attempt for attempt in state.attempts() if attempt.verdict is not None]
     return sorted(judged, key=lambda attempt: attempt.judged_seq)
 
 
 def stage_counts(judged: Sequence[AttemptState]) -> tuple[StageCount, ...]:
-    """Return how many attempts reached and passed each stage of the judge."""
+    """Return how many attempts with a verdict that counts reached and passed each stage of the judge."""
     outcomes = [
         {stage.name: stage.ok for stage in attempt.evaluation.stages if stage.ok is not None}
         for attempt in judged
-        if attempt.evaluation is not None
+        if attempt.evaluation is not None and attempt.evaluation.verdict.counted
     ]
     return tuple(
         StageCount(
@@ -38,6 +39,7 @@ def stage_counts(judged: Sequence[AttemptState]) -> tuple[StageCount, ...]:
 
 def verdict_counts(judged: Sequence[AttemptState]) -> tuple[VerdictCount, ...]:
     """Return the attempts by verdict and class of error: correct first, then the most frequent."""
+    counted = tally(judged).judged
     groups: dict[tuple[Verdict, str], list[AttemptState]] = {}
     for attempt in judged:
         if attempt.evaluation is not None:
@@ -49,7 +51,8 @@ def verdict_counts(judged: Sequence[AttemptState]) -> tuple[VerdictCount, ...]:
         newest = attempts[-1]
         report = newest.evaluation.error if newest.evaluation is not None else None
         message = report.first_line if report is not None else ""
-        counts.append(VerdictCount(verdict, error_class, len(attempts), newest.attempt, message))
+        share = len(attempts) / counted if verdict.counted else None
+        counts.append(VerdictCount(verdict, error_class, len(attempts), share, newest.attempt, message))
     return tuple(sorted(counts, key=lambda count: (count.verdict is not Verdict.CORRECT, -count.attempts)))
 
 
@@ -62,7 +65,11 @@ def task_costs(state: SessionState, judged: Sequence[AttemptState]) -> Iterator[
     }
     for task in tasks_of(state):
         attempts = [attempt for attempt in state.attempts() if tasks[attempt.attempt] == task]
-        verdicts = [attempt.verdict for attempt in judged if tasks[attempt.attempt] == task]
+        verdicts = [
+            attempt.verdict
+            for attempt in judged
+            if tasks[attempt.attempt] == task and attempt.verdict is not None and attempt.verdict.counted
+        ]
         first = verdicts.index(Verdict.CORRECT) + 1 if Verdict.CORRECT in verdicts else None
         yield TaskCost(
             task=task,

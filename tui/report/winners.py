@@ -7,15 +7,18 @@ from collections.abc import Iterator, Sequence
 from harness import Evaluation, Latency, Verdict
 from harness.node.discovery import CPU
 from harness.wire.latency import Bound
+from sessions.findings import finding_words, findings_of
 from sessions.names import split_attempt
-from sessions.speedups import timed_evaluation
-from sessions.state import AttemptState, InstanceState, SessionState
+from sessions.speed import attempt_speed, found_speed, missing_speed, speed_of, timed_evaluation
+from sessions.state import AttemptState, Decision, InstanceState, SessionState
+from sessions.tally import tally
+from sessions.winners import accepted_attempt
 from tui.endings import ending_words
-from tui.reporting import ratio
 from tui.timed_against import sorted_by_device
+from tui.vocabulary import UNKNOWN
 
-from .model import CaseTime, EstimatedCase, Unsolved, Winner
-from .speedups import figures_of, no_speedup_words, roof_range, roof_share, shortest_us
+from .model import CaseTime, Decided, EstimatedCase, Unsolved, Winner
+from .roofs import roof_range, roof_share, shortest_us
 
 
 def tasks_of(state: SessionState) -> list[str]:
@@ -32,28 +35,24 @@ def has_gpu(state: SessionState) -> bool:
 
 def is_measured(state: SessionState) -> bool:
     """True if a case of an attempt was timed."""
-    return any(
-        attempt.evaluation is not None and (attempt.evaluation.latency or attempt.evaluation.speedup)
-        for attempt in state.attempts()
-    )
+    return any(attempt.evaluation is not None and attempt.evaluation.latency for attempt in state.attempts())
 
 
 def winners_of(state: SessionState, bests: dict[str, AttemptState]) -> tuple[Winner, ...]:
     """Return the winner of each solved task, fastest first; winners without times come last."""
-    session = state.started.session if state.started else ""
-    gpu = has_gpu(state)
     winners = [
-        _winner(session, state.instances[split_attempt(attempt.attempt).instance], attempt, has_gpu=gpu)
+        _winner(state, state.instances[split_attempt(attempt.attempt).instance], attempt)
         for attempt in bests.values()
         if attempt.verdict is Verdict.CORRECT
     ]
-    return tuple(sorted(winners, key=lambda winner: -winner.speedup.ratio if winner.speedup else 0.0))
+    return tuple(sorted(winners, key=lambda winner: -winner.speed.value if winner.speed else 0.0))
 
 
-def _winner(session: str, instance: InstanceState, attempt: AttemptState, *, has_gpu: bool) -> Winner:
+def _winner(state: SessionState, instance: InstanceState, attempt: AttemptState) -> Winner:
     evaluation = timed_evaluation(attempt)
     assert evaluation is not None, "a winner is judged"
-    accepted = attempt.decision is not None and attempt.decision.accepted
+    session = state.started.session if state.started else ""
+    chosen = accepted_attempt(state, instance.task)
     return Winner(
         task=instance.task,
         attempt=attempt.attempt,
@@ -62,38 +61,58 @@ def _winner(session: str, instance: InstanceState, attempt: AttemptState, *, has
         origin=attempt.origin,
         base=attempt.base,
         strategy=" ".join(attempt.strategy.split()),
-        speedup=figures_of(evaluation),
-        no_speedup=no_speedup_words(evaluation, has_gpu=has_gpu),
-        before_exam=_before_exam(attempt),
+        speed=attempt_speed(attempt),
+        no_speed=missing_speed(evaluation),
+        before_exam=found_speed(attempt),
         confirmed=attempt.confirmation,
-        accepted=accepted,
+        accepted=attempt.decision is not None and attempt.decision.accepted,
+        accepted_instead=chosen.attempt if chosen is not None and chosen is not attempt else "",
         waiting=attempt.waiting,
+        findings=finding_words(findings_of(attempt)),
         against=", ".join(
             dict.fromkeys(latency.against for latency in evaluation.latency if latency.against)
         ),
         device=_device_words(evaluation),
         by_gpu=", ".join(
-            f"{measurement.device} {ratio(measurement.evaluation.speedup)}"
+            f"{measurement.device} {speed.figure if (speed := speed_of(measurement.evaluation)) else UNKNOWN}"
             for measurement in sorted_by_device(attempt.spread)
         ),
         mean=evaluation.speedup,
         roof=roof_range(evaluation),
         commit=attempt.commit,
         branch=f"{session}/{instance.task}/{instance.instance}",
-        accepted_file=f"{instance.task}/kernel.py" if accepted else "",
+        accepted_file=f"{instance.task}/kernel.py" if chosen is attempt else "",
     )
 
 
-def _before_exam(attempt: AttemptState) -> float | None:
-    """Return the speedup before the exam; `None` if the exam did not time the same cases again."""
-    if attempt.speedup_confirmed is None or attempt.evaluation is None or attempt.exam is None:
-        return None
-    before, after = (
-        {latency.case for latency in evaluation.latency if latency.speedup is not None}
-        for evaluation in (attempt.evaluation, attempt.exam)
+def decisions_of(state: SessionState) -> tuple[Decided, ...]:
+    """Return the current decisions in the order in which they were made."""
+    return tuple(
+        sorted(
+            (
+                _decided(state, instance.task, attempt, attempt.decision)
+                for instance in state.instances.values()
+                for attempt in instance.attempts
+                if attempt.decision is not None
+            ),
+            key=lambda decided: decided.wall,
+        )
     )
-    speedup = figures_of(attempt.evaluation)
-    return speedup.ratio if speedup is not None and before == after else None
+
+
+def _decided(state: SessionState, task: str, attempt: AttemptState, decision: Decision) -> Decided:
+    chosen = accepted_attempt(state, task)
+    replaced = decision.accepted and chosen is not None and chosen is not attempt
+    return Decided(
+        task=task,
+        attempt=attempt.attempt,
+        verdict=attempt.verdict,
+        accepted=decision.accepted,
+        replaced_by=chosen.attempt if chosen is not None and replaced else "",
+        why=" ".join(decision.why.split()),
+        by=decision.by,
+        wall=decision.wall,
+    )
 
 
 def _device_words(evaluation: Evaluation) -> str:
@@ -188,9 +207,7 @@ def unsolved_of(state: SessionState, bests: dict[str, AttemptState]) -> Iterator
         instances = [instance for instance in state.instances.values() if instance.task == task]
         yield Unsolved(
             task=task,
-            attempts=sum(
-                attempt.evaluation is not None for instance in instances for attempt in instance.attempts
-            ),
+            attempts=tally(attempt for instance in instances for attempt in instance.attempts).judged,
             closest=best.attempt if best is not None else "",
             why=_why_not(instances, best),
             ended=_ended(instances),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness import Evaluation, Verdict
+from sessions.speed import missing_speed
 from sessions.state import AttemptState
 from tui.cockpit import measures
 from tui.cockpit.grid import heading, places, row_line
@@ -10,7 +11,7 @@ from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap
 from tui.vocabulary import words
 
 
-def absence_lines(attempt: AttemptState | None, name: str, width: int, *, has_gpu: bool) -> list[Line]:
+def absence_lines(attempt: AttemptState | None, name: str, width: int) -> list[Line]:
     """
     Return why there are no times, then the table of estimates if there are estimates.
 
@@ -28,23 +29,12 @@ def absence_lines(attempt: AttemptState | None, name: str, width: int, *, has_gp
         why = f": {clean(evaluation.error.first_line)}" if evaluation.error is not None else ""
         text = f"Only correct attempts are timed. The verdict is {words(evaluation.verdict)}{why}"
         return [line(row) for row in wrap(text, width)]
-    text = "No GPU: nothing is timed." if not has_gpu else f"Not timed: {clean(unmeasured_words(evaluation))}"
+    text = f"Not timed: {clean(missing_speed(evaluation))}."
     return [*(line(row) for row in wrap(text, width)), EMPTY, *estimate_lines(evaluation, width)]
 
 
 def _progress(attempt: AttemptState) -> str:
     return f"Now: judge: {attempt.stage}." if attempt.stage else f"Now: {attempt.word}."
-
-
-def unmeasured_words(evaluation: Evaluation) -> str:
-    """Return why a correct attempt has no latency: the judge's words, if timing was tried."""
-    failed = next((stage.name for stage in evaluation.stages if stage.ok is False), None)
-    timing = next((stage for stage in evaluation.stages if stage.name == "performance"), None)
-    if failed is not None and failed != "performance":
-        return f"the judge stopped at stage {failed}."
-    if timing is not None and timing.detail:
-        return timing.detail.removeprefix("not timed: ")
-    return f"device {evaluation.device} gives no latency."
 
 
 def estimate_lines(evaluation: Evaluation, width: int) -> list[Line]:

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
+from sessions.speed import attempt_speed, missing_speed
 from sessions.state import AttemptState, Confirmation
 from tui.certainty import against_words
 from tui.cockpit.lines import Line, Span, cells, clean, line, wrap
+from tui.cockpit.standing import speed_style
 from tui.measured import throttle_words
-from tui.report.phrases import exact_words, ratio_words
-from tui.report.speedups import Figures, figures_of, no_speedup_words
-from tui.vocabulary import interval, percent, times
+from tui.vocabulary import percent
 
 from .time_table import BOTH_SHORT, LEFT_OUT, Shown, limit_word
 from .timings import Timings, gpu_name, is_throttled
@@ -20,7 +20,7 @@ from .timings import Timings, gpu_name, is_throttled
 GAP = "   "
 
 
-def title_lines(attempt: AttemptState, width: int, *, has_gpu: bool) -> list[Line]:
+def title_lines(attempt: AttemptState, width: int) -> list[Line]:
     """Return the attempt with its speedup, baseline and exam, folded between its parts."""
     evaluation = attempt.evaluation
     parts: list[Span] = [Span(attempt.attempt, "bold")]
@@ -29,37 +29,20 @@ def title_lines(attempt: AttemptState, width: int, *, has_gpu: bool) -> list[Lin
     if evaluation.verdict is not Verdict.CORRECT:
         words = evaluation.verdict.value.replace("_", " ")
         return [(*parts, Span(f"{GAP}{words}", "bad" if evaluation.verdict.counted else "dim"))]
-    speedup = figures_of(evaluation)
-    if speedup is None:
-        parts.append(Span(no_speedup_words(evaluation, has_gpu=has_gpu), "dim"))
-    else:
-        style = "good" if speedup.is_faster else ""
-        parts.append(Span(mean_words(speedup), style))
-        if speedup.exact is not None:
-            parts.append(Span(f"({exact_words(speedup)})", style))
+    speed = attempt_speed(attempt)
+    parts.append(
+        Span(missing_speed(evaluation), "dim") if speed is None else Span(speed.words, speed_style(speed))
+    )
     against = clean(against_words(evaluation).strip())
     parts += [Span(against)] if against else []
     parts.append(exam_span(attempt))
     return packed(parts, width)
 
 
-def mean_words(speedup: Figures) -> str:
-    """Return `1.84x [1.79, 1.88] geo mean, all 6 cases` or `>= 2.65x geo mean, 5 of 6 cases`."""
-    ratio = ratio_words(speedup)
-    limits = f" {interval(*speedup.interval)}" if speedup.interval is not None else ""
-    covered = (
-        f"all {speedup.of_cases} cases"
-        if speedup.cases == speedup.of_cases > 1
-        else f"{speedup.cases} of {speedup.of_cases} case{'' if speedup.of_cases == 1 else 's'}"
-    )
-    return f"{ratio}{limits} geo mean, {covered}"
-
-
 def exam_span(attempt: AttemptState) -> Span:
-    """Return `confirmed 1.79x`, `failed exam` or `not examined`."""
+    """Return `confirmed`, `failed exam` or `not examined`."""
     if attempt.confirmation is Confirmation.CONFIRMED:
-        again = attempt.exam.speedup_geomean if attempt.exam is not None else None
-        return Span("confirmed" if again is None else f"confirmed {times(again)}", "")
+        return Span("confirmed")
     if attempt.confirmation is Confirmation.NOT_CONFIRMED:
         return Span("failed exam", "bad")
     return Span("not examined", "dim")

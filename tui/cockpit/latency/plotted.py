@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness import Latency, Outcome, Verdict
+from sessions.speed import attempt_speed
 from sessions.state import InstanceState
 from tui.cockpit import plots
 from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, line, shorten, wrap_line
-from tui.cockpit.standing import verdict_style
-from tui.report.speedups import figures_of, is_launch_bound, roof_share
+from tui.cockpit.standing import speed_style, verdict_style
+from tui.report.roofs import is_launch_bound, roof_share
 from tui.vocabulary import letter
 
 from .captions import measured_roofs
@@ -100,23 +101,21 @@ def attempts_plot(
     for attempt in instance.attempts:
         evaluation = attempt.evaluation
         correct = evaluation is not None and evaluation.verdict is Verdict.CORRECT
-        speedup = figures_of(evaluation) if evaluation is not None and correct else None
-        if speedup is None:
+        speed = attempt_speed(attempt)
+        if speed is None:
             style = "dim" if correct else verdict_style(attempt.verdict)
             points.append(plots.Point(attempt.number, None, letter(attempt.verdict), style))
             continue
-        exact = speedup.exact or speedup
-        low, high = exact.interval or (None, None)
+        low, high = speed.interval or (None, None)
         mark = THIS if attempt.number == chosen else letter(attempt.verdict)
-        style = "good" if speedup.is_faster else ""
-        points.append(plots.Point(attempt.number, exact.ratio, mark, style, low, high))
+        points.append(plots.Point(attempt.number, speed.value, mark, speed_style(speed), low, high))
     return plots.by_number(
         points,
         width,
         height,
         ascii=ascii,
         y_title="speedup",
-        x_title="attempt (dotted: 1.00x; bounds left out)",
+        x_title="attempt (dotted: 1.00x)",
         reference=1.0,
         empty="No attempt has a measured speedup.",
     )

@@ -10,7 +10,7 @@ from harness import Latency, Outcome
 from harness.wire.latency import Bound
 from tui import vocabulary
 from tui.cockpit.lines import clean, shorten
-from tui.report.speedups import is_launch_bound, roof_share
+from tui.report.roofs import is_launch_bound, roof_share
 from tui.tables import Cell, Column, Row
 from tui.vocabulary import UNKNOWN
 
@@ -128,10 +128,7 @@ def _value(latency: Latency, shown: Shown) -> str:
 
 
 def _ratio(latency: Latency) -> str:
-    speedup = latency.speedup or 0.0
-    if latency.bound is not Bound.NONE:
-        return f"{latency.bound.sign} {speedup:.3g}"
-    return vocabulary.times(speedup).removesuffix("x")
+    return vocabulary.speedup(latency.speedup or 0.0, latency.bound).removesuffix("x")
 
 
 def speedup_cells(latency: Latency | None) -> tuple[Cell, Cell]:

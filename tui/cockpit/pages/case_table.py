@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from harness import Evaluation, Latency, Outcome
 from harness.wire.latency import Bound
-from sessions.speedups import timed_evaluation
+from sessions.speed import timed_evaluation
 from tui import vocabulary
 from tui.cockpit.attempts import short_name
 from tui.cockpit.latency.timings import is_hidden, side_us
 from tui.cockpit.lines import Line, clean
 from tui.cockpit.pages.page import PageSubject, table
-from tui.report.speedups import is_launch_bound
+from tui.report.roofs import is_launch_bound
 from tui.tables import Cell, Column, Row
 
 NOTHING = Cell(vocabulary.UNKNOWN, "dim")

@@ -26,8 +26,6 @@ class PageSubject(NamedTuple):
     instance: InstanceState | None = None
     base: AttemptState | None = None
     """The attempt that it was made from."""
-    target: str | None = None
-    """Estimates for this target count."""
     shapes: Mapping[str, str] = {}
     """Sizes on a GPU by case: `8192x4097`; empty if the task is not known here."""
     pinned: bool = False

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from harness import Evaluation
+from sessions.speed import missing_speed
 from sessions.state import AttemptState
 from tui.cockpit import latencies, measures
 from tui.cockpit.lines import EMPTY, Line, Span, line
 from tui.cockpit.pages.page import paragraph, table
-from tui.cockpit.speedup_words import missing_speedup
 from tui.measured import state_words
 from tui.tables import NOTHING
 from tui.timed_against import sorted_by_device, spread_lines
@@ -22,7 +22,7 @@ def _of_verdict(evaluation: Evaluation, width: int) -> list[Line]:
     if evaluation.latency:
         lines = _measured(evaluation, width)
     else:
-        lines = paragraph(f"Not measured: {missing_speedup(evaluation)}", width, "warn")
+        lines = paragraph(f"Not measured: {missing_speed(evaluation)}", width, "warn")
     lines += [row for note in evaluation.notes for row in paragraph(note, width, "warn")]
     if not evaluation.estimate:
         return lines

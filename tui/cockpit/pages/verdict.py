@@ -21,7 +21,7 @@ def verdict_page(subject: PageSubject, width: int) -> Page:
     evaluation = attempt.evaluation
     lines = _decision(attempt, width)
     if not subject.pinned:
-        for head in head_lines(attempt, subject.instance, subject.target):
+        for head in head_lines(attempt, subject.instance):
             lines += wrap_words(head, width) if head else []
     if attempt.same_as:
         lines += paragraph(f"same source as {attempt.same_as}, not judged again", width, "dim")
@@ -53,7 +53,7 @@ def _page(lines: list[Line], links: list[tuple[int, int]]) -> Page:
 def _decision(attempt: AttemptState, width: int) -> list[Line]:
     decision = attempt.decision
     if decision is not None:
-        word = "+ accepted" if decision.accepted else "! rejected"
+        word = "+ accepted" if decision.accepted else "x rejected"
         why = f": {decision.why}" if decision.why else ""
         text = f"{word} by {decision.by or 'a person'} at {vocabulary.moment(decision.wall)} UTC{why}"
         return paragraph(text, width, "" if decision.accepted else "bad")
@@ -66,7 +66,7 @@ def _base_verdict(subject: PageSubject, width: int) -> list[Line]:
     if base is None or base.evaluation is None:
         return []
     lines: list[Line] = [EMPTY, line(f"made from {short_name(base.attempt)}, which has this verdict", "head")]
-    for head in head_lines(base, None, subject.target):
+    for head in head_lines(base, None):
         lines += wrap_words(head, width) if head else []
     return lines
 

@@ -12,7 +12,7 @@ from textual.containers import Horizontal
 from textual.widget import Widget
 
 from sessions.state import AttemptState, InstanceState
-from tui.cockpit import agent_head, attempts, views
+from tui.cockpit import agent_head, attempts
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.lines import EMPTY, Line, Span, cells, plain
 from tui.cockpit.pages import tabs
@@ -37,7 +37,7 @@ class AgentScreen(ComparingScreen):
     HELP = """\
 The strip has a cell for each attempt: its number, the letter of its verdict
 (lower case: what it does now), its speedup. `*` is the best; marks behind it:
-`+` accepted, `!` rejected, `?` waits for you, `=` confirmed by the exam.
+`!` findings, `+` accepted, `x` rejected, `?` waits for you, `=` confirmed.
 Brackets are around the attempt that all panes are about.
 """
     PERIOD_S = 0.125
@@ -193,14 +193,12 @@ Brackets are around the attempt that all panes are about.
     def _pinned(self, attempt: AttemptState | None) -> list[Line]:
         if attempt is None:
             return [EMPTY, EMPTY]
-        return pinned_lines(attempt, self.instance, views.target(self.feed.state), self.size.width - 2)
+        return pinned_lines(attempt, self.instance, self.size.width - 2)
 
     def _subject(self, attempt: AttemptState) -> PageSubject:
         state = self.feed.state
         base = attempts.base_of(state, attempt)
-        return PageSubject(
-            attempt, self.instance, base, views.target(state), self.facts.shapes, pinned=self.tabbed
-        )
+        return PageSubject(attempt, self.instance, base, self.facts.shapes, pinned=self.tabbed)
 
     def _key_of_page(self, attempt: AttemptState, width: int) -> tuple[object, ...]:
         subject = self._subject(attempt)

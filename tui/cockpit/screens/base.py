@@ -19,7 +19,7 @@ from tui.cockpit.feed import EVERYTHING, Feed
 from tui.cockpit.layers import LayeredScreen
 from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.lines import Line, Span, line
-from tui.cockpit.messages import OpenFleet, OpenReport, OpenReview, OpenTree
+from tui.cockpit.messages import OpenFleet, OpenReport, OpenReview
 from tui.cockpit.replays import Replay
 from tui.cockpit.timeline import TIMELINE, timeline_line
 from tui.cockpit.verbs import Subject
@@ -72,7 +72,6 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         Binding("L", "go('latency')", "Latency", id="go.latency", show=False),
         Binding("V", "go('review')", "Review", id="go.review", show=False),
         Binding("R", "go('report')", "Report", id="go.report", show=False),
-        Binding("T", "go('tree')", "tree", id="go.tree", show=False),
         Binding("w", "jump('waiting', 1)", "next waiting", id="jump.waiting", show=False),
         Binding("W", "jump('waiting', -1)", "waiting before", id="jump.waiting_back", show=False),
         Binding("b", "jump('best', 1)", "next best", id="jump.best", show=False),
@@ -233,7 +232,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         return tuple(spans)
 
     def destination(self, name: str) -> Message | None:
-        """Return the message that leads to a screen: `fleet`, `latency`, `review`, `report` or `tree`.
+        """Return the message that leads to a screen: `fleet`, `latency`, `review` or `report`.
 
         `None` if there is nothing to show there from here. A subclass with an attempt under its cursor adds `latency`.
         """
@@ -241,7 +240,6 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
             "fleet": OpenFleet(),
             "review": OpenReview(),
             "report": OpenReport(),
-            "tree": OpenTree(),
         }
         return messages.get(name)
 

@@ -93,7 +93,6 @@ class FleetScreen(ActingScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("w", "jump('waiting', 1)", "next waiting", id="jump.waiting"),
         Binding("o", "order", "order", id="fleet.order"),
-        Binding("T", "go('tree')", "tree", id="go.tree"),
         *STEERING,
     ]
 

@@ -13,7 +13,6 @@ from textual.widget import Widget
 from harness import Verdict
 from sessions.folding import device_key
 from sessions.state import AttemptState, InstanceState
-from tui.cockpit import views
 from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.latency.absences import absence_lines
@@ -156,16 +155,15 @@ class LatencyScreen(ActingScreen):
     def _show(self) -> None:
         """Show what is known; where nothing was timed, say why."""
         timings, attempt = self._timings, self.steered_attempt
-        has_gpu = bool(views.gpus(self.feed.state))
         width = max(self.size.width - 1, 20)
         for widget in (self.times, self.notes):
             widget.display = timings is not None and not self._zoomed
         self.tab_bar.display = timings is not None and (self._zoomed or self.size.height >= TALL)
-        title = title_lines(attempt, width, has_gpu=has_gpu) if attempt is not None else []
+        title = title_lines(attempt, width) if attempt is not None else []
         if timings is None:
             self.above.show(title)
             name = self.key if self.number is None else f"{self.key}/{self.number}"
-            lines = absence_lines(attempt, name, width, has_gpu=has_gpu)
+            lines = absence_lines(attempt, name, width)
             self.plots.show(lines, copy_text="\n".join(map(plain, [*title, *lines])))
             self._put_keys(self.plots)
             return

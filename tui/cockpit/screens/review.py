@@ -46,7 +46,7 @@ class ReviewScreen(ActingScreen):
     HELP = """\
 Is this attempt safe to take? The queue has the attempts that wait, oldest
 first, then the winners without a decision (`open`), then what was decided:
-`+` accepted, `!` rejected. `gain` compares an attempt with the best before it
+`+` accepted, `x` rejected, `!` findings. `gain` compares an attempt with the best before it
 in its instance, over the cases that both have.
 
 WAITS: the instance waits for your decision, and does nothing until then.

@@ -1,0 +1,190 @@
+"""The speed of a correct attempt against its timing baseline: the number that ranks, and how every surface writes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from harness import Evaluation, Latency, Outcome, Verdict
+from harness.node.discovery import CPU
+from harness.wire.latency import Bound
+
+from .ratio_words import signed, times
+from .state import AttemptState
+
+MIXED = "~"
+"""Sign of a speed over lower and upper bounds: the true speed can be on either side."""
+
+
+class Exact(msgspec.Struct, frozen=True):
+    """The speed over the cases whose ratio is no bound."""
+
+    value: float
+    low: float | None
+    high: float | None
+    cases: int
+
+    def __str__(self) -> str:
+        """`1.30x [1.27, 1.33]`."""
+        return times(self.value) + _interval_words(self.low, self.high)
+
+
+class Speed(msgspec.Struct, frozen=True):
+    """The speed of an attempt over all open cases of its task."""
+
+    value: float
+    """
+    Geometric mean over all open cases of baseline time over candidate time.
+
+    A case without a ratio counts as 1.00, a lower bound with its value, an upper bound with at most 1.00.
+    """
+    low: float | None = None
+    """Lower end of the 95 % interval; `None` if a case with a ratio has no interval."""
+    high: float | None = None
+    sign: str = ""
+    """`>=` if a case is a lower bound, `<=` if one is an upper bound, `~` with both, else empty."""
+    cases: int = 0
+    """Cases with a ratio."""
+    all_cases: int = 0
+    exact: Exact | None = None
+    """The exact cases alone; `None` if all cases are exact, or none is."""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval; `None` for a bound, and if a case has none."""
+        if self.sign or self.low is None or self.high is None:
+            return None
+        return self.low, self.high
+
+    @property
+    def is_gain(self) -> bool:
+        """True if the whole interval is above 1: only then a screen shows the speed as better."""
+        return self.sign in ("", Bound.AT_LEAST.sign) and self.low is not None and self.low > 1.0
+
+    @property
+    def is_loss(self) -> bool:
+        """True if the whole interval is below 1."""
+        return self.sign in ("", Bound.AT_MOST.sign) and self.high is not None and self.high < 1.0
+
+    @property
+    def figure(self) -> str:
+        """`1.81x`, or `>= 2.03x` if a bound is in it."""
+        return signed(self.value, self.sign)
+
+    @property
+    def exact_words(self) -> str:
+        """`1.30x exact, 4 of 6`: the exact cases alone; empty if all cases are exact, or none is."""
+        return "" if self.exact is None else f"{self.exact} exact, {self.exact.cases} of {self.all_cases}"
+
+    def __str__(self) -> str:
+        """`1.81x [1.77, 1.84]`, or `>= 2.03x`."""
+        return self.figure + ("" if self.interval is None else _interval_words(*self.interval))
+
+    @property
+    def words(self) -> str:
+        """`1.81x [1.77, 1.84]`, or `>= 2.03x; 1.30x [1.27, 1.33] exact, 4 of 6`."""
+        return "; ".join(filter(None, (str(self), self.exact_words)))
+
+
+def speed_of(evaluation: Evaluation) -> Speed | None:
+    """Returns the speed of an evaluation; `None` if it is not correct, or no case has a ratio."""
+    compared = [latency for latency in evaluation.latency if latency.speedup]
+    if evaluation.verdict is not Verdict.CORRECT or not compared:
+        return None
+    all_cases = len(evaluation.latency) + len(evaluation.not_timed)
+    exact = [latency for latency in compared if latency.bound is Bound.NONE]
+    bounds = {latency.bound for latency in compared} - {Bound.NONE}
+    value, low, high = _geometric_mean(compared, all_cases)
+    return Speed(
+        value,
+        low,
+        high,
+        MIXED if len(bounds) > 1 else bounds.pop().sign if bounds else "",
+        len(compared),
+        all_cases,
+        Exact(*_geometric_mean(exact, len(exact)), len(exact)) if 0 < len(exact) < all_cases else None,
+    )
+
+
+def attempt_speed(attempt: AttemptState) -> Speed | None:
+    """Returns the speed of an attempt: as the exam timed it again, else as it was found; `None` if it was not timed."""
+    evaluation = timed_evaluation(attempt)
+    return speed_of(evaluation) if evaluation is not None else None
+
+
+def found_speed(attempt: AttemptState) -> Speed | None:
+    """Returns the speed before the exam, if the exam timed the same cases again; else `None`."""
+    if attempt.evaluation is None or not is_timed_again(attempt):
+        return None
+    found, confirmed = speed_of(attempt.evaluation), attempt_speed(attempt)
+    if found is None or confirmed is None:
+        return None
+    return found if (found.cases, found.all_cases) == (confirmed.cases, confirmed.all_cases) else None
+
+
+def is_timed_again(attempt: AttemptState) -> bool:
+    """True if the exam confirmed the attempt and timed it again, in new processes and on new values."""
+    exam = attempt.exam
+    return exam is not None and exam.exam and speed_of(exam) is not None
+
+
+def timed_evaluation(attempt: AttemptState) -> Evaluation | None:
+    """Returns the evaluation whose times count: the exam's if it timed the attempt again; `None` if not judged."""
+    return attempt.exam if is_timed_again(attempt) else attempt.evaluation
+
+
+def gain(speed: Speed | None, before: Speed | None) -> float | None:
+    """Returns how much faster an attempt is than an earlier one: the ratio of their speeds, minus 1.
+
+    `None` if one of them was not timed, or if their tasks have another number of cases.
+    """
+    if speed is None or before is None or speed.all_cases != before.all_cases:
+        return None
+    return speed.value / before.value - 1
+
+
+def missing_speed(evaluation: Evaluation) -> str:
+    """Returns why an evaluation has no speed: not timed, no GPU, all cases too short; empty if it has one."""
+    if speed_of(evaluation) is not None:
+        return ""
+    if evaluation.verdict is not Verdict.CORRECT:
+        failed = next((stage.name for stage in evaluation.stages if stage.ok is False), None)
+        return f"timing not reached, the judge stopped at stage {failed}" if failed else "timing not reached"
+    if evaluation.latency and all(latency.outcome is Outcome.TOO_SHORT for latency in evaluation.latency):
+        floors = [latency.floor_ms for latency in evaluation.latency if latency.floor_ms is not None]
+        floor = f" ({max(floors) * 1e3:.3g} us)" if floors else ""
+        return f"all cases too short: both sides take about as long as an empty kernel{floor}"
+    if evaluation.device == CPU.name:
+        return "no GPU judged it"
+    timing = next((stage for stage in evaluation.stages if stage.name == "performance"), None)
+    if timing is not None and timing.detail:
+        return timing.detail.removeprefix("not timed: ")
+    return f"device {evaluation.device} gave no latency"
+
+
+def _interval_words(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
+
+
+def _geometric_mean(latencies: Sequence[Latency], cases: int) -> tuple[float, float | None, float | None]:
+    """The mean over `cases` with its interval; cases that are not given count as 1.00.
+
+    The interval combines those of the cases as independent errors of the logarithms.
+    """
+    value = math.exp(math.fsum(math.log(_counted_ratio(latency)) for latency in latencies) / cases)
+    halves = [
+        (math.log(latency.ci[1]) - math.log(latency.ci[0])) / 2
+        for latency in latencies
+        if latency.ci is not None and min(latency.ci) > 0
+    ]
+    if len(halves) < len(latencies):
+        return value, None, None
+    half = math.hypot(*halves) / cases
+    return value, value * math.exp(-half), value * math.exp(half)
+
+
+def _counted_ratio(latency: Latency) -> float:
+    ratio = latency.speedup or 1.0
+    return min(ratio, 1.0) if latency.bound is Bound.AT_MOST else ratio

@@ -1,0 +1,202 @@
+"""One fixture state on every surface: speed, gain, findings, exam, accepted kernel and counts say the same everywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from engine.figures import achieved
+from harness import Verdict
+from harness.wire.evaluation import Finding
+from sessions import SessionState, fold
+from sessions import events as ev
+from sessions.attempt_commits import attempt_message
+from sessions.best_ever import BestEver
+from sessions.bests import measured_bests
+from sessions.description import summarise
+from sessions.info import Standing, info_of
+from tests.support.evaluations import failed
+from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined
+from tests.support.measured_sessions import softmax_cases, timed
+from tui.attention import attention
+from tui.cockpit import fleet_view, report_view
+from tui.cockpit.agent_head import strip_line
+from tui.cockpit.header import header_line
+from tui.cockpit.latency.captions import title_lines
+from tui.cockpit.lines import plain
+from tui.cockpit.review_queue import gain_words
+from tui.cockpit.review_view import evidence
+from tui.cockpit.verdict_head import head_lines
+from tui.commands.best import best_table
+from tui.commands.status import status_table
+from tui.instance_facts import FactsCache
+from tui.judgement import headline
+from tui.report import as_html, as_text, report_of
+from tui.summary import summary
+
+BEST = "softmax#1/2"
+SPEED = ">= 2.24x"
+EXACT = "1.80x [1.78, 1.82] exact, 4 of 6"
+GAIN = "+4 %"
+
+
+def session() -> SessionState:
+    """Return a session with a bound, a case without a ratio, findings, three decisions and an attempt that counts nowhere."""
+    log = EventLog()
+    log.open(devices=("2",), review="manual")
+    started = log.events[0]
+    assert isinstance(started, ev.SessionStarted)
+    log.events[0] = msgspec.structs.replace(started, tasks=("starter/softmax",), instances=2)
+    for instance in (1, 2):
+        log.add(ev.InstanceStarted(task="starter/softmax", instance=instance), after_s=0.1)
+    past_the_end = Finding("out_of_bounds", "reads 3 elements past the end of x", "ragged", 14)
+    fast = msgspec.structs.replace(timed(softmax_cases()), findings=(past_the_end,))
+    log.attempt("softmax#1/1", RIGHT_SOURCE, timed(softmax_cases(1.06)), price=0.2)
+    log.attempt(
+        BEST,
+        FAST_SOURCE,
+        fast,
+        origin=ev.Origin.OPTIMIZE,
+        base="softmax#1/1",
+        strategy="One pass.",
+        price=0.3,
+    )
+    log.attempt("softmax#2/1", RIGHT_SOURCE, timed(softmax_cases(1.5)), price=0.2)
+    log.attempt("softmax#2/2", RIGHT_SOURCE, failed(Verdict.INFRA_ERROR), price=0.1)
+    log.attempt("softmax#2/3", RIGHT_SOURCE, timed(softmax_cases(1.4)), price=0.1)
+    log.exam(BEST, msgspec.structs.replace(examined(), task="starter/softmax"))
+    log.add(ev.DecisionMade(attempt=BEST, accepted=True, why="reads once", by="ada"), after_s=9.0)
+    log.add(ev.DecisionMade(attempt="softmax#2/1", accepted=True, why="simpler", by="kim"), after_s=9.0)
+    log.add(ev.DecisionMade(attempt="softmax#2/3", accepted=False, why="reads twice", by="ada"), after_s=9.0)
+    log.add(ev.WaitingForPerson(attempt=BEST), after_s=0.2)
+    return fold(log.events)
+
+
+def fleet(state: SessionState) -> str:
+    cache = FactsCache()
+    tasks = [fleet_view.task_facts("starter/softmax", cache.all(state))]
+    form = fleet_view.layout(tasks, 157, wanted=fleet_view.wanted_extras(tasks))
+    row = fleet_view.row(tasks[0], form, changes={}, now_wall=0.0, money=True)
+    return plain(row.line)
+
+
+def agent(state: SessionState) -> str:
+    instance = state.instances["softmax#1"]
+    head = head_lines(state.attempt(BEST), instance)
+    return "\n".join([plain(strip_line(instance, state.attempt(BEST), 157)), *map(plain, head)])
+
+
+def latency(state: SessionState) -> str:
+    return "\n".join(map(plain, title_lines(state.attempt(BEST), 157)))
+
+
+def review(state: SessionState) -> str:
+    instance = state.instances["softmax#1"]
+    return "\n".join(map(plain, evidence(state, state.attempt(BEST), instance, wall=None, width=157)))
+
+
+def report_screen(state: SessionState) -> str:
+    report = report_of(state)
+    rows = [" ".join(cell.text for cell in row.cells) for row in report_view.winner_rows(report)]
+    return "\n".join([*rows, *map(plain, report_view.winner_lines(report, BEST, 157))])
+
+
+def printed_report(state: SessionState) -> str:
+    return as_text([report_of(state)])
+
+
+def html(state: SessionState) -> str:
+    return as_html([report_of(state)]).replace("&gt;", ">")
+
+
+def prompt(state: SessionState) -> str:
+    evaluation = state.attempt(BEST).evaluation
+    assert evaluation is not None
+    return achieved(evaluation)
+
+
+def commit(state: SessionState) -> str:
+    return attempt_message(state.attempt(BEST))
+
+
+def eval_line(state: SessionState) -> str:
+    evaluation = state.attempt(BEST).evaluation
+    assert evaluation is not None
+    return headline(evaluation)
+
+
+def best(state: SessionState) -> str:
+    return best_table([BestEver("20261118-090000-geak-1a2b", measured) for measured in measured_bests(state)])
+
+
+def status(state: SessionState) -> str:
+    return status_table([info_of("20261118-090000-geak-1a2b", None, summarise(state), running=True)])
+
+
+def notices(state: SessionState) -> str:
+    return "\n".join(concern.words for concern in attention(state, now_wall=0.0, health=None))
+
+
+SURFACES: list[Callable[[SessionState], str]] = [
+    fleet, agent, latency, review, report_screen, printed_report, html, prompt, commit, eval_line, best, status,
+    notices, summary,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("surface", SURFACES, ids=lambda surface: surface.__name__)
+def test_every_surface_shows_the_speed_that_ranks(surface: Callable[[SessionState], str]) -> None:
+    shown = surface(session())
+    assert SPEED in shown.replace(">=2.24", ">= 2.24")
+    if surface not in WHOLE_SESSION:
+        single_cases = {f"{case.speedup:.2f}x" for case in softmax_cases() if case.speedup}
+        figures = set(re.findall(r"(?<![\d.])\d+\.\d\dx", shown))
+        assert figures <= {"2.24x", "1.80x", "12.16x", *single_cases}
+
+
+WHOLE_SESSION = (fleet, review, printed_report, html, report_screen)
+"""Surfaces that also show the speeds of other attempts."""
+
+
+@pytest.mark.parametrize(
+    "surface", [agent, latency, review, report_screen, printed_report, html, prompt, best, commit]
+)
+def test_surfaces_with_room_show_the_exact_cases_beside_it(surface: Callable[[SessionState], str]) -> None:
+    assert EXACT in surface(session())
+
+
+@pytest.mark.parametrize(
+    "surface", [fleet, agent, review, report_screen, printed_report, html, eval_line, summary]
+)
+def test_findings_are_marked(surface: Callable[[SessionState], str]) -> None:
+    assert re.search(r"!|1 finding|past the end of x", surface(session()))
+
+
+def test_gain_is_the_same_in_review_header_and_report() -> None:
+    state = session()
+    assert gain_words(state.attempt(BEST), state.instances["softmax#1"]) == GAIN
+    assert f"{GAIN} on its best" in notices(state)
+    change = next(change for change in report_of(state).changes if change.attempt == BEST)
+    assert change.gain == pytest.approx(0.04, abs=0.005)
+
+
+def test_judged_attempts_are_counted_alike() -> None:
+    state = session()
+    info = info_of("s", None, summarise(state), running=True)
+    assert info.state is Standing.RUNNING
+    assert info.attempts == report_of(state).summary.tally.judged == 4
+    assert "4 judged, 1 not counted" in summary(state)
+    cache = FactsCache()
+    header = header_line(state, cache.all(state), name="s", status=(), concerns=(), width=200)
+    assert "4 attempts" in plain(header)
+    assert "4 judged, 100 % correct, 1 not counted" in printed_report(state)
+
+
+def test_report_names_the_kernel_that_was_accepted_last() -> None:
+    text = printed_report(session())
+    assert re.search(r"softmax#1/2 +correct +accepted, replaced by softmax#2/1 +ada", text)
+    assert re.search(r"softmax#2/3 +correct +rejected +ada .* reads twice", text)
+    winner = report_of(session()).winners[0]
+    assert (winner.accepted_file, winner.accepted_instead) == ("", "softmax#2/1")
