@@ -238,17 +238,17 @@ class Engine:
                 changes=changes,
                 busy=self._busy,
             )
-            followers = (
-                asyncio.create_task(keep_lent(pool, recorder.state, changes), name="lending"),
-                asyncio.create_task(
-                    keep_budget(budget, plan.budget_usd, recorder.state, changes), name="budget"
-                ),
-            )
-            try:
-                return await run_instances(shared, job.method, job.tasks)
-            finally:
+            async with asyncio.TaskGroup() as group:
+                followers = (
+                    group.create_task(keep_lent(pool, recorder.state, changes), name="lending"),
+                    group.create_task(
+                        keep_budget(budget, plan.budget_usd, recorder.state, changes), name="budget"
+                    ),
+                )
+                curable = await run_instances(shared, job.method, job.tasks)
                 for follower in followers:
                     follower.cancel()
+            return curable
 
     def _why_stopped(
         self, recorder: Recorder, failure: ExceptionGroup[Exception] | None, curable: Sequence[str]
