@@ -139,10 +139,8 @@ class LiveTail:
         self._look_in_store.set()
 
     def close(self) -> None:
-        """Stop reading."""
+        """Stop reading; does not wait for the thread, which a slow file system may hold."""
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join(timeout=2.0)
 
     def _read(self) -> None:
         live = self._home.live(self._session)
