@@ -217,6 +217,10 @@ class ControlServer:
         self._connections: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Task[None]] = set()
         """Connections that wait for their client: for its next command, or until it reads an answer."""
+        self._executing = 0
+        """Number of commands that were begun and not completed."""
+        self._executed = asyncio.Event()
+        self._refusal: Callable[[], str] | None = None
         self._closing = False
         self.path: Path | None = None
         """Address of the socket while the server listens."""
@@ -242,6 +246,13 @@ class ControlServer:
         path.chmod(0o600)
         self.path = path
         return True
+
+    async def refuse_commands(self, why: Callable[[], str]) -> None:
+        """Refuse each command but `ping` with `why()` from now on; returns when the commands that were begun are executed."""
+        self._refusal = why
+        while self._executing:
+            self._executed.clear()
+            await self._executed.wait()
 
     async def _close(self) -> None:
         """Close all connections; a command that was begun is executed to its end and answered.
@@ -315,6 +326,9 @@ class ControlServer:
             return Answer(
                 ok=False, error=f"unknown command {request.command!r}; there are {', '.join(COMMANDS)}"
             )
+        if self._refusal is not None and request.command != "ping":
+            return Answer(ok=False, error=self._refusal())
+        self._executing += 1
         try:
             return Answer(ok=True, seq=await self._handle(request))
         except (EngineError, SessionsError) as error:
@@ -323,6 +337,9 @@ class ControlServer:
             log.exception("bug in the command %s", request.command)
             words = " ".join(f"{type(error).__name__}: {error}".split())
             return Answer(ok=False, error=f"bug in the engine ({words}); the traceback is in its engine.log")
+        finally:
+            self._executing -= 1
+            self._executed.set()
 
 
 def has_left(writer: asyncio.StreamWriter) -> bool:

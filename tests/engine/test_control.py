@@ -226,6 +226,21 @@ async def test_begun_command_is_completed_and_answered_when_the_server_closes(tm
     writer.close()
 
 
+async def test_commands_are_refused_while_the_session_is_put_away(tmp_path: Path) -> None:
+    handled: list[Request] = []
+    async with running(tmp_path, handled) as server, asyncio.TaskGroup() as group:
+        home = Home(tmp_path)
+        begun = group.create_task(send(home, SESSION, "accept", attempt="slow"))
+        async with asyncio.timeout(60):
+            while not handled:  # noqa: ASYNC110 (a list has no event)
+                await asyncio.sleep(0)
+        await server.refuse_commands(lambda: "being put away")
+        assert (await send(home, SESSION, "extend")).error == "being put away"
+        assert (await send(home, SESSION, "ping")).ok
+    assert begun.result().ok, "a command that was begun is executed first"
+    assert [request.command for request in handled] == ["accept", "ping"]
+
+
 async def test_open_connection_does_not_keep_the_server_open(tmp_path: Path) -> None:
     async with asyncio.timeout(10):
         async with running(tmp_path, []) as server:

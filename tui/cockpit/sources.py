@@ -67,6 +67,8 @@ class Health:
     """Why the journal or the store could not be read; one line."""
     starting: bool = False
     """True until the engine can be reached for the first time; it counts as running."""
+    reachable: bool = False
+    """True if an engine that runs can be reached."""
 
 
 class Starting(Protocol):
@@ -166,7 +168,7 @@ class LiveTail:
                     if due and not live.journal.exists():
                         self._look_for_changes()
                     error = error or self._read_store()
-                self.health = Health(running, error, starting)
+                self.health = Health(running, error, starting, running and live.reachable)
                 turn += 1
 
     def _read_in_portions(self, tail: JournalTail) -> None:
