@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from engine.errors import EngineError, EngineUnreachable
+from sessions.codec import without_surrogates
 from sessions.engine_info import PROTOCOL, EngineInfo, boot_id, pid_namespace, read_engine_info
 from sessions.errors import SessionsError
 from sessions.home import Home
@@ -103,7 +104,8 @@ async def send(home: Home, session: str, command: str, **arguments: object) -> A
         raise EngineUnreachable(
             f"the token {info.token_file} cannot be read ({error.strerror}); only the user who started the engine may send commands"
         ) from error
-    line = msgspec.json.encode({"token": token, "command": command, **arguments}) + b"\n"
+    fields = without_surrogates({"token": token, "command": command, **arguments})
+    line = msgspec.json.encode(fields) + b"\n"
     if len(line) > LINE_BYTES:
         raise EngineUnreachable(f"the command is longer than {LINE_BYTES} bytes; shorten its text")
     try:

@@ -73,6 +73,13 @@ async def test_command_is_executed_and_acknowledged(tmp_path: Path) -> None:
     )
 
 
+async def test_text_that_is_not_utf8_arrives_with_question_marks(tmp_path: Path) -> None:
+    handled: list[Request] = []
+    async with running(tmp_path, handled):
+        await send(Home(tmp_path), SESSION, "hint", text="caf\udce9", devices=("0",))
+    assert (handled[0].text, handled[0].devices) == ("caf?", ("0",))
+
+
 async def test_refusal_is_one_line(tmp_path: Path) -> None:
     async with running(tmp_path, []):
         answer = await send(Home(tmp_path), SESSION, "accept", attempt="refuse")
