@@ -55,7 +55,7 @@ def best_receiver(state: SessionState, giver: InstanceState) -> str | None:
     return min(receivers, key=worth).key if receivers else None
 
 
-def move_iterations(shared: Shared, key: str, reason: EndReason) -> None:
+async def move_iterations(shared: Shared, key: str, reason: EndReason) -> None:
     """Give the unused iterations of an instance that ends to the best receiver, if the session allocates.
 
     Call it before the end is recorded: an engine that dies between the two repeats the end, but not the gift.
@@ -73,7 +73,7 @@ def move_iterations(shared: Shared, key: str, reason: EndReason) -> None:
         return
     receiver = best_receiver(state, giver)
     if receiver is not None:
-        shared.recorder.record(IterationsMoved(source=key, to=receiver, iterations=left))
+        await shared.recorder.record_durable(IterationsMoved(source=key, to=receiver, iterations=left))
         shared.changes.announce()
 
 

@@ -45,6 +45,7 @@ async def run_until(
     try:
         await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
+            waiting.result()  # raises an error of the condition
             running.cancel()
             await asyncio.wait({running})
         return None if running.cancelled() else running.result()

@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import os
 import secrets
+import select
 import socket
 import stat
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
 from engine.errors import EngineError, EngineUnreachable
+from sessions.codec import without_surrogates
 from sessions.engine_info import PROTOCOL, EngineInfo, boot_id, pid_namespace, read_engine_info
 from sessions.errors import SessionsError
 from sessions.home import Home
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 LINE_BYTES = 2 << 20
 """Has room for the longest source of a candidate."""
@@ -29,6 +36,8 @@ PATH_BYTES = 107
 """Longest address of a unix socket on Linux."""
 ANSWER_S = 60.0
 """Long, because a decision waits for the disk and for git."""
+WRITE_S = 10.0
+"""Longest wait for a client that does not read its answers; then the client is dropped."""
 STEERING = (
     "hint",
     "pin",
@@ -95,7 +104,8 @@ async def send(home: Home, session: str, command: str, **arguments: object) -> A
         raise EngineUnreachable(
             f"the token {info.token_file} cannot be read ({error.strerror}); only the user who started the engine may send commands"
         ) from error
-    line = msgspec.json.encode({"token": token, "command": command, **arguments}) + b"\n"
+    fields = without_surrogates({"token": token, "command": command, **arguments})
+    line = msgspec.json.encode(fields) + b"\n"
     if len(line) > LINE_BYTES:
         raise EngineUnreachable(f"the command is longer than {LINE_BYTES} bytes; shorten its text")
     try:
@@ -105,13 +115,16 @@ async def send(home: Home, session: str, command: str, **arguments: object) -> A
                 writer.write(line)
                 await writer.drain()
                 answer = await reader.readline()
+            except (BrokenPipeError, ConnectionResetError):
+                answer = b""
             finally:
                 writer.close()
                 with suppress(ConnectionError):
                     await writer.wait_closed()
     except TimeoutError:
         raise EngineUnreachable(
-            f"the engine of {session} (pid {info.pid}) did not answer within {ANSWER_S:.0f} s; see {live.log}"
+            f"the engine of {session} (pid {info.pid}) did not answer within {ANSWER_S:.0f} s; it drops the command if it "
+            f"has not begun it; check with wavedeck sessions show {session} before you repeat it; log: {live.log}"
         ) from None
     except (OSError, ValueError) as error:
         raise EngineUnreachable(
@@ -120,7 +133,10 @@ async def send(home: Home, session: str, command: str, **arguments: object) -> A
     try:
         return ANSWERS.decode(answer)
     except msgspec.DecodeError as error:
-        raise EngineUnreachable(f"the engine of {session} closed the connection without an answer") from error
+        raise EngineUnreachable(
+            f"the engine of {session} closed the connection without an answer, so the command may have taken effect; "
+            f"check with wavedeck sessions show {session} before you repeat it"
+        ) from error
 
 
 def _token(info: EngineInfo) -> str:
@@ -190,7 +206,7 @@ class ControlServer:
     """Listens for the commands of one engine; used as `async with`.
 
     `handle` executes a command and returns a sequence number. Its `EngineError` or `SessionsError` becomes the
-    answer.
+    answer. Any other error is a bug: it is logged with its traceback, and the answer says so.
     """
 
     def __init__(
@@ -201,8 +217,12 @@ class ControlServer:
         self._handle = handle
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
-        self._idle: set[asyncio.Task[None]] = set()
-        """Connections that wait for a command."""
+        self._waiting: set[asyncio.Task[None]] = set()
+        """Connections that wait for their client: for its next command, or until it reads an answer."""
+        self._executing = 0
+        """Number of commands that were begun and not completed."""
+        self._executed = asyncio.Event()
+        self._refusal: Callable[[], str] | None = None
         self._closing = False
         self.path: Path | None = None
         """Address of the socket while the server listens."""
@@ -229,10 +249,20 @@ class ControlServer:
         self.path = path
         return True
 
+    async def refuse_commands(self, why: Callable[[], str]) -> None:
+        """Refuse each command but `ping` with `why()` from now on; returns when the commands that were begun are executed."""
+        self._refusal = why
+        while self._executing:
+            self._executed.clear()
+            await self._executed.wait()
+
     async def _close(self) -> None:
-        """Close all connections; a command that was begun is executed to its end and answered."""
+        """Close all connections; a command that was begun is executed to its end and answered.
+
+        A client that does not read is not waited for.
+        """
         self._closing = True
-        for connection in list(self._idle):
+        for connection in self._waiting:
             connection.cancel()
         if self._connections:
             await asyncio.wait(self._connections)
@@ -245,38 +275,52 @@ class ControlServer:
             self.path = None
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._closing:
-            writer.close()
-            return
         connection = asyncio.current_task()
         assert connection is not None
         self._connections.add(connection)
         try:
-            while line := await self._next_line(connection, reader):
-                writer.write(msgspec.json.encode(await self._answer(line)) + b"\n")
-                await writer.drain()
-        except (ConnectionError, ValueError):
-            return  # the client left, or sent a line that is too long
+            await self._serve(reader, writer)
+        except (ConnectionError, TimeoutError):
+            return  # the client left, or does not read its answers
         except asyncio.CancelledError:
             return  # the server closes; no other task awaits this one
         finally:
             self._connections.discard(connection)
-            writer.close()
+            if writer.transport.get_write_buffer_size():
+                writer.transport.abort()  # `close` would wait until the client reads
+            else:
+                writer.close()
 
-    async def _next_line(self, connection: asyncio.Task[None], reader: asyncio.StreamReader) -> bytes:
-        """Returns the next line of a connection; empty if the client left or the server closes."""
-        if self._closing:
-            return b""
-        self._idle.add(connection)
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the commands of one connection until the client leaves or the server closes."""
+        while not self._closing:
+            try:
+                line = await self._wait_for_client(reader.readline())
+            except ValueError:
+                answer = Answer(ok=False, error=f"not a command: longer than {LINE_BYTES} bytes")
+                writer.write(msgspec.json.encode(answer) + b"\n")
+                return
+            if not line.endswith(b"\n") or has_left(writer):
+                return
+            writer.write(msgspec.json.encode(await self._answer(line)) + b"\n")
+            if not self._closing:
+                async with asyncio.timeout(WRITE_S):
+                    await self._wait_for_client(writer.drain())
+
+    async def _wait_for_client(self, step: Coroutine[Any, Any, T]) -> T:
+        """Run a step that depends on the client; the server cancels it when it closes."""
+        connection = asyncio.current_task()
+        assert connection is not None
+        self._waiting.add(connection)
         try:
-            return await reader.readline()
+            return await step
         finally:
-            self._idle.discard(connection)
+            self._waiting.discard(connection)
 
     async def _answer(self, line: bytes) -> Answer:
         try:
             request = REQUESTS.decode(line)
-        except msgspec.DecodeError as error:
+        except (ValueError, RecursionError) as error:  # `ValueError`: bad UTF-8 or bad JSON
             return Answer(ok=False, error=f"not a command: {error}")
         if not hmac.compare_digest(request.token.encode(), self._token):
             return Answer(ok=False, error="wrong token")
@@ -284,7 +328,29 @@ class ControlServer:
             return Answer(
                 ok=False, error=f"unknown command {request.command!r}; there are {', '.join(COMMANDS)}"
             )
+        if self._refusal is not None and request.command != "ping":
+            return Answer(ok=False, error=self._refusal())
+        self._executing += 1
         try:
             return Answer(ok=True, seq=await self._handle(request))
         except (EngineError, SessionsError) as error:
             return Answer(ok=False, error=" ".join(str(error).split()))
+        except Exception as error:
+            log.exception("bug in the command %s", request.command)
+            words = " ".join(f"{type(error).__name__}: {error}".split())
+            return Answer(ok=False, error=f"bug in the engine ({words}); the traceback is in its engine.log")
+        finally:
+            self._executing -= 1
+            self._executed.set()
+
+
+def has_left(writer: asyncio.StreamWriter) -> bool:
+    """True if the client has closed its side, so that it cannot read an answer.
+
+    The system is asked, because the stream reports the end only after everything that the client sent before it.
+    """
+    if writer.transport.is_closing():
+        return True
+    poll = select.poll()
+    poll.register(writer.get_extra_info("socket"), 0)  # a hangup is always reported
+    return bool(poll.poll(0))

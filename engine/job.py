@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import platform
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -23,6 +24,8 @@ from harness import Target, target
 from sessions.events import Role, SessionStarted
 from sessions.home import Home, LiveFiles
 from suites import SuiteError, Task, load_suite, load_task
+
+log = logging.getLogger(__name__)
 
 EXAMPLES = "starter"
 """The suite that gives examples to every task, besides the tasks' own suites."""
@@ -62,12 +65,20 @@ async def open_job(plan: SessionPlan, *, home: Home, environ: Mapping[str, str])
             if plan.options.corpus:
                 # Starts now, not with the first search, because a search runs in the event loop.
                 stack.push_async_callback(
-                    asyncio.wait, [asyncio.create_task(asyncio.to_thread(corpus.prepare))]
+                    asyncio.wait, [asyncio.create_task(prepare(corpus), name="examples")]
                 )
             yield Job(plan, method, tasks, targets, corpus, clients)
     finally:
         for client in {id(client): client for client in clients.values()}.values():
             await client.close()
+
+
+async def prepare(corpus: Corpus) -> None:
+    """Build the indices of the examples in a thread; an error is logged, and the first search raises it again."""
+    try:
+        await asyncio.to_thread(corpus.prepare)
+    except Exception:
+        log.exception("the indices of the examples cannot be built")
 
 
 def corpus_for(tasks: Sequence[Task], home: Home, further: str = "") -> Corpus:

@@ -16,7 +16,8 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Mapping, MutableMapping, Sequence
+import time
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -138,7 +139,8 @@ class Engine:
             else:
                 plan = read_plan(self._live) or plan_of(None)
                 job = await stack.enter_async_context(open_job(plan, home=self._home, environ=self._environ))
-                recorder = stack.enter_context(Recorder.begin(self._home, session_started(plan)))
+                begun = await asyncio.to_thread(Recorder.begin, self._home, session_started(plan))
+                recorder = stack.enter_context(begun)
             recorder.record(EngineStarted(host=socket.gethostname(), pid=os.getpid(), resumed=resumed))
             report_changes(recorder, job)
             return await self._serve(recorder, job)
@@ -170,11 +172,15 @@ class Engine:
     # Running
 
     async def _serve(self, recorder: Recorder, job: Job) -> int:
-        """Run the job and answer commands; then finish the session, or stop it in good order."""
-        decisions = Decisions(read_journal(self._live.journal).events)
+        """Run the job and answer commands; then finish the session, or stop it in good order.
+
+        While the session is put away, commands are refused with the time so far.
+        """
+        journal = await asyncio.to_thread(read_journal, self._live.journal)
+        decisions = Decisions(journal.events)
         changes = Changes()
         token = secrets.token_hex(16)
-        write_whole(self._live.token, token.encode() + b"\n", mode=0o600)
+        await asyncio.to_thread(write_whole, self._live.token, token.encode() + b"\n", mode=0o600)
 
         async def handle(request: Request) -> int:
             return await self._obey(request, recorder, decisions, changes)
@@ -182,7 +188,7 @@ class Engine:
         curable: Sequence[str] = ()
         failure: ExceptionGroup[Exception] | None = None
         async with ControlServer(token=token, environ=self._environ, handle=handle) as control:
-            self._announce(control)
+            await self._announce(control)
             try:
                 async with asyncio.TaskGroup() as group:
                     helpers = (
@@ -194,17 +200,18 @@ class Engine:
                         helper.cancel()
             except ExceptionGroup as errors:
                 failure = errors
-        if failure is None and not curable:
-            await recorder.record_durable(SessionFinished(solved=solved(recorder)))
-            await recorder.finish()
-            return 0
-        reason, code = self._why_stopped(recorder, failure, curable)
-        await recorder.record_durable(EngineStopped(reason=reason, failed=code != 0))
-        for attempt in recorder.uncommitted():
-            await recorder.commit_attempt(attempt)
-        await recorder.flush()
-        self._live.engine.unlink(missing_ok=True)
-        return code
+            await control.refuse_commands(putting_away(self._live.session))
+            if failure is None and not curable:
+                await recorder.record_durable(SessionFinished(solved=solved(recorder)))
+                await recorder.finish()
+                return 0
+            reason, code = self._why_stopped(recorder, failure, curable)
+            await recorder.record_durable(EngineStopped(reason=reason, failed=code != 0))
+            for attempt in recorder.uncommitted():
+                await recorder.commit_attempt(attempt)
+            await recorder.flush()
+            self._live.engine.unlink(missing_ok=True)
+            return code
 
     async def _work(
         self, recorder: Recorder, job: Job, decisions: Decisions, changes: Changes
@@ -238,17 +245,17 @@ class Engine:
                 changes=changes,
                 busy=self._busy,
             )
-            followers = (
-                asyncio.create_task(keep_lent(pool, recorder.state, changes), name="lending"),
-                asyncio.create_task(
-                    keep_budget(budget, plan.budget_usd, recorder.state, changes), name="budget"
-                ),
-            )
-            try:
-                return await run_instances(shared, job.method, job.tasks)
-            finally:
+            async with asyncio.TaskGroup() as group:
+                followers = (
+                    group.create_task(keep_lent(pool, recorder.state, changes), name="lending"),
+                    group.create_task(
+                        keep_budget(budget, plan.budget_usd, recorder.state, changes), name="budget"
+                    ),
+                )
+                curable = await run_instances(shared, job.method, job.tasks)
                 for follower in followers:
                     follower.cancel()
+            return curable
 
     def _why_stopped(
         self, recorder: Recorder, failure: ExceptionGroup[Exception] | None, curable: Sequence[str]
@@ -298,13 +305,13 @@ class Engine:
         """
         try:
             if await control.listen() or not self._live.engine.exists():
-                self._announce(control)
+                await self._announce(control)
         except (EngineError, OSError) as error:
             words = f"the engine cannot receive commands: {one_line(error)}"
             if ("warning", words) not in recorder.state.notices:
                 recorder.record(Notice(level="warning", message=words))
 
-    def _announce(self, control: ControlServer) -> None:
+    async def _announce(self, control: ControlServer) -> None:
         """Write `engine.json`: from now on viewers can find the engine."""
         assert control.path is not None
         info = EngineInfo(
@@ -317,7 +324,7 @@ class Engine:
             socket=str(control.path),
             token_file=str(self._live.token),
         )
-        write_engine_info(self._live, info)
+        await asyncio.to_thread(write_engine_info, self._live, info)
 
     async def _obey(
         self, request: Request, recorder: Recorder, decisions: Decisions, changes: Changes
@@ -349,6 +356,15 @@ class Engine:
         if request.command == "stop":
             self._ask_to_stop(request.reason or "asked to stop")
         return recorder.state.last_seq
+
+
+def putting_away(session: str) -> Callable[[], str]:
+    """Returns a function that says for how long the engine has been putting the session away."""
+    began = time.monotonic()
+    return lambda: (
+        f"the engine is putting the session away, for {time.monotonic() - began:.0f} s so far; "
+        f"give the command again when that is done: wavedeck wait {session} --for end"
+    )
 
 
 async def keep_lent(pool: DevicePool, state: SessionState, changes: Changes) -> None:

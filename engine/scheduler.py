@@ -88,7 +88,7 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
         ending = await _complete(shared, method, task, context)
         if not _goes_on(ending, context):
             break
-    move_iterations(shared, key, ending.reason)
+    await move_iterations(shared, key, ending.reason)
     await shared.recorder.record_durable(
         InstanceFinished(
             task=task.id,

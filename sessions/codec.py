@@ -67,7 +67,7 @@ def encode(event: Event) -> bytes:
     try:
         return ENCODER.encode(event)
     except UnicodeEncodeError:
-        return ENCODER.encode(_without_surrogates(msgspec.to_builtins(event)))
+        return ENCODER.encode(without_surrogates(msgspec.to_builtins(event)))
 
 
 def decode(line: bytes) -> AnyEvent | Skipped:
@@ -95,11 +95,12 @@ def readable(event: E, line: bytes) -> E:
     raise EventNotKeepable(tag_of(event), why=decoded.why if isinstance(decoded, BadLine) else "unknown type")
 
 
-def _without_surrogates(value: object) -> object:
+def without_surrogates(value: object) -> object:
+    """Returns plain data with question marks for lone surrogates."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
     if isinstance(value, dict):
-        return {str(_without_surrogates(key)): _without_surrogates(item) for key, item in value.items()}
+        return {str(without_surrogates(key)): without_surrogates(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_surrogates(item) for item in value]
+        return [without_surrogates(item) for item in value]
     return value

@@ -51,6 +51,11 @@ class LiveFiles:
         return self.folder / "engine.log"
 
     @property
+    def reachable(self) -> bool:
+        """True if the engine, if one runs, has written its address and has not put the session away."""
+        return self.engine.exists()
+
+    @property
     def running(self) -> bool:
         """True if an engine holds the lock; a fact of the system, not a guess from a pid."""
         return is_locked(self.lock)

@@ -64,6 +64,8 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     series: str = ""
     """Name of the ablation that it belongs to; empty if none."""
     options: MethodOptions = MethodOptions()
+    putting_away_since: float | None = None
+    """Time since which its engine puts it away; `None` if its engine still works, or none runs."""
     attempts: int = 0
     """Judged attempts (`Tally.judged`)."""
     solved: tuple[str, ...] = ()
@@ -109,7 +111,11 @@ def live_info(files: LiveFiles) -> SessionInfo | None:
 def live_info_of(files: LiveFiles, state: SessionState) -> SessionInfo:
     """Returns the facts of a live session from `state`, into which its journal was skimmed."""
     description = describe(state.started) if state.started is not None else None
-    return info_of(files.session, description, summarise(state), running=files.running)
+    summary, running = summarise(state), files.running
+    info = info_of(files.session, description, summary, running=running)
+    if running and files.reachable and (summary.finished or summary.stopped is not None):
+        return msgspec.structs.replace(info, putting_away_since=summary.last_wall)
+    return info
 
 
 def running_infos(home: Home) -> list[SessionInfo]:

@@ -339,7 +339,7 @@ class Recorder:
         await self.flush()
         async with self._git:
             await self._run(self._put_away)
-        self.close()
+        await asyncio.to_thread(self.close)
 
     def finish_now(self) -> None:
         """`finish` for a caller without an event loop."""

@@ -22,6 +22,8 @@ from .plain import emit, emit_line
 
 POLL_S = 0.1
 """Seconds between two reads of the journal; a read costs one system call if nothing is new."""
+AWAY_AFTER_S = 2.0
+"""Seconds after the last event from which `events` says that the engine still puts the session away."""
 GONE_AFTER_S = 1.0
 """Seconds with a free lock and no new event after which the engine counts as gone."""
 
@@ -42,13 +44,15 @@ async def events(home: Home, session: str, *, after: int = 0) -> AsyncIterator[A
     """
     Yield every event of a session after number `after` as it is written, until no engine holds the session.
 
-    If the session has moved to the store, the remaining events come from the store.
+    If the session has moved to the store, the remaining events come from the store. Prints one line if the engine takes
+    long to put the session away.
     """
     live = home.live(session)
     loop = asyncio.get_running_loop()
     last = after
     ended = False
     free_since: float | None = None
+    last_time, said = loop.time(), False
     with JournalTail(live.journal, after=after) as tail:
         while True:
             # Check the lock before reading: then no event of an engine that released the lock is lost.
@@ -57,6 +61,11 @@ async def events(home: Home, session: str, *, after: int = 0) -> AsyncIterator[A
             for event in new_events:
                 last, ended = event.seq, isinstance(event, SessionFinished | EngineStopped)
                 yield event
+            if new_events:
+                last_time = loop.time()
+            elif running and ended and not said and loop.time() - last_time >= AWAY_AFTER_S:
+                said = True
+                say(f"{session} is being put away in the store; for how long, see: wavedeck status {session}")
             if running or new_events:
                 free_since = None
             elif ended:

@@ -112,6 +112,11 @@ def duration(value: float | None) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def putting_away(since: float, now: float) -> str:
+    """Return what an engine does between the last event and its end; both are seconds since the epoch."""
+    return f"being put away for {duration(max(0.0, now - since))}"
+
+
 def clock(value: float) -> str:
     """Return a time since a start: `0:07`, `12:31`, `1:02:03`."""
     minutes, second = divmod(max(0, int(value)), 60)

@@ -34,7 +34,7 @@ class Direct:
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         start = await judge_start(context)
-        build = partial(prompt_from, start=start, examples=examples_of(context))
+        build = partial(prompt_from, start=start, examples=await examples_of(context))
         if start is None:
             await context.attempt(Origin.FRESH, None)
         else:

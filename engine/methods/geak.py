@@ -59,7 +59,7 @@ class Geak:
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         without = context.options.without
-        setting, corpus = await setting_of(context), examples_of(context)
+        setting, corpus = await setting_of(context), await examples_of(context)
         progress = Progress()
         start = await judge_start(context)
         if isinstance(start, Ancestor):

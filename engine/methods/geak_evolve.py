@@ -116,7 +116,7 @@ class GeakEvolve:
     async def _round(
         self, context: Context, lineages: Sequence[Lineage], inputs: RoundInputs, *, last: bool
     ) -> list[Ancestor]:
-        setting, examples = await setting_of(context), examples_of(context)
+        setting, examples = await setting_of(context), await examples_of(context)
         reflects = "reflection" not in context.options.without and not last
         made: dict[int, Ancestor] = {}
 

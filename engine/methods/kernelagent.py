@@ -39,7 +39,7 @@ class KernelAgent:
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         workers = min(context.options.workers, context.phases[0])
-        setting, examples = await setting_of(context), examples_of(context)
+        setting, examples = await setting_of(context), await examples_of(context)
         start = await judge_start(context)
         if isinstance(start, Ancestor):
             return EndReason.SOLVED

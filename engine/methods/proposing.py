@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -41,9 +42,15 @@ def with_pin(setting: Setting, attempt: str) -> Setting:
     return replace(setting, words=(*setting.words, line))
 
 
-def examples_of(context: Context) -> Corpus:
-    """Returns the corpus of the 1-shot examples; empty without the module `one-shot`."""
-    return Corpus(()) if "one-shot" in context.options.without else context.corpus
+async def examples_of(context: Context) -> Corpus:
+    """Returns the corpus of the 1-shot examples; empty without the module `one-shot`.
+
+    Its indices are built, in another thread: a search in the event loop must not wait for them.
+    """
+    if "one-shot" in context.options.without:
+        return Corpus(())
+    await asyncio.to_thread(context.corpus.prepare)
+    return context.corpus
 
 
 async def propose(

@@ -32,7 +32,7 @@ class Reflexion:
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
-        setting, examples = await setting_of(context), examples_of(context)
+        setting, examples = await setting_of(context), await examples_of(context)
         failed: Failure | None = None
         failures, unusable = 0, ""
         start = await judge_start(context)

@@ -122,7 +122,7 @@ class PredictionSession:
         )
         await self._recorder.commit_attempt(name)
         best = name if evaluation.verdict is Verdict.CORRECT else None
-        self._recorder.record(
+        await self._recorder.record_durable(
             InstanceFinished(
                 task=sample.public.id, instance=sample.number, reason=EndReason.ANSWERED, best=best
             )
@@ -134,7 +134,7 @@ class PredictionSession:
         await self._recorder.finish()
 
     def stop(self, reason: str, *, failed: bool) -> None:
-        """Leave the session unfinished; the same command continues it."""
+        """Leave the session unfinished; the same command continues it. Call it when nothing else runs: it waits for the disk."""
         self._recorder.record(EngineStopped(reason=reason, failed=failed))
         for attempt in self._recorder.uncommitted():
             self._recorder.commit_attempt_now(attempt)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
+
+import pytest
 
 from engine.models import Reply, Request, ScriptedClient
 from sessions import Home, fold, resume
@@ -105,3 +109,25 @@ async def test_gift_is_made_once_if_the_engine_dies_at_the_end_of_an_instance(tm
             await run(shared(recorder, session_plan, client, ScriptedJudge()))
             state = recorder.state
         assert (made(state, TASKS[0]), made(state, TASKS[1])) == (1, 7), f"after {last} lines"
+
+
+async def test_no_event_of_an_instance_is_synced_in_the_event_loop(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, fdatasync = [], os.fdatasync
+
+    def sync(descriptor: int) -> None:
+        threads.append(threading.current_thread())
+        fdatasync(descriptor)
+
+    session_plan = plan(tasks=TASKS, instances=1, iterations=4, allocate="best", stop=StopRules(speedup=2.0))
+    events = await play(
+        home,
+        model(vector_add="correct 2.5", softmax="correct 1.0"),
+        session_plan=session_plan,
+        before=lambda *_: monkeypatch.setattr("sessions.journal.os.fdatasync", sync),
+    )
+    assert any(isinstance(event, IterationsMoved) for event in events)
+    *of_instances, _finished, _closed = threads
+    assert of_instances
+    assert threading.main_thread() not in of_instances

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import stat
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from engine import control
 from engine.control import LINE_BYTES, ControlServer, Request, send, socket_folder
 from engine.errors import CommandRefused, EngineError, EngineUnreachable
 from sessions.engine_info import EngineInfo, boot_id, pid_namespace, read_engine_info, write_engine_info
@@ -30,6 +32,10 @@ async def running(root: Path, handled: list[Request], **changes: object) -> Asyn
         handled.append(request)
         if request.attempt == "refuse":
             raise CommandRefused("not now;\n  later")
+        if request.attempt == "bug":
+            raise ValueError("not a number")
+        if request.attempt == "slow":
+            await asyncio.sleep(0.5)
         return 17
 
     live = Home(root).live(SESSION)
@@ -67,6 +73,13 @@ async def test_command_is_executed_and_acknowledged(tmp_path: Path) -> None:
     )
 
 
+async def test_text_that_is_not_utf8_arrives_with_question_marks(tmp_path: Path) -> None:
+    handled: list[Request] = []
+    async with running(tmp_path, handled):
+        await send(Home(tmp_path), SESSION, "hint", text="caf\udce9", devices=("0",))
+    assert (handled[0].text, handled[0].devices) == ("caf?", ("0",))
+
+
 async def test_refusal_is_one_line(tmp_path: Path) -> None:
     async with running(tmp_path, []):
         answer = await send(Home(tmp_path), SESSION, "accept", attempt="refuse")
@@ -91,22 +104,114 @@ async def test_wrong_token_is_refused(tmp_path: Path) -> None:
     assert handled == []
 
 
+PING = msgspec.json.encode({"token": TOKEN, "command": "ping"}) + b"\n"
+
+
 async def test_requests_on_one_connection_are_answered_in_order(tmp_path: Path) -> None:
     async with running(tmp_path, []) as server:
         reader, writer = await asyncio.open_unix_connection(server.path)
-        ping = msgspec.json.encode({"token": TOKEN, "command": "ping"}) + b"\n"
-        writer.write(ping + b"not json\n" + ping)
+        writer.write(PING + b"not json\n" + PING)
         oks = [msgspec.json.decode(await reader.readline())["ok"] for _ in range(3)]
         writer.close()
     assert oks == [True, False, True]
 
 
-async def test_too_long_line_closes_the_connection(tmp_path: Path) -> None:
+async def test_too_long_line_is_refused_and_closes_the_connection(tmp_path: Path) -> None:
     async with running(tmp_path, []) as server:
         reader, writer = await asyncio.open_unix_connection(server.path)
         writer.write(b"x" * (LINE_BYTES + 2))
-        assert await reader.read() == b""
+        assert b"not a command: longer than" in await reader.read()
         writer.close()
+
+
+@pytest.mark.parametrize(
+    "frame", [b'{"a":' * 100_000, b'{"command":"\xff"}', b'{"budget_usd":NaN}', b"[]", b""]
+)
+async def test_odd_line_is_refused_and_the_next_command_is_executed(tmp_path: Path, frame: bytes) -> None:
+    async with running(tmp_path, []) as server:
+        reader, writer = await asyncio.open_unix_connection(server.path)
+        writer.write(frame + b"\n" + PING)
+        refused, answered = [msgspec.json.decode(await reader.readline()) for _ in range(2)]
+        writer.close()
+    assert refused["error"].startswith("not a command: ")
+    assert answered["ok"]
+
+
+async def test_half_a_line_is_no_command(tmp_path: Path) -> None:
+    handled: list[Request] = []
+    async with running(tmp_path, handled) as server:
+        reader, writer = await asyncio.open_unix_connection(server.path)
+        writer.write(PING + PING[:-1])
+        writer.write_eof()
+        assert (await reader.read()).count(b"\n") == 1, "a client that only ended its side is answered"
+        writer.close()
+    assert len(handled) == 1
+
+
+async def test_command_of_a_client_that_left_is_not_executed(tmp_path: Path) -> None:
+    handled: list[Request] = []
+    async with running(tmp_path, handled) as server:
+        for _ in range(2):
+            with socket.socket(socket.AF_UNIX) as client:  # the loop, as a stopped engine, cannot answer here
+                client.connect(str(server.path))
+                client.sendall(2 * msgspec.json.encode({"token": TOKEN, "command": "extend"}) + b"\n")
+        assert (await send(Home(tmp_path), SESSION, "ping")).ok
+    assert [request.command for request in handled] == ["ping"]
+
+
+async def test_error_without_an_answer_says_that_the_command_may_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "ANSWER_S", 0.1)
+    async with running(tmp_path, []) as server:
+        with pytest.raises(
+            EngineUnreachable, match="it drops the command if it has not begun it; check with"
+        ):
+            await send(Home(tmp_path), SESSION, "accept", attempt="slow")
+        assert server.path is not None
+        server.path.unlink()
+
+        def leave(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.close()
+
+        async with await asyncio.start_unix_server(leave, path=server.path):
+            with pytest.raises(EngineUnreachable, match="the command may have taken effect; check with"):
+                await send(Home(tmp_path), SESSION, "accept")
+
+
+async def test_bug_in_a_command_is_logged_and_answered(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(tmp_path, []):
+        answer = await send(Home(tmp_path), SESSION, "accept", attempt="bug")
+        assert (await send(Home(tmp_path), SESSION, "ping")).ok
+    assert answer.error == "bug in the engine (ValueError: not a number); the traceback is in its engine.log"
+    assert caplog.records[0].exc_info is not None
+
+
+async def flood(server: ControlServer) -> asyncio.StreamWriter:
+    """Send commands without reading an answer, until no further one is taken."""
+    _, writer = await asyncio.open_unix_connection(server.path, limit=1)
+    with suppress(TimeoutError):
+        while True:
+            writer.write(1000 * PING)
+            async with asyncio.timeout(0.5):
+                await writer.drain()
+    return writer
+
+
+async def test_client_that_does_not_read_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    async with asyncio.timeout(60):
+        async with running(tmp_path, []) as server:
+            writer = await flood(server)
+        writer.transport.abort()
+
+
+async def test_client_that_does_not_read_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "WRITE_S", 0.1)
+    async with asyncio.timeout(60), running(tmp_path, []) as server:
+        with pytest.raises(ConnectionError):
+            await (await flood(server)).drain()
 
 
 async def test_begun_command_is_completed_and_answered_when_the_server_closes(tmp_path: Path) -> None:
@@ -126,6 +231,21 @@ async def test_begun_command_is_completed_and_answered_when_the_server_closes(tm
     assert msgspec.json.decode(await reader.readline()) == {"ok": True, "seq": 17}
     assert await reader.read() == b"", "a command that was not begun is dropped"
     writer.close()
+
+
+async def test_commands_are_refused_while_the_session_is_put_away(tmp_path: Path) -> None:
+    handled: list[Request] = []
+    async with running(tmp_path, handled) as server, asyncio.TaskGroup() as group:
+        home = Home(tmp_path)
+        begun = group.create_task(send(home, SESSION, "accept", attempt="slow"))
+        async with asyncio.timeout(60):
+            while not handled:  # noqa: ASYNC110 (a list has no event)
+                await asyncio.sleep(0)
+        await server.refuse_commands(lambda: "being put away")
+        assert (await send(home, SESSION, "extend")).error == "being put away"
+        assert (await send(home, SESSION, "ping")).ok
+    assert begun.result().ok, "a command that was begun is executed first"
+    assert [request.command for request in handled] == ["accept", "ping"]
 
 
 async def test_open_connection_does_not_keep_the_server_open(tmp_path: Path) -> None:

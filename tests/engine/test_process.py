@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import stat
+import threading
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -33,6 +37,9 @@ from sessions.events import (
     SessionFinished,
     WaitingForPerson,
 )
+from sessions.home import LiveFiles
+from sessions.info import live_info
+from sessions.repository import Repository
 from sessions.store import Store
 from tests.support.command_line import scripted_judge
 from tests.support.engines import plan
@@ -187,6 +194,74 @@ def test_module_named_engine_in_the_working_folder_is_not_run(
         launch.resume(home, "20260101-000000-geak-0000")
 
 
+class GivenMethod:
+    """Method that does `work` and ends."""
+
+    name = "geak"
+    asks_model = True
+    roles = frozenset(Role)
+
+    def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
+        self._work = work
+
+    async def run(self, context: Context) -> EndReason:
+        """See `Method`."""
+        await self._work()
+        return EndReason.ITERATIONS
+
+
+def planned(home: Home) -> LiveFiles:
+    """Write the plan of a session whose model cannot be reached."""
+    home.ensure()
+    session_plan = plan(model="openai:test@http://127.0.0.1:9/v1")
+    live = home.live(session_plan.session)
+    live.folder.mkdir()
+    launch.write_plan(live, session_plan)
+    return live
+
+
+async def test_error_of_a_follower_ends_the_session_and_is_reported(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("engine.job.open_method", lambda _: GivenMethod(asyncio.Event().wait))
+    monkeypatch.setattr("engine.process.keep_lent", fail)
+    live = planned(home)
+    async with asyncio.timeout(60):
+        assert await Engine(live, {}).run() == MACHINERY_FAILED
+    *_, stopped = journal(home, live.session)
+    assert isinstance(stopped, EngineStopped)
+    assert stopped.reason == "bug in the engine: ZeroDivisionError: ours"
+
+
+async def test_engine_answers_while_it_puts_the_session_away(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packing, go_on, pack = threading.Event(), threading.Event(), Repository.pack
+
+    def pack_slowly(repository: Repository) -> None:
+        packing.set()
+        assert go_on.wait(60)
+        pack(repository)
+
+    monkeypatch.setattr(Repository, "pack", pack_slowly)
+    monkeypatch.setattr("engine.job.open_method", lambda _: GivenMethod(partial(asyncio.sleep, 0)))
+    live = planned(home)
+    engine = asyncio.create_task(Engine(live, {}).run())
+    assert await asyncio.to_thread(packing.wait, 60)
+    assert (await send(home, live.session, "ping")).ok
+    refused = await send(home, live.session, "extend", iterations=1)
+    assert re.match(
+        r"the engine is putting the session away, for \d+ s so far; give the command again", refused.error
+    )
+    assert live_info(live).putting_away_since is not None
+    go_on.set()
+    assert await engine == 0
+    assert not live.folder.exists()
+
+
 class BrokenMethod:
     """Method that raises an unexpected exception."""
 
@@ -204,13 +279,9 @@ async def test_unexpected_exception_is_reported_and_the_session_stays_resumable(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engine.job.open_method", lambda _: BrokenMethod())
-    home.ensure()
-    session_plan = plan(model="openai:test@http://127.0.0.1:9/v1")
-    live = home.live(session_plan.session)
-    live.folder.mkdir()
-    launch.write_plan(live, session_plan)
+    live = planned(home)
     assert await Engine(live, {}).run() == MACHINERY_FAILED
-    *_, notice, stopped = journal(home, session_plan.session)
+    *_, notice, stopped = journal(home, live.session)
     assert isinstance(notice, Notice)
     assert notice.message.startswith("bug in the engine (ZeroDivisionError: ours)")
     assert isinstance(stopped, EngineStopped)

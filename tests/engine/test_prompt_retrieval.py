@@ -8,7 +8,10 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import pytest
@@ -17,8 +20,11 @@ from hypothesis import strategies as st
 
 from engine.errors import UsageProblem
 from engine.further_kernels import MOST_BYTES
+from engine.methods import Context
+from engine.methods.proposing import examples_of
 from engine.overlap import NEAR_COPY, code_tokens, kernel_forms, normal_form, overlaps, similarity
 from engine.retrieval import MOST_COMPARED, Corpus, Index, build_corpus
+from sessions.events import MethodOptions
 from suites import Task, baseline_source, load_suite, load_task
 
 KERNEL = '''"""Doubles every element."""
@@ -304,3 +310,19 @@ def test_ranking_does_not_import_jax_which_would_allocate_gpu_memory(tmp_path: P
     first, second = json.loads(done.stdout)
     assert first > 0 == second
     assert not (fake / "imported").exists()
+
+
+async def test_event_loop_builds_no_index() -> None:
+    threads = []
+
+    class Watched(Corpus):
+        """Corpus that notes which thread builds its indices."""
+
+        def prepare(self) -> None:
+            threads.append(threading.current_thread())
+            super().prepare()
+
+    context = cast("Context", SimpleNamespace(options=MethodOptions(), corpus=Watched(())))
+    assert await examples_of(context) is context.corpus
+    assert threads
+    assert threading.main_thread() not in threads

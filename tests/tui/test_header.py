@@ -123,6 +123,10 @@ def test_status_says_what_is_unusual() -> None:
     assert status(RUNNING, log, after_s=90.0) == "ENGINE ENDED 1:30 ago: stopped by ada"
     log.add(ev.SessionFinished())
     assert status(RUNNING, log) == "finished"
+    assert (
+        status(Tail(Health(running=True, reachable=True)), log, after_s=70.0)
+        == "being put away for 1 min 10 s"
+    )
 
 
 def test_status_of_a_replay_is_its_moment() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+import pytest
 
 from harness import Verdict
 from sessions import Home
@@ -15,6 +18,7 @@ from tests.support import journals
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
 from tests.test_imports import loaded_by
+from tui import follow
 from tui.diagnostics import ExitCode
 
 
@@ -60,6 +64,33 @@ def test_status_names_what_waits(shell: Shell, home: Home) -> None:
         [info] = json.loads(shell("status", "--json").out)
         assert (info["name"], info["waiting"], info["attempts"]) == (stored.FIRST, ["softmax#1/2"], 2)
         assert "does not run" in one_line(shell("status", stored.SECOND))
+
+
+def test_status_says_that_a_session_is_being_put_away(shell: Shell, home: Home) -> None:
+    with running(home, waiting=False) as recorder:
+        recorder.record(ev.EngineStopped(reason="lunch"))
+        assert "being put away" not in shell("status").out, "an engine starts and cannot be reached yet"
+        recorder.live.engine.write_text("{}")
+        assert "being put away for" in shell("status").out
+        [info] = json.loads(shell("status", "--json").out)
+        assert info["putting_away_since"] == recorder.state.last_wall
+
+
+async def test_follower_says_once_that_a_session_is_being_put_away(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(follow, "AWAY_AFTER_S", 0.0)
+    with running(home, waiting=False) as recorder:
+        recorder.record(ev.SessionFinished(solved=()))
+        printer = follow.EventPrinter(as_json=False)
+        following = asyncio.create_task(follow.follow(home, stored.FIRST, printer, stoppable=False))
+        shown = ""
+        async with asyncio.timeout(60):
+            while "is being put away in the store" not in shown:
+                await asyncio.sleep(0.01)
+                shown += capsys.readouterr().err
+    assert await following is follow.Ending.FINISHED
+    assert "put away" not in capsys.readouterr().err
 
 
 def test_short_status_loads_neither_git_nor_the_judge_nor_textual() -> None:

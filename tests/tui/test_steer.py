@@ -39,6 +39,7 @@ def test_command_to_a_stopped_session_is_kept_for_its_resume(shell: Shell, home:
         (("stop", stored.FIRST), "not running"),
         (("go", stored.FIRST), "the session is not paused"),
         (("pause", stored.FIRST, "softmax#7"), "nearest: softmax#1"),
+        (("extend", stored.FIRST, "--budget-usd", "nan"), "must be a number of US dollars"),
     ],
 )
 def test_impossible_command_is_refused_in_one_line(

@@ -91,7 +91,10 @@ def status_line(
         spans.append(Span("disconnected", "bad"))
     if live is not None and live.health.starting:
         spans.append(Span("starting the engine", "busy"))
-    if state.finished:
+    away = live is not None and live.health.running and live.health.reachable
+    if away and (state.finished or state.stopped is not None):
+        spans.append(Span(vocabulary.putting_away(state.last_wall or now_wall, now_wall), "busy"))
+    elif state.finished:
         spans.append(Span("finished", "dim"))
     elif replay is None and (feed.abandoned or state.stopped is not None):
         crashed = state.stopped is None

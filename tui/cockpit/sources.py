@@ -67,6 +67,8 @@ class Health:
     """Why the journal or the store could not be read; one line."""
     starting: bool = False
     """True until the engine can be reached for the first time; it counts as running."""
+    reachable: bool = False
+    """True if an engine that runs can be reached."""
 
 
 class Starting(Protocol):
@@ -139,10 +141,8 @@ class LiveTail:
         self._look_in_store.set()
 
     def close(self) -> None:
-        """Stop reading."""
+        """Stop reading; does not wait for the thread, which a slow file system may hold."""
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join(timeout=2.0)
 
     def _read(self) -> None:
         live = self._home.live(self._session)
@@ -168,7 +168,7 @@ class LiveTail:
                     if due and not live.journal.exists():
                         self._look_for_changes()
                     error = error or self._read_store()
-                self.health = Health(running, error, starting)
+                self.health = Health(running, error, starting, running and live.reachable)
                 turn += 1
 
     def _read_in_portions(self, tail: JournalTail) -> None:

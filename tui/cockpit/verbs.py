@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -97,13 +96,13 @@ class Order:
 
 
 def parse(text: str, subject: Subject, state: SessionState | None) -> Order:
-    """Return the order of a line; `state` is `None` at Home. Raises `NotUnderstood`."""
-    try:
-        name, *words = shlex.split(text)
-    except ValueError as error:
-        if not text.strip():
-            raise NotUnderstood("type a command; tab shows all of them") from error
-        raise NotUnderstood("a quotation mark is not closed") from error
+    """Return the order of a line; `state` is `None` at Home. Raises `NotUnderstood`.
+
+    A text is the rest of the line as typed; quotation marks have no meaning.
+    """
+    name, rest = _first_word(text)
+    if not name:
+        raise NotUnderstood("type a command; tab shows all of them")
     verb = VERBS.get(name)
     if verb is None:
         near = difflib.get_close_matches(name, VERBS, n=1, cutoff=0.5)
@@ -111,27 +110,34 @@ def parse(text: str, subject: Subject, state: SessionState | None) -> Order:
         raise NotUnderstood(f"unknown command {name!r}; {hint}")
     if state is None and name not in ("help", "quit"):
         raise NotUnderstood(f"{name} needs an open session")
-    return _order(verb, words, subject, state or SessionState())
+    return _order(verb, rest, subject, state or SessionState())
 
 
-def _order(verb: Verb, words: Sequence[str], subject: Subject, state: SessionState) -> Order:
+def _first_word(text: str) -> tuple[str, str]:
+    """Return the first word and the rest, which starts and ends without spaces."""
+    word, rest = [*text.split(maxsplit=1), "", ""][:2]
+    return word, rest.rstrip()
+
+
+def _order(verb: Verb, rest: str, subject: Subject, state: SessionState) -> Order:
+    words = rest.split()
     match verb.takes:
         case Takes.NOTHING:
-            _refuse_more(verb, words)
+            _refuse_more(verb, rest)
             return Order(verb.name)
         case Takes.INSTANCES:
             return Order(verb.name, _instances(verb, words, subject, state))
         case Takes.HINT:
             named = [word for word in words[:1] if word in state.instances]
-            hint = " ".join(words[len(named) :])
+            hint = _first_word(rest)[1] if named else rest
             if not hint:
                 raise NotUnderstood(f"the text is missing: {verb.usage}")
             return Order(verb.name, _instances(verb, named, subject, state), text=hint)
         case Takes.ATTEMPT | Takes.DECISION:
-            attempt, rest = _attempt(verb, words, subject, state)
+            attempt, reason = _attempt(verb, rest, subject, state)
             if verb.takes is Takes.ATTEMPT:
-                _refuse_more(verb, rest)
-            return Order(verb.name, attempt=attempt, text=" ".join(rest))
+                _refuse_more(verb, reason)
+            return Order(verb.name, attempt=attempt, text=reason)
         case Takes.GPU:
             gpus = [device for device in state.started.devices if device != "cpu"] if state.started else []
             if len(words) != 2 or words[1] not in ("drain", "return") or words[0] not in gpus:
@@ -142,14 +148,14 @@ def _order(verb: Verb, words: Sequence[str], subject: Subject, state: SessionSta
                 raise NotUnderstood(f"{verb.usage}: N is a number above 0")
             return Order(verb.name, text=words[0])
         case _:
-            if not words:
+            if not rest:
                 raise NotUnderstood(f"the text is missing: {verb.usage}")
-            return Order(verb.name, text=" ".join(words))
+            return Order(verb.name, text=rest)
 
 
-def _refuse_more(verb: Verb, words: Sequence[str]) -> None:
-    if words:
-        raise NotUnderstood(f"{words[0]!r} is too much: {verb.usage}")
+def _refuse_more(verb: Verb, rest: str) -> None:
+    if rest:
+        raise NotUnderstood(f"{rest.split()[0]!r} is too much: {verb.usage}")
 
 
 def _instances(verb: Verb, words: Sequence[str], subject: Subject, state: SessionState) -> tuple[str, ...]:
@@ -164,17 +170,17 @@ def _instances(verb: Verb, words: Sequence[str], subject: Subject, state: Sessio
     return names
 
 
-def _attempt(
-    verb: Verb, words: Sequence[str], subject: Subject, state: SessionState
-) -> tuple[str, Sequence[str]]:
-    if words and "/" in words[0] and "#" in words[0]:
+def _attempt(verb: Verb, rest: str, subject: Subject, state: SessionState) -> tuple[str, str]:
+    """Return the attempt that the line or the cursor names, and the text after its name."""
+    word, text = _first_word(rest)
+    if "/" in word and "#" in word:
         names = [attempt.attempt for attempt in state.attempts()]
-        if words[0] not in names:
-            raise NotUnderstood(f"no attempt {words[0]!r}{_nearest(words[0], names)}")
-        return words[0], words[1:]
+        if word not in names:
+            raise NotUnderstood(f"no attempt {word!r}{_nearest(word, names)}")
+        return word, text
     if subject.attempt is None:
         raise NotUnderstood(f"no attempt is under the cursor: {verb.usage}")
-    return subject.attempt, words
+    return subject.attempt, rest
 
 
 def _nearest(word: str, names: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 
 import click
@@ -15,7 +16,7 @@ from tui.diagnostics import Complaint, say
 from tui.plain import emit, emit_json, table
 from tui.session_fields import best_words, fastest
 from tui.tables import Column
-from tui.vocabulary import UNKNOWN, money
+from tui.vocabulary import UNKNOWN, money, putting_away
 
 
 @click.command(name="status")
@@ -62,6 +63,7 @@ def status_table(infos: Sequence[SessionInfo]) -> str:
     columns = [
         Column("session", keep=True),
         Column("title", if_known=True),
+        Column("stage", if_known=True),
         Column("solved", right=True),
         Column("attempts", right=True),
         Column("best", keep=True, if_known=True),
@@ -75,6 +77,7 @@ def _row(info: SessionInfo) -> tuple[str, ...]:
     return (
         info.name,
         info.title or UNKNOWN,
+        UNKNOWN if info.putting_away_since is None else putting_away(info.putting_away_since, time.time()),
         f"{len(info.solved)}/{len(info.tasks)}",
         f"{info.attempts:,}",
         best_words(info),

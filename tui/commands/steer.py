@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,8 @@ def hint_command(session: str, instance: str, text: str) -> None:
 )
 def extend_command(session: str, *, iterations: int, budget_usd: float) -> None:
     """Give SESSION more iterations or a larger budget. A session that is stopped or finished goes on at once."""
+    if not math.isfinite(budget_usd):
+        raise Complaint("--budget-usd must be a number of US dollars above 0, such as 2.50")
     name = begin(session, "extend", iterations=iterations, budget_usd=budget_usd)
     gains = [
         f"{iterations} more attempts in each instance" if iterations else "",
