@@ -160,6 +160,8 @@ async def test_too_long_prompt_has_its_own_error(wire: str) -> None:
         (garbage(), "garbage"),
         (Answer(raw=b"event: message_start\ndata: [1, 2]\n\n"), "garbage"),
         (Answer(raw=b"event: message_start\ndata: " + b"[" * 100_000 + b"\n\n"), "garbage"),
+        (Answer("text", odd={"delta": 7}), "garbage"),
+        (Answer("text", odd={"delta": {"type": "text_delta", "text": 7, "content": 7}}), "garbage"),
         (Answer(raw=b"<html>please log in</html>", content_type="text/html"), "garbage"),
         (Answer(text=LONG, error_after=2, kind="overloaded_error"), "overloaded"),
         (Answer(text=LONG, error_after=2, kind="api_error"), "server_error"),
@@ -195,6 +197,7 @@ async def test_missing_server_is_a_retryable_connection_error(wire: str) -> None
     with pytest.raises(TryAgain) as caught:
         await client.reply(request(), ignore)
     assert caught.value.reason == "connection"
+    assert "Connection refused" in caught.value.message
     await client.close()
 
 
