@@ -182,7 +182,10 @@ async def test_each_time_limit_has_its_own_error(wire: str) -> None:
     [opened] = await fail(wire, hangs(LONG, after=0), limits=Limits(first_token_s=0.05))
     assert (opened.reason, opened.message) == ("silent", "no text came in 0.05 s (limit first_token_s)")
     [silent] = await fail(wire, hangs(LONG, after=2), limits=Limits(silence_s=0.05))
-    assert (silent.reason, silent.message) == ("silent", "the stream fell silent for 0.05 s (limit silence_s)")
+    assert (silent.reason, silent.message) == (
+        "silent",
+        "the stream fell silent for 0.05 s (limit silence_s)",
+    )
     [whole] = await fail(wire, hangs(LONG, after=2), limits=Limits(reply_s=0.05))
     assert (type(whole), whole.reason) == (UselessToRetry, "too_slow")
     assert whole.message == "the reply took more than 0.05 s (limit reply_s)"
