@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from engine.errors import BudgetSpent
 from engine.models import LONGEST_REPLY, Request
+from engine.models.bookkeeping import used_tokens
 from sessions.events import Message, Usage
 from sessions.state import SessionState
 
@@ -132,8 +133,8 @@ class Budget:
     def spend(self, reservation: Reservation, model: str, usage: Usage) -> float | None:
         """Count a finished call and free the rest of its reservation.
 
-        Returns its cost in USD; `None` if the price or a token count is unknown. Without token counts the whole
-        reservation counts.
+        Returns its cost in USD; `None` if the price or a token count is unknown. If the count of tokens in or out is
+        unknown, the whole reservation counts.
         """
         price = self.prices.get(model)
         cost = None if price is None else price.cost(usage)
@@ -165,10 +166,8 @@ class Budget:
         return Reservation(prompt + output_tokens, usd)
 
     def _count(self, reservation: Reservation, usage: Usage, cost_usd: float | None) -> None:
-        known = usage.input_tokens is not None and usage.output_tokens is not None
-        self._spent_tokens += (
-            (usage.input_tokens or 0) + (usage.output_tokens or 0) if known else reservation.tokens
-        )
+        used = used_tokens(usage)
+        self._spent_tokens += reservation.tokens if used is None else used
         self._spent_usd += reservation.usd if cost_usd is None else cost_usd
 
     def _serve(self) -> None:

@@ -11,6 +11,7 @@ from engine.evaluating import NO_VERDICT, failure_reason
 from engine.shared import Shared
 from engine.tuning import mark_kept
 from harness import Effort, Evaluation, StageEntered, StageLeft, Verdict
+from harness.failures import first_failure
 from harness.stages.timing.baselines import Baseline
 from harness.stages.timing.rough_estimates import estimated_ratio
 from sessions.events import RungEntry, SweepRung, SweptVariant
@@ -46,7 +47,7 @@ async def estimate_all(
                 for number, variant in enumerate(variants)
             ]
     except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
+        raise first_failure(failures) from None
     finally:
         for at_work in shared.busy.values():
             if start.name in at_work:

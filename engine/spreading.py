@@ -13,6 +13,7 @@ from engine.budget import DeviceUse
 from engine.evaluating import NO_VERDICT
 from engine.shared import Shared
 from harness import Device, StageEntered, StageLeft, Verdict
+from harness.failures import first_failure
 from sessions.events import WinnerMeasured
 from sessions.state import AttemptState, Confirmation
 from suites import Task
@@ -39,7 +40,7 @@ async def spread(shared: Shared, task: Task, key: str) -> None:
             for device in remaining:
                 group.create_task(measure_on(shared, task, winner, device), name=f"spread/{device.name}")
     except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
+        raise first_failure(failures) from None
 
 
 async def measure_on(shared: Shared, task: Task, winner: AttemptState, device: Device) -> None:

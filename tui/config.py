@@ -15,7 +15,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from engine.errors import UsageProblem
 from engine.models import Limits, Pace
+from engine.models.spec import refuse_secrets
 from engine.prices import Price
 from sessions.codec import MOST
 
@@ -176,6 +178,7 @@ def checked(source: Source, key: str, value: Any) -> Any:
     """Return the value with the type of its field. Text from flags and variables is converted to numbers and lists."""
     if key not in FIELDS:
         raise Complaint(f"{source.at(key)}: unknown key {key!r}; {nearest(key)}")
+    refuse_secret_urls(source, key, value)
     field_type = FIELDS[key].type
     if field_type is Names and isinstance(value, str):
         value = tuple(name for name in (part.strip() for part in value.split(",")) if name)
@@ -187,6 +190,16 @@ def checked(source: Source, key: str, value: Any) -> Any:
         shown = ",".join(value) if isinstance(value, tuple) else value
         place = f"{source.at(key)}: {key}" if source.text else source.name
         raise Complaint(f"{place}{where} must be {WISHES.get(key, 'text')}, not {shown!r}") from error
+
+
+def refuse_secret_urls(source: Source, key: str, value: Any) -> None:
+    """Raise `Complaint` if a URL in the names of models or providers can hold a key; no message shows the URL."""
+    if key in ("model", "prices", "providers"):
+        try:
+            for name in value if isinstance(value, dict) else (str(value),):
+                refuse_secrets(name)
+        except UsageProblem as error:
+            raise Complaint(f"{source.at(key)}: {error}") from None
 
 
 def nearest(key: str) -> str:

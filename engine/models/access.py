@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from engine.errors import UsageProblem
 
-from .spec import ModelSpec
+from .spec import HAS_SECRET, ModelSpec, is_http_url
 
 KEY_VARIABLE = "WAVEDECK_MODEL_KEY"
 HEADERS_VARIABLE = "WAVEDECK_MODEL_HEADERS"
@@ -104,9 +104,10 @@ def access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
         return azure_access(environ)._replace(hidden=hidden)
     elsewhere = environ.get(provider.url_variable, "")
     if elsewhere.rstrip("/") not in ("", provider.url):
+        named = f"{spec}@{elsewhere}"
         raise UsageProblem(
             f"{provider.url_variable} is set, but Wavedeck ignores it: "
-            f"write {spec}@{elsewhere} with {KEY_VARIABLE}, or unset it"
+            f"write {f'{spec}@URL' if HAS_SECRET.search(named) else named} with {KEY_VARIABLE}, or unset it"
         )
     key = environ.get(provider.key_variable, "")
     if not key.strip():
@@ -119,11 +120,12 @@ def access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
 def azure_access(environ: Mapping[str, str]) -> Access:
     """Returns the access to a person's Azure resource, from the variables that Azure's own SDK reads."""
     endpoint = environ.get(AZURE_ENDPOINT, "").strip()
-    if not endpoint.startswith(("http://", "https://")) or not urlsplit(endpoint).hostname:
+    if not is_http_url(endpoint):
         raise UsageProblem(f"azure:DEPLOYMENT needs {AZURE_ENDPOINT}, as https://RESOURCE.openai.azure.com")
-    if "@" in urlsplit(endpoint).netloc:
+    if HAS_SECRET.search(endpoint):
         raise UsageProblem(
-            f"{AZURE_ENDPOINT} contains a user name or key: remove it and set AZURE_OPENAI_API_KEY"
+            f"{AZURE_ENDPOINT} contains a user name, a key, ? or #: "
+            "write https://RESOURCE.openai.azure.com and set AZURE_OPENAI_API_KEY"
         )
     version = environ.get(AZURE_VERSION, "").strip()
     if not re.fullmatch(r"[A-Za-z0-9._-]+", version):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
@@ -12,10 +12,11 @@ from engine.errors import ModelError
 from sessions.events import Message, Usage
 
 from .access import Access
+from .bookkeeping import field, read_count, read_stop_reason, read_usage
 from .client import Limits, Piece, Reply, Request
 from .sdk import hidden_variables, http_client
 from .spec import ModelSpec
-from .streams import Beat, Ending, StreamItem, gather_reply, next_event
+from .streams import Beat, Ending, StreamItem, gather_reply, next_event, read_text
 
 with hidden_variables():
     import anthropic
@@ -38,10 +39,13 @@ STOP_REASONS = {
 }
 OPTIONAL = frozenset({"temperature", "thinking", "cache_control"})
 """Parameters that some models refuse; a refused parameter is left out of later requests."""
+INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+"""Counts whose sum is the prompt. The first event of a stream has them; its `output_tokens` is only a beginning."""
 ALLOWED_OUTPUT = re.compile(r"max_tokens: \d+ > (\d+)")
 
 SDK_ERRORS: tuple[type[Exception], ...] = (anthropic.AnthropicError, *TRANSPORT_ERRORS)
-BROKEN = (anthropic.APIConnectionError, httpx2.HTTPError, TimeoutError)
+BROKEN = (*SDK_ERRORS, *WILD_ERRORS)
+"""Exceptions of a stream, also of a stream that falls silent (`TimeoutError`)."""
 REFUSALS = (anthropic.BadRequestError, anthropic.UnprocessableEntityError)
 
 
@@ -96,7 +100,7 @@ class AnthropicClient:
 
     def _adapt(self, error: anthropic.APIStatusError, sent: Sent) -> bool:
         """Adapt to a refusal; True if the next request will differ."""
-        message = error.api_message or error.message
+        message = server_message(error)
         allowed = ALLOWED_OUTPUT.search(message)
         if allowed and "max_tokens" not in sent.without:
             self._most_output = int(allowed[1])
@@ -113,6 +117,7 @@ class AnthropicClient:
             "model": self._name,
             "max_tokens": sent.output_tokens,
             "messages": turns,
+            "stream": True,
         }
         if system:
             block: dict[str, Any] = {"type": "text", "text": system}
@@ -122,8 +127,7 @@ class AnthropicClient:
         if "thinking" not in sent.without:
             parameters["thinking"] = {"type": "adaptive", "display": "summarized"}
         if temperature is not None:
-            # The SDK no longer has this argument, but older models and compatible servers use it.
-            parameters["extra_body"] = {"temperature": temperature}
+            parameters["temperature"] = temperature
         return parameters
 
     async def _stream(
@@ -135,8 +139,13 @@ class AnthropicClient:
         """
         began = False
         try:
-            stream = await self._sdk.messages.create(
-                stream=True, **self._parameters(request, sent, temperature)
+            # Plain JSON: the SDK's types would change odd values before anyone can refuse them.
+            stream = await self._sdk.post(
+                "/v1/messages",
+                body=self._parameters(request, sent, temperature),
+                cast_to=object,
+                stream=True,
+                stream_cls=anthropic.AsyncStream[object],
             )
             async with stream:
                 began = True
@@ -146,7 +155,7 @@ class AnthropicClient:
                         yield item
         except REFUSALS:
             raise
-        except (*SDK_ERRORS, *WILD_ERRORS) as error:
+        except BROKEN as error:
             raise self._translated(error, began=began) from None
 
     def _translated(self, error: BaseException, *, began: bool) -> ModelError:
@@ -163,7 +172,7 @@ def translate(error: BaseException, *, began: bool, secrets: Sequence[str], conn
             return from_status(
                 error.status_code,
                 kind=str(error.type or ""),
-                message=error.api_message or error.message,
+                message=server_message(error),
                 headers=error.response.headers,
                 secrets=secrets,
             )
@@ -176,55 +185,59 @@ def translate(error: BaseException, *, began: bool, secrets: Sequence[str], conn
     return from_transport(cause, began=began, secrets=secrets, connect_s=connect_s)
 
 
-async def translate_events(stream: Any) -> AsyncGenerator[StreamItem, None]:
+def server_message(error: anthropic.APIStatusError) -> str:
+    """Returns the server's own message, without the SDK's dump of the body."""
+    return error.api_message if error.api_message and isinstance(error.api_message, str) else error.message
+
+
+async def translate_events(stream: AsyncIterable[object]) -> AsyncGenerator[StreamItem, None]:
     """Yield the pieces and the end of an SDK stream; usage combines its first event and its last delta.
 
     After the model reported its stop reason, a broken stream still gives the complete reply. The stream is read past
     the protocol's last event, because only then the connection is free for the next call.
     """
     stop_reason = ""
-    counts: dict[str, int] = {}
+    counts: dict[str, object] = {}
     events = aiter(stream)
-    while event := await next_event(events, finished=bool(stop_reason), broken=BROKEN):
-        match event.type:
+    while (event := await next_event(events, finished=bool(stop_reason), broken=BROKEN)) is not None:
+        delta: Any = event.get("delta")
+        match event.get("type"):
             case "message_start":
-                _update_counts(counts, event.message.usage)
-                yield Beat()
-            case "content_block_delta" if event.delta.type == "text_delta":
-                yield Piece("text", event.delta.text)
-            case "content_block_delta" if event.delta.type == "thinking_delta":
-                yield Piece("reasoning", event.delta.thinking)
+                _update_counts(counts, field(event, "message", "usage"), INPUT_COUNTS)
+            case "content_block_delta" if delta["type"] == "text_delta":
+                yield Piece("text", read_text(delta["text"]))
+            case "content_block_delta" if delta["type"] == "thinking_delta":
+                yield Piece("reasoning", read_text(delta["thinking"]))
             case "message_delta":
-                stop_reason = event.delta.stop_reason or stop_reason
-                _update_counts(counts, event.usage)
-                yield Beat()
+                stop_reason = read_stop_reason(field(delta, "stop_reason"), STOP_REASONS) or stop_reason
+                _update_counts(counts, event.get("usage"), (*INPUT_COUNTS, "output_tokens"))
             case "message_stop":
-                stop_reason = stop_reason or "end_turn"
-                yield Beat()
+                stop_reason = stop_reason or "end"
             case _:
-                yield Beat()
+                pass
+        yield Beat()
     if stop_reason:
-        yield Ending(STOP_REASONS.get(stop_reason, stop_reason), usage_of(counts))
+        yield Ending(stop_reason, usage_of(counts))
 
 
-def _update_counts(counts: dict[str, int], usage: object) -> None:
+def _update_counts(counts: dict[str, object], usage: object, names: tuple[str, ...]) -> None:
     """Copy the counts of a usage object; later counts are cumulative and replace earlier ones."""
-    for name in ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"):
-        value = getattr(usage, name, None)
-        if isinstance(value, int):
-            counts[name] = value
+    counts |= {name: field(usage, name) for name in names if field(usage, name) is not None}
 
 
-def usage_of(counts: dict[str, int]) -> Usage:
+def usage_of(counts: Mapping[str, object]) -> Usage:
     """Returns the usage; Anthropic counts cached tokens besides `input_tokens`, here they are included."""
-    fresh = counts.get("input_tokens")
-    cached = counts.get("cache_read_input_tokens")
-    written = counts.get("cache_creation_input_tokens")
-    return Usage(
-        input_tokens=None if fresh is None else fresh + (cached or 0) + (written or 0),
+    # A server without a cache sends no count for it; an odd count makes the sum unknown.
+    parts = [
+        read_count(counts.get(name, default))
+        for name, default in zip(INPUT_COUNTS, (None, 0, 0), strict=True)
+    ]
+    known = [part for part in parts if part is not None]
+    return read_usage(
+        input_tokens=sum(known) if known == parts else None,
         output_tokens=counts.get("output_tokens"),
-        cached_tokens=cached,
-        cache_write_tokens=written,
+        cached_tokens=counts.get("cache_read_input_tokens"),
+        cache_write_tokens=counts.get("cache_creation_input_tokens"),
     )
 
 

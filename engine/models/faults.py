@@ -199,7 +199,8 @@ def one_line(message: str, secrets: Sequence[str]) -> str:
     """Returns the message in one line, shortened, with every secret replaced. `secrets` are sorted longest first."""
     for secret in secrets:
         message = message.replace(secret, "[key]")
-    message = " ".join(message.split())
+    # A lone surrogate is legal JSON, but a journal cannot store it.
+    message = " ".join(message.encode("utf-8", "replace").decode().split())
     return message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 1] + "…"
 
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterable
 from typing import Any
 
 from sessions.events import Usage
 
 from .access import Access
+from .bookkeeping import field, read_count, read_stop_reason, read_usage
 from .client import Limits, Piece, Request
 from .openai_wire import BROKEN, OpenAIWire
 from .spec import ModelSpec
-from .streams import Beat, Ending, StreamItem, next_event
+from .streams import Beat, Ending, StreamItem, next_event, read_text
 
 STOP_REASONS = {"stop": "end", "length": "truncated"}
 
 
 class OpenAIClient(OpenAIWire):
     """One model of a server with chat completions (vLLM, SGLang, Ollama, LM Studio, Azure, Gemini)."""
+
+    path = "/chat/completions"
 
     def __init__(self, spec: ModelSpec, access: Access, limits: Limits) -> None:
         # OpenAI's reasoning models, also on Azure, refuse the old name; many other servers do not know the new name.
@@ -33,57 +36,54 @@ class OpenAIClient(OpenAIWire):
             self._output: request.max_output_tokens,
         }
 
-    async def _open(self, parameters: dict[str, Any]) -> Any:
-        return await self._sdk.chat.completions.create(stream=True, **parameters)
-
-    def _items(self, stream: Any) -> AsyncGenerator[StreamItem, None]:
+    def _items(self, stream: AsyncIterable[object]) -> AsyncGenerator[StreamItem, None]:
         return translate_chunks(stream)
 
 
-async def translate_chunks(stream: Any) -> AsyncGenerator[StreamItem, None]:
+async def translate_chunks(stream: AsyncIterable[object]) -> AsyncGenerator[StreamItem, None]:
     """Yield the pieces and the end of an SDK stream.
 
-    After the model reported its stop reason, an error before the usage still gives the complete reply.
+    After the model reported its stop reason, an error before the usage still gives the complete reply. A usage before
+    the stop reason does not count, because servers that send it count only the tokens so far.
     """
     stop_reason = ""
     usage = Usage()
     chunks = aiter(stream)
-    while chunk := await next_event(chunks, finished=bool(stop_reason), broken=BROKEN):
-        if chunk.usage is not None:
-            usage = usage_of(chunk.usage)
-        for choice in chunk.choices[:1]:
-            reasoning = reasoning_of(choice.delta)
-            if reasoning:
-                yield Piece("reasoning", reasoning)
-            if choice.delta and choice.delta.content:
-                yield Piece("text", choice.delta.content)
-            stop_reason = choice.finish_reason or stop_reason
+    while (chunk := await next_event(chunks, finished=bool(stop_reason), broken=BROKEN)) is not None:
+        choices = chunk.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        delta: Any = field(choice, "delta") or {}
+        yield Piece("reasoning", reasoning_of(delta))
+        yield Piece("text", read_text(delta.get("content")))
+        stop_reason = read_stop_reason(field(choice, "finish_reason"), STOP_REASONS) or stop_reason
+        if stop_reason and chunk.get("usage") is not None:
+            usage = usage_of(chunk["usage"])
         yield Beat()
     if stop_reason:
-        yield Ending(STOP_REASONS.get(stop_reason, stop_reason), usage)
+        yield Ending(stop_reason, usage)
 
 
 def reasoning_of(delta: object) -> str:
     """Returns streamed reasoning, under either of the two names that compatible servers use."""
     for name in ("reasoning_content", "reasoning"):
-        words = getattr(delta, name, None)
+        words = field(delta, name)
         if isinstance(words, str) and words:
             return words
     return ""
 
 
-def usage_of(usage: Any) -> Usage:
+def usage_of(usage: object) -> Usage:
     """Returns the usage; cached tokens are included in the input tokens.
 
     Gemini counts the tokens of its reasoning only in the total, not in `completion_tokens`, but bills them as output.
     """
-    details = getattr(usage, "prompt_tokens_details", None)
-    read, output, total = usage.prompt_tokens, usage.completion_tokens, getattr(usage, "total_tokens", None)
-    if read is not None and output is not None and total is not None:
-        output = max(output, total - read)
-    return Usage(
+    read, written = read_count(field(usage, "prompt_tokens")), read_count(field(usage, "completion_tokens"))
+    total = read_count(field(usage, "total_tokens"))
+    if read is not None and written is not None and total is not None:
+        written = max(written, total - read)
+    return read_usage(
         input_tokens=read,
-        output_tokens=output,
-        cached_tokens=getattr(details, "cached_tokens", None),
-        cache_write_tokens=getattr(details, "cache_write_tokens", None),
+        output_tokens=written,
+        cached_tokens=field(usage, "prompt_tokens_details", "cached_tokens"),
+        cache_write_tokens=field(usage, "prompt_tokens_details", "cache_write_tokens"),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -29,12 +29,19 @@ from .faults import (
 )
 
 SDK_ERRORS: tuple[type[Exception], ...] = (openai.OpenAIError, *TRANSPORT_ERRORS)
-BROKEN = (openai.APIConnectionError, httpx2.HTTPError, TimeoutError)
+BROKEN = (*SDK_ERRORS, *WILD_ERRORS)
+"""Exceptions of a stream, also of a stream that falls silent (`TimeoutError`)."""
 REFUSALS = (openai.BadRequestError, openai.UnprocessableEntityError)
 
 
 class OpenAIWire(ABC):
-    """A client that uses OpenAI's SDK with any of its protocols."""
+    """A client that uses OpenAI's SDK with any of its protocols.
+
+    The stream's events are read as plain JSON: the SDK's types would change odd values before anyone can refuse them.
+    """
+
+    path: str
+    """Path of the protocol below the server's address."""
 
     def __init__(
         self, spec: ModelSpec, access: Access, limits: Limits, *, output: str, optional: frozenset[str]
@@ -78,11 +85,7 @@ class OpenAIWire(ABC):
         """All parameters of a request."""
 
     @abstractmethod
-    async def _open(self, parameters: dict[str, Any]) -> Any:
-        """Open the SDK's stream."""
-
-    @abstractmethod
-    def _items(self, stream: Any) -> AsyncGenerator[StreamItem, None]:
+    def _items(self, stream: AsyncIterable[object]) -> AsyncGenerator[StreamItem, None]:
         """Yield the items of the SDK's stream."""
 
     def _adapt(self, error: openai.APIStatusError, without: frozenset[str]) -> bool:
@@ -105,7 +108,13 @@ class OpenAIWire(ABC):
         parameters = {name: value for name, value in self._parameters(request).items() if name not in without}
         began = False
         try:
-            stream = await self._open(parameters)
+            stream = await self._sdk.post(
+                self.path,
+                body=parameters | {"stream": True},
+                cast_to=object,
+                stream=True,
+                stream_cls=openai.AsyncStream[object],
+            )
             async with stream:
                 began = True
                 require_stream(stream.response)
@@ -114,7 +123,7 @@ class OpenAIWire(ABC):
                         yield item
         except REFUSALS:
             raise
-        except (*SDK_ERRORS, *WILD_ERRORS) as error:
+        except BROKEN as error:
             raise self._translated(error, began=began) from None
 
     def _translated(self, error: BaseException, *, began: bool) -> ModelError:
@@ -150,7 +159,7 @@ def translate(error: BaseException, *, began: bool, secrets: Sequence[str], conn
         case openai.APIStatusError():
             return from_status(
                 error.status_code,
-                kind=error.code or error.type or "",
+                kind=str(error.code or error.type or ""),
                 message=server_message(error),
                 headers=error.response.headers,
                 secrets=secrets,
@@ -166,11 +175,15 @@ def translate(error: BaseException, *, began: bool, secrets: Sequence[str], conn
     return from_transport(cause, began=began, secrets=secrets, connect_s=connect_s)
 
 
-def in_stream(code: str | None, kind: str | None, message: str, secrets: Sequence[str]) -> ModelError:
-    """Returns the error inside a stream with status 200; most are the server's own failures."""
-    word = code or kind or "server_error"
+def in_stream(code: object, kind: object, message: object, secrets: Sequence[str]) -> ModelError:
+    """Returns the error inside a stream with status 200; most are the server's own failures.
+
+    Some servers send a number as the code.
+    """
+    word = str(code or kind or "server_error")
     status = int(word) if word.isdecimal() and 400 <= int(word) < 600 else 200
-    return from_status(status, kind=word, message=message, headers={}, secrets=secrets)
+    words = str(message or "no reason given")
+    return from_status(status, kind=word, message=words, headers={}, secrets=secrets)
 
 
 def server_message(error: openai.APIStatusError) -> str:

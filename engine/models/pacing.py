@@ -16,6 +16,7 @@ import msgspec
 
 from engine.errors import TryAgain
 
+from .bookkeeping import used_tokens
 from .client import Client, Piece, Reply, Request
 from .spec import split_url
 
@@ -153,8 +154,8 @@ class PacedClient:
         except TryAgain as error:
             self._leave(too_many=error.reason in TOO_MANY)
             raise
-        counts = reply.usage.input_tokens, reply.usage.output_tokens
-        self._leave(tokens=sum(count for count in counts if count is not None) or self._tokens)
+        used = used_tokens(reply.usage)
+        self._leave(tokens=self._tokens if used is None else used)
         return reply
 
     async def close(self) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from typing import Any
 
 from engine.errors import ModelError
 from sessions.events import Usage
 
 from .access import Access
+from .bookkeeping import field, read_stop_reason, read_usage
 from .client import CallKey, Limits, Piece, Request
 from .openai_wire import BROKEN, OpenAIWire, in_stream
 from .spec import ModelSpec
-from .streams import Beat, Ending, StreamItem, next_event
+from .streams import Beat, Ending, StreamItem, next_event, read_text
 
 OPTIONAL = frozenset({"reasoning", "prompt_cache_key"})
 STOP_REASONS = {"max_output_tokens": "truncated"}
@@ -21,6 +22,8 @@ STOP_REASONS = {"max_output_tokens": "truncated"}
 
 class ResponsesClient(OpenAIWire):
     """One model of OpenAI. A model without reasoning refuses `reasoning` and is then asked without it."""
+
+    path = "/responses"
 
     def __init__(self, spec: ModelSpec, access: Access, limits: Limits) -> None:
         super().__init__(spec, access, limits, output="max_output_tokens", optional=OPTIONAL)
@@ -43,10 +46,7 @@ class ResponsesClient(OpenAIWire):
         }
         return parameters | ({"instructions": system} if system else {})
 
-    async def _open(self, parameters: dict[str, Any]) -> Any:
-        return await self._sdk.responses.create(stream=True, **parameters)
-
-    def _items(self, stream: Any) -> AsyncGenerator[StreamItem, None]:
+    def _items(self, stream: AsyncIterable[object]) -> AsyncGenerator[StreamItem, None]:
         return translate_events(stream, self._secrets)
 
 
@@ -58,7 +58,9 @@ def cache_key(key: CallKey) -> str:
     return hashlib.sha256(f"{key.task}#{key.instance}".encode()).hexdigest()[:32]
 
 
-async def translate_events(stream: Any, secrets: Sequence[str]) -> AsyncGenerator[StreamItem, None]:
+async def translate_events(
+    stream: AsyncIterable[object], secrets: Sequence[str]
+) -> AsyncGenerator[StreamItem, None]:
     """Yield the pieces and the end of an SDK stream; parts of a summary or a text are separate paragraphs.
 
     The stream is read past the protocol's last event, because only then the connection is free for the next call.
@@ -66,20 +68,20 @@ async def translate_events(stream: Any, secrets: Sequence[str]) -> AsyncGenerato
     spoken: set[str] = set()
     ending: Ending | ModelError | None = None
     events = aiter(stream)
-    while event := await next_event(events, finished=ending is not None, broken=BROKEN):
+    while (event := await next_event(events, finished=ending is not None, broken=BROKEN)) is not None:
         if ending is not None:
             continue
-        match event.type:
+        match event.get("type"):
             case "response.reasoning_summary_part.added" if "reasoning" in spoken:
                 yield Piece("reasoning", "\n\n")
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 spoken.add("reasoning")
-                yield Piece("reasoning", event.delta)
+                yield Piece("reasoning", read_text(event.get("delta")))
             case "response.content_part.added" if "text" in spoken:
                 yield Piece("text", "\n\n")
             case "response.output_text.delta" | "response.refusal.delta":
                 spoken.add("text")
-                yield Piece("text", event.delta)
+                yield Piece("text", read_text(event.get("delta")))
             case _:
                 ending = ending_of(event, secrets)
                 yield Beat()
@@ -89,32 +91,29 @@ async def translate_events(stream: Any, secrets: Sequence[str]) -> AsyncGenerato
         yield ending
 
 
-def ending_of(event: Any, secrets: Sequence[str]) -> Ending | ModelError | None:
+def ending_of(event: dict[str, Any], secrets: Sequence[str]) -> Ending | ModelError | None:
     """Returns the end of the stream if this event is its last; else `None`."""
-    match event.type:
+    match event.get("type"):
         case "response.completed":
-            return Ending("end", usage_of(event.response.usage))
+            return Ending("end", usage_of(field(event, "response", "usage")))
         case "response.incomplete":
-            reason = getattr(event.response.incomplete_details, "reason", None) or "incomplete"
-            return Ending(STOP_REASONS.get(reason, reason), usage_of(event.response.usage))
+            reason = field(event, "response", "incomplete_details", "reason") or "incomplete"
+            usage = usage_of(field(event, "response", "usage"))
+            return Ending(read_stop_reason(reason, STOP_REASONS), usage)
         case "response.failed":
-            error = event.response.error
-            message = getattr(error, "message", "no reason given")
-            return in_stream(getattr(error, "code", None), None, message, secrets)
+            error = field(event, "response", "error")
+            return in_stream(field(error, "code"), None, field(error, "message"), secrets)
         case "error":
-            return in_stream(event.code, None, event.message or "no reason given", secrets)
+            return in_stream(event.get("code"), None, event.get("message"), secrets)
         case _:
             return None
 
 
-def usage_of(usage: Any) -> Usage:
+def usage_of(usage: object) -> Usage:
     """Returns the usage; cached tokens are included in the input tokens, reasoning in the output tokens."""
-    if usage is None:
-        return Usage()
-    details = getattr(usage, "input_tokens_details", None)
-    return Usage(
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cached_tokens=getattr(details, "cached_tokens", None),
-        cache_write_tokens=getattr(details, "cache_write_tokens", None),
+    return read_usage(
+        input_tokens=field(usage, "input_tokens"),
+        output_tokens=field(usage, "output_tokens"),
+        cached_tokens=field(usage, "input_tokens_details", "cached_tokens"),
+        cache_write_tokens=field(usage, "input_tokens_details", "cache_write_tokens"),
     )

@@ -23,6 +23,8 @@ ELSEWHERE = ("anthropic", "openai")
 """Providers that allow `@URL`, because other servers use their protocol."""
 KNOWN = (*ELSEWHERE, "azure", "gemini", "recorded")
 FORMS = "anthropic:NAME, openai:NAME, either with @URL, azure:DEPLOYMENT, gemini:NAME, or recorded:NAME"
+HAS_SECRET = re.compile(r"://[^,]*@|(@|://).*[?#]", re.DOTALL)
+"""A URL with a user name, a query or a fragment. Each of them can hold a key, which events would store."""
 NAMES_ROLE = re.compile(r"\s*([A-Za-z_-]+)\s*=(.*)", re.DOTALL)
 
 
@@ -41,6 +43,7 @@ class ModelSpec(msgspec.Struct, frozen=True):
 
 def parse_model(text: str) -> ModelSpec:
     """Returns the parts of a model's name. `UsageProblem` names the error and the most similar provider."""
+    refuse_secrets(text)
     provider, colon, rest = text.partition(":")
     if not colon or not rest:
         raise UsageProblem(f"{text!r} names no model: write {FORMS}")
@@ -67,6 +70,7 @@ def parse_models(text: str, roles: Iterable[Role] = tuple(Role)) -> dict[Role, M
 
     A text without any role is one model, even with commas.
     """
+    refuse_secrets(text)
     wanted = tuple(role for role in Role if role in frozenset(roles))
     parts = text.split(",")
     if not any(NAMES_ROLE.match(part) for part in parts):
@@ -117,17 +121,33 @@ def _list_roles(roles: Iterable[Role]) -> str:
 def split_url(text: str) -> tuple[str, str | None]:
     """Returns a model's name and the URL after its last `@`; an `@` without a URL belongs to the name."""
     name, at, url = text.rpartition("@")
-    if not at or not ("://" in url or "://" in text):
+    if not at or "://" not in url:
         return text, None
-    if "://" not in url:
-        raise UsageProblem(
-            "a model's URL with a user name or key is not accepted: remove it and set WAVEDECK_MODEL_KEY"
-        )
-    if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
+    if not is_http_url(url):
         raise UsageProblem(
             f"{url!r} is not the address of a model server: write http://HOST:PORT or https://HOST/..."
         )
     return name, url
+
+
+def refuse_secrets(text: str) -> None:
+    """Raise `UsageProblem`, without the text, if the name of a model or provider has a URL that can hold a key."""
+    if HAS_SECRET.search(text):
+        raise UsageProblem(
+            "a model's URL with a user name, a key, ? or # is not accepted: "
+            "write http://HOST:PORT/PATH and set the key in WAVEDECK_MODEL_KEY"
+        )
+
+
+def is_http_url(url: str) -> bool:
+    """True if a client can connect to the URL."""
+    if not url.isprintable() or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a malformed IPv6 address, or a port that is none
+        return False
 
 
 def find_recording(name: str, home_recordings: Path) -> Path:

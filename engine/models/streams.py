@@ -7,14 +7,12 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 from engine.errors import TryAgain, UselessToRetry
 from sessions.events import Usage
 
 from .client import Limits, Piece, Reply
-
-T = TypeVar("T")
 
 LAST_WORDS_S = 10.0
 """Time limit for token counts and the protocol's end, after the model's last piece."""
@@ -82,22 +80,34 @@ async def gather_reply(
 
 
 async def next_event(
-    events: AsyncIterator[T], *, finished: bool, broken: tuple[type[Exception], ...]
-) -> T | None:
-    """Returns the next event of an SDK's stream; `None` at its end.
+    events: AsyncIterator[object], *, finished: bool, broken: tuple[type[Exception], ...]
+) -> dict[str, Any] | None:
+    """Returns the next event of an SDK's stream, which is a JSON object; `None` at the stream's end.
 
-    After the model has finished, a stream that breaks or falls silent (an exception of `broken`) ends normally: the
-    reply is complete and paid for.
+    After the model has finished, a stream that breaks, falls silent or cannot be read (an exception of `broken`) ends
+    normally: the reply is complete and paid for.
     """
     try:
         async with asyncio.timeout(LAST_WORDS_S if finished else None):
-            return await anext(events)
+            event = await anext(events)
+        if not isinstance(event, dict):
+            raise TypeError(f"an event of the stream is no JSON object: {type(event).__name__}")
     except StopAsyncIteration:
         return None
     except broken:
         if not finished:
             raise
         return None
+    return event
+
+
+def read_text(value: object) -> str:
+    """Returns the text of a piece, empty for `None`; `TypeError` if it is no text."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError(f"a piece of the reply is no text: {type(value).__name__}")
+    return value
 
 
 async def next_item(

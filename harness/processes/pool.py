@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import asynccontextmanager
 from types import TracebackType
 
+from harness.failures import first_failure
 from harness.linux import syscalls
 from harness.node.discovery import CPU, choose_devices
 from harness.node.leases import Holder, holders, lease, lease_folder
@@ -383,7 +384,7 @@ class DevicePool:
                     if not server.alive:
                         group.create_task(server.start(), name=f"start/{server.name}")
         except ExceptionGroup as group_error:
-            raise group_error.exceptions[0] from None
+            raise first_failure(group_error) from None
 
     async def _close(self) -> None:
         preparing = [*self._filling.values(), *self._opening]

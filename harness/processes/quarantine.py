@@ -14,6 +14,7 @@ from typing import Protocol
 
 import msgspec
 
+from harness.failures import first_failure
 from harness.node.leases import Holder
 from harness.wire.device import Device
 from harness.wire.errors import DeviceFailed, WorkerDied
@@ -163,7 +164,7 @@ class Health:
                     gpu.name: group.create_task(self._probe(gpu), name=f"health/{gpu.name}") for gpu in gpus
                 }
         except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None
+            raise first_failure(failures) from None
         return {name: task.result() for name, task in probes.items() if task.result()}
 
 

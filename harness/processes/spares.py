@@ -10,6 +10,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from harness.failures import first_failure
 from harness.wire import limits
 from harness.wire.device import Device
 
@@ -74,7 +75,7 @@ class Spares:
                     if ready := self._starting.get(worker.pid):
                         await ready.wait()
         except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None
+            raise first_failure(failures) from None
         finally:
             for worker in started:
                 if worker.pid in self._starting:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from harness.failures import first_failure
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import status_words
 from harness.wire import limits
@@ -295,5 +296,5 @@ async def run_all(jobs: Sequence[Coroutine[Any, Any, Result]], name: str) -> lis
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(job, name=f"{name}/{number}") for number, job in enumerate(jobs)]
     except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
+        raise first_failure(failures) from None
     return [task.result() for task in tasks]

@@ -47,13 +47,16 @@ async def connected(
         await client.close()
 
 
-async def fails(wire: str, answer: Answer, limits: Limits = BRISK) -> ModelError:
-    """Return the error of one try."""
-    async with connected(wire, answer, limits=limits) as (client, server):
-        with pytest.raises(ModelError) as caught:
-            await client.reply(request(), ignore)
-        assert len(server.requests) == 1
-    return caught.value
+async def fail(wire: str, *answers: Answer, limits: Limits = BRISK) -> list[ModelError]:
+    """Return the error of one try for each answer."""
+    errors = []
+    async with connected(wire, *answers, limits=limits) as (client, server):
+        for n in range(1, len(answers) + 1):
+            with pytest.raises(ModelError) as caught:
+                await client.reply(request(), ignore)
+            errors.append(caught.value)
+            assert len(server.requests) <= n, "a try is one request"
+    return errors
 
 
 async def test_reply_streams_in_order_with_reasoning_and_usage(wire: str) -> None:
@@ -111,9 +114,8 @@ async def test_empty_reply_is_accepted(wire: str) -> None:
     assert (reply.text, reply.stop_reason) == ("", "end")
 
 
-@pytest.mark.parametrize(
-    ("status", "kind", "error", "reason"),
-    [
+async def test_http_status_gives_its_error(wire: str) -> None:
+    cases: list[tuple[int, str, type[ModelError], str]] = [
         (429, "", TryAgain, "rate_limited"),
         (500, "", TryAgain, "server_error"),
         (502, "", TryAgain, "server_error"),
@@ -127,17 +129,15 @@ async def test_empty_reply_is_accepted(wire: str) -> None:
         (405, "", UselessToRetry, "bad_request"),
         (429, "insufficient_quota", UselessToRetry, "no_credit"),
         (413, "", ContextTooLong, "context_too_long"),
-    ],
-)
-async def test_http_status_gives_its_error(
-    wire: str, status: int, kind: str, error: type[ModelError], reason: str
-) -> None:
-    caught = await fails(wire, refuses(status, kind=kind, message="words of the server"))
-    assert type(caught) is error
-    assert caught.reason == reason
-    assert str(status) in caught.message or kind
-    assert "words of the server" in caught.message
-    assert "\n" not in caught.message
+    ]
+    errors = await fail(
+        wire, *(refuses(status, kind=kind, message="words of the server") for status, kind, _, _ in cases)
+    )
+    for (status, kind, error, reason), caught in zip(cases, errors, strict=True):
+        assert (type(caught), caught.reason) == (error, reason), status
+        assert str(status) in caught.message or kind
+        assert "words of the server" in caught.message
+        assert "\n" not in caught.message
 
 
 async def test_too_long_prompt_has_its_own_error(wire: str) -> None:
@@ -151,42 +151,44 @@ async def test_too_long_prompt_has_its_own_error(wire: str) -> None:
             await client.reply(request(), ignore)
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
+async def test_broken_stream_is_retryable(wire: str) -> None:
+    cases = [
         (cuts(LONG, after=3), "cut"),
         (cuts(LONG, after=0), "cut"),
         (Answer(text=LONG, unfinished=True), "cut"),
         (garbage(), "garbage"),
         (Answer(raw=b"event: message_start\ndata: [1, 2]\n\n"), "garbage"),
         (Answer(raw=b"event: message_start\ndata: " + b"[" * 100_000 + b"\n\n"), "garbage"),
+        (Answer("text", odd={"delta": 7}), "garbage"),
+        (Answer("text", odd={"delta": {"type": "text_delta", "text": 7, "content": 7}}), "garbage"),
         (Answer(raw=b"<html>please log in</html>", content_type="text/html"), "garbage"),
         (Answer(text=LONG, error_after=2, kind="overloaded_error"), "overloaded"),
         (Answer(text=LONG, error_after=2, kind="api_error"), "server_error"),
-    ],
-)
-async def test_broken_stream_is_retryable(wire: str, answer: Answer, reason: str) -> None:
-    caught = await fails(wire, answer)
-    assert type(caught) is TryAgain
-    assert caught.reason == reason
-    assert "\n" not in caught.message
+    ]
+    errors = await fail(wire, *(answer for answer, _ in cases))
+    for (answer, reason), caught in zip(cases, errors, strict=True):
+        assert (type(caught), caught.reason) == (TryAgain, reason), answer
+        assert "\n" not in caught.message
 
 
 async def test_refusal_inside_the_stream_is_not_retryable(wire: str) -> None:
-    caught = await fails(wire, Answer(text=LONG, error_after=2, kind="authentication_error"))
+    [caught] = await fail(wire, Answer(text=LONG, error_after=2, kind="authentication_error"))
     assert (type(caught), caught.reason) == (UselessToRetry, "bad_key")
 
 
 async def test_each_time_limit_has_its_own_error(wire: str) -> None:
-    first = await fails(wire, hangs(LONG, after=-1), Limits(first_token_s=0.3))
-    assert (first.reason, first.message) == ("silent", "no text came in 0.3 s (limit first_token_s)")
-    opened = await fails(wire, hangs(LONG, after=0), Limits(first_token_s=0.3))
-    assert (opened.reason, opened.message) == ("silent", "no text came in 0.3 s (limit first_token_s)")
-    silent = await fails(wire, hangs(LONG, after=2), Limits(silence_s=0.3))
-    assert (silent.reason, silent.message) == ("silent", "the stream fell silent for 0.3 s (limit silence_s)")
-    whole = await fails(wire, hangs(LONG, after=2), Limits(reply_s=0.3))
+    [first] = await fail(wire, hangs(LONG, after=-1), limits=Limits(first_token_s=0.05))
+    assert (first.reason, first.message) == ("silent", "no text came in 0.05 s (limit first_token_s)")
+    [opened] = await fail(wire, hangs(LONG, after=0), limits=Limits(first_token_s=0.05))
+    assert (opened.reason, opened.message) == ("silent", "no text came in 0.05 s (limit first_token_s)")
+    [silent] = await fail(wire, hangs(LONG, after=2), limits=Limits(silence_s=0.05))
+    assert (silent.reason, silent.message) == (
+        "silent",
+        "the stream fell silent for 0.05 s (limit silence_s)",
+    )
+    [whole] = await fail(wire, hangs(LONG, after=2), limits=Limits(reply_s=0.05))
     assert (type(whole), whole.reason) == (UselessToRetry, "too_slow")
-    assert whole.message == "the reply took more than 0.3 s (limit reply_s)"
+    assert whole.message == "the reply took more than 0.05 s (limit reply_s)"
 
 
 async def test_missing_server_is_a_retryable_connection_error(wire: str) -> None:
@@ -195,6 +197,7 @@ async def test_missing_server_is_a_retryable_connection_error(wire: str) -> None
     with pytest.raises(TryAgain) as caught:
         await client.reply(request(), ignore)
     assert caught.value.reason == "connection"
+    assert "Connection refused" in caught.value.message
     await client.close()
 
 
@@ -311,7 +314,7 @@ async def test_sdk_environment_variables_have_no_effect(wire: str, monkeypatch: 
 
 async def test_redirect_is_not_followed(wire: str) -> None:
     with model_server(says("gotcha")) as elsewhere:
-        caught = await fails(wire, refuses(307, location=f"{elsewhere.anthropic_url}/v1/messages"))
+        [caught] = await fail(wire, refuses(307, location=f"{elsewhere.anthropic_url}/v1/messages"))
         assert caught.reason == "bad_request"
         assert "redirects to http://127.0.0.1" in caught.message
         assert elsewhere.requests == []

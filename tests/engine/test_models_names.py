@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import UsageProblem
-from engine.models import ModelSpec, check_models, open_client, parse_model
+from engine.models import ModelSpec, check_models, open_client, parse_model, parse_models
 
 NOWHERE = Path("nowhere")
 
@@ -45,7 +45,10 @@ def test_model_name_round_trips_through_its_parts(text: str, spec: ModelSpec) ->
         ("openai:@http://host/v1", "before the @"),
         ("openai:x@ftp://host/v1", "not the address of a model server"),
         ("openai:x@http://", "not the address of a model server"),
-        ("openai:x@http://user:secret@host/v1", "WAVEDECK_MODEL_KEY"),
+        ("openai:x@http://[::1/v1", "not the address of a model server"),
+        ("openai:x@http://host:999999/v1", "not the address of a model server"),
+        ("openai:x@http://a host/v1", "not the address of a model server"),
+        ("openai:x@http://host:port/v1", "not the address of a model server"),
         ("recorded:../../etc", "not the name of a recording"),
         ("recorded:x@http://host", "not the name of a recording"),
     ],
@@ -55,6 +58,46 @@ def test_wrong_model_name_error_says_what_is_right(text: str, message: str) -> N
         parse_model(text)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "openai:x@http://user:SECRET@host/v1",
+        "openai:x@http://host/v1?api_key=SECRET",
+        "openai:x@http://host/v1#SECRET",
+        "openai:x@http://host/v1?a=1,SECRET=2",
+        "openai:x@host/v1?api_key=SECRET",
+        "openai:x@ftp://host/v1?api_key=SECRET",
+        "openai:@http://host/v1?api_key=SECRET",
+        "opnai:x@http://user:SECRET@host/v1",
+        "gemini:x@http://host/v1#SECRET",
+        "recorded:x@http://host?SECRET",
+    ],
+)
+@pytest.mark.parametrize("form", ["{}", "generator={},recorded:x", "writer=openai:x,generator={}"])
+def test_key_in_an_address_is_refused_and_not_shown(text: str, form: str) -> None:
+    for parse in (parse_model, parse_models):
+        with pytest.raises(UsageProblem, match="set the key in WAVEDECK_MODEL_KEY") as caught:
+            parse(form.format(text))
+        assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address", ["https://user:SECRET@host", "https://host/?key=SECRET", "https://host/#SECRET"]
+)
+def test_key_in_the_address_of_a_variable_is_not_shown(address: str) -> None:
+    azure = {
+        "AZURE_OPENAI_ENDPOINT": address,
+        "OPENAI_API_VERSION": "2024-10-21",
+        "AZURE_OPENAI_API_KEY": "k",
+    }
+    with pytest.raises(UsageProblem, match="write https://RESOURCE") as caught:
+        check_models("azure:x", environ=azure, home_recordings=NOWHERE)
+    assert "SECRET" not in str(caught.value)
+    with pytest.raises(UsageProblem, match="write openai:x@URL") as caught:
+        check_models("openai:x", environ={"OPENAI_BASE_URL": address}, home_recordings=NOWHERE)
+    assert "SECRET" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -37,10 +37,10 @@ def named(text: str, *roles: Role) -> dict[str, str]:
     [
         ("openai:y", {"generator": "openai:y", "reflector": "openai:y", "optimizer": "openai:y"}),
         (
-            "anthropic:x, reflector = openai:y@http://h/v1?a=b",
+            "anthropic:x, reflector = openai:y@http://h/v1/a=b",
             {
                 "generator": "anthropic:x",
-                "reflector": "openai:y@http://h/v1?a=b",
+                "reflector": "openai:y@http://h/v1/a=b",
                 "optimizer": "anthropic:x",
             },
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict,
 from harness.stages.timing.baselines import USUAL
 from sessions import Home, fold, resume
 from sessions.attempt_commits import attempt_message, exam_files
-from sessions.events import EngineStarted, SessionFinished, WinnerMeasured
+from sessions.events import EngineStarted, InstanceFinished, SessionFinished, WinnerMeasured
 from sessions.journal import read_journal
 from sessions.reconcile import take_up
 from suites import Task, baseline_source, load_task
@@ -107,6 +108,25 @@ async def test_nothing_is_measured_without_a_winner_or_without_spread(
 ) -> None:
     _, _, judge = await spread(tmp_path, *verdicts, session_plan=session_plan)
     assert not judge.measured
+
+
+async def test_error_behind_another_error_is_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class FailingJudge(GpuJudge):
+        async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
+            if device == "2":
+                raise HarnessError("GPU 2 is gone")
+            try:
+                await asyncio.Event().wait()
+            finally:
+                raise ValueError(f"bug on GPU {device}")
+
+    events, _, _ = await spread(tmp_path, "correct 1.2", judge=FailingJudge())
+    [finished] = [event for event in events if isinstance(event, InstanceFinished)]
+    assert "GPU 2 is gone" in finished.message
+    assert "ValueError: bug on GPU 0" in caplog.text
+    assert "ValueError: bug on GPU 1" in caplog.text
 
 
 async def test_resume_does_not_repeat_recorded_measurements(tmp_path: Path) -> None:

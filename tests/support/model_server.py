@@ -13,7 +13,7 @@ import socket
 import ssl
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -57,6 +57,8 @@ class Answer:
     """Send nothing more after this number of pieces; -1: before the first byte."""
     error_after: int | None = None
     """Send an error of this `kind` inside the stream after this number of pieces."""
+    odd: Mapping[str, Any] = field(default_factory=dict)
+    """Values that replace the values of these keys, at any depth of the stream's JSON."""
     lingers: bool = False
     """Send nothing after the stop reason: no counts and no end of the stream."""
     unfinished: bool = False
@@ -235,7 +237,7 @@ class Handler(BaseHTTPRequestHandler):
         kind = answer.kind or "fault"
         error: dict[str, Any] = {"type": kind, "message": answer.message}
         body = {"type": "error", "error": error} if wire == "anthropic" else {"error": error | {"code": kind}}
-        raw = json.dumps(body).encode()
+        raw = json.dumps(body).encode() if answer.raw is None else answer.raw
         self.send_response(answer.status)
         for name, value in ({"content-type": "application/json"} | answer.headers).items():
             self.send_header(name, value)
@@ -252,6 +254,8 @@ class Handler(BaseHTTPRequestHandler):
             self.write(answer.raw)
         else:
             frames = frames_of(wire, answer, body)
+            if answer.odd:
+                frames = ((is_piece, with_odd_values(frame, answer.odd)) for is_piece, frame in frames)
             pieces = 0
             for is_piece, frame in frames:
                 if is_piece:
@@ -314,6 +318,18 @@ def stream_error(wire: str, answer: Answer) -> bytes:
 def named(event: str, data: dict[str, Any]) -> bytes:
     """Encode one event of a server-sent stream."""
     return f"event: {event}\ndata: {json.dumps({'type': event} | data)}\n\n".encode()
+
+
+def with_odd_values(frame: bytes, odd: Mapping[str, Any]) -> bytes:
+    """Return the frame with the odd values in its JSON."""
+
+    def replace(values: dict[str, Any]) -> dict[str, Any]:
+        return {key: odd.get(key, value) for key, value in values.items()}
+
+    head, data, text = frame.decode().partition("data: ")
+    if text.startswith("[DONE]"):
+        return frame
+    return f"{head}{data}{json.dumps(json.loads(text, object_hook=replace))}\n\n".encode()
 
 
 def frames_of(wire: str, answer: Answer, body: dict[str, Any]) -> Iterator[tuple[bool, bytes]]:

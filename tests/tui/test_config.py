@@ -110,6 +110,30 @@ def test_user_file_may_set_a_model_url(place: Place) -> None:
     assert place.load().settings.model == "openai:x@http://localhost:8000/v1"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'model = "{}"',
+        'model = ["{}"]',
+        '[prices."{}"]\ninput = "wrong"',
+        '[prices."{}"]\ninput = 1\noutput = 1',
+        '[providers."{}"]\nconcurrency = 1',
+    ],
+)
+def test_key_in_an_address_is_refused_in_every_source_and_not_shown(place: Place, text: str) -> None:
+    address = "openai:x@http://host/v1?api_key=SECRET"
+    own = place.own
+    own.write_text(text.format(address))
+    complaint = place.complaint()
+    assert complaint.startswith(f"{own} line 1: a model's URL with")
+    assert "SECRET" not in complaint
+    own.unlink()
+    place.environ["WAVEDECK_MODEL"] = address
+    assert place.complaint().startswith("WAVEDECK_MODEL: a model's URL with")
+    del place.environ["WAVEDECK_MODEL"]
+    assert place.complaint(model=address).startswith("--model: a model's URL with")
+
+
 def test_wrong_variable_or_flag_is_named_as_given(place: Place) -> None:
     place.environ["WAVEDECK_INSTANCES"] = "many"
     assert place.complaint() == "WAVEDECK_INSTANCES must be a whole number, 1 or more, not 'many'"

@@ -19,7 +19,8 @@ from tui.diagnostics import Complaint, say
 def judged_task(name: str, registry: Path, *, devices: Sequence[str], targets: Sequence[str]) -> Task:
     """Return a task by name. A task of a public benchmark is recorded first, if it has no valid recording.
 
-    Raises `SuiteError` for an unknown task, `Complaint` with the reason if no call of its test can be judged.
+    Raises `SuiteError` for an unknown task. Raises an `ExceptionGroup` of a `Complaint` for each task of which no call
+    can be judged.
     """
     (full_name,) = record_missing([name], registry, devices=devices, targets=targets)
     return load_task(full_name, registry=registry)
@@ -68,9 +69,6 @@ async def _record(
         except NotRecorded as reason:
             raise Complaint(f"{public.id} cannot be judged: {reason}") from reason
 
-    try:
-        async with pool, asyncio.TaskGroup() as group:
-            for public in missing:
-                group.create_task(record(public), name=f"record/{public.id}")
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
+    async with pool, asyncio.TaskGroup() as group:
+        for public in missing:
+            group.create_task(record(public), name=f"record/{public.id}")

@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack
 
 import msgspec
 
+from harness.failures import first_failure
 from harness.hardware.recognition import product_of
 from harness.node.telemetry.samples import Watched
 from harness.processes.pool import DevicePool
@@ -279,7 +280,7 @@ class Performance:
                 _, pid, end = task.result()
                 await self._send(channel, Timer(side=side, pair=pair, pid=pid), (end.fileno(),))
         except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None
+            raise first_failure(failures) from None
         finally:
             for task in taking:
                 if not task.cancelled() and task.exception() is None:

@@ -1,0 +1,18 @@
+"""Errors of tasks that ran at the same time: one is raised, the log keeps the others."""
+
+from __future__ import annotations
+
+import logging
+
+log = logging.getLogger(__name__)
+# Only an engine has a log; a command prints nothing here.
+log.addHandler(logging.NullHandler())
+
+
+def first_failure(failures: ExceptionGroup[Exception]) -> Exception:
+    """Returns the error that came first. The errors after it are logged, unless they say the same."""
+    first, *others = failures.exceptions
+    for other in others:
+        if repr(other) != repr(first):
+            log.error("another error at the same time, after %r", first, exc_info=other)
+    return first
