@@ -9,6 +9,7 @@ from engine.budget import DeviceUse
 from engine.errors import BudgetSpent
 from engine.shared import Shared
 from harness import STAGES, ErrorReport, Evaluation, Stage, StageEntered, StageLeft, Verdict
+from harness.processes.process_endings import was_judged_again
 from harness.wire.evaluation import SCHEMA
 from sessions.events import Notice, StageFinished, StageStarted
 from suites import Task
@@ -38,9 +39,9 @@ async def evaluate_attempt(
 ) -> Judgement:
     """Returns the judgement of an attempt's candidate.
 
-    If the judge fails, it is asked once more and the second result is returned. Stages are recorded as events, and
-    `shared.busy` lists the attempt under its device. If the device time of the budget ends, the evaluation is
-    cancelled.
+    If the judge fails, it is asked once more and the second result is returned, unless it has judged twice by itself.
+    Stages are recorded as events, and `shared.busy` lists the attempt under its device. If the device time of the
+    budget ends, the evaluation is cancelled.
     """
     held_s = 0.0
 
@@ -78,11 +79,11 @@ async def evaluate_attempt(
 
     try:
         evaluation = await once()
-        if evaluation.verdict in NO_VERDICT:
+        if evaluation.verdict in NO_VERDICT and not was_judged_again(evaluation):
             failed(evaluation, "; judging it once more")
             evaluation = await once()
-            if evaluation.verdict in NO_VERDICT:
-                failed(evaluation, "")
+        if evaluation.verdict in NO_VERDICT:
+            failed(evaluation, "")
     except BudgetSpent as spent:
         device = shared.judge.devices[0].name
         return Judgement(cancelled_evaluation(task.id, device, str(spent)), held_s, spent)

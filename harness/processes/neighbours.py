@@ -1,4 +1,4 @@
-"""Who judges on one GPU of a pool: many candidates side by side, or one alone."""
+"""Who judges on one GPU, or in one pool: many candidates side by side, or one alone."""
 
 from __future__ import annotations
 

@@ -98,6 +98,7 @@ class DevicePool:
         self.kernels = KernelCache()
         self.leases = GpuLeases(session, self._report_wait)
         self._neighbours = {device.name: Neighbours() for device in self.devices}
+        self._slot_users = Neighbours()
         self._filling: dict[str, asyncio.Task[None]] = {}
         self._opening: list[asyncio.Task[None]] = []
         """Tasks that start the judges of each GPU."""
@@ -143,11 +144,13 @@ class DevicePool:
         return self._limits or (ON_CPU if device.kind == "cpu" else ON_GPU)
 
     @asynccontextmanager
-    async def slot(self, avoid: str = "", *, on: str = "", timers: int = 0) -> AsyncIterator[Slot]:
+    async def slot(
+        self, avoid: str = "", *, on: str = "", timers: int = 0, alone: bool = False
+    ) -> AsyncIterator[Slot]:
         """Wait for a free slot on a device that is not in quarantine. Servers that died are started again first.
 
         Prefers a device other than `avoid`. With `on`, waits for that device only, ahead of other callers. On a GPU, so many
-        `timers` start in the background.
+        `timers` start in the background. With `alone`, waits until no other slot of the pool is in use, and keeps others out.
         Raises `WorkerDied` if `on` is in quarantine or lent, `NoDeviceLeft` if every device is.
         """
         if not self._all:
@@ -160,11 +163,12 @@ class DevicePool:
         if slot.device.name == avoid:
             slot = self._elsewhere(slot)
         try:
-            await self._start_servers()
-            if slot.device.kind != "cpu":
-                slot.timers_ahead = timers
-                self._fill(slot.device)
-            yield slot
+            async with self._slot_users.alone() if alone else self._slot_users.beside():
+                await self._start_servers()
+                if slot.device.kind != "cpu":
+                    slot.timers_ahead = timers
+                    self._fill(slot.device)
+                yield slot
         finally:
             slot.timers_ahead = 0
             self._freed.set()

@@ -1,33 +1,63 @@
-"""How a candidate's process ended: the words for its exit status, and the verdict."""
+"""What the end of a candidate's process means: the only place that makes a verdict of it. The table is in `docs/trust.md`."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
+from collections.abc import Sequence
 
 from harness.wire import limits
-from harness.wire.evaluation import ErrorReport, Verdict
-from harness.wire.server_messages import Ended
+from harness.wire.errors import WorkerDied
+from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
+from harness.wire.judge_messages import Failure
+from harness.wire.server_messages import Ended, status_words
 
-_NAMES: dict[int, str] = {number.value: number.name for number in signal.Signals}
-"""Real-time signals between the first and the last have no name."""
+from .servers import Child
+
+AGAIN = "judged again alone: the first time {why}"
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
+"""Signals that no fault of a kernel raises: the kernel's OOM killer and those in user space send them."""
 _HINTS: dict[int, str] = {
-    signal.SIGKILL: "the machine may be short of memory",
+    signal.SIGKILL: "also when it was judged alone; the machine ran out of memory, most likely, so use less of it",
     signal.SIGSEGV: "an access outside its memory",
     signal.SIGXFSZ: f"a file beyond {limits.FILE_BYTES >> 20} MiB",
 }
+_NO_MEMORY = ("MemoryError", "Cannot allocate memory", "can't allocate memory")
+_STARVED = re.compile(
+    r"`ptxas` failed with error code -(9|15)\b|\[Errno (11|12)\]"  # killed, no process, no memory
+)
+_NO_PROCESSES = ("can't start new thread", "Resource temporarily unavailable")
 
 
-def status_words(status: int) -> str:
-    """Return `SIGSEGV`, `signal 40` or `exit code 3` for a status of `os.waitpid`."""
-    if not os.WIFSIGNALED(status):
-        return f"exit code {os.waitstatus_to_exitcode(status)}"
-    number = os.WTERMSIG(status)
-    return _NAMES.get(number, f"signal {number}")
+class JudgeAgain(WorkerDied):
+    """A process that ran the candidate failed, and neither the candidate nor the judge explains it: judge once more, alone."""
 
 
-def verdict_of(ended: Ended, where: str) -> tuple[Verdict, ErrorReport]:
-    """Return the verdict on a process that ended early. `where` is the step at that moment, such as `in case fp32`."""
+def was_judged_again(evaluation: Evaluation) -> bool:
+    """Return whether this evaluation was the second, after a `JudgeAgain`."""
+    lead = AGAIN.partition("{")[0]
+    return any(note.startswith(lead) for note in evaluation.notes)
+
+
+def check_end(ended: Ended, process: str, *, again: bool) -> None:
+    """Raise `WorkerDied` for an end that nobody saw, `JudgeAgain` for an unexplained signal unless this is the second evaluation.
+
+    `process` names the process in the message.
+    """
+    if ended.lost:
+        raise WorkerDied(f"{process} was lost: {ended.lost}")
+    from_outside = os.WIFSIGNALED(ended.status) and os.WTERMSIG(ended.status) in _FROM_OUTSIDE
+    if from_outside and not (ended.killed or ended.why or again):
+        raise JudgeAgain(f"{process} was killed by {status_words(ended.status)}, by no limit of the judge")
+
+
+def verdict_of_end(ended: Ended, where: str, *, again: bool) -> tuple[Verdict, ErrorReport]:
+    """Return the verdict on a process that ended early. `where` is the step at that moment, such as `in case fp32`.
+
+    Raises like `check_end`.
+    """
+    check_end(ended, "the candidate's process", again=again)
     if ended.killed:
         return Verdict.REJECTED, ErrorReport(
             kind="tampering", message="the candidate closed the judge's channel"
@@ -45,3 +75,68 @@ def verdict_of(ended: Ended, where: str) -> tuple[Verdict, ErrorReport]:
     hint = _HINTS.get(number, "")
     message = f"the process was killed by {how} {where}" + (f": {hint}" if hint else "")
     return Verdict.CRASH, ErrorReport(kind=how, message=message)
+
+
+def compiler_error(ended: Ended, *, again: bool) -> str:
+    """Return the compile error of a source whose compile process ended. Raises like `check_end`."""
+    check_end(ended, "the compile process", again=again)
+    how = f"it had {ended.why}" if ended.why else status_words(ended.status)
+    return f"the compiler's process ended ({how})"
+
+
+def explain_compile_error(error: str, *, again: bool) -> str:
+    """Return a compile error, with advice if a program of the compiler, as `ptxas`, was killed or could not be started.
+
+    Raises `JudgeAgain` for such an error unless this is the second evaluation.
+    """
+    if not _STARVED.search(error):
+        return error
+    first_line, newline, rest = error.partition("\n")
+    if not again:
+        raise JudgeAgain(f"a program of the compiler was killed or did not start: {first_line}")
+    return f"{first_line} ({_advice(error)}){newline}{rest}"
+
+
+def verdict_of_broken(message: str, *, imported: bool, again: bool) -> tuple[Verdict, ErrorReport]:
+    """Return the verdict if the judge's own code raised `message` in a process with the candidate.
+
+    Raises `WorkerDied` if the candidate was not imported yet, `JudgeAgain` unless this is the second evaluation.
+    """
+    failure = f"the judge's code failed in the candidate's process: {message}"
+    if not imported:
+        raise WorkerDied(failure)
+    if not again:
+        raise JudgeAgain(failure)
+    return Verdict.CRASH, ErrorReport(kind="limit", message=f"{_advice(message)} ({message})")
+
+
+def _advice(message: str) -> str:
+    if any(words in message for words in _NO_MEMORY):
+        return "the candidate used up its memory; keep no large objects at module level or between calls"
+    if any(words in message for words in _NO_PROCESSES):
+        return "the candidate used up its processes and threads; a kernel module starts none"
+    if "ptxas" in message:
+        return "also when it was judged alone; smaller blocks need less memory"
+    return (
+        "the judge cannot work in the candidate's process, also when it was judged alone; start no processes or threads, "
+        "and leave the modules of Python and Triton as they are"
+    )
+
+
+async def verdict_of_failure(
+    failure: Failure, workers: Sequence[Child], verdict: Verdict, error: ErrorReport | None, *, again: bool
+) -> tuple[Verdict, ErrorReport | None]:
+    """Return the verdict after a failure that the judge saw; `verdict` and `error` are the judge's own.
+
+    `workers` are the guest and the verifier. Raises like `check_end`.
+    """
+    message = error.message if error is not None else ""
+    match failure:
+        case Failure.GUEST_ENDED:
+            where = message.removeprefix("the process ended ")
+            return verdict_of_end(workers[0].ended.result(), where, again=again)
+        case Failure.GUEST_FAILED:
+            return verdict_of_broken(message, imported=True, again=again)
+        case Failure.VERIFIER_ENDED:
+            check_end(await workers[1].wait(limits.END_S), "the verifier", again=again)
+            return verdict, error

@@ -268,7 +268,8 @@ class ForkServer:
             if not child.started.done():
                 child.started.set_exception(WorkerDied(f"the {self.name} server is gone: {why}"))
                 child.started.exception()
-            self._forget(Ended(worker=child.worker, status=9, leftover=0, killed=False))
+            lost = f"the {self.name} server died"
+            self._forget(Ended(worker=child.worker, status=9, leftover=0, killed=False, lost=lost))
 
     def _remove(self, scratch: Path | None) -> None:
         if scratch is not None:

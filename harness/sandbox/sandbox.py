@@ -284,7 +284,9 @@ def _limit(cpu_limit_s: int, address_space_bytes: int | None) -> str:
     ):
         _soft, hard = resource.getrlimit(kind)
         allowed = value if hard == unbounded else hard if value == unbounded else min(value, hard)
-        resource.setrlimit(kind, (allowed, allowed))
+        # Where both limits are equal, Linux sends SIGKILL at once, which nobody could explain later.
+        last = allowed + 1 if kind == resource.RLIMIT_CPU and hard == unbounded else allowed
+        resource.setrlimit(kind, (allowed, last))
     memory = (
         "no bound on memory" if address_space_bytes is None else f"{address_space_bytes >> 30} GiB of memory"
     )

@@ -12,6 +12,7 @@ from harness.hardware.recognition import product_of
 from harness.hardware.targets import target as find_target
 from harness.processes.capacity import timers_of
 from harness.processes.pool import DevicePool
+from harness.processes.process_endings import AGAIN, JudgeAgain
 from harness.processes.slot import Slot
 from harness.stages.static.inspection import inspect_source
 from harness.stages.timing.baselines import USUAL, Against
@@ -27,7 +28,7 @@ from suites.task import Task
 
 from .compilation import CompileResults
 from .interpreter_findings import add_interpreter_findings
-from .memory_shortage import AGAIN, met_full_gpu, say_alone
+from .memory_shortage import BESIDE_OTHERS, met_full_gpu, say_alone
 from .scripts import as_called, with_calls
 from .sheet import OnEvent, Sheet
 from .slot_evaluation import Request, SlotEvaluation
@@ -63,8 +64,9 @@ async def evaluate(
     - `timed`: False for no performance stage.
     - `on_event`: called in order, from the event loop.
 
-    Cancelling ends the candidate's whole process tree. Our own failures give the verdict `infra_error`. Only wrong
-    arguments raise (`HarnessError`), and `NoDeviceLeft` if every GPU of the pool has failed.
+    If a process of the candidate fails without a reason (`JudgeAgain`), the candidate is judged once more, with no other slot of
+    the pool in use. Cancelling ends the candidate's whole process tree. Our own failures give the verdict `infra_error`. Only
+    wrong arguments raise (`HarnessError`), and `NoDeviceLeft` if every GPU of the pool has failed.
     """
     if not targets:
         raise HarnessError("no target to compile for; name one, as gfx942")
@@ -77,11 +79,13 @@ async def evaluate(
         sheet.leave("static", report.error.message, ok=False)
         return sheet.conclude(report.verdict, report.error)
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
-    try:
-        async with pool.slot(avoid, on=on, timers=timers_of(effort) if timed else 0) as slot:
+    called = as_called(task)
+
+    async def judge(sheet: Sheet, *, again: bool) -> Evaluation:
+        timers = timers_of(effort) if timed else 0
+        async with pool.slot(avoid, on=on, timers=timers, alone=again) as slot:
             sheet.device = slot.device.name
             own_targets = _own_target_first(slot.device, targets)
-            called = as_called(task)
             request = Request(
                 task=task_on(called, own_targets[0].name),
                 as_written=called,
@@ -95,22 +99,37 @@ async def evaluate(
                 effort=effort,
                 hidden=hidden,
                 timed=timed,
+                again=again,
             )
-            if slot.interpreter is None:
-                if not task.for_interpreter.cases:
-                    return sheet.conclude(Verdict.UNSUPPORTED, needs_gpu(task))
-                return await SlotEvaluation(sheet, pool, slot, _for_interpreter(request)).run()
-            sheet.enter("call")
-            if task.script is not None and not effort.rough:
-                return await _judge_without_interpreter(sheet, pool, slot, request)
-            if effort.rough:
-                return await _time_after_interpreter(sheet, pool, slot, slot.interpreter, request, passed)
-            return await _judge_beside_interpreter(sheet, pool, slot, slot.interpreter, request)
+            return await _judge_in_slot(sheet, pool, slot, request, passed)
+
+    try:
+        try:
+            return await judge(sheet, again=False)
+        except JudgeAgain as doubt:
+            sheet.leave_open_stages(str(doubt), ok=None)
+            sheet = sheet.start_again(AGAIN.format(why=doubt))
+            return await judge(sheet, again=True)
     except NoSuchDtype as lacking:
         return sheet.conclude(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
         sheet.leave_open_stages("not judged", ok=None)
         return sheet.conclude(Verdict.INFRA_ERROR, ErrorReport(kind="infra", message=str(error)))
+
+
+async def _judge_in_slot(
+    sheet: Sheet, pool: DevicePool, slot: Slot, request: Request, passed: Evaluation | None
+) -> Evaluation:
+    if slot.interpreter is None:
+        if not request.as_written.for_interpreter.cases:
+            return sheet.conclude(Verdict.UNSUPPORTED, needs_gpu(request.as_written))
+        return await SlotEvaluation(sheet, pool, slot, _for_interpreter(request)).run()
+    sheet.enter("call")
+    if request.as_written.script is not None and not request.effort.rough:
+        return await _judge_without_interpreter(sheet, pool, slot, request)
+    if request.effort.rough:
+        return await _time_after_interpreter(sheet, pool, slot, slot.interpreter, request, passed)
+    return await _judge_beside_interpreter(sheet, pool, slot, slot.interpreter, request)
 
 
 async def _time_after_interpreter(
@@ -201,7 +220,7 @@ async def _judge_with_memory(
         sheet.leave_open_stages("the GPU was full", ok=None)
         if not shared:
             raise
-    again = sheet.start_again(AGAIN)
+    again = sheet.start_again(BESIDE_OTHERS)
     again.enter("call")
     evaluation = await pool.judge_alone(slot, partial(judge, again))
     return say_alone(evaluation) if met_full_gpu(evaluation) else evaluation

@@ -13,7 +13,7 @@ import msgspec
 
 from harness.failures import first_failure
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import status_words
+from harness.processes.process_endings import compiler_error, explain_compile_error, verdict_of_broken
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.channel import BadFrame
@@ -34,22 +34,22 @@ _LEAVE_S = 5.0
 Result = TypeVar("Result")
 NO_CASES = msgspec.Raw(msgspec.msgpack.encode(()))
 """Argument specifications without any case."""
+_KINDS = {Verdict.COMPILE_ERROR: "compile", Verdict.TIMEOUT: "timeout", Verdict.CRASH: "limit"}
 
 
 class TargetReport(CompileReport, frozen=True):
     """The compiler's report for one target, and how its process failed."""
 
     trace: str = ""
-    timed_out: bool = False
+    verdict: Verdict = Verdict.COMPILE_ERROR
+    """The verdict that `error` gives."""
 
     def failure(self, target: str) -> tuple[Verdict, ErrorReport] | None:
         """The verdict if the source did not compile for `target`, else `None`."""
         if self.patched:
             return Verdict.REJECTED, patched(self.patched)
-        if self.timed_out:
-            verdict, kind = Verdict.TIMEOUT, "timeout"
-        elif self.error is not None:
-            verdict, kind = Verdict.COMPILE_ERROR, "compile"
+        if self.error is not None:
+            verdict, kind = self.verdict, _KINDS[self.verdict]
         elif self.unsupported is not None:
             verdict, kind = Verdict.UNSUPPORTED, "unsupported"
         else:
@@ -132,7 +132,8 @@ def note_unrun_kernels(resources: Sequence[KernelResources], launched: Sequence[
     ]
 
 
-_TARGET_REPORTS: msgspec.msgpack.Decoder[TargetReport] = msgspec.msgpack.Decoder(TargetReport)
+_COMPILE_REPORTS: msgspec.msgpack.Decoder[CompileReport] = msgspec.msgpack.Decoder(CompileReport)
+"""Foreign code can write a report, so it decodes no field that only the engine sets."""
 
 
 class _Patience:
@@ -181,23 +182,28 @@ class Compiler:
         time_limits: TimeLimits,
         *,
         side_by_side: bool = True,
+        again: bool = False,
     ) -> None:
-        """`side_by_side`: compile the kernels of the source in parallel; off where many sources compile at once."""
+        """`side_by_side`: compile the kernels of the source in parallel; off where many sources compile at once.
+
+        `again`: the second try, after a `JudgeAgain`.
+        """
         self._pool = pool
         self._task = task
         self._source = source
         self._limits = time_limits
         self._side_by_side = side_by_side
+        self._again = again
         self._layers: tuple[Layer, ...] = ()
 
     async def compile_all(self, targets: Sequence[Target], passed: FirstCallPassed) -> CompileResults:
-        """Compile for all targets at once; `WorkerDied` if a process of ours is lost."""
+        """Compile for all targets at once. Raises like `compile`."""
         reports = await run_all([self.compile(target, passed) for target in targets], "compile")
         names = (target.name for target in targets)
         return CompileResults(dict(zip(names, reports, strict=True)), self._layers)
 
     async def compile(self, target: Target, passed: FirstCallPassed) -> TargetReport:
-        """The report of one target; `WorkerDied` if a process of ours is lost."""
+        """The report of one target; `WorkerDied` if a process of ours is lost, `JudgeAgain` if an end is unexplained."""
         load = limits.load()
         patience = _Patience(self._limits.compile_s * load, self._limits.compile_all_s * load)
         is_own = self._pool.is_own(target.name)
@@ -219,13 +225,11 @@ class Compiler:
                     await asyncio.to_thread(self._pool.kernels.keep, self._source, child.scratch)
                 return report
             except TimeoutError:
-                return TargetReport(error=patience.explain(), timed_out=True)
+                return TargetReport(error=patience.explain(), verdict=Verdict.TIMEOUT)
             except (EOFError, BadFrame):
-                if not self._pool.compiling.alive:
-                    raise WorkerDied("the compiling server died and took the candidate along") from None
                 ended = await child.wait(_LEAVE_S)
-                how = f"it had {ended.why}" if ended.why else status_words(ended.status)
-                return TargetReport(error=f"the compiler's process ended ({how})", trace=child.printed.text())
+                error = compiler_error(ended, again=self._again)
+                return TargetReport(error=error, trace=child.printed.text())
             finally:
                 channel.close()
                 child.end()
@@ -264,11 +268,19 @@ class Compiler:
                 case Compiling():
                     patience.extend()
                 case Failed():
-                    return TargetReport(error=answer.message, trace=answer.trace, line=answer.line)
+                    error = explain_compile_error(answer.message, again=self._again)
+                    return TargetReport(error=error, trace=answer.trace, line=answer.line)
                 case Broken():
-                    raise WorkerDied(f"the compiling worker failed: {answer.message}")
+                    verdict, failure = verdict_of_broken(
+                        answer.message, imported=answer.imported, again=self._again
+                    )
+                    return TargetReport(error=failure.message, verdict=verdict)
                 case Compiled():
-                    report = decode_message(_TARGET_REPORTS, answer.report)
+                    compiled = decode_message(_COMPILE_REPORTS, answer.report)
+                    report = TargetReport(**msgspec.structs.asdict(compiled))
+                    if report.error is not None:
+                        error = explain_compile_error(report.error, again=self._again)
+                        report = msgspec.structs.replace(report, error=error)
                     wrong = {kernel.binary for kernel in report.resources if kernel.binary} - {target.name}
                     if wrong:
                         raise EOFError(f"a binary for {', '.join(wrong)}, but {target.name} was requested")

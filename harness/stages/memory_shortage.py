@@ -8,7 +8,7 @@ from harness.wire.errors import is_out_of_memory
 from harness.wire.evaluation import Evaluation, Verdict
 from harness.wire.guest_messages import OUT_OF_MEMORY
 
-AGAIN = "judged again alone on the GPU: beside other candidates the GPU's memory was full"
+BESIDE_OTHERS = "judged again alone on the GPU: beside other candidates the GPU's memory was full"
 _ALONE = "no other candidate was on the GPU"
 
 

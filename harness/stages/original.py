@@ -16,6 +16,8 @@ from typing import NamedTuple
 import msgspec
 
 from harness.processes.pool import DevicePool
+from harness.processes.process_endings import JudgeAgain, check_end
+from harness.processes.servers import Child
 from harness.processes.slot import Slot
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
@@ -98,6 +100,15 @@ async def judge_original(
     public: PublicTask, source: str, *, pool: DevicePool, target: Target
 ) -> OriginalVerdict:
     """Judge a candidate by its benchmark's own definition. Raises `WorkerDied` if a process of ours is lost."""
+    try:
+        return await _judge_original(public, source, pool, target, again=False)
+    except JudgeAgain:
+        return await _judge_original(public, source, pool, target, again=True)
+
+
+async def _judge_original(
+    public: PublicTask, source: str, pool: DevicePool, target: Target, *, again: bool
+) -> OriginalVerdict:
     definition = check_definition(public.kind)
     if public.unsupported or public.test is None:
         return OriginalVerdict(OriginalOutcome.UNSUPPORTED, public.unsupported)
@@ -124,13 +135,17 @@ async def judge_original(
             result_name=result_name,
         )
 
-    async with pool.slot() as slot, pool.leases.using(slot), _worker(slot) as reference_worker:
-        expected = await _run(reference_worker, program(reference))
+    async with (
+        pool.slot(alone=again) as slot,
+        pool.leases.using(slot),
+        _worker(slot) as (reference_child, reference_channel),
+    ):
+        expected = await _run(reference_child, reference_channel, program(reference), again=again)
         if isinstance(expected, _NoReport) or expected.error:
             why = expected.why if isinstance(expected, _NoReport) else expected.error
             return OriginalVerdict(OriginalOutcome.UNSUPPORTED, f"the reference fails here: {why}")
-        async with _worker(slot) as worker:
-            ran = await _run(worker, program(text_as_run(public.kind, source)))
+        async with _worker(slot) as (child, channel):
+            ran = await _run(child, channel, program(text_as_run(public.kind, source)), again=again)
         if isinstance(ran, _NoReport):
             unsupported = ran.is_slow and slot.device.kind == "cpu"
             return OriginalVerdict(
@@ -142,12 +157,12 @@ async def judge_original(
         if rule is None:
             why = "" if ran.printed == expected.printed else "it prints other text than the reference"
         else:
-            why = await _compare(reference_worker, ran.results, rule)
+            why = await _compare(reference_channel, ran.results, rule)
     return OriginalVerdict(OriginalOutcome.DIFFERS if why else OriginalOutcome.PASSES, why, ran.printed)
 
 
 @asynccontextmanager
-async def _worker(slot: Slot) -> AsyncIterator[AsyncChannel]:
+async def _worker(slot: Slot) -> AsyncIterator[tuple[Child, AsyncChannel]]:
     child, channel = await slot.server.spawn(
         "script",
         cpu_limit_s=limits.SCRIPT_CPU_S,
@@ -155,7 +170,7 @@ async def _worker(slot: Slot) -> AsyncIterator[AsyncChannel]:
         device=None if slot.device.kind == "cpu" else slot.device,
     )
     try:
-        yield channel
+        yield child, channel
     finally:
         channel.close()
         child.end()
@@ -168,7 +183,9 @@ class _NoReport(NamedTuple):
     is_slow: bool = False
 
 
-async def _run(channel: AsyncChannel, request: RunProgram) -> RanProgram | _NoReport:
+async def _run(
+    child: Child, channel: AsyncChannel, request: RunProgram, *, again: bool
+) -> RanProgram | _NoReport:
     """Run a program and return its report, or why there is no report."""
     limit_s = limits.script_s()
     try:
@@ -179,6 +196,7 @@ async def _run(channel: AsyncChannel, request: RunProgram) -> RanProgram | _NoRe
     except TimeoutError:
         return _NoReport(f"it does not end within {limit_s:.0f} s here", is_slow=True)
     except (EOFError, BadFrame):
+        check_end(await child.wait(limits.END_S), "the process of the program", again=again)
         return _NoReport("it ends its process")
     if not isinstance(ran, RanProgram) or ran.nonce != request.nonce:
         return _NoReport("its process sent an answer that was not asked for")

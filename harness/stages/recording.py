@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import status_words
+from harness.processes.process_endings import JudgeAgain, check_end
 from harness.processes.servers import Child
 from harness.processes.slot import Slot
 from harness.wire import limits
@@ -26,6 +26,7 @@ from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import Verdict
 from harness.wire.script_messages import LIKE_RESULTS, NAN, RECORD_REPORTS, Record, Recorded, Script
+from harness.wire.server_messages import status_words
 from suites.loader import baseline_source
 from suites.public.task import PublicTask, ReferenceKind, TestForm
 from suites.python_source import parse_python
@@ -52,21 +53,32 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
 
     Raises `NotRecorded` with the reason if no call of its test can be judged, `WorkerDied` if a process of ours is lost.
     """
-    async with pool.slot() as slot, pool.leases.using(slot):
+    try:
+        return await _record_task(public, folder, pool, target, again=False)
+    except JudgeAgain:
+        return await _record_task(public, folder, pool, target, again=True)
+
+
+async def _record_task(
+    public: PublicTask, folder: Path, pool: DevicePool, target: Target, *, again: bool
+) -> Task:
+    async with pool.slot(alone=again) as slot, pool.leases.using(slot):
         on_gpu = slot.device.kind != "cpu"
         notes: tuple[str, ...] = ()
         if public.test_form is TestForm.MODEL and not public.unsupported:
-            async with _recorder(slot, target) as recorder:
+            async with _recorder(slot, target, again=again) as recorder:
                 script, notes = await choose_model_script(public, recorder.run, on_gpu=on_gpu)
         else:
             script = for_target(script_of(public), target)
         try:
-            chosen, recordings, choice = await _record(slot, target, script)
+            chosen, recordings, choice = await _record(slot, target, script, again=again)
         except NotRecorded as reason:
             if not (on_gpu and script.performance):
                 raise
             notes += (f"recorded without the benchmark's inputs for timing; with them: {reason}",)
-            chosen, recordings, choice = await _record(slot, target, replace(script, performance=""))
+            chosen, recordings, choice = await _record(
+                slot, target, replace(script, performance=""), again=again
+            )
     notes += choice
     task = write_task(public, chosen, recordings, folder, on_gpu=on_gpu, notes=notes)
     try:
@@ -87,17 +99,17 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
 
 
 async def _record(
-    slot: Slot, target: Target, script: Script
+    slot: Slot, target: Target, script: Script, *, again: bool
 ) -> tuple[Script, list[Recorded], tuple[str, ...]]:
     """Run a script for all of `RUNS`. Return it with the choice of the first run, the recordings, and notes about the choice."""
-    async with _recorder(slot, target) as recorder:
+    async with _recorder(slot, target, again=again) as recorder:
         first = await recorder.run(script, *RUNS[0], budget_s=limits.SCRIPT_BUDGET_S)
         chosen = replace(script, nodes=first.nodes, calls=first.ended_after)
         recordings = [first]
         if chosen == script and not script.is_pytest:
             recordings += [await recorder.run(script, *run) for run in RUNS[1:]]
     if chosen != script:  # in a new process, because a time limit may leave a process in any state
-        async with _recorder(slot, target) as recorder:
+        async with _recorder(slot, target, again=again) as recorder:
             recordings = [await recorder.run(chosen, *run) for run in RUNS]
     return chosen, recordings, first.notes
 
@@ -214,7 +226,9 @@ def _with_imports(reference: str, test: str) -> str:
 class _Recorder:
     """A process that runs scripts, several in turn, so that kernels compile once."""
 
-    def __init__(self, child: Child, channel: AsyncChannel, target: Target) -> None:
+    def __init__(self, child: Child, channel: AsyncChannel, target: Target, *, again: bool) -> None:
+        """`again`: the second try, after a `JudgeAgain`."""
+        self._again = again
         self._child = child
         self._channel = channel
         self._target = target
@@ -239,17 +253,18 @@ class _Recorder:
             raise NotRecorded(f"its test does not end within {limit_s:.0f} s here") from None
         except (EOFError, BadFrame) as error:
             ended = await self._child.wait(limits.END_S)
+            check_end(ended, "the process of its test", again=self._again)
             how = ended.why or status_words(ended.status)
             raise NotRecorded(f"its test ended its process: {how}") from error
 
 
 @asynccontextmanager
-async def _recorder(slot: Slot, target: Target) -> AsyncIterator[_Recorder]:
+async def _recorder(slot: Slot, target: Target, *, again: bool) -> AsyncIterator[_Recorder]:
     device = None if slot.device.kind == "cpu" else slot.device
     child, channel = await slot.server.spawn(
         "script", cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=device
     )
-    recorder = _Recorder(child, channel, target)
+    recorder = _Recorder(child, channel, target, again=again)
     try:
         await recorder.receive()  # the worker's hello
         yield recorder

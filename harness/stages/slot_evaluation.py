@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -16,7 +16,7 @@ from harness.cases.call_plan import PATIENCE, Plan, make_plan
 from harness.cases.seeds import derive
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import verdict_of
+from harness.processes.process_endings import verdict_of_failure
 from harness.processes.servers import Child
 from harness.processes.slot import Slot
 from harness.processes.spares import GUEST, Worker
@@ -80,6 +80,8 @@ class Request(msgspec.Struct, frozen=True):
     """False: no hidden cases, see `harness.stages.chosen_cases`."""
     timed: bool = True
     """False: no performance stage."""
+    again: bool = False
+    """The second evaluation, after a `JudgeAgain`."""
 
     @property
     def timing_seed(self) -> int:
@@ -120,7 +122,10 @@ class SlotEvaluation:
         self._plan = self._plan_for(request.task)
 
     async def run(self) -> Evaluation:
-        """The Evaluation; `WorkerDied` if a process of ours is lost. Every process of the candidate is ended."""
+        """The Evaluation. Every process of the candidate is ended.
+
+        Raises `WorkerDied` if a process of ours is lost, `JudgeAgain` if a process of the candidate failed without a reason.
+        """
         async with self._pool.leases.using(self._slot):
             return await self._judge()
 
@@ -143,7 +148,7 @@ class SlotEvaluation:
                 finally:
                     for worker in workers:
                         worker.end.close()
-                return await self._follow_judge(channel, guest.child)
+                return await self._follow_judge(channel, [worker.child for worker in workers])
         except BaseException:
             self._slot.discard()
             raise
@@ -194,7 +199,8 @@ class SlotEvaluation:
         request = self._request
         return make_plan(task, request.seed, request.source, exam=request.exam, hidden=request.hidden)
 
-    async def _follow_judge(self, channel: AsyncChannel, guest: Child) -> Evaluation:
+    async def _follow_judge(self, channel: AsyncChannel, workers: Sequence[Child]) -> Evaluation:
+        guest = workers[0]
         cases_at_gpu_sizes = NO_CASES
         while True:
             report = await self._receive(channel)
@@ -224,7 +230,7 @@ class SlotEvaluation:
                     await self._finish_guest(guest, kill=True)
                     return self._sheet.conclude(Verdict.CANCELLED, None)
                 case Judged():
-                    return await self._conclude(report, guest, cases_at_gpu_sizes)
+                    return await self._conclude(report, workers, cases_at_gpu_sizes)
                 case Alive():
                     continue
                 case Weighed() | Specified():
@@ -250,7 +256,10 @@ class SlotEvaluation:
         """The compile stage; the verdict if the source does not compile for the first target."""
         self._sheet.enter("compile")
         if not self.compiled.reports:
-            compiler = Compiler(self._pool, self._request.as_written, self._request.source, self._limits)
+            request = self._request
+            compiler = Compiler(
+                self._pool, request.as_written, request.source, self._limits, again=request.again
+            )
             async with self._pool.leases.launching_nothing(self._slot):
                 self.compiled = await compiler.compile_all(self._request.targets, passed)
         self._sheet.compiled = self.compiled
@@ -266,8 +275,11 @@ class SlotEvaluation:
         self._sheet.leave("compile", self.compiled.detail, ok=True)
         return None
 
-    async def _conclude(self, judged: Judged, guest: Child, cases_at_gpu_sizes: msgspec.Raw) -> Evaluation:
-        """The judge's verdict, corrected by what only the parent sees: the guest's end, compiled code, timed calls, samples."""
+    async def _conclude(
+        self, judged: Judged, workers: Sequence[Child], cases_at_gpu_sizes: msgspec.Raw
+    ) -> Evaluation:
+        """The judge's verdict, corrected by what only the parent sees: ends of processes, compiled code, timed calls, samples."""
+        guest = workers[0]
         sheet, verdict, error = self._sheet, Verdict(judged.verdict), judged.error
         sheet.judged = judged
         refusal = None
@@ -288,8 +300,10 @@ class SlotEvaluation:
             raise
         finally:
             leftover = await ending
-        if judged.guest_ended:
-            verdict, error = self._explain_guest_end(guest, judged)
+        if judged.failure is not None:
+            verdict, error = await verdict_of_failure(
+                judged.failure, workers, verdict, error, again=self._request.again
+            )
         slow = self._request.slow
         if self._on_cpu and verdict is Verdict.TIMEOUT and slow and error is not None:
             verdict = Verdict.UNSUPPORTED
@@ -316,7 +330,13 @@ class SlotEvaluation:
         request, sheet = self._request, self._sheet
         first = request.targets[0]
         performance = Performance(
-            self._pool, self._slot, request.task, first, seed=request.timing_seed, alone=alone
+            self._pool,
+            self._slot,
+            request.task,
+            first,
+            seed=request.timing_seed,
+            alone=alone,
+            again=request.again,
         )
         channel = await self._slot.channel()
         try:
@@ -377,13 +397,6 @@ class SlotEvaluation:
         ended = await guest.wait(_LEAVE_S)
         self._sheet.printed = guest.printed.text()
         return ended.leftover
-
-    def _explain_guest_end(self, guest: Child, judged: Judged) -> tuple[Verdict, ErrorReport]:
-        """The verdict for a guest that ended in a call; `WorkerDied` if our server died with it."""
-        assert judged.error is not None
-        if not self._slot.server.alive:
-            raise WorkerDied(f"the {self._slot.server.name} server died and took the candidate along")
-        return verdict_of(guest.ended.result(), judged.error.message.removeprefix("the process ended "))
 
     async def _send(
         self, channel: AsyncChannel, request: Begin | Proceed, descriptors: tuple[int, ...] = ()

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
+from harness.processes.process_endings import JudgeAgain
 from harness.stages.estimates.sampling import estimate_cases, extrapolate, sample_cases
 from harness.wire.device import Target
 from harness.wire.errors import HarnessError
@@ -75,15 +77,19 @@ class Survey:
         passed = FirstCallPassed(cases=await self._specifications(), ahead=NO_CASES)
 
         async def compile_source(source: str) -> Compiled:
+            compiler = partial(
+                Compiler,
+                self._pool,
+                self._task,
+                with_calls(self._written, source),
+                VARIANT_LIMITS,
+                side_by_side=False,
+            )
             async with self._places:
-                compiler = Compiler(
-                    self._pool,
-                    self._task,
-                    with_calls(self._written, source),
-                    VARIANT_LIMITS,
-                    side_by_side=False,
-                )
-                report = await compiler.compile(self._target, passed)
+                try:
+                    report = await compiler().compile(self._target, passed)
+                except JudgeAgain:
+                    report = await compiler(again=True).compile(self._target, passed)
             on_done()
             return _to_compiled(report)
 

@@ -150,6 +150,8 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     error: ErrorReport | None = None
     problem: str = ""
     """Why not everything was timed, if that is not the candidate's fault."""
+    ended: str = ""
+    """The side of a timer that ended when it should have answered; the engine knows how it ended."""
     why_events: dict[str, str] = {}
     """Why short cases were timed between events and not in a graph, by case."""
     seconds: dict[str, float] = {}

@@ -127,6 +127,8 @@ class Broken(msgspec.Struct, frozen=True, tag="broken"):
 
     nonce: str
     message: str
+    imported: bool = False
+    """The import of the candidate had begun: the candidate may have caused it, by using up memory or processes."""
 
 
 class Loaded(msgspec.Struct, frozen=True, tag="loaded"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
 from harness.cases.call_plan import Plan
@@ -118,6 +120,15 @@ class FirstCaseRight(msgspec.Struct, frozen=True, tag="first_case_right"):
     """The first case matches the oracle, and no access missed its tensor."""
 
 
+class Failure(StrEnum):
+    """A failure of one of the candidate's processes. The engine knows how the process ended, and decides what it means."""
+
+    GUEST_ENDED = "guest_ended"
+    GUEST_FAILED = "guest_failed"
+    """The judge's own code raised in the guest, after the import of the candidate had begun."""
+    VERIFIER_ENDED = "verifier_ended"
+
+
 class Judged(msgspec.Struct, frozen=True, tag="judged"):
     """The judge's result for a candidate, and its last message."""
 
@@ -129,8 +140,7 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
     margins: tuple[Margin, ...] = ()
     findings: tuple[Finding, ...] = ()
     kernels: tuple[str, ...] = ()
-    guest_ended: bool = False
-    """The guest ended without an answer. The engine adds how it ended, which its server reports."""
+    failure: Failure | None = None
 
 
 JudgeRequest = Attach | Begin | Proceed | Weigh | Specify

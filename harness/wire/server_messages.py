@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import msgspec
 
 from .device import Device
+
+_SIGNALS: dict[int, str] = {number.value: number.name for number in signal.Signals}
+"""Real-time signals between the first and the last have no name."""
 
 
 class Spawn(msgspec.Struct, frozen=True, tag="spawn"):
@@ -57,6 +63,16 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
     killed: bool
     why: str = ""
     """The limit that the worker exceeded, so that its warden ended it: processes, files or bytes. Empty: none."""
+    lost: str = ""
+    """Why nobody saw how the worker ended: its warden or its server was killed. Empty: its warden saw the end."""
+
+
+def status_words(status: int) -> str:
+    """Return `SIGSEGV`, `signal 40` or `exit code 3` for a status of `os.waitpid`."""
+    if not os.WIFSIGNALED(status):
+        return f"exit code {os.waitstatus_to_exitcode(status)}"
+    number = os.WTERMSIG(status)
+    return _SIGNALS.get(number, f"signal {number}")
 
 
 ServerRequest = Spawn | End

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from collections.abc import Callable
+from typing import Any
 
+import msgspec
 import pytest
 
 from engine.errors import GaveUp, RecordingExhausted, TryAgain, UselessToRetry
 from engine.models import Pace, Piece, Reply, Request, ScriptedClient
 from engine.models.recorded import RecordedClient
 from engine.reviewing import Decisions
-from harness import Device, Verdict
+from harness import Device, Evaluation, Verdict
+from harness.processes.process_endings import AGAIN
 from harness.wire.device import Identity
 from harness.wire.errors import NoDeviceLeft
 from sessions import Home, Recorder, fold, load_recording, write_recording
@@ -155,6 +158,19 @@ async def test_judging_is_repeated_once_after_a_judge_failure(home: Home) -> Non
     assert list(verdicts(events).values()) == [Verdict.CORRECT]
     [notice] = [event for event in events if isinstance(event, Notice)]
     assert "judging it once more" in notice.message
+
+
+async def test_judge_that_judged_twice_by_itself_is_not_asked_again(home: Home) -> None:
+    class JudgesTwice(ScriptedJudge):
+        async def evaluate(self, *arguments: Any, **named: Any) -> Evaluation:
+            evaluation = await super().evaluate(*arguments, **named)
+            note = AGAIN.format(why="the candidate's process was killed by SIGKILL")
+            return msgspec.structs.replace(evaluation, notes=(note,))
+
+    judge = JudgesTwice()
+    judge.failing = 1
+    events = await play(home, scripted_model("correct"), judge=judge, session_plan=plan(iterations=1))
+    assert (endings(events), len(judge.evaluated)) == (["infra_error"], 1)
 
 
 async def test_second_judge_failure_ends_the_instance_without_a_verdict(home: Home) -> None:

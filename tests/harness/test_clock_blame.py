@@ -40,7 +40,7 @@ __all__ = ["no_descriptor_is_left"]
 @pytest.mark.parametrize("when", [Load, Prepare, Sample, Batch, Renew, Fetch, Record, Farewell])
 def test_dead_candidate_timer_is_a_crash(when: type[Any]) -> None:
     measured = bench(behaviours={CANDIDATE: on(when, dies)}).measure()
-    assert measured.verdict == Verdict.CRASH
+    assert (measured.verdict, measured.ended) == (Verdict.CRASH, CANDIDATE)
     assert measured.error is not None
     assert ("the import" if when is Load else "fp32") in measured.error.message
 

@@ -11,16 +11,18 @@ import msgspec
 import pytest
 
 from harness.hardware.targets import target
+from harness.processes.process_endings import JudgeAgain
 from harness.stages.timing.baselines import Against
 from harness.stages.timing.performance import Crowded, Performance
 from harness.wire import limits
-from harness.wire.clock_messages import Measure, Measured
+from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure, Measured
 from harness.wire.errors import WorkerDied
+from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.judge_messages import Alive
 from harness.wire.latency import DeviceState
 from harness.wire.limits import TimeLimits
 from tests.support.process_times import GPU, TASK, times
-from tests.support.scripted_clock import Pool, ScriptedClock, measure_with
+from tests.support.scripted_clock import Pool, Script, ScriptedClock, measure_with
 
 
 async def to_the_end(clock: ScriptedClock, _pool: Pool) -> None:
@@ -67,6 +69,42 @@ async def test_lost_judge_is_reported_and_leaves_no_timer() -> None:
         await measure_with(script, pool)
     assert pool.at_release == []
     assert pool.watch.calls == ["begin", "end"]
+
+
+def with_a_killed_timer(side: str) -> Script:
+    """Kill the first timer of a side; the clock reports its end."""
+
+    async def script(clock: ScriptedClock, pool: Pool) -> None:
+        await clock.reach_lease()
+        pool.server.processes[(BASELINE, CANDIDATE).index(side)].kill()
+        gone = ErrorReport(kind="exit", message="the process ended in case fp32")
+        await clock.send(
+            Measured(
+                times=(),
+                floor=None,
+                verdict=Verdict.CRASH if side == CANDIDATE else "",
+                error=gone if side == CANDIDATE else None,
+                problem="" if side == CANDIDATE else gone.message,
+                ended=side,
+            )
+        )
+
+    return script
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("side", [BASELINE, CANDIDATE])
+async def test_killed_timer_is_no_verdict_the_first_time(side: str) -> None:
+    pool = Pool()
+    with pytest.raises(JudgeAgain, match="killed by SIGKILL"):
+        await measure_with(with_a_killed_timer(side), pool)
+    assert pool.at_release == []
+    timing = await measure_with(with_a_killed_timer(side), Pool(), again=True)
+    if side == BASELINE:
+        assert (timing.verdict, timing.ok) == (Verdict.CORRECT, None)
+    else:
+        assert timing.error is not None
+        assert (timing.verdict, timing.error.kind) == (Verdict.CRASH, "SIGKILL")
 
 
 @pytest.mark.asyncio

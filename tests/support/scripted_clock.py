@@ -42,7 +42,7 @@ from .process_times import GPU, QUIET, TASK
 
 
 class Server:
-    """Starts `sleep` processes as timers; they end only on request."""
+    """Starts `sleep` processes as timers; they end on request, or if a test kills them."""
 
     def __init__(self) -> None:
         self.processes: dict[int, asyncio.subprocess.Process] = {}
@@ -72,7 +72,8 @@ class Server:
 
     async def _wait(self, child: Child, process: asyncio.subprocess.Process) -> None:
         status = await process.wait()
-        child.ended.set_result(Ended(worker=child.worker, status=status & 0xFF, leftover=0, killed=True))
+        killed = child.worker in self.ended
+        child.ended.set_result(Ended(worker=child.worker, status=-status, leftover=0, killed=killed))
 
 
 class Watch:
@@ -177,14 +178,22 @@ Script = Callable[[ScriptedClock, Pool], Coroutine[Any, Any, None]]
 
 
 async def measure_with(
-    script: Script, pool: Pool, *, cancel: bool = False, alone: Awaitable[int] | None = None, **options: Any
+    script: Script,
+    pool: Pool,
+    *,
+    cancel: bool = False,
+    alone: Awaitable[int] | None = None,
+    again: bool = False,
+    **options: Any,
 ) -> Timing:
     """Returns the timing of `Performance.measure` when the clock follows `script`.
 
     With `cancel`, the measurement is cancelled when the script ends.
     """
     slot = SimpleNamespace(device=GPU, server=pool.server)
-    performance = Performance(cast(Any, pool), cast(Any, slot), TASK, target("sm_90"), seed=7, alone=alone)
+    performance = Performance(
+        cast(Any, pool), cast(Any, slot), TASK, target("sm_90"), seed=7, alone=alone, again=again
+    )
     ours, theirs = socket.socketpair()
     channel, clock = AsyncChannel(ours), ScriptedClock(theirs)
     usual: dict[str, Any] = {"against": Against(Baseline("other.py", "x = 1"))} | options

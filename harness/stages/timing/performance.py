@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from asyncio import FIRST_COMPLETED
 from collections.abc import Awaitable, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack
 
@@ -17,6 +18,7 @@ from harness.failures import first_failure
 from harness.hardware.recognition import product_of
 from harness.node.telemetry.samples import Watched
 from harness.processes.pool import DevicePool
+from harness.processes.process_endings import check_end, verdict_of_end
 from harness.processes.servers import Child
 from harness.processes.slot import Slot
 from harness.processes.spares import TIMER, Worker
@@ -71,14 +73,19 @@ class Performance:
         *,
         seed: int,
         alone: Awaitable[int] | None = None,
+        again: bool = False,
     ) -> None:
-        """`alone` counts the processes that the candidate left behind. Timers start before it is done, timing after it."""
+        """`alone` counts the processes that the candidate left behind. Timers start before it is done, timing after it.
+
+        `again`: the second evaluation, after a `JudgeAgain`.
+        """
         self._pool = pool
         self._slot = slot
         self._task = task
         self._target = target
         self._seed = seed
         self._alone = alone
+        self._again = again
         self._children: list[tuple[str, Child]] = []
         """Timers, each with its side."""
         self._product = product_of(slot.device).product
@@ -97,7 +104,9 @@ class Performance:
         compiled: Collection[str] = (),
         effort: Effort = WHOLE,
     ) -> Timing:
-        """Time the source; `WorkerDied` if the judge is lost, `Crowded` if processes of the candidate are left.
+        """Time the source; `WorkerDied` if a process of ours is lost, `Crowded` if processes of the candidate are left.
+
+        Raises `JudgeAgain` if a timer was killed without a reason.
 
         `compiled` are digests of the code that the compile stage made of the source. Timers may still be ending on return.
         """
@@ -172,6 +181,7 @@ class Performance:
             try:
                 async with script_worker(self._slot, channel, measure.task, self._target.name):
                     measured = await self._serve_clock(channel, measure, leases)
+                measured = await self._judge_timer_end(measured)
                 watched, after = await self._end_watch()
             except BaseException:
                 await self._end_timers()
@@ -182,6 +192,23 @@ class Performance:
         kept, left_out = drop_disturbed_blocks(measured.times, watched)
         measured = msgspec.structs.replace(measured, times=kept)
         return Look(measured, left_out, watched, self._before, after, seconds)
+
+    async def _judge_timer_end(self, measured: Measured) -> Measured:
+        """The result, with the verdict for a timer of the candidate that ended. Raises like `check_end`."""
+        children = [child for side, child in self._children if side == measured.ended]
+        if children:
+            await asyncio.wait(
+                [child.ended for child in children], timeout=limits.END_S, return_when=FIRST_COMPLETED
+            )
+        ended = next((child.ended.result() for child in children if child.ended.done()), None)
+        if ended is None:
+            return measured
+        if measured.ended == BASELINE or measured.error is None:
+            check_end(ended, "a timer of the baseline", again=self._again)
+            return measured
+        where = measured.error.message.removeprefix("the process ended ")
+        verdict, error = verdict_of_end(ended, where, again=self._again)
+        return msgspec.structs.replace(measured, verdict=verdict, error=error)
 
     def _conclude(self, measure: Measure, look: Look, compiled: Collection[str]) -> Timing:
         device, measured, watched = self._slot.device, look.measured, look.watched

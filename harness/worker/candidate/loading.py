@@ -21,6 +21,9 @@ from harness.wire.server_messages import Spawn
 from harness.wire.signatures import Parameter
 from harness.worker.kit import candidate_trace
 
+_imports: list[Path] = []
+"""The candidate's file, once its import has begun."""
+
 
 def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = False) -> tuple[Layer, ...]:
     """Put this process into its sandbox, before any foreign code runs. Returns the layers that are active."""
@@ -52,6 +55,7 @@ def import_candidate(file: Path, source: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
+    _imports.append(file)
     spec.loader.exec_module(module)
     return module
 
@@ -67,7 +71,8 @@ def failed(nonce: str, error: BaseException, file: Path, kind: str = "exception"
 def broken(nonce: str, error: Exception) -> Broken:
     """The report on an exception of the harness; the traceback goes to the output of the process."""
     traceback.print_exc()
-    return Broken(nonce=nonce, message="".join(traceback.format_exception_only(error)).strip())
+    message = "".join(traceback.format_exception_only(error)).strip()
+    return Broken(nonce=nonce, message=message, imported=bool(_imports))
 
 
 def parameters_of(entry: Callable[..., Any]) -> tuple[Parameter, ...]:

@@ -34,7 +34,7 @@ from harness.worker.kit import place
 from harness.worker.kit.arena import lay_out
 from harness.worker.kit.device_memory import NotShared
 from harness.worker.oracle import integrity
-from harness.worker.oracle.guest_link import CandidateRaised, GuestBroken, GuestLied
+from harness.worker.oracle.guest_link import CandidateRaised, GuestBroken, GuestGone, GuestLied
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.vault import Vault
 from suites.task import Case
@@ -112,10 +112,11 @@ class Clock:
         """
         verdict: str = ""
         error: ErrorReport | None = None
-        problem = ""
+        problem = ended = ""
         try:
             self._time_all()
         except TimerFailed as failure:
+            ended = failure.side if isinstance(failure.cause, GuestGone) else ""
             if failure.side == CANDIDATE and not is_memory(failure.cause):
                 verdict, error = blamed(failure.cause, self._case)
             else:
@@ -133,6 +134,7 @@ class Clock:
             verdict=verdict,
             error=error,
             problem=problem,
+            ended=ended,
             why_events=self._why_events,
             seconds={phase: round(seconds, 3) for phase, seconds in self._seconds.items()},
             not_shared=self._inputs.not_shared or "",

@@ -52,6 +52,8 @@ class Replays:
         self._waiting: _Waiting | None = None
         self._error: ErrorReport | None = None
         self.outcomes: list[ReplayOutcome] = []
+        self.verifier_ended = False
+        """The verifier ended when it should have answered; the engine knows how."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -68,9 +70,13 @@ class Replays:
         if self._link is None:
             return
         self._link.hello()
-        self._link.send(
-            Study(source=self._begin.source, target=self._begin.target, allowed=self._task.allowed_operators)
+        study = Study(
+            source=self._begin.source, target=self._begin.target, allowed=self._task.allowed_operators
         )
+        try:
+            self._link.send(study)
+        except GuestGone:
+            self._link, self.verifier_ended = None, True
 
     def start(self, run: Run) -> None:
         """Start the replay of a recorded call, after waiting for the previous replay."""
@@ -124,7 +130,11 @@ class Replays:
             backwards=backwards,
             find_races=self._begin.exam,
         )
-        self._link.send(request, (arena.descriptor,))
+        try:
+            self._link.send(request, (arena.descriptor,))
+        except GuestGone as gone:
+            self.close()
+            self._lose_verifier(run, gone)
 
     def _collect(self) -> None:
         """Wait for the replay that is under way, and for those that it causes."""
@@ -134,10 +144,15 @@ class Replays:
             try:
                 self._judge(waiting, self._receive(), time.monotonic() - began)
             except (GuestSlow, GuestGone, GuestLied) as lost:
-                self._link = None
-                self.outcomes.append(ReplayOutcome(waiting.run, why_not=replay_findings.lost(lost)))
+                self._lose_verifier(waiting.run, lost)
             finally:
                 waiting.arena.close()
+
+    def _lose_verifier(self, run: Run, lost: GuestSlow | GuestGone | GuestLied) -> None:
+        """Note that this call has no replay. Later calls have none either."""
+        self._link = None
+        self.verifier_ended = isinstance(lost, GuestGone)
+        self.outcomes.append(ReplayOutcome(run, why_not=replay_findings.lost(lost)))
 
     def _receive(self) -> VerifierReport:
         assert self._link is not None

@@ -13,13 +13,14 @@ from harness.wire import findings, limits, signatures
 from harness.wire.case_specs import CaseSpec
 from harness.wire.evaluation import Basis, ErrorReport, Fact, Finding, Layer, Verdict
 from harness.wire.guest_messages import CaseTraffic, Farewell, LeftBehind, Load, Loaded
-from harness.wire.judge_messages import Begin, FirstCallPassed, FirstCaseRight, Judged
+from harness.wire.judge_messages import Begin, Failure, FirstCallPassed, FirstCaseRight, Judged
 from harness.worker.kit import place
 from harness.worker.oracle import integrity, mismatch_wording
 from harness.worker.oracle.answers import Answers
 from harness.worker.oracle.caller import Caller, Run
 from harness.worker.oracle.guest_link import (
     CandidateRaised,
+    GuestFailed,
     GuestGone,
     GuestLied,
     GuestLink,
@@ -111,7 +112,11 @@ class Trial:
         except GuestGone:
             error = mismatch_wording.gone(self._case)
             self._line.leave(self._stage, error.message, ok=False)
-            return msgspec.structs.replace(self._judged(Verdict.CRASH, error), guest_ended=True)
+            return msgspec.structs.replace(self._judged(Verdict.CRASH, error), failure=Failure.GUEST_ENDED)
+        except GuestFailed as failed:
+            error = ErrorReport(kind="limit", message=str(failed))
+            self._line.leave(self._stage, "the judge's code failed in the candidate's process", ok=False)
+            return msgspec.structs.replace(self._judged(Verdict.CRASH, error), failure=Failure.GUEST_FAILED)
         finally:
             self._caller.close()
             self._replays.close()
@@ -344,6 +349,7 @@ class Trial:
             margins=self._answers.margins,
             findings=self._findings(),
             kernels=tuple(dict.fromkeys(name for run in self._runs for name in run.returned.kernels)),
+            failure=Failure.VERIFIER_ENDED if self._replays.verifier_ended else None,
         )
 
 

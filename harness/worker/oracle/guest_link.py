@@ -37,6 +37,10 @@ class GuestBroken(Exception):
     """The guest failed before foreign code ran, or its own code raised: our fault."""
 
 
+class GuestFailed(GuestBroken):
+    """Our own code raised in the guest after the import of the candidate had begun: perhaps the candidate's fault."""
+
+
 class GuestLied(Exception):
     """The message does not answer the request: foreign code wrote to the guest's channel."""
 
@@ -106,7 +110,11 @@ class GuestLink:
         if isinstance(report, Failed):
             raise CandidateRaised(report)
         if isinstance(report, Broken):
-            raise GuestBroken(f"the guest failed: {report.message}")
+            raise (
+                GuestFailed(report.message)
+                if report.imported
+                else GuestBroken(f"the guest failed: {report.message}")
+            )
         if not isinstance(report, wanted):
             raise GuestLied(f"a {type(report).__name__} came where a {wanted.__name__} was due")
         return report

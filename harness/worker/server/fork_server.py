@@ -41,6 +41,7 @@ from harness.wire.server_messages import (
     ServerReport,
     Spawn,
     Started,
+    status_words,
 )
 
 from . import warden
@@ -253,7 +254,10 @@ class Server:
             for number, slot in list(self._slots.items()):
                 if slot.warden == pid:
                     killed = slot.end_by is not None
-                    self._finish(number, Ended(worker=number, status=status or 9, leftover=0, killed=killed))
+                    overdue = killed and time.monotonic() > (slot.end_by or 0.0)  # `_kill_overdue` ended it
+                    lost = "" if overdue else f"its warden ended ({status_words(status)})"
+                    ended = Ended(worker=number, status=9, leftover=0, killed=killed, lost=lost)
+                    self._finish(number, ended)
         self._kill_strays()
 
     def _kill_strays(self) -> None:

@@ -109,7 +109,7 @@ def _wait(worker: int, folder: Callable[[], Path | None]) -> tuple[int, bool, st
     checked_at = time.monotonic()
     while True:
         received = signal.sigtimedwait(_WATCHED, limits.WATCH_S)
-        if received is not None and received.si_signo == signal.SIGTERM and not killed:
+        if received is not None and received.si_signo == signal.SIGTERM and not killed and _runs(worker):
             killed = True
             os.kill(worker, signal.SIGKILL)
         while True:
@@ -126,6 +126,11 @@ def _wait(worker: int, folder: Callable[[], Path | None]) -> tuple[int, bool, st
             if why:
                 os.kill(worker, signal.SIGKILL)
             checked_at = time.monotonic()
+
+
+def _runs(worker: int) -> bool:
+    """Return False if the worker has ended by itself, though it is not reaped yet."""
+    return os.waitid(os.P_PID, worker, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
 
 def excess(processes: tuple[int, ...], folder: Path | None) -> str:

@@ -1,0 +1,325 @@
+"""Protects right kernels from the OOM killer, and a session from a candidate that uses up memory or processes.
+
+Real processes get a real SIGKILL. The table of endings is in `docs/trust.md`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+
+import msgspec
+import psutil
+import pytest
+import pytest_asyncio
+
+from harness import DevicePool, Evaluation, StageEntered, StageLeft, Verdict, evaluate, target
+from harness.processes.process_endings import (
+    JudgeAgain,
+    explain_compile_error,
+    verdict_of_broken,
+    verdict_of_end,
+    was_judged_again,
+)
+from harness.processes.servers import Child, ForkServer
+from harness.wire.encoding import ENCODER, decode_message
+from harness.wire.errors import WorkerDied
+from harness.wire.guest_messages import GUEST_REPORTS, Hello, Load
+from harness.wire.server_messages import Ended
+from harness.wire.stack_samples import last_line
+from harness.worker.kit import candidate_trace
+from suites import load_task
+from tests.support.candidates import adding
+from tests.support.judging import judge
+
+pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
+
+GATE = "go"
+WAITING = adding(before=f"while not [torch][0].os.path.exists('{GATE}'): pass")
+"""A right kernel. Its host code waits in each process until the test writes `GATE` into the process's folder."""
+LOOP_LINE = next(number for number, line in enumerate(WAITING.splitlines(), 1) if GATE in line)
+HOG = """
+import numpy
+kept = []
+for size in (1 << 26, 1 << 16):
+    try:
+        while True:
+            kept.append(numpy.empty(size, dtype=numpy.uint8))
+    except MemoryError:
+        pass
+"""
+"""Takes the whole address space at import, without a touch of its pages."""
+WAIT_S = 60.0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def own_pool() -> AsyncIterator[DevicePool]:
+    async with DevicePool(slots=2) as started:
+        yield started
+
+
+def sandboxed(server: ForkServer) -> list[Child]:
+    """Return the workers that run foreign code, in the order of their starts."""
+    return [child for child in server._children.values() if child.scratch is not None]
+
+
+async def until(condition: Callable[[], object], awaited: str) -> None:
+    try:
+        async with asyncio.timeout(WAIT_S):
+            while not condition():  # noqa: ASYNC110 -- processes of the system set no event
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        pytest.fail(f"waited in vain for: {awaited}")
+
+
+@pytest_asyncio.fixture(autouse=True, loop_scope="session")
+async def nothing_of_the_last_test_runs(own_pool: DevicePool) -> None:
+    servers = (own_pool.interpreting, own_pool.compiling)
+    await until(lambda: not any(map(sandboxed, servers)), "the end of the last test's workers")
+
+
+async def open_gates(pool: DevicePool) -> None:
+    """Let all candidates go on, also those that start later."""
+    while True:
+        for server in (pool.interpreting, pool.compiling):
+            for child in sandboxed(server):
+                if child.scratch is not None:
+                    with suppress(OSError):  # the folder ends with its process
+                        (child.scratch / GATE).touch()
+        await asyncio.sleep(0.02)
+
+
+def waits_in_its_call(guest: Child) -> bool:
+    return guest.scratch is not None and last_line(guest.scratch) == LOOP_LINE
+
+
+def is_imported(child: Child) -> bool:
+    return child.scratch is not None and (child.scratch / candidate_trace.NAME).exists()
+
+
+async def find_guest(pool: DevicePool) -> Child:
+    await until(lambda: any(map(waits_in_its_call, sandboxed(pool.interpreting))), "a call in the guest")
+    return next(filter(waits_in_its_call, sandboxed(pool.interpreting)))
+
+
+async def find_verifier(pool: DevicePool) -> Child:
+    guest = await find_guest(pool)
+    return next(child for child in sandboxed(pool.interpreting) if child.worker > guest.worker)
+
+
+async def find_compiler(pool: DevicePool) -> Child:
+    guest = await find_guest(pool)
+    assert guest.scratch is not None
+    (guest.scratch / GATE).touch()
+    await until(lambda: any(map(is_imported, sandboxed(pool.compiling))), "an import in the compiler")
+    return next(filter(is_imported, sandboxed(pool.compiling)))
+
+
+async def find_judge(pool: DevicePool) -> Child:
+    await find_guest(pool)
+    return next(child for child in pool.interpreting._children.values() if child.scratch is None)
+
+
+FINDERS = {
+    "guest": find_guest,
+    "verifier": find_verifier,
+    "compiler": find_compiler,
+    "judge": find_judge,
+}
+
+
+async def judge_and_kill(pool: DevicePool, victim: str) -> Evaluation:
+    """Judge a right kernel; kill one of its workers, or `warden of` one, while the kernel's host code waits."""
+    judging = asyncio.create_task(judge(pool, WAITING), name="judged")
+    tasks = [judging]
+    try:
+        child = await FINDERS[victim.removeprefix("warden of ")](pool)
+        pid = await child.started
+        os.kill(psutil.Process(pid).ppid() if victim.startswith("warden") else pid, signal.SIGKILL)
+        async with asyncio.timeout(WAIT_S):
+            await asyncio.shield(child.ended)
+            tasks.append(asyncio.create_task(open_gates(pool)))
+            return await judging
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+@pytest.mark.parametrize("worker", ["guest", "verifier", "compiler"])
+async def test_right_kernel_whose_worker_was_killed_is_judged_again(
+    own_pool: DevicePool, worker: str
+) -> None:
+    evaluation = await judge_and_kill(own_pool, worker)
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+    assert was_judged_again(evaluation)
+    assert any("killed by SIGKILL" in note for note in evaluation.notes)
+    assert not any(finding.kind == "not_replayed" for finding in evaluation.findings)
+
+
+@pytest.mark.parametrize("victim", ["warden of guest", "warden of verifier", "warden of compiler", "judge"])
+async def test_lost_warden_or_judge_is_our_failure(own_pool: DevicePool, victim: str) -> None:
+    evaluation = await judge_and_kill(own_pool, victim)
+    assert evaluation.verdict is Verdict.INFRA_ERROR
+    assert evaluation.error is not None
+    assert not was_judged_again(evaluation)
+    if victim != "judge":
+        assert evaluation.error.message.endswith("was lost: its warden ended (SIGKILL)")
+
+
+async def test_second_kill_is_the_candidates(own_pool: DevicePool) -> None:
+    calls: list[str] = []
+
+    def watch(event: StageEntered | StageLeft) -> None:
+        if isinstance(event, StageEntered):
+            calls.append(event.stage)
+
+    source = adding(before="[torch][0].os.kill([torch][0].os.getpid(), 9)")
+    evaluation = await judge(own_pool, source, on_event=watch)
+    assert evaluation.error is not None
+    assert (evaluation.verdict, evaluation.error.kind) == (Verdict.CRASH, "SIGKILL")
+    assert "also when it was judged alone" in evaluation.error.message
+    assert calls == ["static", "call", "call"]
+
+
+async def test_second_evaluation_waits_until_it_is_alone(own_pool: DevicePool) -> None:
+    order: list[str] = []
+    first_failed = asyncio.Event()
+
+    def watch(event: StageEntered | StageLeft) -> None:
+        if event == StageEntered(stage="call", device="cpu"):
+            order.append("killed candidate starts")
+        if isinstance(event, StageLeft) and event.stage.name == "call":
+            first_failed.set()
+
+    async def judge_neighbour() -> Evaluation:
+        evaluation = await judge(own_pool, WAITING)
+        order.append("neighbour ends")
+        return evaluation
+
+    neighbour = asyncio.create_task(judge_neighbour(), name="judged")
+    guest = await find_guest(own_pool)
+    killed = adding(before="[torch][0].os.kill([torch][0].os.getpid(), 9)")
+    killing = asyncio.create_task(judge(own_pool, killed, on_event=watch), name="judged")
+    opening = None
+    try:
+        async with asyncio.timeout(WAIT_S):
+            await first_failed.wait()
+            assert not guest.ended.done()
+            opening = asyncio.create_task(open_gates(own_pool))
+            assert (await killing).verdict is Verdict.CRASH
+            assert (await neighbour).verdict is Verdict.CORRECT
+    finally:
+        for task in (neighbour, killing, opening):
+            if task is not None:
+                task.cancel()
+    assert order == ["killed candidate starts", "neighbour ends", "killed candidate starts"]
+
+
+async def test_candidate_that_takes_all_memory_at_import_crashes(own_pool: DevicePool) -> None:
+    evaluation = await judge(own_pool, adding(top=HOG))
+    assert evaluation.error is not None
+    assert evaluation.verdict is Verdict.CRASH
+    assert evaluation.error.message.startswith("the candidate used up its memory; ")
+    assert was_judged_again(evaluation)
+
+
+async def test_end_at_the_cpu_limit_is_told_from_a_kill(own_pool: DevicePool) -> None:
+    child, channel = await own_pool.interpreting.spawn("guest", cpu_limit_s=1, sandboxed=True)
+    try:
+        async with asyncio.timeout(WAIT_S):
+            assert isinstance(decode_message(GUEST_REPORTS, await channel.receive()), Hello)
+            load = Load(nonce="1", source="while True: pass", entry_points=(), target="gfx942")
+            await channel.send(ENCODER.encode(load))
+            ended = await asyncio.shield(child.ended)
+    finally:
+        channel.close()
+        child.end()
+    verdict, _ = verdict_of_end(ended, "in the import", again=False)
+    assert verdict is Verdict.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        ("OSError: [Errno 12] Cannot allocate memory", "used up its memory"),
+        ("MemoryError", "used up its memory"),
+        ("RuntimeError: can't start new thread", "used up its processes and threads"),
+        ("BlockingIOError: [Errno 11] Resource temporarily unavailable", "used up its processes and threads"),
+        ("BinaryUnreadable: the binary is no ELF file", "start no processes or threads"),
+    ],
+)
+async def test_failure_of_our_code_beside_a_candidate_is_the_candidates_the_second_time(
+    message: str, says: str
+) -> None:
+    with pytest.raises(WorkerDied) as early:
+        verdict_of_broken(message, imported=False, again=True)
+    assert not isinstance(early.value, JudgeAgain)
+    with pytest.raises(JudgeAgain):
+        verdict_of_broken(message, imported=True, again=False)
+    verdict, error = verdict_of_broken(message, imported=True, again=True)
+    assert verdict is Verdict.CRASH
+    assert says in error.message
+    assert message in error.message
+
+
+async def test_killed_ptxas_is_compiled_again_once() -> None:
+    error = "PTXASError: PTXAS error: `ptxas` failed with error code -9\n`ptxas` stderr:"
+    with pytest.raises(JudgeAgain):
+        explain_compile_error(error, again=False)
+    first_line, _, rest = explain_compile_error(error, again=True).partition("\n")
+    assert "smaller blocks" in first_line
+    assert rest == "`ptxas` stderr:"
+    wrong = "PTXASError: PTXAS error: `ptxas` failed with error code 1"
+    assert explain_compile_error(wrong, again=False) == wrong
+
+
+async def test_limits_of_the_judge_explain_a_kill() -> None:
+    killed = Ended(worker=1, status=signal.SIGKILL, leftover=0, killed=False)
+    for ended in (
+        msgspec.structs.replace(killed, killed=True),
+        msgspec.structs.replace(killed, why="more than 64 processes"),
+    ):
+        verdict_of_end(ended, "in case fp32", again=False)
+    with pytest.raises(JudgeAgain):
+        verdict_of_end(killed, "in case fp32", again=False)
+    with pytest.raises(WorkerDied, match="the compiling server died"):
+        verdict_of_end(
+            msgspec.structs.replace(killed, lost="the compiling server died"), "in case fp32", again=True
+        )
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(20))
+async def test_kill_at_a_random_moment_gives_no_false_verdict(own_pool: DevicePool, seed: int) -> None:
+    """Kill one random process of the judge, of any kind, while two right kernels are judged."""
+    drawn = random.Random(seed)
+    sources = [adding(), adding(top="\n")]
+    task = load_task("vector_add")
+    judging = [
+        asyncio.create_task(
+            evaluate(source, task, pool=own_pool, targets=[target("gfx942")], seed=seed), name="judged"
+        )
+        for source in sources
+    ]
+    await asyncio.sleep(drawn.uniform(0.0, 3.0))
+    servers = [psutil.Process(server.pid) for server in (own_pool.interpreting, own_pool.compiling)]
+    nursery = servers[0].parent()
+    assert nursery is not None
+    workers = [child for server in servers for child in server.children(recursive=True)]
+    kind = drawn.choice(("server", "nursery", "worker", "worker", "worker", "worker"))
+    victims = {"server": servers, "nursery": [nursery], "worker": workers or servers}[kind]
+    with suppress(psutil.NoSuchProcess):
+        drawn.choice(victims).kill()
+    async with asyncio.timeout(WAIT_S):
+        await asyncio.wait(judging)
+    for evaluation in (task.result() for task in judging):
+        assert evaluation.verdict in (Verdict.CORRECT, Verdict.INFRA_ERROR), evaluation.error
+        assert evaluation.verdict is Verdict.INFRA_ERROR or not evaluation.findings
+    # A kill after the last verdict is noticed by the next evaluation. The engine repeats such an evaluation too.
+    first = await judge(own_pool, adding())
+    assert first.verdict is Verdict.CORRECT or (await judge(own_pool, adding())).verdict is Verdict.CORRECT
