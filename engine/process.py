@@ -44,7 +44,7 @@ from harness.node.discovery import choose_devices
 from harness.node.telemetry.watcher import Telemetry
 from harness.processes.quarantine import DeviceEvent
 from sessions.engine_info import EngineInfo, boot_id, pid_namespace, write_engine_info
-from sessions.errors import SessionsError
+from sessions.errors import SessionsError, StoreBroken
 from sessions.events import (
     DecisionMade,
     DecisionUndone,
@@ -194,16 +194,22 @@ class Engine:
                         helper.cancel()
             except ExceptionGroup as errors:
                 failure = errors
-        if failure is None and not curable:
-            await recorder.record_durable(SessionFinished(solved=solved(recorder)))
-            await recorder.finish()
-            return 0
+        try:
+            if failure is not None or curable:
+                await recorder.store_all()
+            else:
+                # First, because a session counts as finished only if it is in the store.
+                await recorder.settle()
+                await recorder.record_durable(SessionFinished(solved=solved(recorder)))
+                await recorder.finish()
+                return 0
+        except StoreBroken as error:
+            earlier = failure.exceptions if failure is not None else ()
+            failure = ExceptionGroup("the session could not be stored", [*earlier, error])
         reason, code = self._why_stopped(recorder, failure, curable)
         await recorder.record_durable(EngineStopped(reason=reason, failed=code != 0))
-        for attempt in recorder.uncommitted():
-            await recorder.commit_attempt(attempt)
-        await recorder.flush()
         self._live.engine.unlink(missing_ok=True)
+        await recorder.flush()
         return code
 
     async def _work(

@@ -15,7 +15,8 @@ SessionsError
 ├── NotDecidable         this attempt cannot be accepted, rejected or undone
 ├── RemoteUnusable       another repository cannot be reached, or refuses
 ├── BranchDiffers        both sides of a push or a fetch have a branch, with different commits
-├── StoreBroken          the git store is inconsistent or cannot be written
+├── StoreBroken          the git store cannot be read or written
+│   └── StoreDamaged     a file, ref or object of the git store is lost or damaged
 └── BadRecording         a recording's folder has a wrong format, or cannot be created
 """
 
@@ -151,7 +152,14 @@ class BranchDiffers(SessionsError):
 
 
 class StoreBroken(SessionsError):
-    """The git store is inconsistent or cannot be written."""
+    """The git store cannot be read or written."""
+
+
+class StoreDamaged(StoreBroken):
+    """A file, ref or object of the git store is lost or damaged."""
+
+    def __init__(self, damage: str) -> None:
+        super().__init__(f"{damage}; repair the store with: wavedeck doctor --repair")
 
 
 class BadRecording(SessionsError):

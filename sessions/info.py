@@ -38,10 +38,15 @@ class Standing(StrEnum):
     RUNNING = "running"
     """An engine holds its lock."""
     FINISHED = "finished"
+    """It is in the store."""
+    UNSTORED = "not stored"
+    """Finished, but not moved to the store; a resume moves it."""
     STOPPED = "stopped"
     """Its engine stopped in good order; it can be resumed."""
     CRASHED = "crashed"
     """Its engine ended without a final event; it can be resumed."""
+    DAMAGED = "damaged"
+    """The store lost a part of it; `SessionInfo.problem` says which, and what to do."""
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +54,8 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     state: Standing
+    problem: str = ""
+    """What is wrong with a damaged session, and what to do."""
     title: str = ""
     """Title by a person; empty if none."""
     method: str = ""
@@ -108,7 +115,15 @@ def live_info(files: LiveFiles) -> SessionInfo | None:
 def live_info_of(files: LiveFiles, state: SessionState) -> SessionInfo:
     """Returns the facts of a live session from `state`, into which its journal was skimmed."""
     description = describe(state.started) if state.started is not None else None
-    return info_of(files.session, description, summarise(state), running=files.running)
+    info = info_of(files.session, description, summarise(state), running=files.running)
+    if info.state is Standing.FINISHED:
+        return msgspec.structs.replace(info, state=Standing.UNSTORED)
+    return info
+
+
+def damaged_info(name: str, problem: str) -> SessionInfo:
+    """Returns the line of a session whose description or summary the store cannot read."""
+    return SessionInfo(name=name, state=Standing.DAMAGED, problem=problem)
 
 
 def running_infos(home: Home) -> list[SessionInfo]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -32,13 +33,14 @@ from git.exc import (
     ODBError,
 )
 
-from .errors import StoreBroken
+from .errors import StoreBroken, StoreDamaged
 from .files import locked, sync_folder, write_all
+from .refs import Refs, read_ref, read_refs
+from .skeleton import HEAD, check_skeleton
 
 AUTHOR = "Wavedeck <wavedeck@localhost>"
 FILE_MODE = 0o100644
 LOCK_WAIT_S = 60.0
-SHA_LENGTH = 40
 RENAME_TRIES = 100
 SYNCS = 8
 STALE_S = 2.0
@@ -52,6 +54,9 @@ class LooseObjects:
     Objects wait until `flush`, which writes and syncs them in parallel (a disk completes ten syncs about as fast as
     two) and then renames them to their names. So an object with a name always has its content, even after a power
     cut. As in git, the file system may lose names in a power cut; they are rebuilt from the journal.
+
+    No ref reaches the objects until the caller writes one. `git gc` keeps young objects, so an object that exists
+    becomes young again, as in git. `git gc --prune=now` deletes even those: then the recorder writes them again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -63,9 +68,20 @@ class LooseObjects:
         content = b"%s %d\0" % (kind, len(data)) + data
         sha = hashlib.sha1(content, usedforsecurity=False).hexdigest()
         path = self._folder / sha[:2] / sha[2:]
-        if path not in self._waiting and not path.exists():
+        if path not in self._waiting and not self._is_kept(path):
             self._waiting[path] = zlib.compress(content, 1)
         return sha
+
+    def _is_kept(self, path: Path) -> bool:
+        """True if the object has a file; the file becomes young."""
+        try:
+            os.utime(path)
+        except FileNotFoundError:
+            return False
+        except PermissionError:
+            # Another user wrote the object.
+            return True
+        return True
 
     def flush(self) -> None:
         """Write all waiting objects to the disk; `OSError` if the disk refuses, and then no object waits."""
@@ -83,7 +99,7 @@ class LooseObjects:
                 for _ in pool.map(os.fsync, descriptors):
                     pass
             for path, temporary in written.items():
-                self._rename(temporary, path)
+                self._rename(temporary, path, waiting[path])
         except BaseException:
             for temporary in written.values():
                 temporary.unlink(missing_ok=True)
@@ -92,13 +108,15 @@ class LooseObjects:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _rename(self, temporary: Path, path: Path) -> None:
-        """Rename, repeatedly if needed: a packing process may remove empty folders at any moment."""
+    def _rename(self, temporary: Path, path: Path, data: bytes) -> None:
+        """Rename, repeatedly if needed: other git processes may remove empty folders, and temporary files."""
         for _ in range(RENAME_TRIES):
             with suppress(FileNotFoundError):
                 temporary.rename(path)
                 return
             path.parent.mkdir(exist_ok=True)
+            if not temporary.exists():
+                temporary.write_bytes(data)
         raise StoreBroken(
             f"{temporary} disappeared while it was written; does another program clean {self._folder}?"
         )
@@ -119,11 +137,13 @@ class Repository:
     """One repository, bare or a clone with a work tree; threads may share it."""
 
     def __init__(self, path: Path, *, lock: Path | None = None) -> None:
-        """Open `path`; writing needs `lock`. `StoreBroken` if it is not a repository."""
+        """Open `path`; writing needs `lock`. `StoreBroken` if it is not a repository or is damaged."""
+        check_skeleton(path)
         try:
             self._repo = git.Repo(path)
         except (InvalidGitRepositoryError, NoSuchPathError) as error:
-            raise StoreBroken(f"{path} is not a git repository; remove it or set WAVEDECK_HOME") from error
+            words = "is not a git repository; move it away, or set WAVEDECK_HOME to another folder"
+            raise StoreBroken(f"{path} {words}") from error
         self.git_dir = Path(self._repo.git_dir)
         # A GIT_DIR in the environment, for example in a hook, must not redirect the commands to another repository.
         self._repo.git.update_environment(GIT_DIR=str(self.git_dir))
@@ -208,11 +228,34 @@ class Repository:
 
     def has(self, sha: str) -> bool:
         """True if the object exists."""
-        with self._thread_lock:
-            try:
+        try:
+            with self._reading(sha):
                 self._repo.odb.info(bytes.fromhex(sha))
-            except (BadObject, BadName, ValueError):
-                return False
+        except StoreDamaged:
+            return False
+        return True
+
+    def is_whole(self, sha: str) -> bool:
+        """True if a commit, its trees and its files are here; says nothing about its parents."""
+        try:
+            return all(self.has(file) for file in self.read_tree(sha).values())
+        except StoreDamaged:
+            return False
+
+    def is_complete(self, commits: Iterable[str]) -> bool:
+        """True if the commits and all that they reach are here: one git process, which reads no file contents."""
+        with tempfile.TemporaryFile() as wanted:
+            wanted.writelines(f"{sha}\n".encode() for sha in commits)
+            if not wanted.tell():
+                return True
+            wanted.seek(0)
+            with self._thread_lock, _translated():
+                try:
+                    self._repo.git.rev_list("--objects", "--quiet", "--stdin", istream=wanted)
+                except GitCommandNotFound:
+                    raise
+                except GitCommandError:
+                    return False
         return True
 
     def read_file(self, sha: str) -> bytes:
@@ -262,33 +305,24 @@ class Repository:
         with self._thread_lock, _translated():
             try:
                 yield
-            except (BadObject, BadName, ODBError, ValueError) as error:
-                raise StoreBroken(
-                    f"the store has no object {sha}; run: git -C {self.git_dir} fsck"
-                ) from error
+            except (BadObject, BadName, ODBError, ValueError, OSError) as error:
+                # The reading process ends at a damaged object; the next read starts another.
+                self._repo.git.clear_cache()
+                raise StoreDamaged(f"the store {self.git_dir} has no object {sha}") from error
 
     # Refs
 
+    def branches(self) -> Refs:
+        """Returns every branch with the id of its commit, and the damaged ones."""
+        return read_refs(self.git_dir)
+
     def refs(self) -> dict[str, str]:
         """Returns every branch with the id of its commit: local (`refs/heads/...`) and fetched (`refs/remotes/...`)."""
-        with self._thread_lock, _translated():
-            listed = self._repo.git.for_each_ref(
-                "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes"
-            )
-        pairs = (line.split(" ", 1) for line in listed.splitlines())
-        return {name: sha for sha, name in pairs}
+        return self.branches().commits
 
     def read_ref(self, ref: str) -> str | None:
         """Returns the commit of a ref of this store; `None` if there is none. For a clone use `refs`."""
-        with self._thread_lock:
-            # In this order: git writes `packed-refs` before it removes the packed ref files.
-            for path, name in ((self.git_dir / ref, ""), (self.git_dir / "packed-refs", ref)):
-                with suppress(OSError):
-                    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-                        sha, _, ref_name = line.partition(" ")
-                        if ref_name == name and len(sha) == SHA_LENGTH:
-                            return sha
-        return None
+        return read_ref(self.git_dir, ref)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -361,6 +395,14 @@ class Repository:
         for folder in (self.git_dir / "objects" / "pack", self.git_dir / "refs" / "heads", self.git_dir):
             sync_folder(folder)
 
+    def sync_objects(self) -> None:
+        """Make the names of loose objects durable: for a store that cannot be packed."""
+        objects = self.git_dir / "objects"
+        for folder in (*objects.glob("??"), objects):
+            # A packing process removes empty folders.
+            with suppress(FileNotFoundError):
+                sync_folder(folder)
+
 
 def _initialise(path: Path) -> None:
     with _translated():
@@ -368,7 +410,7 @@ def _initialise(path: Path) -> None:
         repo = git.Repo.init(unfinished, mkdir=True, bare=True)
         try:
             # A clone checks out the accepted kernels.
-            repo.git.symbolic_ref("HEAD", "refs/heads/accepted")
+            repo.git.symbolic_ref("HEAD", HEAD)
             repo.git.config("gc.auto", "0")
             repo.git.config("receive.autogc", "false")
             repo.git.config("maintenance.auto", "false")
@@ -409,4 +451,5 @@ def _translated() -> Iterator[None]:
         raise StoreBroken("git is not installed; the store needs it") from error
     except GitCommandError as error:
         lines = [line.strip() for line in str(error.stderr).splitlines() if line.strip()]
-        raise StoreBroken(f"git failed in the store: {lines[0] if lines else error.status}") from error
+        words = lines[0].removeprefix("stderr: '").removesuffix("'") if lines else error.status
+        raise StoreBroken(f"git failed in the store: {words}") from error

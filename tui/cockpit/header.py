@@ -91,7 +91,9 @@ def status_line(
         spans.append(Span("disconnected", "bad"))
     if live is not None and live.health.starting:
         spans.append(Span("starting the engine", "busy"))
-    if state.finished:
+    if feed.is_unstored:
+        spans.append(Span("finished, not in the store", "bad"))
+    elif state.finished:
         spans.append(Span("finished", "dim"))
     elif replay is None and (feed.abandoned or state.stopped is not None):
         crashed = state.stopped is None
