@@ -159,6 +159,7 @@ class StoreDamaged(StoreBroken):
     """A file, ref or object of the git store is lost or damaged."""
 
     def __init__(self, damage: str) -> None:
+        self.damage = damage
         super().__init__(f"{damage}; repair the store with: wavedeck doctor --repair")
 
 

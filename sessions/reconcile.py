@@ -1,8 +1,8 @@
 """Opens a session again after its engine ended, at whatever moment that was.
 
 The journal is the truth, and git is brought in line with it. Judged attempts without a commit, or whose commit lost a
-tree or a file, are committed; old refs are moved, and decisions reach `accepted`. Locks of a killed git process are removed, and a torn last line is set
-aside.
+tree or a file, are committed. Old refs are moved, and decisions reach `accepted`. Locks of a killed git process are
+removed, and a torn last line is set aside.
 """
 
 from __future__ import annotations

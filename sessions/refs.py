@@ -58,9 +58,11 @@ def read_ref(git_dir: Path, ref: str) -> str | None:
 def read_packed(git_dir: Path) -> tuple[dict[str, str], list[bytes]]:
     """Returns the refs in `packed-refs`, and its lines that cannot be read."""
     try:
-        lines = (git_dir / PACKED).read_bytes().splitlines()
+        content = (git_dir / PACKED).read_bytes()
     except OSError:
         return {}, []
+    # Git writes at least a header, and ends each line.
+    *lines, rest = content.split(b"\n")
     commits: dict[str, str] = {}
     unreadable: list[bytes] = []
     for line in lines:
@@ -69,6 +71,8 @@ def read_packed(git_dir: Path) -> tuple[dict[str, str], list[bytes]]:
             commits[match[2].decode(errors="surrogateescape")] = match[1].decode()
         elif not line.startswith((b"#", b"^")):
             unreadable.append(line)
+    if rest or not lines:
+        unreadable.append(rest)
     return commits, unreadable
 
 

@@ -395,6 +395,23 @@ class Repository:
         for folder in (self.git_dir / "objects" / "pack", self.git_dir / "refs" / "heads", self.git_dir):
             sync_folder(folder)
 
+    def all_commits(self) -> Iterator[Commit]:
+        """Yield every commit that can be read, also those that no ref reaches; reads the whole store."""
+        with self._thread_lock, _translated():
+            listed = self._repo.git.cat_file(
+                "--batch-all-objects", "--batch-check=%(objecttype) %(objectname)"
+            )
+        for line in listed.splitlines():
+            kind, _, sha = line.partition(" ")
+            if kind == "commit":
+                with suppress(StoreDamaged):
+                    yield self.read_commit(sha)
+
+    def index_pack(self, pack: Path) -> None:
+        """Write the index of a pack again."""
+        with _translated():
+            self._repo.git.index_pack(str(pack))
+
     def sync_objects(self) -> None:
         """Make the names of loose objects durable: for a store that cannot be packed."""
         objects = self.git_dir / "objects"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -20,7 +19,7 @@ def check_skeleton(path: Path) -> None:
     Raises `StoreBroken` if the folder cannot be read. A folder without objects is not a damaged repository.
     """
     try:
-        names = os.listdir(path)
+        names = {entry.name for entry in path.iterdir()}
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -16,7 +17,10 @@ from sessions.session_list import SessionList
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line, scripted_judge, start, wait_for
 from tests.support.story import git
+from tui.cockpit.home_view import about_line, session_row
 from tui.diagnostics import ExitCode
+from tui.doctor import store_checks
+from tui.doctor.doctor_findings import State
 
 __all__ = ["scripted_judge"]
 RUN = ("run", "vector_add", "--model", "recorded:mine", "--devices", "cpu", "--iterations", "2")
@@ -121,6 +125,51 @@ def test_damaged_head_is_named_with_its_repair(shell: Shell, home: Home, content
         assert str(head) in one_line(done)
         assert "remove" not in done.err
         assert "wavedeck doctor --repair" in done.err
+
+
+def test_doctor_names_the_damage_and_repairs_it_step_by_step(shell: Shell, home: Home) -> None:
+    stored.stopped(home, stored.SECOND)
+    stored_only(home)
+    lose(home, f"{stored.FIRST}/_journal:summary.json")
+    [finding] = [f for f in store_checks.store(os.environ) if f.subject == "sessions"]
+    assert finding.state is State.WARNING
+    assert f"{stored.FIRST} is damaged" in finding.found
+    assert "wavedeck doctor --repair" in finding.follows
+    (home.store / "HEAD").write_bytes(b"")
+    done = shell("doctor", "--repair")
+    assert (done.code, done.err) == (ExitCode.DONE, "")
+    assert done.out.splitlines() == [
+        f"the store's file {home.store / 'HEAD'} is empty",
+        "  will write HEAD as in a new store; branches and objects stay as they are",
+        "  done",
+        f"the store lost objects of {stored.FIRST}",
+        "  will write them again from its journal",
+        "  done",
+        "2 damages, 0 left",
+    ]
+    assert {info.state for info in list_sessions(home)} == {"stopped"}
+    assert shell("doctor", "--repair").out == f"no damage in {home.store}\n"
+
+
+def test_doctor_says_what_it_cannot_repair(shell: Shell, home: Home) -> None:
+    stored_only(home)
+    lose(home, f"{stored.FIRST}/_journal:journal/00000001.jsonl")
+    done = shell("doctor", "--repair")
+    assert done.code == ExitCode.FAILED
+    assert f"the journal of {stored.FIRST} is damaged" in done.out
+    assert "cannot be repaired here: " in done.out
+    assert done.out.endswith("1 damage, 1 left\n")
+    assert shell("doctor", "--repair", "--json").code == ExitCode.USAGE
+
+
+def test_cockpit_lists_a_damaged_session_with_what_to_do(home: Home) -> None:
+    stored.stopped(home, stored.SECOND)
+    stored_only(home)
+    lose(home, f"{stored.FIRST}/_journal:summary.json")
+    damaged, whole = sorted(SessionList(home).read(), key=lambda info: info.name)
+    assert session_row(damaged).cells[-1].text == "damaged"
+    assert session_row(whole).cells[-1].text == "stopped"
+    assert "wavedeck doctor --repair" in "".join(span.text for span in about_line(damaged))
 
 
 @pytest.mark.parametrize("command", [(), ("status",), ("sessions",), ("best",)])
