@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .bests import Field, Measured, field_of, measured_bests, order
 from .catalog import journal_of, list_sessions
-from .errors import StoreBroken
+from .errors import JournalNotReadable, StoreBroken
 from .folding import fold
 from .home import Home
 from .info import SessionInfo, Standing
@@ -51,7 +51,7 @@ def _measured(home: Home, info: SessionInfo) -> Sequence[Measured]:
         return info.measured
     try:
         return measured_bests(fold(journal_of(home, info.name).events))
-    except StoreBroken:
+    except (StoreBroken, JournalNotReadable):
         if info.state is not Standing.DAMAGED:
             raise
         return ()

@@ -8,9 +8,9 @@ from __future__ import annotations
 import difflib
 
 from .description import SessionSummary
-from .errors import AmbiguousSession, NoSuchSession, SessionBusy, StoreBroken
+from .errors import AmbiguousSession, JournalNotReadable, NoSuchSession, SessionBusy, StoreBroken
 from .files import FileLock
-from .home import JOURNAL, Home
+from .home import JOURNAL, Home, LiveFiles
 from .info import SessionInfo, Standing, damaged_info, info_of, live_info
 from .journal import Journal, read_journal
 from .recorder import LOCK_WAIT_S, put_away
@@ -58,11 +58,18 @@ def stored_info(store: Store, session: str, commit: str) -> SessionInfo:
 
 def session_names(home: Home) -> list[str]:
     """Returns the names of all sessions of the home, oldest first."""
-    names = {files.session for files in home.live_sessions() if files.journal.exists()}
+    names = {files.session for files in home.live_sessions() if _has_journal(files)}
     if home.store.exists():
         with Store.read_only(home.store) as store:
             names.update(store.sessions())
     return sorted(names)
+
+
+def _has_journal(files: LiveFiles) -> bool:
+    try:
+        return files.journal.exists()
+    except PermissionError:
+        return True
 
 
 def find_session(home: Home, prefix: str) -> str:
@@ -91,6 +98,8 @@ def journal_of(home: Home, session: str) -> Journal:
             raise NoSuchSession(session) from None
         with Store.read_only(home.store) as store:
             return store.session_journal(session)
+    except OSError as error:
+        raise JournalNotReadable(home.live(session).journal, error) from error
 
 
 def delete_session(home: Home, session: str) -> None:

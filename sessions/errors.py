@@ -4,6 +4,7 @@ SessionsError
 ├── HomeNotWritable      the home folder cannot be created or written
 ├── HomeNotReadable      the home folder belongs to another user and cannot be read
 ├── JournalNotWritable   the disk refused an event
+├── JournalNotReadable   a journal cannot be read: it belongs to another user, or is not a file
 ├── JournalDamaged       a line in the middle of a journal cannot be read, so nothing may be appended
 ├── EventNotKeepable     an event cannot be read back after it is written
 ├── SessionBusy          another process holds the session's lock
@@ -54,6 +55,15 @@ class JournalNotWritable(SessionsError):
     def __init__(self, path: Path, *, why: str) -> None:
         super().__init__(f"the journal {path} cannot be written ({why}); make room, then resume the session")
         self.path, self.why = path, why
+
+
+class JournalNotReadable(SessionsError):
+    """A journal cannot be read: it belongs to another user, or is not a file."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(
+            f"the journal {path} cannot be read ({error.strerror or error}); check what it is and who owns it"
+        )
 
 
 class JournalDamaged(SessionsError):

@@ -13,6 +13,7 @@ import msgspec
 from .bests import Measured
 from .codec import BadLine, decode, tag_of
 from .description import SessionDescription, SessionSummary, describe, summarise
+from .errors import JournalNotReadable
 from .events import (
     AttemptSwept,
     CallStarted,
@@ -107,6 +108,8 @@ def live_info(files: LiveFiles) -> SessionInfo | None:
         data = files.journal.read_bytes()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        return damaged_info(files.session, str(JournalNotReadable(files.journal, error)))
     state = SessionState()
     skim(state, data.split(b"\n")[:-1])
     return live_info_of(files, state)
@@ -122,7 +125,7 @@ def live_info_of(files: LiveFiles, state: SessionState) -> SessionInfo:
 
 
 def damaged_info(name: str, problem: str) -> SessionInfo:
-    """Returns the line of a session whose description or summary the store cannot read."""
+    """Returns the line of a session whose journal, description or summary cannot be read."""
     return SessionInfo(name=name, state=Standing.DAMAGED, problem=problem)
 
 

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from .catalog import journal_of, stored_info
+from .catalog import journal_of, session_names, stored_info
 from .errors import SessionsError, StoreDamaged
 from .events import DecisionMade, DecisionUndone
 from .files import write_whole
@@ -92,7 +92,7 @@ class _StoreRepairs:
         for repair in self._accepted():
             is_accepted_lost = True
             yield repair
-        for session in self._sessions():
+        for session in session_names(self._home):
             yield from self._session(session, redo_decisions=is_accepted_lost)
 
     # Files
@@ -227,15 +227,14 @@ class _StoreRepairs:
 
     # Sessions
 
-    def _sessions(self) -> list[str]:
-        live = [files.session for files in self._home.live_sessions() if files.journal.exists()]
-        return sorted({*self._store.sessions(), *live})
-
     def _session(self, session: str, *, redo_decisions: bool) -> Iterator[Repair]:
         files = self._home.live(session)
         if files.running:
             return
         info = live_info(files)
+        if info is not None and info.state is Standing.DAMAGED:
+            yield Repair(f"{session} is damaged", info.problem)
+            return
         head = self._store.repository.read_ref(HEADS + journal_branch(session))
         if not self._store.session_is_complete(session) or session in self._incomplete:
             damage, remedy = f"the store lost objects of {session}", "write them again from its journal"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from .catalog import stored_info
+from .errors import JournalNotReadable
 from .home import JOURNAL, Home, LiveFiles
 from .info import SessionInfo, Standing, damaged_info, live_info_of, skim
 from .state import SessionState
@@ -69,6 +70,8 @@ class SessionList:
                 skim(tail.state, _whole_lines(journal, tail))
         except FileNotFoundError:
             return None
+        except OSError as error:
+            return damaged_info(files.session, str(JournalNotReadable(files.journal, error)))
         return live_info_of(files, tail.state)
 
     def _tail(self, session: str, size: int, inode: int) -> _Tail:

@@ -112,6 +112,21 @@ def test_session_with_a_damaged_branch_is_damaged(shell: Shell, home: Home) -> N
     assert "wavedeck doctor --repair" in replayed.err
 
 
+def test_session_whose_journal_is_a_folder_is_damaged(shell: Shell, home: Home) -> None:
+    stored.stopped(home, stored.SECOND)
+    (home.live(stored.FIRST).journal / "x").mkdir(parents=True)
+    assert [info.state for info in list_sessions(home)] == ["stopped", "damaged"]
+    assert SessionList(home).read() == list_sessions(home)
+    assert "cannot be read (Is a directory)" in one_line(shell("sessions"))
+    assert shell("best").code == ExitCode.DONE
+    shown = shell("replay", stored.FIRST)
+    assert shown.code == ExitCode.FAILED
+    assert "cannot be read (Is a directory)" in one_line(shown)
+    repaired = shell("doctor", "--repair")
+    assert repaired.code == ExitCode.FAILED
+    assert "cannot be read (Is a directory)" in repaired.out
+
+
 @pytest.mark.parametrize("content", [b"", b"\0\0\0", None])
 def test_damaged_head_is_named_with_its_repair(shell: Shell, home: Home, content: bytes | None) -> None:
     stored.finished(home)
