@@ -43,6 +43,7 @@ from harness import DevicePool, HarnessError, Verdict
 from harness.node.discovery import choose_devices
 from harness.node.telemetry.watcher import Telemetry
 from harness.processes.quarantine import DeviceEvent
+from sessions.decidable import check_decision
 from sessions.engine_info import EngineInfo, boot_id, pid_namespace, write_engine_info
 from sessions.errors import SessionsError, StoreBroken
 from sessions.events import (
@@ -57,7 +58,7 @@ from sessions.files import write_whole
 from sessions.home import Home, LiveFiles
 from sessions.journal import read_journal
 from sessions.reconcile import resume
-from sessions.recorder import Recorder, check_decision
+from sessions.recorder import Recorder
 from sessions.state import SessionState
 from suites import SuiteError
 

@@ -7,7 +7,6 @@ event. Call all methods from one thread, the event loop's; blocking work runs in
 from __future__ import annotations
 
 import asyncio
-import difflib
 import math
 import secrets
 import shutil
@@ -15,11 +14,10 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TypeVar, cast
 
-from harness import Verdict
-
 from .attempt_commits import Reasoning, attempt_files, attempt_message, exam_files, prompt_files
+from .decidable import accepted_kernel, check_decision, find_attempt
 from .description import summarise
-from .errors import HomeNotWritable, NoSuchAttempt, NotDecidable, SessionBusy, SessionExists, StoreBroken
+from .errors import HomeNotWritable, NotDecidable, SessionBusy, SessionExists, StoreBroken
 from .events import (
     AnyEvent,
     AttemptCommitted,
@@ -34,10 +32,9 @@ from .folding import apply
 from .home import Home, LiveFiles
 from .journal import Clock, JournalWriter, open_journal
 from .lost_commits import lost_attempts
-from .names import split_attempt
 from .segments import Segments
 from .state import AttemptState, InstanceState, SessionState
-from .store import AcceptedKernel, Store, attempt_branch
+from .store import Store, attempt_branch
 
 E = TypeVar("E", bound=Event)
 
@@ -431,52 +428,6 @@ class Recorder:
         finally:
             self.store.close()
             self._lock.release()
-
-
-def find_attempt(state: SessionState, attempt: str) -> tuple[AttemptState, InstanceState]:
-    """Returns the attempt of this name and its instance; `NoSuchAttempt` with similar names if there is none."""
-    try:
-        return state.attempt(attempt), state.instances[split_attempt(attempt).instance]
-    except KeyError:
-        names = [candidate.attempt for candidate in state.attempts()]
-        raise NoSuchAttempt(attempt, nearest=difflib.get_close_matches(attempt, names, n=3)) from None
-
-
-def check_decision(state: SessionState, decision: DecisionMade | DecisionUndone) -> None:
-    """Raise `NoSuchAttempt` or `NotDecidable` if the decision is impossible in this state."""
-    attempt, _ = find_attempt(state, decision.attempt)
-    if attempt.evaluation is None:
-        raise NotDecidable(f"{decision.attempt} is not judged yet; decide when it has a verdict")
-    if isinstance(decision, DecisionUndone):
-        if attempt.decision is None:
-            raise NotDecidable(f"there is no decision about {decision.attempt} to undo")
-    elif decision.accepted and attempt.verdict is not Verdict.CORRECT:
-        if not decision.forced:
-            raise NotDecidable(
-                f"{decision.attempt} is {attempt.verdict}, and only a correct attempt can be accepted; "
-                "choose a correct one, or give --force and the reason with --why"
-            )
-        if not decision.why.strip():
-            raise NotDecidable(
-                f"{decision.attempt} is {attempt.verdict}; to accept it anyway, give the reason with --why"
-            )
-
-
-def accepted_kernel(session: str, state: SessionState, attempt: str) -> AcceptedKernel:
-    """Returns `decision.json` for the current, or just undone, decision about a judged attempt."""
-    judged, _ = find_attempt(state, attempt)
-    decision = judged.decision
-    if judged.evaluation is None:
-        raise NotDecidable(f"{attempt} is not judged")
-    return AcceptedKernel(
-        session=session,
-        attempt=attempt,
-        commit=judged.commit or "",
-        why=decision.why if decision else "",
-        by=decision.by if decision else "",
-        wall=decision.wall if decision else state.last_wall or 0.0,
-        verdict=judged.evaluation.verdict,
-    )
 
 
 def put_away(live: LiveFiles) -> None:
