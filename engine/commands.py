@@ -15,6 +15,7 @@ from engine.orders import MOST_CHARACTERS, orders_until
 from engine.titles import title_problem
 from harness import Verdict
 from harness.node.discovery import CPU
+from sessions.decidable import find_attempt
 from sessions.events import (
     UNASKED,
     AttemptBanned,
@@ -36,7 +37,6 @@ from sessions.events import (
 from sessions.home import Home
 from sessions.names import instance_key, split_instance
 from sessions.reconcile import take_up
-from sessions.recorder import find_attempt
 from sessions.state import EXTENDABLE, SessionState
 
 OPENING = ("extend", "fork", "edit", "measure")

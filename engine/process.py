@@ -44,8 +44,9 @@ from harness import DevicePool, HarnessError, Verdict
 from harness.node.discovery import choose_devices
 from harness.node.telemetry.watcher import Telemetry
 from harness.processes.quarantine import DeviceEvent
+from sessions.decidable import check_decision
 from sessions.engine_info import EngineInfo, boot_id, pid_namespace, write_engine_info
-from sessions.errors import SessionsError
+from sessions.errors import SessionsError, StoreBroken
 from sessions.events import (
     DecisionMade,
     DecisionUndone,
@@ -58,7 +59,7 @@ from sessions.files import write_whole
 from sessions.home import Home, LiveFiles
 from sessions.journal import read_journal
 from sessions.reconcile import resume
-from sessions.recorder import Recorder, check_decision
+from sessions.recorder import Recorder
 from sessions.state import SessionState
 from suites import SuiteError
 
@@ -201,14 +202,20 @@ class Engine:
             except ExceptionGroup as errors:
                 failure = errors
             await control.refuse_commands(putting_away(self._live.session))
-            if failure is None and not curable:
-                await recorder.record_durable(SessionFinished(solved=solved(recorder)))
-                await recorder.finish()
-                return 0
+            try:
+                if failure is not None or curable:
+                    await recorder.store_all()
+                else:
+                    # First, because a session counts as finished only if it is in the store.
+                    await recorder.settle()
+                    await recorder.record_durable(SessionFinished(solved=solved(recorder)))
+                    await recorder.finish()
+                    return 0
+            except StoreBroken as error:
+                earlier = failure.exceptions if failure is not None else ()
+                failure = ExceptionGroup("the session could not be stored", [*earlier, error])
             reason, code = self._why_stopped(recorder, failure, curable)
             await recorder.record_durable(EngineStopped(reason=reason, failed=code != 0))
-            for attempt in recorder.uncommitted():
-                await recorder.commit_attempt(attempt)
             await recorder.flush()
             self._live.engine.unlink(missing_ok=True)
             return code

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
     from .codec import BadLine, Skipped, UnknownEvent
+    from .decidable import check_decision
     from .decisions import decide, undo
     from .engine_info import EngineInfo
     from .errors import SessionsError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from .journal import Clock, Journal, JournalTail, JournalWriter, open_journal, read_journal
     from .ranking import Rank, rank
     from .reconcile import resume
-    from .recorder import Recorder, check_decision
+    from .recorder import Recorder
     from .recording import Recording, load_recording, write_recording
     from .state import AttemptState, CallState, Decision, DeviceState, InstanceState, SessionState
     from .store import Store
@@ -50,7 +51,7 @@ _MODULES = {
     "Store": "store",
     "UnknownEvent": "codec",
     "apply": "folding",
-    "check_decision": "recorder",
+    "check_decision": "decidable",
     "decide": "decisions",
     "delete_session": "catalog",
     "device_key": "folding",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .bests import Field, Measured, field_of, measured_bests, order
 from .catalog import journal_of, list_sessions
+from .errors import JournalNotReadable, StoreBroken
 from .folding import fold
 from .home import Home
+from .info import SessionInfo, Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +38,23 @@ def bests_ever(home: Home) -> list[BestEver]:
 
     Reads summaries, and the journal of a session with a summary of an older version.
     """
-    oldest_first = reversed(list_sessions(home))
-    return best_of_each(
-        (
-            info.name,
-            measured_bests(fold(journal_of(home, info.name).events)) if info.bests is None else info.bests,
-        )
-        for info in oldest_first
-    )
+    return bests_of(home, list_sessions(home))
+
+
+def bests_of(home: Home, newest_first: Sequence[SessionInfo]) -> list[BestEver]:
+    """Returns the same for sessions that were listed; a damaged session counts if its journal can be read."""
+    return best_of_each((info.name, _measured(home, info)) for info in reversed(newest_first))
+
+
+def _measured(home: Home, info: SessionInfo) -> Sequence[Measured]:
+    if info.bests is not None:
+        return info.bests
+    try:
+        return measured_bests(fold(journal_of(home, info.name).events))
+    except (StoreBroken, JournalNotReadable):
+        if info.state is not Standing.DAMAGED:
+            raise
+        return ()
 
 
 def best_ever(home: Home, task: str, *, product: str = "", against: str | None = None) -> BestEver | None:

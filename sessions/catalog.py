@@ -8,13 +8,13 @@ from __future__ import annotations
 import difflib
 
 from .description import SessionSummary
-from .errors import AmbiguousSession, NoSuchSession, SessionBusy
+from .errors import AmbiguousSession, JournalNotReadable, NoSuchSession, SessionBusy, StoreBroken
 from .files import FileLock
-from .home import JOURNAL, Home
-from .info import SessionInfo, Standing, info_of, live_info
+from .home import JOURNAL, Home, LiveFiles
+from .info import SessionInfo, Standing, damaged_info, info_of, live_info
 from .journal import Journal, read_journal
 from .recorder import LOCK_WAIT_S, put_away
-from .store import Store
+from .store import Store, damaged_branch, journal_branch
 
 __all__ = [
     "SessionInfo",
@@ -41,18 +41,35 @@ def list_sessions(home: Home) -> list[SessionInfo]:
             for branch, commit in store.heads().items():
                 name = branch.removesuffix(suffix)
                 if branch.endswith(suffix) and name not in sessions:
-                    description, summary = store.describe(name, commit=commit)
-                    sessions[name] = info_of(name, description, summary or SessionSummary(), running=False)
+                    sessions[name] = stored_info(store, name, commit)
+            for name in store.damaged_sessions() - sessions.keys():
+                sessions[name] = damaged_info(name, str(damaged_branch(journal_branch(name))))
     return sorted(sessions.values(), key=lambda info: info.name, reverse=True)
+
+
+def stored_info(store: Store, session: str, commit: str) -> SessionInfo:
+    """Returns the line of a session in the store, whose journal's branch is at `commit`; *damaged* if git lost a part."""
+    try:
+        description, summary = store.describe(session, commit=commit)
+    except StoreBroken as error:
+        return damaged_info(session, str(error))
+    return info_of(session, description, summary or SessionSummary(), running=False)
 
 
 def session_names(home: Home) -> list[str]:
     """Returns the names of all sessions of the home, oldest first."""
-    names = {files.session for files in home.live_sessions() if files.journal.exists()}
+    names = {files.session for files in home.live_sessions() if _has_journal(files)}
     if home.store.exists():
         with Store.read_only(home.store) as store:
             names.update(store.sessions())
     return sorted(names)
+
+
+def _has_journal(files: LiveFiles) -> bool:
+    try:
+        return files.journal.exists()
+    except PermissionError:
+        return True
 
 
 def find_session(home: Home, prefix: str) -> str:
@@ -81,6 +98,8 @@ def journal_of(home: Home, session: str) -> Journal:
             raise NoSuchSession(session) from None
         with Store.read_only(home.store) as store:
             return store.session_journal(session)
+    except OSError as error:
+        raise JournalNotReadable(home.live(session).journal, error) from error
 
 
 def delete_session(home: Home, session: str) -> None:

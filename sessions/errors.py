@@ -4,6 +4,7 @@ SessionsError
 ├── HomeNotWritable      the home folder cannot be created or written
 ├── HomeNotReadable      the home folder belongs to another user and cannot be read
 ├── JournalNotWritable   the disk refused an event
+├── JournalNotReadable   a journal cannot be read: it belongs to another user, or is not a file
 ├── JournalDamaged       a line in the middle of a journal cannot be read, so nothing may be appended
 ├── EventNotKeepable     an event cannot be read back after it is written
 ├── SessionBusy          another process holds the session's lock
@@ -15,7 +16,8 @@ SessionsError
 ├── NotDecidable         this attempt cannot be accepted, rejected or undone
 ├── RemoteUnusable       another repository cannot be reached, or refuses
 ├── BranchDiffers        both sides of a push or a fetch have a branch, with different commits
-├── StoreBroken          the git store is inconsistent or cannot be written
+├── StoreBroken          the git store cannot be read or written
+│   └── StoreDamaged     a file, ref or object of the git store is lost or damaged
 └── BadRecording         a recording's folder has a wrong format, or cannot be created
 """
 
@@ -53,6 +55,15 @@ class JournalNotWritable(SessionsError):
     def __init__(self, path: Path, *, why: str) -> None:
         super().__init__(f"the journal {path} cannot be written ({why}); make room, then resume the session")
         self.path, self.why = path, why
+
+
+class JournalNotReadable(SessionsError):
+    """A journal cannot be read: it belongs to another user, or is not a file."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(
+            f"the journal {path} cannot be read ({error.strerror or error}); check what it is and who owns it"
+        )
 
 
 class JournalDamaged(SessionsError):
@@ -151,7 +162,15 @@ class BranchDiffers(SessionsError):
 
 
 class StoreBroken(SessionsError):
-    """The git store is inconsistent or cannot be written."""
+    """The git store cannot be read or written."""
+
+
+class StoreDamaged(StoreBroken):
+    """A file, ref or object of the git store is lost or damaged."""
+
+    def __init__(self, damage: str) -> None:
+        self.damage = damage
+        super().__init__(f"{damage}; repair the store with: wavedeck doctor --repair")
 
 
 class BadRecording(SessionsError):

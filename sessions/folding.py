@@ -211,7 +211,8 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.Notice():
             state.notices.append((event.level, event.message))
         case ev.EngineStopped():
-            state.stopped, state.stopped_wall = event.reason, event.wall
+            # After `SessionFinished`: the session could not be put in the store, so it is not finished.
+            state.finished, state.stopped, state.stopped_wall = False, event.reason, event.wall
         case ev.SessionFinished():
             state.finished, state.stopped = True, None
         case _:

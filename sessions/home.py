@@ -106,11 +106,11 @@ class Home:
     def live_sessions(self) -> list[LiveFiles]:
         """Returns every session with a live folder, by name; empty if the home does not exist.
 
-        Raises `HomeNotReadable` if the home cannot be read.
+        Raises `HomeNotReadable` if the home cannot be read, or is a file.
         """
         try:
             folders = sorted((self.root / "live").iterdir())
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             return []
         except OSError as error:
             raise HomeNotReadable(self.root, why=error.strerror or str(error)) from error

@@ -13,6 +13,7 @@ import msgspec
 from .bests import Measured
 from .codec import BadLine, decode, tag_of
 from .description import SessionDescription, SessionSummary, describe, summarise
+from .errors import JournalNotReadable
 from .events import (
     AttemptSwept,
     CallStarted,
@@ -39,10 +40,15 @@ class Standing(StrEnum):
     RUNNING = "running"
     """An engine holds its lock."""
     FINISHED = "finished"
+    """It is in the store."""
+    UNSTORED = "not stored"
+    """Finished, but not moved to the store; a resume moves it."""
     STOPPED = "stopped"
     """Its engine stopped in good order; it can be resumed."""
     CRASHED = "crashed"
     """Its engine ended without a final event; it can be resumed."""
+    DAMAGED = "damaged"
+    """The store lost a part of it; `SessionInfo.problem` says which, and what to do."""
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +56,8 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     state: Standing
+    problem: str = ""
+    """What is wrong with a damaged session, and what to do."""
     title: str = ""
     """Title by a person; empty if none."""
     method: str = ""
@@ -103,6 +111,8 @@ def live_info(files: LiveFiles) -> SessionInfo | None:
         data = files.journal.read_bytes()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        return damaged_info(files.session, str(JournalNotReadable(files.journal, error)))
     state = SessionState()
     skim(state, data.split(b"\n")[:-1])
     return live_info_of(files, state)
@@ -115,7 +125,14 @@ def live_info_of(files: LiveFiles, state: SessionState) -> SessionInfo:
     info = info_of(files.session, description, summary, running=running)
     if running and files.reachable and (summary.finished or summary.stopped is not None):
         return msgspec.structs.replace(info, putting_away_since=summary.last_wall)
+    if info.state is Standing.FINISHED:
+        return msgspec.structs.replace(info, state=Standing.UNSTORED)
     return info
+
+
+def damaged_info(name: str, problem: str) -> SessionInfo:
+    """Returns the line of a session whose journal, description or summary cannot be read."""
+    return SessionInfo(name=name, state=Standing.DAMAGED, problem=problem)
 
 
 def running_infos(home: Home) -> list[SessionInfo]:

@@ -1,8 +1,8 @@
 """Opens a session again after its engine ended, at whatever moment that was.
 
-The journal is the truth, and git is brought in line with it. Judged attempts without a commit are committed, old refs
-are moved, and decisions reach `accepted`. Locks of a killed git process are removed, and a torn last line is set
-aside.
+The journal is the truth, and git is brought in line with it. Judged attempts without a commit, or whose commit lost a
+tree or a file, are committed. Old refs are moved, and decisions reach `accepted`. Locks of a killed git process are
+removed, and a torn last line is set aside.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from .events import Notice
 from .files import FileLock, write_whole
 from .home import Home, LiveFiles
 from .journal import Clock, Opened, open_journal
+from .lost_commits import commits_of, committed, lost_attempts
 from .recorder import LOCK_WAIT_S, Recorder
 from .segments import Segments
 from .state import InstanceState
@@ -104,29 +105,40 @@ def _open(live: LiveFiles, segments: Segments, clock: Clock) -> Opened:
 
 
 def _align_git(recorder: Recorder) -> None:
-    repository = recorder.store.repository
-    with repository.writing():
-        repository.clear_stale_locks()
-    for instance in recorder.state.instances.values():
-        _unmark_lost_commits(recorder.store, recorder.session, instance)
-    for attempt in recorder.uncommitted():
-        recorder.commit_attempt_now(attempt)
+    """Bring git in line with the journal. Without damage this starts one git process, whatever the session's size."""
+    store, session, state = recorder.store, recorder.session, recorder.state
+    with store.repository.writing():
+        store.repository.clear_stale_locks()
+    is_complete = store.session_is_complete(session, commits_of(state))
+    for instance in state.instances.values():
+        _unmark_wrong_tip(store, session, instance)
+    if not is_complete:
+        for attempt in lost_attempts(store, state.instances.values()):
+            attempt.commit = None
+    _commit_again(recorder)
+    if not is_complete:
+        if not store.repository.is_complete(commits_of(state)):
+            # An attempt with later calls got another id, and others still have its old commit as a parent.
+            for attempt in state.attempts():
+                attempt.commit = None
+            _commit_again(recorder)
+        if not store.session_is_complete(session):
+            recorder.rewrite_stored_journal_now()
     recorder.sync_accepted_now()
 
 
-def _unmark_lost_commits(store: Store, session: str, instance: InstanceState) -> None:
-    """Mark attempts as uncommitted if git lacks their commit, and the last one if its branch points elsewhere.
+def _commit_again(recorder: Recorder) -> None:
+    for attempt in recorder.uncommitted():
+        recorder.commit_attempt_now(attempt)
 
-    Committing them again gives the same ids and corrects the branch. A branch that is ahead, because its event was
+
+def _unmark_wrong_tip(store: Store, session: str, instance: InstanceState) -> None:
+    """Mark the last attempt as uncommitted if its branch points elsewhere.
+
+    Committing it again gives the same id and corrects the branch. A branch that is ahead, because its event was
     lost, is corrected when the uncommitted attempts are committed.
     """
-    committed = sorted(
-        (attempt for attempt in instance.attempts if attempt.commit is not None),
-        key=lambda attempt: attempt.committed_seq,
-    )
+    attempts = committed(instance)
     tip = store.repository.read_ref(HEADS + attempt_branch(session, instance.key))
-    if committed and committed[-1].commit != tip:
-        committed[-1].commit = None
-    for attempt in committed:
-        if attempt.commit is not None and not store.repository.has(attempt.commit):
-            attempt.commit = None
+    if attempts and attempts[-1].commit != tip:
+        attempts[-1].commit = None

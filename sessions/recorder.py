@@ -7,7 +7,6 @@ event. Call all methods from one thread, the event loop's; blocking work runs in
 from __future__ import annotations
 
 import asyncio
-import difflib
 import math
 import secrets
 import shutil
@@ -15,32 +14,33 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TypeVar, cast
 
-from harness import Verdict
-
 from .attempt_commits import Reasoning, attempt_files, attempt_message, exam_files, prompt_files
+from .decidable import accepted_kernel, check_decision, find_attempt
 from .description import summarise
-from .errors import HomeNotWritable, NoSuchAttempt, NotDecidable, SessionBusy, SessionExists, StoreBroken
+from .errors import HomeNotWritable, NotDecidable, SessionBusy, SessionExists, StoreBroken
 from .events import (
     AnyEvent,
     AttemptCommitted,
     DecisionMade,
     DecisionUndone,
     Event,
+    Notice,
     SessionStarted,
 )
 from .files import FileLock
 from .folding import apply
 from .home import Home, LiveFiles
 from .journal import Clock, JournalWriter, open_journal
-from .names import split_attempt
+from .lost_commits import lost_attempts
 from .segments import Segments
 from .state import AttemptState, InstanceState, SessionState
-from .store import AcceptedKernel, Store, attempt_branch
+from .store import Store, attempt_branch
 
 E = TypeVar("E", bound=Event)
 
 LOCK_WAIT_S = 1.0
 """For the session's lock: a reader that checks the lock holds it for microseconds."""
+REPAIR = "wavedeck doctor --repair"
 FLUSH_BYTES = 256 << 10
 """Journal bytes without a copy in git from which the next commit of an attempt also flushes the journal."""
 
@@ -299,6 +299,11 @@ class Recorder:
         """`flush` for a caller without an event loop."""
         self._run_now(self._flush_work())
 
+    def rewrite_stored_journal_now(self) -> None:
+        """Write the whole `_journal` branch again: for a branch that lacks objects."""
+        self._segments.start_afresh()
+        self.flush_now()
+
     def _flush_work(self) -> Callable[[], None]:
         size, seq, summary, started = (
             self._writer.size,
@@ -328,33 +333,92 @@ class Recorder:
         waiting.sort(key=lambda attempt: (attempt.committed_seq or math.inf, attempt.judged_seq))
         return [attempt.attempt for attempt in waiting]
 
-    async def finish(self) -> None:
-        """Move the finished session to the store and remove its live folder.
-
-        Commits everything, reads it back, compares, and packs. Raises `StoreBroken` if git returns another journal;
-        the live folder then stays.
-        """
+    async def store_all(self) -> None:
+        """Bring everything to the store."""
         for attempt in self.uncommitted():
             await self.commit_attempt(attempt)
         await self.flush()
+
+    async def settle(self) -> None:
+        """Bring everything to the store and check it there; `StoreBroken` if the store lacks a part."""
+        await self.store_all()
+        if not await self._run(self._is_complete):
+            # Another program removed objects, for example `git gc --prune=now`.
+            self._write_again(await self._run(self._lost_attempts))
+            await self.store_all()
+        async with self._git:
+            await self._run(self._check_stored)
+
+    async def finish(self) -> None:
+        """Move the finished session to the store and remove its live folder.
+
+        Commits everything, reads it back, compares, and packs. Raises `StoreBroken` if the store lacks a part; the
+        live folder then stays. A store that cannot be packed is a warning in the journal.
+        """
+        await self.settle()
+        async with self._git:
+            trouble = await self._run(self._pack)
+        if trouble:
+            self.record(Notice(level="warning", message=trouble))
+            await self.settle()
         async with self._git:
             await self._run(self._put_away)
         await asyncio.to_thread(self.close)
 
     def finish_now(self) -> None:
         """`finish` for a caller without an event loop."""
-        for attempt in self.uncommitted():
-            self.commit_attempt_now(attempt)
-        self.flush_now()
+        self._settle_now()
+        trouble = self._run_now(self._pack)
+        if trouble:
+            self.record(Notice(level="warning", message=trouble))
+            self._settle_now()
         self._run_now(self._put_away)
         self.close()
 
-    def _put_away(self) -> None:
+    def _store_all_now(self) -> None:
+        for attempt in self.uncommitted():
+            self.commit_attempt_now(attempt)
+        self.flush_now()
+
+    def _settle_now(self) -> None:
+        self._store_all_now()
+        if not self._run_now(self._is_complete):
+            self._write_again(self._run_now(self._lost_attempts))
+            self._store_all_now()
+        self._run_now(self._check_stored)
+
+    def _is_complete(self) -> bool:
+        return self.store.session_is_complete(self.session)
+
+    def _lost_attempts(self) -> list[AttemptState]:
+        return lost_attempts(self.store, self.state.instances.values())
+
+    def _write_again(self, attempts: Iterable[AttemptState]) -> None:
+        for attempt in attempts:
+            attempt.commit = None
+        self._segments.start_afresh()
+
+    def _check_stored(self) -> None:
         if self.store.session_bytes(self.session) != self.live.journal.read_bytes():
             raise StoreBroken(
                 f"the store's journal of {self.session} differs from {self.live.journal}; both are kept"
             )
-        self.store.repository.pack()
+        if not self._is_complete():
+            raise StoreBroken(
+                f"the store lost objects of {self.session}; write them again with: wavedeck resume {self.session}"
+            )
+
+    def _pack(self) -> str:
+        """Pack the store; returns why that failed, else an empty string."""
+        try:
+            self.store.repository.pack()
+        except StoreBroken as error:
+            return f"{self.session} is in the store, but the store cannot be packed ({error}); run: {REPAIR}"
+        return ""
+
+    def _put_away(self) -> None:
+        # Without a pack, the names of the session's objects may not be on the disk yet.
+        self.store.repository.sync_objects()
         put_away(self.live)
 
     def close(self) -> None:
@@ -364,52 +428,6 @@ class Recorder:
         finally:
             self.store.close()
             self._lock.release()
-
-
-def find_attempt(state: SessionState, attempt: str) -> tuple[AttemptState, InstanceState]:
-    """Returns the attempt of this name and its instance; `NoSuchAttempt` with similar names if there is none."""
-    try:
-        return state.attempt(attempt), state.instances[split_attempt(attempt).instance]
-    except KeyError:
-        names = [candidate.attempt for candidate in state.attempts()]
-        raise NoSuchAttempt(attempt, nearest=difflib.get_close_matches(attempt, names, n=3)) from None
-
-
-def check_decision(state: SessionState, decision: DecisionMade | DecisionUndone) -> None:
-    """Raise `NoSuchAttempt` or `NotDecidable` if the decision is impossible in this state."""
-    attempt, _ = find_attempt(state, decision.attempt)
-    if attempt.evaluation is None:
-        raise NotDecidable(f"{decision.attempt} is not judged yet; decide when it has a verdict")
-    if isinstance(decision, DecisionUndone):
-        if attempt.decision is None:
-            raise NotDecidable(f"there is no decision about {decision.attempt} to undo")
-    elif decision.accepted and attempt.verdict is not Verdict.CORRECT:
-        if not decision.forced:
-            raise NotDecidable(
-                f"{decision.attempt} is {attempt.verdict}, and only a correct attempt can be accepted; "
-                "choose a correct one, or give --force and the reason with --why"
-            )
-        if not decision.why.strip():
-            raise NotDecidable(
-                f"{decision.attempt} is {attempt.verdict}; to accept it anyway, give the reason with --why"
-            )
-
-
-def accepted_kernel(session: str, state: SessionState, attempt: str) -> AcceptedKernel:
-    """Returns `decision.json` for the current, or just undone, decision about a judged attempt."""
-    judged, _ = find_attempt(state, attempt)
-    decision = judged.decision
-    if judged.evaluation is None:
-        raise NotDecidable(f"{attempt} is not judged")
-    return AcceptedKernel(
-        session=session,
-        attempt=attempt,
-        commit=judged.commit or "",
-        why=decision.why if decision else "",
-        by=decision.by if decision else "",
-        wall=decision.wall if decision else state.last_wall or 0.0,
-        verdict=judged.evaluation.verdict,
-    )
 
 
 def put_away(live: LiveFiles) -> None:

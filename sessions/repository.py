@@ -7,13 +7,11 @@ those that git itself would write, so plain git reads, clones, checks and packs 
 
 from __future__ import annotations
 
-import hashlib
 import os
+import tempfile
 import threading
 import time
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -32,76 +30,18 @@ from git.exc import (
     ODBError,
 )
 
-from .errors import StoreBroken
+from .errors import StoreBroken, StoreDamaged
 from .files import locked, sync_folder, write_all
+from .loose_objects import LooseObjects
+from .refs import Refs, read_ref, read_refs
+from .skeleton import HEAD, check_skeleton
 
 AUTHOR = "Wavedeck <wavedeck@localhost>"
 FILE_MODE = 0o100644
 LOCK_WAIT_S = 60.0
-SHA_LENGTH = 40
-RENAME_TRIES = 100
-SYNCS = 8
 STALE_S = 2.0
 """Age from which a ref lock has no owner, while this process holds the store's lock: git holds a ref lock for
 milliseconds."""
-
-
-class LooseObjects:
-    """Writes git objects as loose files, many at a time.
-
-    Objects wait until `flush`, which writes and syncs them in parallel (a disk completes ten syncs about as fast as
-    two) and then renames them to their names. So an object with a name always has its content, even after a power
-    cut. As in git, the file system may lose names in a power cut; they are rebuilt from the journal.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._waiting: dict[Path, bytes] = {}
-
-    def add(self, kind: bytes, data: bytes) -> str:
-        """Add an object and return its id."""
-        content = b"%s %d\0" % (kind, len(data)) + data
-        sha = hashlib.sha1(content, usedforsecurity=False).hexdigest()
-        path = self._folder / sha[:2] / sha[2:]
-        if path not in self._waiting and not path.exists():
-            self._waiting[path] = zlib.compress(content, 1)
-        return sha
-
-    def flush(self) -> None:
-        """Write all waiting objects to the disk; `OSError` if the disk refuses, and then no object waits."""
-        waiting, self._waiting = self._waiting, {}
-        written: dict[Path, Path] = {}
-        descriptors: list[int] = []
-        try:
-            for place, (path, data) in enumerate(waiting.items()):
-                temporary = self._folder / f"tmp_obj_{os.getpid()}_{threading.get_ident()}_{place}"
-                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-                descriptors.append(os.open(temporary, flags, 0o444))
-                written[path] = temporary
-                write_all(descriptors[-1], data)
-            with ThreadPoolExecutor(max_workers=SYNCS) as pool:
-                for _ in pool.map(os.fsync, descriptors):
-                    pass
-            for path, temporary in written.items():
-                self._rename(temporary, path)
-        except BaseException:
-            for temporary in written.values():
-                temporary.unlink(missing_ok=True)
-            raise
-        finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
-
-    def _rename(self, temporary: Path, path: Path) -> None:
-        """Rename, repeatedly if needed: a packing process may remove empty folders at any moment."""
-        for _ in range(RENAME_TRIES):
-            with suppress(FileNotFoundError):
-                temporary.rename(path)
-                return
-            path.parent.mkdir(exist_ok=True)
-        raise StoreBroken(
-            f"{temporary} disappeared while it was written; does another program clean {self._folder}?"
-        )
 
 
 class Commit(NamedTuple):
@@ -119,11 +59,13 @@ class Repository:
     """One repository, bare or a clone with a work tree; threads may share it."""
 
     def __init__(self, path: Path, *, lock: Path | None = None) -> None:
-        """Open `path`; writing needs `lock`. `StoreBroken` if it is not a repository."""
+        """Open `path`; writing needs `lock`. `StoreBroken` if it is not a repository or is damaged."""
+        check_skeleton(path)
         try:
             self._repo = git.Repo(path)
         except (InvalidGitRepositoryError, NoSuchPathError) as error:
-            raise StoreBroken(f"{path} is not a git repository; remove it or set WAVEDECK_HOME") from error
+            words = "is not a git repository; move it away, or set WAVEDECK_HOME to another folder"
+            raise StoreBroken(f"{path} {words}") from error
         self.git_dir = Path(self._repo.git_dir)
         # A GIT_DIR in the environment, for example in a hook, must not redirect the commands to another repository.
         self._repo.git.update_environment(GIT_DIR=str(self.git_dir))
@@ -208,11 +150,34 @@ class Repository:
 
     def has(self, sha: str) -> bool:
         """True if the object exists."""
-        with self._thread_lock:
-            try:
+        try:
+            with self._reading(sha):
                 self._repo.odb.info(bytes.fromhex(sha))
-            except (BadObject, BadName, ValueError):
-                return False
+        except StoreDamaged:
+            return False
+        return True
+
+    def is_whole(self, sha: str) -> bool:
+        """True if a commit, its trees and its files are here; says nothing about its parents."""
+        try:
+            return all(self.has(file) for file in self.read_tree(sha).values())
+        except StoreDamaged:
+            return False
+
+    def is_complete(self, commits: Iterable[str]) -> bool:
+        """True if the commits and all that they reach are here: one git process, which reads no file contents."""
+        with tempfile.TemporaryFile() as wanted:
+            wanted.writelines(f"{sha}\n".encode() for sha in commits)
+            if not wanted.tell():
+                return True
+            wanted.seek(0)
+            with self._thread_lock, _translated():
+                try:
+                    self._repo.git.rev_list("--objects", "--quiet", "--stdin", istream=wanted)
+                except GitCommandNotFound:
+                    raise
+                except GitCommandError:
+                    return False
         return True
 
     def read_file(self, sha: str) -> bytes:
@@ -262,33 +227,24 @@ class Repository:
         with self._thread_lock, _translated():
             try:
                 yield
-            except (BadObject, BadName, ODBError, ValueError) as error:
-                raise StoreBroken(
-                    f"the store has no object {sha}; run: git -C {self.git_dir} fsck"
-                ) from error
+            except (BadObject, BadName, ODBError, ValueError, OSError) as error:
+                # The reading process ends at a damaged object; the next read starts another.
+                self._repo.git.clear_cache()
+                raise StoreDamaged(f"the store {self.git_dir} has no object {sha}") from error
 
     # Refs
 
+    def branches(self) -> Refs:
+        """Returns every branch with the id of its commit, and the damaged ones."""
+        return read_refs(self.git_dir)
+
     def refs(self) -> dict[str, str]:
         """Returns every branch with the id of its commit: local (`refs/heads/...`) and fetched (`refs/remotes/...`)."""
-        with self._thread_lock, _translated():
-            listed = self._repo.git.for_each_ref(
-                "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes"
-            )
-        pairs = (line.split(" ", 1) for line in listed.splitlines())
-        return {name: sha for sha, name in pairs}
+        return self.branches().commits
 
     def read_ref(self, ref: str) -> str | None:
         """Returns the commit of a ref of this store; `None` if there is none. For a clone use `refs`."""
-        with self._thread_lock:
-            # In this order: git writes `packed-refs` before it removes the packed ref files.
-            for path, name in ((self.git_dir / ref, ""), (self.git_dir / "packed-refs", ref)):
-                with suppress(OSError):
-                    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-                        sha, _, ref_name = line.partition(" ")
-                        if ref_name == name and len(sha) == SHA_LENGTH:
-                            return sha
-        return None
+        return read_ref(self.git_dir, ref)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -361,6 +317,31 @@ class Repository:
         for folder in (self.git_dir / "objects" / "pack", self.git_dir / "refs" / "heads", self.git_dir):
             sync_folder(folder)
 
+    def all_commits(self) -> Iterator[Commit]:
+        """Yield every commit that can be read, also those that no ref reaches; reads the whole store."""
+        with self._thread_lock, _translated():
+            listed = self._repo.git.cat_file(
+                "--batch-all-objects", "--batch-check=%(objecttype) %(objectname)"
+            )
+        for line in listed.splitlines():
+            kind, _, sha = line.partition(" ")
+            if kind == "commit":
+                with suppress(StoreDamaged):
+                    yield self.read_commit(sha)
+
+    def index_pack(self, pack: Path) -> None:
+        """Write the index of a pack again."""
+        with _translated():
+            self._repo.git.index_pack(str(pack))
+
+    def sync_objects(self) -> None:
+        """Make the names of loose objects durable: for a store that cannot be packed."""
+        objects = self.git_dir / "objects"
+        for folder in (*objects.glob("??"), objects):
+            # A packing process removes empty folders.
+            with suppress(FileNotFoundError):
+                sync_folder(folder)
+
 
 def _initialise(path: Path) -> None:
     with _translated():
@@ -368,7 +349,7 @@ def _initialise(path: Path) -> None:
         repo = git.Repo.init(unfinished, mkdir=True, bare=True)
         try:
             # A clone checks out the accepted kernels.
-            repo.git.symbolic_ref("HEAD", "refs/heads/accepted")
+            repo.git.symbolic_ref("HEAD", HEAD)
             repo.git.config("gc.auto", "0")
             repo.git.config("receive.autogc", "false")
             repo.git.config("maintenance.auto", "false")
@@ -409,4 +390,5 @@ def _translated() -> Iterator[None]:
         raise StoreBroken("git is not installed; the store needs it") from error
     except GitCommandError as error:
         lines = [line.strip() for line in str(error.stderr).splitlines() if line.strip()]
-        raise StoreBroken(f"git failed in the store: {lines[0] if lines else error.status}") from error
+        words = lines[0].removeprefix("stderr: '").removesuffix("'") if lines else error.status
+        raise StoreBroken(f"git failed in the store: {words}") from error

@@ -8,7 +8,7 @@ import msgspec
 
 from .codec import BadLine, decode
 from .description import SessionSummary, describe
-from .errors import JournalDamaged, NoSuchSession
+from .errors import JournalDamaged, NoSuchSession, StoreDamaged
 from .events import SessionStarted
 from .home import LiveFiles
 from .store import Store
@@ -26,19 +26,26 @@ class Segments:
     def align(self, journal: bytes) -> bytes:
         """Find out how much of this journal git has; returns the bytes that git has beyond it.
 
-        Git has more only if a disk lost synced data. If the two differ, the journal counts, and the next flush
-        replaces the segments.
+        Git has more only if a disk lost synced data. If the two differ, or git's branch is damaged, the journal counts,
+        and the next flush replaces the segments.
         """
         try:
             stored = self._store.session_bytes(self._live.session)
         except NoSuchSession:
             stored = b""
+        except StoreDamaged:
+            self.start_afresh()
+            return b""
         if stored.startswith(journal):
             self._committed_bytes = len(stored)
             return stored[len(journal) :]
         self._afresh = not journal.startswith(stored)
         self._committed_bytes = 0 if self._afresh else len(stored)
         return b""
+
+    def start_afresh(self) -> None:
+        """Let the next flush write the whole journal again, without the old history if that is damaged."""
+        self._committed_bytes, self._afresh = 0, True
 
     def is_due(self, size: int, *, limit_bytes: int) -> bool:
         """True if git lacks `limit_bytes` of a journal of this size, or has nothing of it."""
@@ -56,19 +63,27 @@ class Segments:
 
         The commit also has `session.json`, `summary.json`, `files` and torn lines.
         """
-        data = self._read(self._committed_bytes, size)
         files = {"summary.json": msgspec.json.encode(summary) + b"\n", **files}
         if started is not None:
             files["session.json"] = msgspec.json.encode(describe(started)) + b"\n"
         files |= {path.name: path.read_bytes() for path in sorted(self._live.folder.glob("journal.torn-*"))}
+        wall = summary.last_wall or 0.0
+        try:
+            self._extend(size, files, wall)
+        except StoreDamaged:
+            self.start_afresh()
+            self._extend(size, files, wall)
+        self._committed_bytes, self._afresh = size, False
+
+    def _extend(self, size: int, files: Mapping[str, bytes], wall: float) -> None:
+        data = self._read(self._committed_bytes, size)
         self._store.extend_journal(
             self._live.session,
             segments={self._first_seq(data): data} if data else {},
             files=files,
-            wall=summary.last_wall or 0.0,
+            wall=wall,
             afresh=self._afresh,
         )
-        self._committed_bytes, self._afresh = size, False
 
     def _first_seq(self, data: bytes) -> int:
         first = decode(data[: data.index(b"\n")])

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from .description import SessionSummary
+from .catalog import stored_info
+from .errors import JournalNotReadable
 from .home import JOURNAL, Home, LiveFiles
-from .info import SessionInfo, info_of, live_info_of, skim
+from .info import SessionInfo, Standing, damaged_info, live_info_of, skim
 from .state import SessionState
-from .store import Store
+from .store import Store, damaged_branch, journal_branch
 
 
 @dataclass(slots=True)
@@ -69,6 +70,8 @@ class SessionList:
                 skim(tail.state, _whole_lines(journal, tail))
         except FileNotFoundError:
             return None
+        except OSError as error:
+            return damaged_info(files.session, str(JournalNotReadable(files.journal, error)))
         return live_info_of(files, tail.state)
 
     def _tail(self, session: str, size: int, inode: int) -> _Tail:
@@ -90,9 +93,13 @@ class SessionList:
                 name = branch.removesuffix(suffix)
                 info = self._stored.get(commit)
                 if info is None:
-                    description, summary = store.describe(name, commit=commit)
-                    info = info_of(name, description, summary or SessionSummary(), running=False)
-                sessions[name] = stored[commit] = info
+                    info = stored_info(store, name, commit)
+                sessions[name] = info
+                if info.state is not Standing.DAMAGED:
+                    # A repair writes lost objects again and changes no commit.
+                    stored[commit] = info
+            for name in store.damaged_sessions() - sessions.keys():
+                sessions[name] = damaged_info(name, str(damaged_branch(journal_branch(name))))
         self._stored = stored
         return sessions
 

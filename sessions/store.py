@@ -16,7 +16,7 @@ from harness import EVALUATION_DECODER, Evaluation, Verdict
 
 from .attempt_commits import trailers_of, with_trailers
 from .description import DESCRIPTION, SUMMARY, SessionDescription, SessionSummary
-from .errors import NoSuchSession, StoreBroken
+from .errors import NoSuchSession, StoreBroken, StoreDamaged
 from .events import SCHEMA
 from .home import JOURNAL, Home
 from .journal import Journal, parse
@@ -56,6 +56,11 @@ def attempt_branch(session: str, instance: str) -> str:
 def journal_branch(session: str) -> str:
     """Returns the branch of a session's journal."""
     return f"{session}/{JOURNAL}"
+
+
+def damaged_branch(branch: str) -> StoreDamaged:
+    """Returns the error of a branch whose file has no commit id."""
+    return StoreDamaged(f"the store's branch {branch} is damaged: its file has no commit id")
 
 
 def segment_name(first_seq: int) -> str:
@@ -107,9 +112,18 @@ class Store:
         return fetched | own
 
     def sessions(self) -> list[str]:
-        """Returns the names of the sessions with a journal here, oldest first."""
+        """Returns the names of the sessions with a journal here, oldest first; also if its branch is damaged."""
         suffix = f"/{JOURNAL}"
-        return sorted(branch.removesuffix(suffix) for branch in self.heads() if branch.endswith(suffix))
+        names = {branch.removesuffix(suffix) for branch in self.heads() if branch.endswith(suffix)}
+        return sorted(names | self.damaged_sessions())
+
+    def damaged_sessions(self) -> set[str]:
+        """Returns the names of the sessions whose journal's branch has no commit id."""
+        return {
+            ref.removeprefix(HEADS).removesuffix(f"/{JOURNAL}")
+            for ref in self.repository.branches().damaged
+            if ref.startswith(HEADS) and ref.endswith(f"/{JOURNAL}")
+        }
 
     def session_tree(self, session: str) -> dict[str, str]:
         """Returns the ids of the files on the session's `_journal` branch, by path.
@@ -120,9 +134,11 @@ class Store:
 
     def _journal_head(self, session: str) -> str:
         sha = self._head(journal_branch(session))
-        if sha is None:
-            raise NoSuchSession(session)
-        return sha
+        if sha is not None:
+            return sha
+        if session in self.damaged_sessions():
+            raise damaged_branch(journal_branch(session))
+        raise NoSuchSession(session)
 
     def session_bytes(self, session: str) -> bytes:
         """Returns the journal as its engine wrote it, all segments joined."""
@@ -193,14 +209,18 @@ class Store:
     ) -> str:
         """Add segments (by their first sequence number) and replace `files` on `_journal`; returns its commit.
 
-        `afresh` drops the old segments: for a branch that contradicts the journal.
+        `afresh` drops the old segments: for a branch that contradicts the journal or is damaged. A damaged history is
+        dropped too.
         """
         written = {segment_name(first): self.repository.write_file(data) for first, data in segments.items()}
         written |= {path: self.repository.write_file(data) for path, data in files.items()}
         ref = HEADS + journal_branch(session)
         with self.repository.writing():
             head = self._head(journal_branch(session))
-            tree = self.repository.read_tree(head) if head else {}
+            if head and afresh and not self.repository.is_complete([head]):
+                tree, head = self._readable_files(head), None
+            else:
+                tree = self.repository.read_tree(head) if head else {}
             if afresh:
                 tree = {path: sha for path, sha in tree.items() if not path.startswith("journal/")}
             extended = tree | written
@@ -215,6 +235,21 @@ class Store:
             )
             self.repository.write_ref(ref, commit)
         return commit
+
+    def _readable_files(self, commit: str) -> dict[str, str]:
+        try:
+            tree = self.repository.read_tree(commit)
+        except StoreDamaged:
+            return {}
+        return {path: sha for path, sha in tree.items() if self.repository.has(sha)}
+
+    def session_is_complete(self, session: str, commits: Sequence[str] = ()) -> bool:
+        """True if all that the session's branches and `commits` reach is here; one git process."""
+        refs = self.repository.branches()
+        prefix = f"{HEADS}{session}/"
+        heads = [sha for ref, sha in refs.commits.items() if ref.startswith(prefix)]
+        is_damaged = any(ref.startswith(prefix) for ref in refs.damaged)
+        return not is_damaged and self.repository.is_complete([*heads, *commits])
 
     # Accepted kernels
 

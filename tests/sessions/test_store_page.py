@@ -14,7 +14,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 
 def test_commands_of_the_store_page_work(copied_home: Home) -> None:
     decide(copied_home, SESSION, "softmax#2/3", accepted=True, why="fast", by="ada")
-    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][2:]
+    table = PAGE.read_text(encoding="utf-8").partition("## Commands")[2].partition("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
     commands = [command for row in rows for command in re.findall(r"`([^`]+)`", row)]
     assert len(commands) > 10
     # Only failed attempts have a trace and a reflection, so these commands use the failed attempt two commits back.

@@ -54,8 +54,18 @@ async def test_exit_from_a_session_without_an_engine_names_resume(home: Home) ->
 
 async def test_exit_from_a_finished_session_names_replay(home: Home) -> None:
     write_live(home, finished())
+    lock = FileLock(home.live(SESSION).lock)
+    assert lock.acquire(), "the engine moves the session to the store"
     note = await exit_note_of(Cockpit(home, session=SESSION, mode="live"))
     assert f"wavedeck replay {SESSION}" in note.lines[0]
+    lock.release()
+
+
+async def test_exit_from_a_finished_session_that_is_not_in_the_store_names_resume(home: Home) -> None:
+    write_live(home, finished())
+    note = await exit_note_of(Cockpit(home, session=SESSION, mode="live"))
+    assert "not in the store" in note.lines[0]
+    assert f"wavedeck resume {SESSION}" in note.lines[0]
 
 
 async def test_help_describes_the_focused_pane_and_its_keys() -> None:

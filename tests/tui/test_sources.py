@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -91,11 +92,15 @@ def test_missing_engine_is_reported_with_resume(home: Home) -> None:
         assert feed.word().text == "engine gone"
 
 
-def test_finished_session_has_no_trouble(home: Home) -> None:
+def test_finished_session_is_in_trouble_until_its_live_files_are_gone(home: Home) -> None:
     write_live(home, finished())
     with watching(home) as feed:
         drain_until(feed, lambda: feed.state.finished)
-        assert feed.trouble() == ""
+        drain_until(feed, lambda: feed.trouble() != "")
+        assert feed.trouble().startswith("Finished, but not in the store.")
+        assert f"wavedeck resume {SESSION}" in feed.trouble()
+        shutil.rmtree(home.live(SESSION).folder)
+        drain_until(feed, lambda: feed.trouble() == "")
 
 
 def test_tail_waits_for_the_rest_of_a_torn_line(home: Home) -> None:

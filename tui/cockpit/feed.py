@@ -64,6 +64,11 @@ class Feed:
         return live is not None and not live.health.running and not live.behind and not self.state.finished
 
     @property
+    def is_unstored(self) -> bool:
+        """Whether the session is finished, but no engine moves it to the store."""
+        return self.state.finished and self.live is not None and self.live.health.is_left
+
+    @property
     def is_over(self) -> bool:
         """Whether no engine works on the session: it is finished, stopped or abandoned."""
         return self.state.finished or self.state.stopped is not None or self.abandoned
@@ -81,6 +86,8 @@ class Feed:
             return ""
         if live.health.error:
             return live.health.error
+        if self.is_unstored:
+            return f"Finished, but not in the store. Move it there with: wavedeck resume {self.session}"
         if not self.abandoned:
             return ""
         if self.state.stopped is not None:

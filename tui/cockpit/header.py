@@ -94,6 +94,8 @@ def status_line(
     away = live is not None and live.health.running and live.health.reachable
     if away and (state.finished or state.stopped is not None):
         spans.append(Span(vocabulary.putting_away(state.last_wall or now_wall, now_wall), "busy"))
+    elif feed.is_unstored:
+        spans.append(Span("finished, not in the store", "bad"))
     elif state.finished:
         spans.append(Span("finished", "dim"))
     elif replay is None and (feed.abandoned or state.stopped is not None):

@@ -104,8 +104,8 @@ def waits_cell(info: SessionInfo) -> Cell:
     state = info.state.value
     if info.waiting and state == "running":
         return Cell(f"! {vocabulary.counted(len(info.waiting), 'review')}", "warn")
-    if state in ("stopped", "crashed"):
-        return Cell(state, "bad" if state == "crashed" else "dim")
+    if state in ("stopped", "crashed", "damaged", "not stored"):
+        return Cell(state, "dim" if state == "stopped" else "bad")
     if info.accepted:
         return Cell(f"{len(info.accepted)} accepted")
     if info.waiting:
@@ -116,6 +116,8 @@ def waits_cell(info: SessionInfo) -> Cell:
 def about_line(info: SessionInfo) -> Line:
     """Return the session under the cursor in words: its name, its tasks, and the command that goes on with it."""
     state = info.state.value
+    if info.problem:
+        return (Span("damaged  ", "bad"), *line(clean(info.problem)))
     command = next_command(info.name, running=state == "running", finished=state == "finished")
     tasks = ", ".join(short_task(task) for task in info.tasks[:4]) or "no task"
     more = f" and {len(info.tasks) - 4} more" if len(info.tasks) > 4 else ""

@@ -65,6 +65,8 @@ class Health:
     running: bool
     error: str = ""
     """Why the journal or the store could not be read; one line."""
+    is_left: bool = False
+    """True if no engine runs the session and its live files are still there: it is not moved to the store."""
     starting: bool = False
     """True until the engine can be reached for the first time; it counts as running."""
     reachable: bool = False
@@ -168,7 +170,10 @@ class LiveTail:
                     if due and not live.journal.exists():
                         self._look_for_changes()
                     error = error or self._read_store()
-                self.health = Health(running, error, starting, running and live.reachable)
+                is_left = live.journal.exists() if due else self.health.is_left
+                self.health = Health(
+                    running, error, is_left and not running, starting, running and live.reachable
+                )
                 turn += 1
 
     def _read_in_portions(self, tail: JournalTail) -> None:

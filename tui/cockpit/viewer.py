@@ -20,6 +20,7 @@ from tui.cockpit.lines import Line, clean
 from tui.cockpit.replays import Replay, Story
 from tui.cockpit.sources import Source
 from tui.diagnostics import write_crash
+from tui.next_step import not_stored
 
 
 def marked(story: Story) -> Story:
@@ -159,6 +160,8 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
         name = feed.session
         if feed.replay is not None:
             return ExitNote((f"replay again with: wavedeck replay {name}",))
+        if feed.is_unstored:
+            return ExitNote((not_stored(name),))
         if feed.state.finished:
             return ExitNote((f"{name} is finished; replay it with: wavedeck replay {name}",))
         if feed.live is not None and feed.live.health.running:

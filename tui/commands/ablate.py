@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from engine.launch import resume, start
 from harness import HarnessError
 from sessions import fold
 from sessions.catalog import Standing, journal_of
-from sessions.errors import SessionsError
+from sessions.errors import NothingToResume, SessionsError
 from sessions.events import AnyEvent, CallFailed, EngineStopped, InstanceFinished, Notice
 from sessions.files import locked
 from sessions.home import Home, home_from
@@ -172,6 +173,10 @@ class AblationRun:
                 return start(self.ablation.row_plan(row), self.home), True
             if info.state is Standing.FINISHED:
                 say(f"row {row.number} of {len(ROWS)} is finished: {info.name}")
+                return None, False
+            if info.state is Standing.UNSTORED:
+                with suppress(NothingToResume):
+                    resume(self.home, info.name)
                 return None, False
             if info.state is not Standing.RUNNING:
                 resume(self.home, info.name)

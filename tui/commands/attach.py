@@ -45,7 +45,8 @@ def running_session(home: Home, wanted: str | None) -> str:
         return max(running)
     name = find_session(home, wanted)
     if not home.live(name).running:
-        finished = fold(journal_of(home, name).events).finished
+        is_stored = not home.live(name).journal.exists()
+        finished = is_stored and fold(journal_of(home, name).events).finished
         action = "see it" if finished else "go on"
         raise Complaint(
             f"session {name} is not running; {action} with `{next_command(name, finished=finished)}`"

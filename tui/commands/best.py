@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 import click
 
-from sessions.best_ever import BestEver, bests_ever
+from sessions.best_ever import BestEver, bests_of
+from sessions.catalog import list_sessions
 from sessions.home import home_from
 from sessions.names import full_task, short_task
 from tui.commands.options import complete_tasks, json_option
+from tui.commands.sessions import say_damaged
 from tui.diagnostics import Complaint, say
 from tui.plain import emit, emit_json, table
 from tui.tables import Column
@@ -27,7 +29,9 @@ def best_command(task: str | None, *, as_json: bool) -> None:
     only on the same device product and against the same baseline, so a task has a line for each of them.
     """
     home = home_from(os.environ)
-    bests = bests_ever(home)
+    infos = list_sessions(home)
+    say_damaged(infos)
+    bests = bests_of(home, infos)
     if task is not None:
         measured = {best.measured.task for best in bests}
         bests = [best for best in bests if best.measured.task == full_task(task)]

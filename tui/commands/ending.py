@@ -8,7 +8,7 @@ from sessions.events import AnyEvent
 from sessions.home import Home
 from tui.diagnostics import ExitCode, OutputGone, say, silence
 from tui.follow import Ending, EventPrinter, follow
-from tui.next_step import next_command
+from tui.next_step import next_command, not_stored
 from tui.plain import emit
 from tui.summary import next_line, summary
 
@@ -41,12 +41,16 @@ async def print_until_end(
 
 
 def _next_step(home: Home, session: str, ending: Ending, printer: EventPrinter, *, as_json: bool) -> ExitCode:
-    following = next_command(session, finished=ending is Ending.FINISHED)
+    is_stored = ending is Ending.FINISHED and not home.live(session).journal.exists()
+    following = next_command(session, finished=is_stored)
     if ending is Ending.GONE:
         say(
             f"the engine of {session} ended without a message, see {home.live(session).log}; "
             f"all its events are kept, go on with: {following}"
         )
+        return ExitCode.FAILED
+    if ending is Ending.FINISHED and not is_stored:
+        say(not_stored(session))
         return ExitCode.FAILED
     if as_json:
         say(f"next: {following}")

@@ -17,7 +17,7 @@ def open_home(environ: Mapping[str, str]) -> ExitCode:
         return open_cockpit(environ, session=None, mode="home")
     # Imported here: the cockpit starts without git.
     from sessions.catalog import Standing, list_sessions
-    from tui.commands.sessions import next_for, sessions_table
+    from tui.commands.sessions import next_for, say_damaged, sessions_table
 
     home = home_from(environ)
     infos = list_sessions(home)
@@ -25,6 +25,7 @@ def open_home(environ: Mapping[str, str]) -> ExitCode:
         emit(f"no sessions yet in {home.root}")
         emit("begin with: wavedeck run            what this machine has: wavedeck doctor")
         return ExitCode.DONE
+    say_damaged(infos)
     emit(sessions_table(infos))
     newest = next((info for info in infos if info.state is Standing.RUNNING), infos[0])
     emit(f"\nnext: {next_for(newest)}")

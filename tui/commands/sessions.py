@@ -70,6 +70,7 @@ def print_list(words: str = "", *, as_json: bool) -> None:
     home = home_from(os.environ)
     wanted = parse(words, SESSION_FIELDS)
     infos = [info for info in list_sessions(home) if wanted.matches(session_fields(info))]
+    say_damaged(infos)
     if as_json:
         emit_json(infos)
     elif infos:
@@ -78,6 +79,13 @@ def print_list(words: str = "", *, as_json: bool) -> None:
         say(f"no session matches {words!r}; list all with: wavedeck sessions")
     else:
         say(f"no sessions yet in {home.root}; begin with: wavedeck run")
+
+
+def say_damaged(infos: Sequence[SessionInfo]) -> None:
+    """Print what each damaged session lost, and what to do, on standard error."""
+    for info in infos:
+        if info.problem:
+            say(f"{info.name} is damaged: {info.problem}")
 
 
 def sessions_table(infos: Sequence[SessionInfo]) -> str:
@@ -235,6 +243,8 @@ def show_command(session: str, *, as_json: bool) -> None:
 
 def next_for(info: SessionInfo) -> str:
     """Return the next command for a session in this state."""
+    if info.state is Standing.DAMAGED:
+        return "wavedeck doctor --repair"
     running, finished = info.state is Standing.RUNNING, info.state is Standing.FINISHED
     return next_command(info.name, running=running, finished=finished)
 

@@ -12,6 +12,7 @@ from sessions.home import Home, home_from
 from sessions.info import DETAILS
 from tui.commands.options import session_argument
 from tui.diagnostics import ExitCode, say
+from tui.next_step import not_stored
 from tui.plain import emit
 from tui.vocabulary import duration
 
@@ -51,7 +52,11 @@ def wait_command(session: str, *, goal: str, timeout: float | None) -> ExitCode:
                 emit("\n".join(waiting))
                 return ExitCode.DONE
             if not running:
-                return say_end(name, final_state(home, name, state), goal)
+                state = final_state(home, name, state)
+                if state.finished and home.live(name).journal.exists():
+                    say(not_stored(name))
+                    return ExitCode.FAILED
+                return say_end(name, state, goal)
             if limit is not None and time.monotonic() >= limit:
                 say(f"{name} still runs after {duration(timeout)}")
                 return ExitCode.NO

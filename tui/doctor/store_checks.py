@@ -38,6 +38,14 @@ def nearest_folder(path: Path) -> Path:
 
 def writable(home: Home) -> Iterator[Finding]:
     """Yield whether the home can be made, written and locked. Leaves no file or folder behind."""
+    if home.root.exists() and not home.root.is_dir():
+        yield Finding(
+            "home",
+            State.WARNING,
+            f"{home.root}: is a file, not a folder",
+            "nothing can run; set WAVEDECK_HOME to a folder you may write",
+        )
+        return
     folder = nearest_folder(home.root)
     note = "" if folder == home.root else ", made at the first run"
     try:
@@ -102,11 +110,19 @@ def git() -> Finding:
 def sessions(home: Home) -> Finding:
     """Return the number of sessions by state."""
     from sessions.catalog import list_sessions
+    from sessions.store import Store
 
     try:
         infos = list_sessions(home)
+        damaged = [f"{info.name} is damaged" for info in infos if info.problem]
+        if home.store.exists():
+            with Store.read_only(home.store) as store:
+                damaged += [f"{ref} is damaged" for ref in sorted(store.repository.branches().damaged)]
     except SessionsError as error:
         return Finding("sessions", State.WARNING, str(error))
+    if damaged:
+        words = ", ".join(damaged[:4]) + (", ..." if len(damaged) > 4 else "")
+        return Finding("sessions", State.WARNING, words, "repair the store with: wavedeck doctor --repair")
     if not infos:
         return Finding("sessions", State.OK, "none yet", "begin with: wavedeck run")
     states = [info.state for info in infos]

@@ -1,0 +1,198 @@
+"""Repairs of a damaged store: each says what it will do, deletes nothing, and leaves a sound store."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness import Verdict
+from sessions import Home, decide, fold, journal_of, list_sessions
+from sessions.repairs import Repair, repairs
+from sessions.store import Store
+from tests.support import stored_sessions as stored
+from tests.support.story import assert_sound, git
+
+FINISHED, STOPPED = stored.SECOND, stored.FIRST
+
+
+@pytest.fixture
+def full(home: Home) -> Home:
+    """Home with a finished session with an accepted kernel, and a stopped one."""
+    stored.stopped(home, STOPPED, verdict=Verdict.CRASH)
+    stored.finished(home, FINISHED)
+    decide(home, FINISHED, "softmax#1/2", accepted=True, why="fast", by="ada")
+    git(home.store, "config", "unpack.unpackLimit", "1000")
+    return home
+
+
+def loosen(home: Home) -> None:
+    """Unpack all objects and refs, so that a test can remove one."""
+    for pack in (home.store / "objects" / "pack").glob("*.pack"):
+        data = pack.read_bytes()
+        pack.unlink()
+        pack.with_suffix(".idx").unlink()
+        subprocess.run(["git", "-C", str(home.store), "unpack-objects", "-q"], input=data, check=True)
+
+
+def object_of(home: Home, name: str) -> Path:
+    loosen(home)
+    sha = git(home.store, "rev-parse", name).strip()
+    return home.store / "objects" / sha[:2] / sha[2:]
+
+
+def write_ref(home: Home, branch: str, content: bytes) -> None:
+    path = home.store / "refs" / "heads" / branch
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def empty_head(home: Home) -> None:
+    (home.store / "HEAD").write_bytes(b"")
+
+
+def no_head(home: Home) -> None:
+    (home.store / "HEAD").unlink()
+
+
+def no_refs(home: Home) -> None:
+    """As a copy that leaves out empty folders; all refs are packed."""
+    git(home.store, "pack-refs", "--all")
+    shutil.rmtree(home.store / "refs")
+
+
+def journal_ref_of_a_stopped_session(home: Home) -> None:
+    write_ref(home, f"{STOPPED}/_journal", b"garbage\n")
+
+
+def journal_ref_of_a_finished_session(home: Home) -> None:
+    write_ref(home, f"{FINISHED}/_journal", b"\0\0\0\0")
+
+
+def attempt_ref(home: Home) -> None:
+    write_ref(home, f"{FINISHED}/starter/softmax/1", b"")
+
+
+def accepted_ref(home: Home) -> None:
+    write_ref(home, "accepted", b"garbage")
+
+
+def accepted_tree(home: Home) -> None:
+    object_of(home, "accepted^{tree}").unlink()
+
+
+def packed_refs(home: Home) -> None:
+    git(home.store, "pack-refs", "--all")
+    path = home.store / "packed-refs"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-2]) + lines[-2][:50])
+
+
+def empty_packed_refs(home: Home) -> None:
+    git(home.store, "pack-refs", "--all")
+    (home.store / "packed-refs").write_bytes(b"")
+
+
+def pack_index(home: Home) -> None:
+    next((home.store / "objects" / "pack").glob("*.idx")).unlink()
+
+
+def pack_index_with_garbage(home: Home) -> None:
+    index = next((home.store / "objects" / "pack").glob("*.idx"))
+    index.chmod(0o600)
+    index.write_bytes(index.read_bytes()[:-30])
+
+
+def lost_tree_of_a_finished_session(home: Home) -> None:
+    object_of(home, f"{FINISHED}/starter/softmax/1~1^{{tree}}").unlink()
+
+
+def lost_summary_of_a_finished_session(home: Home) -> None:
+    object_of(home, f"{FINISHED}/_journal:summary.json").unlink()
+
+
+def empty_object(home: Home) -> None:
+    path = object_of(home, f"{FINISHED}/starter/softmax/1:evaluation.json")
+    path.chmod(0o600)
+    path.write_bytes(b"")
+
+
+def lost_blob_of_a_stopped_session(home: Home) -> None:
+    object_of(home, f"{STOPPED}/starter/softmax/1:evaluation.json").unlink()
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        empty_head,
+        no_head,
+        no_refs,
+        journal_ref_of_a_stopped_session,
+        journal_ref_of_a_finished_session,
+        attempt_ref,
+        accepted_ref,
+        accepted_tree,
+        packed_refs,
+        empty_packed_refs,
+        pack_index,
+        pack_index_with_garbage,
+        lost_tree_of_a_finished_session,
+        lost_summary_of_a_finished_session,
+        empty_object,
+        lost_blob_of_a_stopped_session,
+    ],
+)
+def test_damaged_store_is_repaired_without_a_loss(full: Home, harm: Callable[[Home], None]) -> None:
+    events = {name: journal_of(full, name).events for name in (FINISHED, STOPPED)}
+    with Store.read_only(full.store) as store:
+        accepted = store.accepted()
+    harm(full)
+    assert repair_all(full) > 0
+    assert_sound(full.store)
+    assert repair_all(full) == 0, "the second time nothing is left"
+    for name, before in events.items():
+        after = journal_of(full, name).events
+        assert after[: len(before)] == before
+        assert fold(after).finished is fold(before).finished
+    assert [(info.name, info.state) for info in list_sessions(full)] == [
+        (FINISHED, "finished"),
+        (STOPPED, "stopped"),
+    ]
+    with Store.read_only(full.store) as store:
+        assert store.accepted() == accepted
+        assert store.session_is_complete(FINISHED)
+
+
+def repair_all(home: Home) -> int:
+    """Do each repair; return their number."""
+    number = 0
+    for repair in repairs(home):
+        assert repair.act is not None, repair
+        assert repair.damage
+        assert repair.remedy
+        repair.act()
+        number += 1
+    return number
+
+
+def test_lost_journal_of_a_stored_session_is_named_and_stays(full: Home) -> None:
+    object_of(full, f"{FINISHED}/_journal:journal/00000001.jsonl").unlink()
+    before = git(full.store, "for-each-ref")
+    [repair] = [repair for repair in found(full) if repair.act is None]
+    assert f"the journal of {FINISHED} is damaged" in repair.damage
+    assert "cp -rn" in repair.remedy
+    assert git(full.store, "for-each-ref") == before
+
+
+def found(home: Home) -> list[Repair]:
+    return list(repairs(home))
+
+
+def test_sound_store_needs_no_repair_and_stays_as_it_is(full: Home) -> None:
+    before = sorted(path for path in full.root.rglob("*") if path.name != "store.lock")
+    assert found(full) == []
+    assert sorted(path for path in full.root.rglob("*") if path.name != "store.lock") == before
+    assert found(Home(full.root / "nowhere")) == []
