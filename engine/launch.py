@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import os
 import shutil
 import socket
 import subprocess
@@ -18,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from engine.errors import EngineDidNotStart, UsageProblem
+from engine.keys import environment_with_keys
 from engine.plan import RunPlan, SessionPlan, resolve
 from harness import JudgeExtraMissing
 from sessions.engine_info import read_engine_info
@@ -47,7 +47,7 @@ def start(plan: RunPlan, home: Home, *, environ: Mapping[str, str] | None = None
 
 def prepare(plan: RunPlan, home: Home, *, environ: Mapping[str, str] | None = None) -> EngineStart:
     """Check a plan and write it, as `start`; returns its engine, which has not begun."""
-    environ = os.environ if environ is None else environ
+    environ = environment_with_keys() if environ is None else environ
     _require_judge()
     home.ensure()
     checked = resolve(plan, home=home, environ=environ)
@@ -63,7 +63,7 @@ def resume(home: Home, session: str, *, environ: Mapping[str, str] | None = None
     Raises `SessionBusy` if an engine has the session, `NothingToResume` if the session is finished, else as `start`.
     A finished session that was not yet moved to the store is moved there first.
     """
-    environ = os.environ if environ is None else environ
+    environ = environment_with_keys() if environ is None else environ
     _require_judge()
     home.ensure()
     live = home.live(session)

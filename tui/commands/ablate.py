@@ -13,6 +13,7 @@ import msgspec
 
 from engine.ablation import METHOD, ROWS, Ablation, AblationRow, row_sessions, settle
 from engine.errors import EngineError
+from engine.keys import environment_with_keys
 from engine.launch import resume, start
 from harness import HarnessError
 from sessions import fold
@@ -84,11 +85,11 @@ def ablate_command(tasks: tuple[str, ...], *, anew: bool, form: str, as_json: bo
     home = home_from(os.environ)
     home.ensure()
     settings = msgspec.structs.replace(configured.settings, method=METHOD)
-    model, remark = model_of(settings, configured.origins, os.environ)
+    model, remark = model_of(settings, configured.origins, environment_with_keys())
     if remark:
         say(remark)
     requested = plan(settings, tasks, model)
-    ablation = settle(requested, home=home, environ=os.environ, anew=anew)
+    ablation = settle(requested, home=home, environ=environment_with_keys(), anew=anew)
     say(
         f"{ablation.name}: {'continues' if ablation.sessions else 'begins'}; each of {len(ROWS)} rows is a session"
     )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
+from engine.keys import environment_with_keys
 from tui.commands.options import json_option
 from tui.doctor.doctor_findings import page, tally
 from tui.doctor.examination import examine
@@ -20,10 +19,10 @@ def doctor_command(*, as_json: bool) -> None:
     Always exits with 0. Keys are shown by name, never by value.
     """
     if as_json:
-        emit_json({"schema": 1, "sections": list(examine(os.environ))})
+        emit_json({"schema": 1, "sections": list(examine(environment_with_keys()))})
         return
     sections = []
-    for section in examine(os.environ):
+    for section in examine(environment_with_keys()):
         emit(page(section) + "\n")
         sections.append(section)
     emit(tally(sections))

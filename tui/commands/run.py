@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from engine.environment import detach_risks
+from engine.keys import environment_with_keys
 from engine.launch import EngineStart, prepare
 from engine.methods import METHODS
 from engine.plan import check_model
@@ -133,7 +134,7 @@ def run_command(
         say(remark)
     home = home_from(os.environ)
     home.ensure()
-    model, remark = model_of(configured.settings, configured.origins, os.environ)
+    model, remark = model_of(configured.settings, configured.origins, environment_with_keys())
     if remark:
         say(remark)
     requested = plan(configured.settings, tasks, model, title=title)
@@ -142,7 +143,7 @@ def run_command(
         # Imported here: it needs the judge's modules.
         from tui.commands.recording import record_missing
 
-        check_model(requested, home=home, environ=os.environ)
+        check_model(requested, home=home, environ=environment_with_keys())
         recorded = record_missing(tasks, home.suites, devices=requested.devices, targets=requested.targets)
         requested = msgspec.structs.replace(requested, tasks=recorded)
     if words := shipped_price_words(requested):
