@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-import git
 from git.exc import GitCommandError, GitCommandNotFound
 
 from .errors import RemoteUnusable, StoreBroken
+from .repository import SETTINGS, open_git
 
 HEADS = "refs/heads/"
 CHUNK_BYTES = 4096
@@ -26,8 +26,7 @@ class Remote:
             raise RemoteUnusable(address, why="it is no path and no URL")
         # Git runs in the store's folder, so a relative path must not reach it.
         self.address = str(Path(address).absolute()) if Path(address).exists() else address
-        self._repo = git.Repo(git_dir)
-        self._repo.git.update_environment(GIT_DIR=str(git_dir))
+        self._repo = open_git(git_dir)
 
     def __enter__(self) -> Remote:
         return self
@@ -59,8 +58,9 @@ class Remote:
         self._exchange(["fetch", *options, "--", self.address, *refs], on_progress)
 
     def _exchange(self, arguments: Sequence[str], on_progress: Callable[[str], None]) -> None:
+        options = [part for setting in SETTINGS for part in ("-c", setting)]
         try:
-            process = self._repo.git.execute(["git", *arguments], as_process=True)
+            process = self._repo.git.execute(["git", *options, *arguments], as_process=True)
         except GitCommandNotFound as error:
             raise StoreBroken("git is not installed; the store needs it") from error
         last_lines: list[str] = []

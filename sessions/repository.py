@@ -46,6 +46,34 @@ STALE_S = 2.0
 milliseconds."""
 
 
+SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "push.gpgSign=false")
+"""Settings of every git command, stronger than those of any file: no hook and no other program runs in the store."""
+CONFIG = """\
+[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = true
+\thooksPath = /dev/null
+\tfsmonitor = false
+[gc]
+\tauto = 0
+[receive]
+\tautogc = false
+[maintenance]
+\tauto = false
+"""
+"""Settings of a new store; they also hold for the git commands of people."""
+
+
+def open_git(path: Path) -> git.Repo:
+    """Open a repository of which GitPython runs every command with `SETTINGS`; raises GitPython's errors."""
+    repo = git.Repo(path, expand_vars=False)
+    repo.git.set_persistent_git_options(c=list(SETTINGS))
+    # A GIT_DIR in the environment, for example in a hook, must not redirect the commands to another repository.
+    repo.git.update_environment(GIT_DIR=str(repo.git_dir))
+    return repo
+
+
 class LooseObjects:
     """Writes git objects as loose files, many at a time.
 
@@ -121,12 +149,12 @@ class Repository:
     def __init__(self, path: Path, *, lock: Path | None = None) -> None:
         """Open `path`; writing needs `lock`. `StoreBroken` if it is not a repository."""
         try:
-            self._repo = git.Repo(path)
+            self._repo = open_git(path)
         except (InvalidGitRepositoryError, NoSuchPathError) as error:
             raise StoreBroken(f"{path} is not a git repository; remove it or set WAVEDECK_HOME") from error
         self.git_dir = Path(self._repo.git_dir)
-        # A GIT_DIR in the environment, for example in a hook, must not redirect the commands to another repository.
-        self._repo.git.update_environment(GIT_DIR=str(self.git_dir))
+        # The person's settings are for their own repositories.
+        self._repo.git.update_environment(GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_NOSYSTEM="1")
         self._objects = LooseObjects(self.git_dir / "objects")
         self._lock = lock
         self._thread_lock = threading.RLock()
@@ -363,21 +391,19 @@ class Repository:
 
 
 def _initialise(path: Path) -> None:
-    with _translated():
-        unfinished = path.with_name(f"{path.name}.new-{os.getpid()}")
-        repo = git.Repo.init(unfinished, mkdir=True, bare=True)
-        try:
-            # A clone checks out the accepted kernels.
-            repo.git.symbolic_ref("HEAD", "refs/heads/accepted")
-            repo.git.config("gc.auto", "0")
-            repo.git.config("receive.autogc", "false")
-            repo.git.config("maintenance.auto", "false")
-            # `git show` of an attempt then shows only the files that people read.
-            (unfinished / "info" / "attributes").write_text("*.jsonl -diff\nevaluation.json -diff\n")
-        finally:
-            repo.close()
-        unfinished.rename(path)
-        sync_folder(path.parent)
+    """Write the files that `git init --bare` would write, but no file of a template, and no setting of the person."""
+    unfinished = path.with_name(f"{path.name}.new-{os.getpid()}")
+    # Not through the umask: hooks and settings of other users must not get in.
+    unfinished.mkdir(mode=0o700)
+    for folder in ("info", "objects/info", "objects/pack", "refs/heads", "refs/tags"):
+        (unfinished / folder).mkdir(parents=True)
+    # A clone checks out the accepted kernels.
+    (unfinished / "HEAD").write_text("ref: refs/heads/accepted\n")
+    (unfinished / "config").write_text(CONFIG)
+    # `git show` of an attempt then shows only the files that people read.
+    (unfinished / "info" / "attributes").write_text("*.jsonl -diff\nevaluation.json -diff\n")
+    unfinished.rename(path)
+    sync_folder(path.parent)
 
 
 def _take_ref_lock(lock: Path) -> int:
