@@ -140,8 +140,11 @@ def write_crash(error: BaseException, crashes: Path) -> Path:
     """Write the traceback of an error to a new file in `crashes`, or else in the temporary folder; return the file."""
     head = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, Python {platform.python_version()}, {platform.platform()}\n\n"
     text = head + "".join(traceback.format_exception(error))
+    # Imported here: a command that does not fail never needs this module.
+    from suites.private_folder import make_private_folder
+
     try:
-        crashes.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(crashes)
         return _write_crash(text, crashes)
     except OSError:
         return _write_crash(text, Path(tempfile.gettempdir()))

@@ -25,6 +25,7 @@ from sessions.home import Home, home_from
 from suites import SuiteError
 from tui.ablation_pages import as_csv, as_markdown, as_table
 from tui.ablation_report import AblationReport, ablation_report
+from tui.commands.home import prepare_home
 from tui.commands.options import complete_tasks, targets_option
 from tui.commands.report import FORMATS
 from tui.config import load
@@ -83,7 +84,7 @@ def ablate_command(tasks: tuple[str, ...], *, anew: bool, form: str, as_json: bo
     for remark in configured.remarks:
         say(remark)
     home = home_from(os.environ)
-    home.ensure()
+    prepare_home(home)
     settings = msgspec.structs.replace(configured.settings, method=METHOD)
     model, remark = model_of(settings, configured.origins, environment_with_keys())
     if remark:

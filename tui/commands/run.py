@@ -18,6 +18,7 @@ from engine.plan import check_model
 from sessions.home import Home, home_from
 from suites import public_suite_names
 from tui.commands.ending import print_until_end
+from tui.commands.home import prepare_home
 from tui.commands.options import complete_tasks, targets_option
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
@@ -133,7 +134,7 @@ def run_command(
     for remark in configured.remarks:
         say(remark)
     home = home_from(os.environ)
-    home.ensure()
+    prepare_home(home)
     model, remark = model_of(configured.settings, configured.origins, environment_with_keys())
     if remark:
         say(remark)
