@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -118,6 +119,11 @@ class Home:
 
         Raises `HomeNotWritable` if that, or a file in them, is refused.
         """
+        try:
+            os.fspath(self.root).encode()
+        except UnicodeEncodeError as error:
+            # Events and `engine.json` name files of the home, and JSON is UTF-8.
+            raise HomeNotWritable(self.root, why="its path is not UTF-8") from error
         try:
             for folder in (self.root / "live", self.recordings):
                 make_private_folder(folder)

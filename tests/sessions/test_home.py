@@ -52,6 +52,13 @@ def test_unwritable_home_is_a_one_line_error(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_home_whose_path_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    home = Home(tmp_path / os.fsdecode(b"home\xff"))
+    with pytest.raises(HomeNotWritable, match="its path is not UTF-8"):
+        home.ensure()
+    assert not home.root.exists()
+
+
 def test_write_whole_is_atomic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "engine.json"
     write_whole(path, b"old", mode=0o600)

@@ -44,10 +44,11 @@ def writable(home: Home) -> Iterator[Finding]:
     folder = nearest_folder(home.root)
     note = "" if folder == home.root else ", made at the first run"
     try:
+        str(home.root).encode()
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".wavedeck-doctor-") as file:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        why = error.strerror or str(error)
+    except (OSError, UnicodeEncodeError) as error:
+        why = "the path is not UTF-8" if isinstance(error, UnicodeError) else error.strerror or str(error)
         yield Finding(
             "home",
             State.WARNING,
