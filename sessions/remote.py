@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
@@ -21,9 +22,11 @@ class Remote:
     """A repository that the store at `git_dir` exchanges branches with."""
 
     def __init__(self, git_dir: Path, address: str) -> None:
-        """`address` is a path, a URL or the name of a remote of the store; `RemoteUnusable` if it is an option."""
+        """`address` is a path, a URL or the name of a remote of the store; `RemoteUnusable` if it is an option or a helper."""
         if address.startswith("-") or not address.strip():
             raise RemoteUnusable(address, why="it is no path and no URL")
+        if re.match(r"\w+::", address):
+            raise RemoteUnusable(address, why="a remote helper of git, which could run any program")
         # Git runs in the store's folder, so a relative path must not reach it.
         self.address = str(Path(address).absolute()) if Path(address).exists() else address
         self._repo = open_git(git_dir)
