@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from pathlib import Path
 
+from .visible_text import replace_invisible
+
 
 class ExitCode(IntEnum):
     """Exit codes of `wavedeck`."""
@@ -68,16 +70,15 @@ def one_line(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Return the text with control characters written out (`\x1b`); line ends and tabs stay.
+    r"""Return the text with invisible characters written out (`\x1b`); line ends and tabs stay.
 
     The output of models and candidates must not control the user's terminal.
     """
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode("ascii")
-        for char in text
-    )
+    return replace_invisible(text, _written_out)
+
+
+def _written_out(char: str) -> str:
+    return char if char == "\t" else char.encode("unicode_escape").decode("ascii")
 
 
 def code_of(error: BaseException) -> ExitCode | None:
