@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import errno
 import logging
 import os
 import secrets
@@ -27,7 +26,7 @@ from engine.changes import Changes
 from engine.commands import event_of
 from engine.control import STEERING, ControlServer, Request
 from engine.device_events import device_event
-from engine.errors import CommandRefused, EngineError, UsageProblem
+from engine.errors import CommandRefused, EngineError, UsageProblem, refusal
 from engine.job import Job, open_job, plan_of, read_plan, session_started
 from engine.judging import PoolJudge
 from engine.keys import environment_with_keys, hidden_keys
@@ -88,9 +87,10 @@ def main(folder: Path) -> int:
         sys.stderr.write(f"{one_line(error)}\n")
         return WRONG_USAGE if isinstance(error, UsageProblem) else MACHINERY_FAILED
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        words = refusal(error)
+        if not words:
             raise
-        sys.stderr.write(f"{folder} cannot be written ({error.strerror}); make room and try again\n")
+        sys.stderr.write(f"{words}\n")
         return MACHINERY_FAILED
 
 

@@ -14,6 +14,7 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from configparser import Error as ConfigError
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -152,6 +153,10 @@ class Repository:
             self._repo = open_git(path)
         except (InvalidGitRepositoryError, NoSuchPathError) as error:
             raise StoreBroken(f"{path} is not a git repository; remove it or set WAVEDECK_HOME") from error
+        except (ConfigError, UnicodeError) as error:
+            raise StoreBroken(
+                f"{path / 'config'} is no configuration of git; compare it with the file of another store"
+            ) from error
         self.git_dir = Path(self._repo.git_dir)
         # The person's settings are for their own repositories.
         self._repo.git.update_environment(GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_NOSYSTEM="1")

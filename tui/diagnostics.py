@@ -124,10 +124,16 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 def report(error: BaseException, *, crashes: Path) -> ExitCode:
     """Print one line for each error and return the worst exit code. An unexpected error leaves its traceback in a file."""
+    # Imported here: a command that does not fail never needs this module.
+    from engine.errors import refusal
+
     worst = ExitCode.DONE
     for leaf in leaves(error):
         code = code_of(leaf)
-        if code is None:
+        if words := refusal(leaf):
+            say(words)
+            code = ExitCode.FAILED
+        elif code is None:
             text = one_line(f"{type(leaf).__name__}: {leaf}")
             say(f"unexpected {text}; the traceback is in {write_crash(leaf, crashes)}")
             code = ExitCode.FAILED
