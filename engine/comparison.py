@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from harness import Evaluation
 from sessions.ranking import ESTIMATE_TIE
-from suites.python_source import parse_python
+from suites.python_source import parse_python, source_lines
 
 from .figures import estimated_rows, timed_rows, times
 
@@ -65,9 +65,9 @@ def code_difference(source: str, best: str) -> str:
 
     Empty if the diff would be nearly as long as the source.
     """
-    lines = list(difflib.unified_diff(best.splitlines(), source.splitlines(), lineterm="", n=CONTEXT_LINES))[
-        2:
-    ]
+    lines = list(
+        difflib.unified_diff(source_lines(best), source_lines(source), lineterm="", n=CONTEXT_LINES)
+    )[2:]
     text = "\n".join(lines)
     return text if lines and len(text) < WORTH_A_DIFF * len(source) else ""
 
@@ -81,7 +81,7 @@ def changed_functions(source: str, best: str) -> str:
         tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError):
         return source
-    lines = source.splitlines()
+    lines = source_lines(source)
     functions = []
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):

@@ -18,7 +18,31 @@ EngineError
 
 from __future__ import annotations
 
+import errno
+import os
+
 from sessions.events import EndReason
+
+REFUSALS = {
+    errno.ENOSPC: "make room and try again",
+    errno.EDQUOT: "make room and try again",
+    errno.EROFS: "use a folder that you may write",
+    errno.EACCES: "use a folder that you may read and write",
+    errno.EPERM: "use a folder that you may read and write",
+    errno.EISDIR: "a folder is where a file belongs: move it away and try again",
+    errno.ENOTDIR: "a file is where a folder belongs: move it away and try again",
+    errno.EEXIST: "a file is where a folder belongs: move it away and try again",
+    errno.EIO: "check the disk",
+}
+"""What helps if the system refuses a file or folder: no bug of Wavedeck."""
+
+
+def refusal(error: BaseException) -> str:
+    """Return one line about the file or folder that the system refused; empty for any other error."""
+    if not isinstance(error, OSError) or error.errno not in REFUSALS:
+        return ""
+    path = f"{os.fsdecode(error.filename)} " if isinstance(error.filename, str | bytes) else "a file "
+    return f"{path}cannot be used ({error.strerror}); {REFUSALS[error.errno]}"
 
 
 class EngineError(Exception):

@@ -15,6 +15,7 @@ from harness.hardware.product import Product
 from harness.stages.estimates.roofline import estimate
 from sessions.ranking import rank
 from suites import Case, Task, task_cost
+from suites.python_source import source_lines
 
 from .figures import achieved
 from .tolerance_words import tolerance_words
@@ -137,7 +138,7 @@ def error_facts(candidate: JudgedCandidate) -> ErrorFacts:
     error = evaluation.error
     if error is None:
         raise ValueError(f"{candidate.attempt} is {evaluation.verdict}: it has no error")
-    lines = candidate.source.splitlines()
+    lines = source_lines(candidate.source)
     in_source = error.line is not None and 0 < error.line <= len(lines)
     return ErrorFacts(
         verdict=str(evaluation.verdict),

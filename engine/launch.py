@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import os
 import shutil
 import socket
 import subprocess
@@ -18,12 +17,15 @@ from pathlib import Path
 import msgspec
 
 from engine.errors import EngineDidNotStart, UsageProblem
+from engine.keys import environment_with_keys
 from engine.plan import RunPlan, SessionPlan, resolve
 from harness import JudgeExtraMissing
 from sessions.engine_info import read_engine_info
 from sessions.errors import NoSuchSession, NothingToResume, SessionBusy
 from sessions.files import write_whole
 from sessions.home import Home, LiveFiles
+from sessions.home_access import require_private
+from suites.private_folder import make_private_folder
 
 WRONG_USAGE = 2
 """Exit code of an engine that got an impossible request."""
@@ -47,8 +49,9 @@ def start(plan: RunPlan, home: Home, *, environ: Mapping[str, str] | None = None
 
 def prepare(plan: RunPlan, home: Home, *, environ: Mapping[str, str] | None = None) -> EngineStart:
     """Check a plan and write it, as `start`; returns its engine, which has not begun."""
-    environ = os.environ if environ is None else environ
+    environ = environment_with_keys() if environ is None else environ
     _require_judge()
+    require_private(home)
     home.ensure()
     checked = resolve(plan, home=home, environ=environ)
     live = home.live(checked.session)
@@ -63,8 +66,9 @@ def resume(home: Home, session: str, *, environ: Mapping[str, str] | None = None
     Raises `SessionBusy` if an engine has the session, `NothingToResume` if the session is finished, else as `start`.
     A finished session that was not yet moved to the store is moved there first.
     """
-    environ = os.environ if environ is None else environ
+    environ = environment_with_keys() if environ is None else environ
     _require_judge()
+    require_private(home)
     home.ensure()
     live = home.live(session)
     if live.running:
@@ -227,7 +231,7 @@ def _did_not_start(live: LiveFiles, begun: int, code: int) -> EngineDidNotStart 
     if not live.journal.exists():
         if "Traceback" in output:
             crashes = live.folder.parent.parent / "crashes"
-            crashes.mkdir(mode=0o700, exist_ok=True)
+            make_private_folder(crashes)
             log = crashes / f"{live.session}.log"
             log.write_text(output + "\n", encoding="utf-8")
         shutil.rmtree(live.folder, ignore_errors=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import errno
 import logging
 import os
 import secrets
@@ -17,7 +16,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -28,12 +27,12 @@ from engine.changes import Changes
 from engine.commands import event_of
 from engine.control import STEERING, ControlServer, Request
 from engine.device_events import device_event
-from engine.errors import CommandRefused, EngineError, UsageProblem
+from engine.errors import CommandRefused, EngineError, UsageProblem, refusal
 from engine.job import Job, open_job, plan_of, read_plan, session_started
 from engine.judging import PoolJudge
+from engine.keys import environment_with_keys, hidden_keys
 from engine.launch import WRONG_USAGE, plan_file
 from engine.models import Gates
-from engine.models.access import SECRETS
 from engine.models.recorded import RecordedClient, changed_templates
 from engine.prompting import template_hashes
 from engine.reviewing import Decisions
@@ -82,26 +81,19 @@ def main(folder: Path) -> int:
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
     )
-    environ = without_secrets(os.environ)
     protect()
     try:
-        return asyncio.run(Engine(LiveFiles(folder.absolute()), environ).run())
+        with hidden_keys():
+            return asyncio.run(Engine(LiveFiles(folder.absolute()), environment_with_keys()).run())
     except KNOWN as error:
         sys.stderr.write(f"{one_line(error)}\n")
         return WRONG_USAGE if isinstance(error, UsageProblem) else MACHINERY_FAILED
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        words = refusal(error)
+        if not words:
             raise
-        sys.stderr.write(f"{folder} cannot be written ({error.strerror}); make room and try again\n")
+        sys.stderr.write(f"{words}\n")
         return MACHINERY_FAILED
-
-
-def without_secrets(environ: MutableMapping[str, str]) -> dict[str, str]:
-    """Remove the keys from `environ` and return a copy that has them, so that no child process inherits a key."""
-    kept = dict(environ)
-    for name in SECRETS:
-        environ.pop(name, None)
-    return kept
 
 
 def protect() -> None:

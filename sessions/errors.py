@@ -2,6 +2,7 @@
 
 SessionsError
 ├── HomeNotWritable      the home folder cannot be created or written
+├── HomeNotPrivate       another user can write into the home
 ├── HomeNotReadable      the home folder belongs to another user and cannot be read
 ├── JournalNotWritable   the disk refused an event
 ├── JournalNotReadable   a journal cannot be read: it belongs to another user, or is not a file
@@ -39,6 +40,10 @@ class HomeNotWritable(SessionsError):
             f"the home {path} cannot be written ({why}); set WAVEDECK_HOME to a folder you may write"
         )
         self.path, self.why = path, why
+
+
+class HomeNotPrivate(SessionsError):
+    """Another user can write into the home, so files there could act as this user and read their keys."""
 
 
 class HomeNotReadable(SessionsError):

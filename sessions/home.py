@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from suites.private_folder import make_private_folder
 
 from .errors import HomeNotReadable, HomeNotWritable
 from .files import is_locked
@@ -117,14 +120,18 @@ class Home:
         return [LiveFiles(folder) for folder in folders if folder.is_dir() and folder.name[0] != "."]
 
     def ensure(self) -> None:
-        """Create the folders, accessible only to their owner.
+        """Create the missing folders, accessible only to their owner; a folder that exists keeps its mode.
 
         Raises `HomeNotWritable` if that, or a file in them, is refused.
         """
         try:
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.fspath(self.root).encode()
+        except UnicodeEncodeError as error:
+            # Events and `engine.json` name files of the home, and JSON is UTF-8.
+            raise HomeNotWritable(self.root, why="its path is not UTF-8") from error
+        try:
             for folder in (self.root / "live", self.recordings):
-                folder.mkdir(mode=0o700, exist_ok=True)
+                make_private_folder(folder)
             with tempfile.TemporaryFile(dir=self.root / "live") as file:
                 file.write(b"\n")
         except OSError as error:

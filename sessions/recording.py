@@ -14,6 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from suites.private_folder import make_private_folder
+
 from .errors import BadRecording
 from .events import SCHEMA, UNASKED, Role, Usage
 from .names import split_call
@@ -189,7 +191,7 @@ def record_sessions(states: Sequence[SessionState], name: str, folder: Path) -> 
         templates=started.templates,
     )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder) as place:
             unfinished = Path(place) / name
             _write_files(unfinished, facts, chains)

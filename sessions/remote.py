@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-import git
 from git.exc import GitCommandError, GitCommandNotFound
 
 from .errors import RemoteUnusable, StoreBroken
+from .repository import SETTINGS, open_git
 
 HEADS = "refs/heads/"
 CHUNK_BYTES = 4096
@@ -21,13 +22,14 @@ class Remote:
     """A repository that the store at `git_dir` exchanges branches with."""
 
     def __init__(self, git_dir: Path, address: str) -> None:
-        """`address` is a path, a URL or the name of a remote of the store; `RemoteUnusable` if it is an option."""
+        """`address` is a path, a URL or the name of a remote of the store; `RemoteUnusable` if it is an option or a helper."""
         if address.startswith("-") or not address.strip():
             raise RemoteUnusable(address, why="it is no path and no URL")
+        if re.match(r"\w+::", address):
+            raise RemoteUnusable(address, why="a remote helper of git, which could run any program")
         # Git runs in the store's folder, so a relative path must not reach it.
         self.address = str(Path(address).absolute()) if Path(address).exists() else address
-        self._repo = git.Repo(git_dir)
-        self._repo.git.update_environment(GIT_DIR=str(git_dir))
+        self._repo = open_git(git_dir)
 
     def __enter__(self) -> Remote:
         return self
@@ -59,8 +61,9 @@ class Remote:
         self._exchange(["fetch", *options, "--", self.address, *refs], on_progress)
 
     def _exchange(self, arguments: Sequence[str], on_progress: Callable[[str], None]) -> None:
+        options = [part for setting in SETTINGS for part in ("-c", setting)]
         try:
-            process = self._repo.git.execute(["git", *arguments], as_process=True)
+            process = self._repo.git.execute(["git", *options, *arguments], as_process=True)
         except GitCommandNotFound as error:
             raise StoreBroken("git is not installed; the store needs it") from error
         last_lines: list[str] = []

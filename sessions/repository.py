@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from configparser import Error as ConfigError
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +35,7 @@ from .errors import StoreBroken, StoreDamaged
 from .files import locked, sync_folder, write_all
 from .loose_objects import LooseObjects
 from .refs import Refs, read_ref, read_refs
-from .skeleton import HEAD, check_skeleton
+from .skeleton import check_skeleton
 
 AUTHOR = "Wavedeck <wavedeck@localhost>"
 FILE_MODE = 0o100644
@@ -42,6 +43,34 @@ LOCK_WAIT_S = 60.0
 STALE_S = 2.0
 """Age from which a ref lock has no owner, while this process holds the store's lock: git holds a ref lock for
 milliseconds."""
+
+
+SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "push.gpgSign=false")
+"""Settings of every git command, stronger than those of any file: no hook and no other program runs in the store."""
+CONFIG = """\
+[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = true
+\thooksPath = /dev/null
+\tfsmonitor = false
+[gc]
+\tauto = 0
+[receive]
+\tautogc = false
+[maintenance]
+\tauto = false
+"""
+"""Settings of a new store; they also hold for the git commands of people."""
+
+
+def open_git(path: Path) -> git.Repo:
+    """Open a repository of which GitPython runs every command with `SETTINGS`; raises GitPython's errors."""
+    repo = git.Repo(path, expand_vars=False)
+    repo.git.set_persistent_git_options(c=list(SETTINGS))
+    # A GIT_DIR in the environment, for example in a hook, must not redirect the commands to another repository.
+    repo.git.update_environment(GIT_DIR=str(repo.git_dir))
+    return repo
 
 
 class Commit(NamedTuple):
@@ -62,13 +91,17 @@ class Repository:
         """Open `path`; writing needs `lock`. `StoreBroken` if it is not a repository or is damaged."""
         check_skeleton(path)
         try:
-            self._repo = git.Repo(path)
+            self._repo = open_git(path)
         except (InvalidGitRepositoryError, NoSuchPathError) as error:
             words = "is not a git repository; move it away, or set WAVEDECK_HOME to another folder"
             raise StoreBroken(f"{path} {words}") from error
+        except (ConfigError, UnicodeError) as error:
+            raise StoreBroken(
+                f"{path / 'config'} is no configuration of git; compare it with the file of another store"
+            ) from error
         self.git_dir = Path(self._repo.git_dir)
-        # A GIT_DIR in the environment, for example in a hook, must not redirect the commands to another repository.
-        self._repo.git.update_environment(GIT_DIR=str(self.git_dir))
+        # The person's settings are for their own repositories.
+        self._repo.git.update_environment(GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_NOSYSTEM="1")
         self._objects = LooseObjects(self.git_dir / "objects")
         self._lock = lock
         self._thread_lock = threading.RLock()
@@ -344,21 +377,19 @@ class Repository:
 
 
 def _initialise(path: Path) -> None:
-    with _translated():
-        unfinished = path.with_name(f"{path.name}.new-{os.getpid()}")
-        repo = git.Repo.init(unfinished, mkdir=True, bare=True)
-        try:
-            # A clone checks out the accepted kernels.
-            repo.git.symbolic_ref("HEAD", HEAD)
-            repo.git.config("gc.auto", "0")
-            repo.git.config("receive.autogc", "false")
-            repo.git.config("maintenance.auto", "false")
-            # `git show` of an attempt then shows only the files that people read.
-            (unfinished / "info" / "attributes").write_text("*.jsonl -diff\nevaluation.json -diff\n")
-        finally:
-            repo.close()
-        unfinished.rename(path)
-        sync_folder(path.parent)
+    """Write the files that `git init --bare` would write, but no file of a template, and no setting of the person."""
+    unfinished = path.with_name(f"{path.name}.new-{os.getpid()}")
+    # Not through the umask: hooks and settings of other users must not get in.
+    unfinished.mkdir(mode=0o700)
+    for folder in ("info", "objects/info", "objects/pack", "refs/heads", "refs/tags"):
+        (unfinished / folder).mkdir(parents=True)
+    # A clone checks out the accepted kernels.
+    (unfinished / "HEAD").write_text("ref: refs/heads/accepted\n")
+    (unfinished / "config").write_text(CONFIG)
+    # `git show` of an attempt then shows only the files that people read.
+    (unfinished / "info" / "attributes").write_text("*.jsonl -diff\nevaluation.json -diff\n")
+    unfinished.rename(path)
+    sync_folder(path.parent)
 
 
 def _take_ref_lock(lock: Path) -> int:

@@ -8,10 +8,12 @@ Filters of warnings are also shared by all threads. So only one thread parses at
 from __future__ import annotations
 
 import ast
+import re
 import threading
 import warnings
 
 _PARSING = threading.Lock()
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def parse_python(source: str, filename: str = "<unknown>") -> ast.Module:
@@ -28,3 +30,9 @@ def parse_literal(text: str) -> object:
     """Return the value of a literal such as `1e-5`. Raises as `parse_python`; also `ValueError` if it is no literal."""
     with _PARSING:
         return ast.literal_eval(text)
+
+
+def source_lines(source: str) -> list[str]:
+    """Return the lines by Python's own count, without line ends. `str.splitlines` also splits at form feeds and U+2028."""
+    lines = _LINE_END.split(source)
+    return lines if lines[-1] else lines[:-1]

@@ -23,6 +23,7 @@ import msgspec
 
 from suites.errors import BadSuite, UnknownSuite
 from suites.folder import TASK_FILE
+from suites.private_folder import make_private_folder
 from suites.public.clone import Clone, choose_kind, kinds_of
 from suites.public.task import SuiteKind
 from suites.task_rules import NAME
@@ -150,7 +151,7 @@ def _write(registry: Path, added: _Registry) -> None:
         lines += ["", f"[clones.{name}]", f'kind = "{clone.kind}"', f"folder = {_quoted(clone.folder)}"]
     text = "\n".join(lines) + "\n"
     try:
-        registry.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(registry.parent)
         with tempfile.NamedTemporaryFile(dir=registry.parent, prefix=".suites-", delete=False) as file:
             temporary = Path(file.name)
             try:

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import click
 
+from engine.keys import hidden_keys
+
 from .diagnostics import ExitCode, OutputGone, report, say, silence
 
 
@@ -134,7 +136,8 @@ def wavedeck(ctx: click.Context, *, only_ascii: bool) -> ExitCode | None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code. Every error is one line on standard error."""
     try:
-        code = run(arguments)
+        with hidden_keys():
+            code = run(arguments)
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from pathlib import Path
 
+from .visible_text import replace_invisible
+
 
 class ExitCode(IntEnum):
     """Exit codes of `wavedeck`."""
@@ -68,16 +70,15 @@ def one_line(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Return the text with control characters written out (`\x1b`); line ends and tabs stay.
+    r"""Return the text with invisible characters written out (`\x1b`); line ends and tabs stay.
 
     The output of models and candidates must not control the user's terminal.
     """
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode("ascii")
-        for char in text
-    )
+    return replace_invisible(text, _written_out)
+
+
+def _written_out(char: str) -> str:
+    return char if char == "\t" else char.encode("unicode_escape").decode("ascii")
 
 
 def code_of(error: BaseException) -> ExitCode | None:
@@ -123,10 +124,16 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 def report(error: BaseException, *, crashes: Path) -> ExitCode:
     """Print one line for each error and return the worst exit code. An unexpected error leaves its traceback in a file."""
+    # Imported here: a command that does not fail never needs this module.
+    from engine.errors import refusal
+
     worst = ExitCode.DONE
     for leaf in leaves(error):
         code = code_of(leaf)
-        if code is None:
+        if words := refusal(leaf):
+            say(words)
+            code = ExitCode.FAILED
+        elif code is None:
             text = one_line(f"{type(leaf).__name__}: {leaf}")
             say(f"unexpected {text}; the traceback is in {write_crash(leaf, crashes)}")
             code = ExitCode.FAILED
@@ -140,8 +147,11 @@ def write_crash(error: BaseException, crashes: Path) -> Path:
     """Write the traceback of an error to a new file in `crashes`, or else in the temporary folder; return the file."""
     head = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, Python {platform.python_version()}, {platform.platform()}\n\n"
     text = head + "".join(traceback.format_exception(error))
+    # Imported here: a command that does not fail never needs this module.
+    from suites.private_folder import make_private_folder
+
     try:
-        crashes.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(crashes)
         return _write_crash(text, crashes)
     except OSError:
         return _write_crash(text, Path(tempfile.gettempdir()))

@@ -9,6 +9,7 @@ from sessions import AttemptState, InstanceState, SessionState, apply
 from sessions import events as ev
 from sessions.events import AnyEvent
 from sessions.names import instance_key
+from suites.python_source import source_lines
 
 from .certainty import exam_sentence, exam_word, is_winner
 from .diagnostics import one_line
@@ -156,7 +157,7 @@ class Narrator:
     def _proposed(self, event: ev.CandidateProposed) -> str:
         attempt = self.state.attempt(event.attempt)
         origin = f"{attempt.origin} of {attempt.base}" if attempt.base else f"{attempt.origin}"
-        lines = counted(len(event.source.splitlines()), "line") if event.source else no_code(event.unusable)
+        lines = counted(len(source_lines(event.source)), "line") if event.source else no_code(event.unusable)
         strategy = textwrap.shorten(event.strategy, STRATEGY_WIDTH, placeholder=" ...")
         return f"{origin}, {lines}" + (f": {strategy}" if strategy else "")
 
@@ -264,8 +265,8 @@ def _attempt(attempt: AttemptState, base: AttemptState | None, instance: Instanc
 
 
 def _change(attempt: AttemptState, base: AttemptState | None) -> list[str]:
-    source = (attempt.source or "").splitlines()
+    source = source_lines(attempt.source or "")
     if base is None or not base.source:
         return source
-    before = base.source.splitlines()
+    before = source_lines(base.source)
     return diff_text(compare_lines(before, source), before, source) or ["(the same source)"]

@@ -14,6 +14,7 @@ from engine.plan import SessionPlan
 from sessions import fold
 from sessions.catalog import journal_of
 from sessions.home import Home
+from sessions.home_access import require_private
 
 from .diagnostics import Complaint
 
@@ -37,6 +38,7 @@ async def begin(home: Home, session: str, command: str, **arguments: Any) -> Non
     if not running:
         # Before the event is recorded: a session that cannot be resumed must not be opened again.
         await asyncio.to_thread(plan_at_rest, home, session)
+        require_private(home)
     await steer(home, session, command, **arguments)
     if not running:
         await asyncio.to_thread(resume, home, session)

@@ -60,16 +60,6 @@ PROVIDERS = {
     "gemini": Provider("GEMINI_API_KEY", "", "https://generativelanguage.googleapis.com/v1beta/openai/"),
 }
 
-SECRETS = (
-    KEY_VARIABLE,
-    HEADERS_VARIABLE,
-    AZURE_TOKEN,
-    "ANTHROPIC_AUTH_TOKEN",
-    "OPENAI_ADMIN_KEY",
-    *(provider.key_variable for provider in PROVIDERS.values()),
-)
-"""Variables that are removed from the environment of every child process."""
-
 
 class Access(NamedTuple):
     """Address, key and headers for one model."""

@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from suites.private_folder import make_private_folder
+
 Kept = TypeVar("Kept", bound=msgspec.Struct)
 
 
@@ -38,7 +40,7 @@ class ResultLines(Generic[Kept]):
     def add(self, result: Kept) -> None:
         """Keep a result."""
         self._results[self._key(result)] = result
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.path.parent)
         with self.path.open("ab") as file:
             file.write((b"\n" if self._is_torn else b"") + msgspec.json.encode(result) + b"\n")
         self._is_torn = False

@@ -17,6 +17,7 @@ from harness.wire.script_messages import CALL, Recorded, RecordedCall, Script, T
 from suites.dtypes import ITEM_BYTES, is_exact
 from suites.errors import BadTask
 from suites.folder import read_task
+from suites.private_folder import make_private_folder
 from suites.public.recorded import text_digest
 from suites.public.task import PublicTask, ReferenceKind
 from suites.python_source import parse_python
@@ -92,7 +93,7 @@ def write_task(
 def _replace_folder(
     folder: Path, task: Task, script: Script, calls: Sequence[tuple[int, RecordedCall]]
 ) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder.parent)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".recording-") as scratch:
         new = Path(scratch) / folder.name
         new.mkdir()

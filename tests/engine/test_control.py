@@ -278,13 +278,16 @@ async def test_deleted_socket_is_created_again(tmp_path: Path) -> None:
         ({"protocol": 2}, "speaks protocol 2"),
         ({"host": "elsewhere"}, "runs on elsewhere"),
         ({"boot_id": "before"}, "wavedeck resume"),
-        ({"socket": "/nonexistent/socket"}, "does not answer at /nonexistent/socket"),
-        ({"token_file": "/nonexistent/token"}, "cannot be read"),
+        ({"socket": "MISSING"}, "does not answer at .*/missing"),
+        ({"token_file": "MISSING"}, "cannot be read"),
     ],
 )
 async def test_unreachable_engine_error_says_why(
     tmp_path: Path, changes: dict[str, object], words: str
 ) -> None:
+    changes = {
+        name: str(tmp_path / "missing") if value == "MISSING" else value for name, value in changes.items()
+    }
     async with running(tmp_path, [], **changes):
         with pytest.raises(EngineUnreachable, match=words) as caught:
             await send(Home(tmp_path), SESSION, "ping")

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from engine.errors import UsageProblem
+from engine.keys import SECRETS
 from engine.models import parse_models, recording_of
-from engine.models.access import SECRETS
 from engine.plan import RunPlan, resolve
 from engine.prices import Price
 from sessions import Home

@@ -107,10 +107,10 @@ async def test_lone_evaluation_waits_for_an_idle_gpu_and_hears_for_whom(
     assert "GPU 3: a process of" in heard[0]
 
 
-def test_machine_without_gpu_selects_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_without_gpu_selects_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     set_gpus(monkeypatch, (), ())
-    monkeypatch.setattr(devices_module, "_NVIDIA_GPUS", Path("/nonexistent"))
-    monkeypatch.setattr(driver_files, "KFD_NODES", Path("/nonexistent"))
+    monkeypatch.setattr(devices_module, "_NVIDIA_GPUS", tmp_path / "missing")
+    monkeypatch.setattr(driver_files, "KFD_NODES", tmp_path / "missing")
     assert names("idle") == names("all") == names("cpu") == ["cpu"]
 
 

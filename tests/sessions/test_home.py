@@ -6,14 +6,17 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sessions.engine_info import EngineInfo, boot_id, pid_namespace, read_engine_info, write_engine_info
-from sessions.errors import HomeNotWritable
+from sessions.errors import HomeNotPrivate, HomeNotWritable
 from sessions.files import FileLock, is_locked, write_whole
 from sessions.home import Home, home_from
+from sessions.home_access import readers_warning, require_private
+from sessions.store import Store
 
 
 @pytest.mark.parametrize(
@@ -47,6 +50,13 @@ def test_unwritable_home_is_a_one_line_error(tmp_path: Path) -> None:
     with pytest.raises(HomeNotWritable, match=r"cannot be written \(.+\); set WAVEDECK_HOME") as caught:
         Home(tmp_path / "file" / "home").ensure()
     assert "\n" not in str(caught.value)
+
+
+def test_home_whose_path_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    home = Home(tmp_path / os.fsdecode(b"home\xff"))
+    with pytest.raises(HomeNotWritable, match="its path is not UTF-8"):
+        home.ensure()
+    assert not home.root.exists()
 
 
 def test_write_whole_is_atomic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,3 +148,54 @@ def test_engine_info_round_trips_and_unreadable_info_is_none(tmp_path: Path) -> 
 def test_this_machine_has_an_identity() -> None:
     assert len(boot_id()) == 36
     assert pid_namespace().startswith("pid:[")
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_folders_of_a_new_home_are_private_with_any_umask(tmp_path: Path) -> None:
+    home = Home(tmp_path / "deep" / "home")
+    home.ensure()
+    Store.of(home).close()
+    for folder in (home.root.parent, home.root, home.root / "live", home.recordings, home.store):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    require_private(home)
+    assert not readers_warning(home)
+
+
+def test_home_that_others_can_read_is_kept_and_reported(tmp_path: Path) -> None:
+    home = Home(tmp_path / "my home")
+    home.root.mkdir()
+    home.root.chmod(0o755)
+    home.ensure()
+    require_private(home)
+    assert stat.S_IMODE(home.root.stat().st_mode) == 0o755
+    assert readers_warning(home).endswith(f"(mode 0755); run: chmod go-rwx '{home.root}'")
+
+
+@pytest.mark.parametrize(("folder", "mode"), [(".", 0o770), (".", 0o702), ("store.git", 0o775)])
+def test_home_that_others_can_write_is_refused(tmp_path: Path, folder: str, mode: int) -> None:
+    home = Home(tmp_path / "home")
+    home.ensure()
+    home.root.chmod(0o755)
+    (home.root / folder).mkdir(exist_ok=True)
+    (home.root / folder).chmod(mode)
+    with pytest.raises(HomeNotPrivate, match=rf"\(mode {mode:04o}\).*; run: chmod go-rwx {home.root}$"):
+        require_private(home)
+    home.root.chmod(0o700)
+    require_private(home)
+
+
+def test_home_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(tmp_path)
+    owner = tmp_path.stat().st_uid
+    if owner == 0:
+        os.chown(tmp_path, owner := 4242, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.raises(HomeNotPrivate, match=r"belongs to .*; set WAVEDECK_HOME to a folder of your own"):
+        require_private(home)

@@ -9,7 +9,7 @@ import pytest
 
 from harness import Verdict
 from sessions import Home, journal_of, list_sessions
-from sessions.errors import BranchDiffers, NoSuchSession
+from sessions.errors import BranchDiffers, NoSuchSession, RemoteUnusable
 from sessions.reconcile import take_up
 from sessions.sharing import FETCHED, fetch_sessions, push_sessions
 from tests.support import stored_sessions as stored
@@ -110,3 +110,11 @@ def test_errors_of_git_are_one_line(
     pushed = shell("sessions", "push", str(remote))
     assert one_line(pushed) == f"wavedeck: pushed 1 session: {stored.FIRST}"
     assert one_line(shell("sessions", "push", str(remote))).endswith("has 1 session already")
+
+
+@pytest.mark.parametrize("address", ["ext::sh -c true", "fd::7", "other::x"])
+def test_helper_of_git_is_no_remote(home: Home, address: str) -> None:
+    stored.finished(home, stored.FIRST)
+    for exchange in (push_sessions, fetch_sessions):
+        with pytest.raises(RemoteUnusable, match="a remote helper of git"):
+            exchange(home, address, on_progress=ignore)

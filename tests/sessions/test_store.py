@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import threading
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from harness import Verdict
 from sessions import Home, Store, fold
 from sessions.errors import NoSuchSession, StoreBroken
+from sessions.sharing import fetch_sessions, push_sessions
 from sessions.store import AcceptedKernel
 from tests.support import story
 from tests.support.story import SESSION, assert_sound, git
@@ -155,6 +158,47 @@ def test_git_dir_of_the_environment_is_ignored(
     with Store.read_only(finished_home.store) as store:
         assert store.sessions() == [SESSION]
         assert store.session_journal(SESSION).events
+
+
+def test_no_hook_and_no_setting_of_the_person_acts_in_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    branch = f"{SESSION}/_journal"
+    remote, template, ran, config = (tmp_path / name for name in ("remote.git", "template", "ran", "config"))
+    git(tmp_path, "init", "-q", "--bare", str(remote))
+    # The hooks of the other repository are its owner's.
+    git(remote, "config", "core.hooksPath", os.devnull)
+    hooks = template / "hooks"
+    hooks.mkdir(parents=True)
+    for name in ("reference-transaction", "pre-push", "fsmonitor"):
+        (hooks / name).write_text(f"#!/bin/sh\necho {name} >> {ran}\n")
+        (hooks / name).chmod(0o755)
+    config.write_text(
+        f"[core]\nhooksPath={hooks}\nfsmonitor={hooks}/fsmonitor\n"
+        f"[init]\ntemplateDir={template}\n[commit]\ngpgSign=true\n[push]\ngpgSign=true\n"
+    )
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    home = Home(tmp_path / "home")
+    home.ensure()
+    with Store.of(home) as store:
+        assert not (home.store / "hooks").exists()
+        shutil.copytree(hooks, home.store / "hooks")
+        store.commit(branch, {"file": b"x"}, parents=[], message="m", wall=1.0)
+        store.repository.pack()
+        push_sessions(home, str(remote), on_progress=print)
+        store.delete_session(SESSION)
+        fetch_sessions(home, str(remote), on_progress=print)
+    git(home.store, "update-ref", "refs/heads/of-a-person", git(remote, "rev-parse", branch).strip())
+    assert not ran.exists()
+
+
+def test_home_is_not_expanded(tmp_path: Path) -> None:
+    home = Home(tmp_path / "$HOME" / "~" / "%HOME%")
+    home.ensure()
+    with Store.of(home) as store:
+        commit = store.commit("one/_journal", {"file": b"x"}, parents=[], message="m", wall=1.0)
+    with Store.read_only(home.store) as store:
+        assert store.attempt_files(commit) == {"file": b"x"}
 
 
 def test_missing_session_or_object_is_named(finished_home: Home, tmp_path: Path) -> None:

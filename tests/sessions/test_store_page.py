@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -23,7 +24,13 @@ def test_commands_of_the_store_page_work(copied_home: Home) -> None:
     for command in commands:
         at = f"{names}~2; " if "trace.txt" in command or "reflection.md" in command else f"{names}; "
         done = subprocess.run(
-            ["bash", "-euc", at + command], cwd=copied_home.store, capture_output=True, text=True, check=False
+            ["bash", "-euc", at + command],
+            cwd=copied_home.store,
+            # Bash warns about a locale that is not installed.
+            env={**os.environ, "LC_ALL": "C"},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert (done.returncode, done.stderr) == (0, ""), command
         assert done.stdout.strip(), command

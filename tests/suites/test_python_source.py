@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from suites.python_source import parse_literal, parse_python
+from suites.python_source import parse_literal, parse_python, source_lines
 
 SOURCE = "def add(x, y):\n    return [x + y * (a - b) for a, b in zip(x, y)]\n" * 20
 PARSER = re.compile(r"\bast\.(parse|PyCF_ONLY_AST)\b")
@@ -55,3 +55,17 @@ def test_code_of_the_parent_process_parses_nowhere_else(room: str) -> None:
     files = set((root / room).rglob("*.py")) - set((root / "harness" / "worker").rglob("*.py"))
     parsers = [file for file in files if PARSER.search(file.read_text(encoding="utf-8"))]
     assert [file.name for file in parsers] == (["python_source.py"] if room == "suites" else [])
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_lines_are_numbered_as_python_numbers_them(end: str) -> None:
+    source = end.join(["'''a\x0cb", "\u2028 \x85'''", "", "x = 1", "y = 2", ""])
+    lines = source_lines(source)
+    assert len(lines) == 5
+    for node in parse_python(source).body[1:]:
+        assert lines[node.lineno - 1].startswith("xy"[node.lineno - 4])
+
+
+def test_text_without_lines_has_none() -> None:
+    assert source_lines("") == []
+    assert source_lines("\n") == [""]

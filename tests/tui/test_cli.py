@@ -18,6 +18,8 @@ from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT, Shell, one_line
 from tui.cli import COMMANDS
 from tui.diagnostics import ExitCode
+from tui.doctor import store_checks
+from tui.doctor.doctor_findings import State
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -314,3 +316,25 @@ def test_full_output_device_is_an_error() -> None:
     assert done.returncode == ExitCode.FAILED
     assert done.stderr == b"wavedeck: standard output cannot be written (No space left on device)\n"
     assert silent.returncode == ExitCode.USAGE
+
+
+def test_run_refuses_a_home_that_others_can_write_and_doctor_shows_it(shell: Shell, home: Home) -> None:
+    home.ensure()
+    home.root.chmod(0o777)
+    done = shell("run", "softmax")
+    assert done.code == ExitCode.FAILED
+    assert f"other users can write into {home.root} (mode 0777)" in one_line(done)
+    assert f"run: chmod go-rwx {home.root}" in one_line(done)
+    [finding] = [
+        finding
+        for finding in store_checks.store({"WAVEDECK_HOME": str(home.root)})
+        if finding.subject == "privacy"
+    ]
+    assert (finding.state, finding.follows) == (State.WARNING, "run and resume refuse this home")
+
+
+def test_run_warns_about_a_home_that_others_can_read(shell: Shell, home: Home) -> None:
+    home.ensure()
+    home.root.chmod(0o755)
+    done = shell("run", "no_such_task")
+    assert f"take care: other users can read the home {home.root} (mode 0755)" in done.err

@@ -12,8 +12,10 @@ import pytest
 
 from engine.errors import EngineUnreachable, UsageProblem
 from harness.wire.errors import HarnessError, UnknownTarget
+from sessions import Home
 from sessions.errors import HomeNotWritable, NoSuchSession
 from suites.errors import UnknownTask
+from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT, Shell, one_line, run_script
 from tui.diagnostics import Complaint, ExitCode, code_of, report
 
@@ -146,3 +148,41 @@ def test_version_and_help_are_printed() -> None:
     assert done.code == 0
     for command in ("run", "attach", "resume", "replay", "accept", "eval", "doctor"):
         assert f"  {command} " in done.out
+
+
+def test_file_that_the_system_refuses_is_one_line_and_no_crash(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "journal.jsonl"
+    folder.mkdir()
+    with pytest.raises(IsADirectoryError) as caught:
+        folder.read_bytes()
+    assert report(caught.value, crashes=tmp_path / "crashes") is ExitCode.FAILED
+    assert capsys.readouterr().err == (
+        f"wavedeck: {folder} cannot be used (Is a directory); "
+        "a folder is where a file belongs: move it away and try again\n"
+    )
+    assert not (tmp_path / "crashes").exists()
+
+
+def test_journal_that_is_a_folder_is_named_by_every_reader(shell: Shell, home: Home) -> None:
+    stored.stopped(home, stored.FIRST)
+    journal = home.live(stored.FIRST).journal
+    journal.unlink()
+    journal.mkdir()
+    for arguments in (
+        ("replay", stored.FIRST),
+        ("report", stored.FIRST),
+        ("fork", stored.FIRST, "softmax#1/1"),
+    ):
+        done = shell(*arguments)
+        assert done.code == ExitCode.FAILED
+        assert f"{journal} cannot be used (Is a directory)" in one_line(done)
+
+
+def test_store_without_a_readable_configuration_is_named(shell: Shell, home: Home) -> None:
+    stored.finished(home, stored.FIRST)
+    (home.store / "config").write_bytes(b"\x82\xff[")
+    done = shell("sessions")
+    assert done.code == ExitCode.FAILED
+    assert f"{home.store / 'config'} is no configuration of git" in one_line(done)

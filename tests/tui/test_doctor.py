@@ -48,12 +48,12 @@ def test_doctor_reports_the_machine_without_keys(shell: Shell, monkeypatch: pyte
     assert "did you mean WAVEDECK_MODEL?" in sections["configuration"][0]["found"]
 
 
-def test_doctor_names_gateway_settings_without_their_values() -> None:
+def test_doctor_names_gateway_settings_without_their_values(tmp_path: Path) -> None:
     environ = {
         "WAVEDECK_MODEL_HEADERS": "X-Team: kernels\nX-Token: t0ken-0123456789",
         "AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com",
         "AZURE_OPENAI_API_KEY": "azure-5ecret",
-        "SSL_CERT_FILE": "/nowhere/authority.pem",
+        "SSL_CERT_FILE": str(tmp_path / "authority.pem"),
     }
     findings = {finding.subject: finding for finding in model_checks.models(environ)}
     assert findings["WAVEDECK_MODEL_HEADERS"].found == "sets X-Team, X-Token"

@@ -203,6 +203,6 @@ def test_editor_gives_the_edited_kernel(tmp_path: Path) -> None:
     )
     assert edited("x = 1\n", {"EDITOR": f"{sys.executable} {script}"}) == "x = 1\n# wide"
     with pytest.raises(NotEdited, match="set EDITOR"):
-        edited("x = 1\n", {"EDITOR": "/no/such/editor"})
+        edited("x = 1\n", {"EDITOR": str(tmp_path / "missing")})
     with pytest.raises(NotEdited, match="nothing is sent"):
         edited("x = 1\n", {"EDITOR": "false"})

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from suites.python_source import source_lines
 from tui.cockpit.highlighting import highlighted
 from tui.cockpit.lines import ELLIPSIS, Line, Span, beginning, cells, plain, wrap_line
 from tui.line_matching import Marks
@@ -202,7 +203,7 @@ def _folded_rows(diff: Diff) -> list[list[Row]]:
 
 def enclosing_function(source: str, line: int) -> str:
     """Return the name of the function around a line (0-based) of a source; empty if there is none."""
-    for text in reversed(source.split("\n")[: line + 1]):
+    for text in reversed(source_lines(source)[: line + 1]):
         definition = DEFINITION.match(text)
         if definition:
             return definition[1]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
 
 from engine.errors import UsageProblem
+from engine.keys import environment_with_keys
 from sessions.home import Home
 from tui.cockpit.collecting import many_objects_stay
 from tui.cockpit.replays import Story, open_story
@@ -91,6 +91,6 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
         open_live,
         home.stored_mark,
         list_mark=lambda: sessions().mark(),
-        read_node=partial(read_node, os.environ),
+        read_node=lambda: read_node(environment_with_keys()),
         start=start,
     )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
+from tui.visible_text import replace_invisible
+
 TAB = 4
 ELLIPSIS = "…"
-UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]")
-"""Controls that would move the cursor, and those that show text in another order than a compiler reads it."""
 
 
 class Span(NamedTuple):
@@ -27,11 +26,15 @@ EMPTY: Line = ()
 
 
 def clean(text: str) -> str:
-    """Text that is safe to draw: tabs expanded, line ends made one kind, controls replaced by U+FFFD."""
+    """Text that is safe to draw: tabs expanded, line ends made one kind, invisible characters replaced by U+FFFD."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\t" in text:
         text = "\n".join(line.expandtabs(TAB) for line in text.split("\n"))
-    return UNSAFE.sub("\ufffd", text)
+    return replace_invisible(text, _replaced)
+
+
+def _replaced(_char: str) -> str:
+    return "\ufffd"
 
 
 def line(text: str, style: str = "") -> Line:

@@ -14,6 +14,7 @@ import msgspec
 
 from engine.ablation import METHOD, ROWS, Ablation, AblationRow, row_sessions, settle
 from engine.errors import EngineError
+from engine.keys import environment_with_keys
 from engine.launch import resume, start
 from harness import HarnessError
 from sessions import fold
@@ -25,6 +26,7 @@ from sessions.home import Home, home_from
 from suites import SuiteError
 from tui.ablation_pages import as_csv, as_markdown, as_table
 from tui.ablation_report import AblationReport, ablation_report
+from tui.commands.home import prepare_home
 from tui.commands.options import complete_tasks, targets_option
 from tui.commands.report import FORMATS
 from tui.config import load
@@ -83,13 +85,13 @@ def ablate_command(tasks: tuple[str, ...], *, anew: bool, form: str, as_json: bo
     for remark in configured.remarks:
         say(remark)
     home = home_from(os.environ)
-    home.ensure()
+    prepare_home(home)
     settings = msgspec.structs.replace(configured.settings, method=METHOD)
-    model, remark = model_of(settings, configured.origins, os.environ)
+    model, remark = model_of(settings, configured.origins, environment_with_keys())
     if remark:
         say(remark)
     requested = plan(settings, tasks, model)
-    ablation = settle(requested, home=home, environ=os.environ, anew=anew)
+    ablation = settle(requested, home=home, environ=environment_with_keys(), anew=anew)
     say(
         f"{ablation.name}: {'continues' if ablation.sessions else 'begins'}; each of {len(ROWS)} rows is a session"
     )

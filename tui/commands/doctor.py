@@ -6,6 +6,7 @@ import os
 
 import click
 
+from engine.keys import environment_with_keys
 from sessions.home import home_from
 from tui.commands.options import json_option
 from tui.diagnostics import Complaint, ExitCode, one_line
@@ -32,10 +33,10 @@ def doctor_command(*, repair: bool, as_json: bool) -> ExitCode:
     if repair:
         return repair_store()
     if as_json:
-        emit_json({"schema": 1, "sections": list(examine(os.environ))})
+        emit_json({"schema": 1, "sections": list(examine(environment_with_keys()))})
         return ExitCode.DONE
     sections = []
-    for section in examine(os.environ):
+    for section in examine(environment_with_keys()):
         emit(page(section) + "\n")
         sections.append(section)
     emit(tally(sections))

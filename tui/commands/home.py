@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sessions.home import home_from
-from tui.diagnostics import ExitCode
+from sessions.home import Home, home_from
+from sessions.home_access import readers_warning, require_private
+from tui.diagnostics import ExitCode, say
 from tui.plain import emit, interactive
+
+
+def prepare_home(home: Home) -> None:
+    """Make the missing folders of the home, for a command that starts engines; warn if other users can read the home.
+
+    Raises `HomeNotPrivate` if other users can write into it.
+    """
+    require_private(home)
+    home.ensure()
+    if warning := readers_warning(home):
+        say(f"take care: {warning}")
 
 
 def open_home(environ: Mapping[str, str]) -> ExitCode:

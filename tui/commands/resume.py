@@ -11,6 +11,7 @@ from engine.launch import resume
 from sessions.catalog import find_session, journal_of
 from sessions.home import home_from
 from tui.commands.ending import print_until_end
+from tui.commands.home import prepare_home
 from tui.commands.options import session_argument
 from tui.diagnostics import ExitCode
 from tui.plain import interactive
@@ -24,6 +25,7 @@ def resume_command(session: str, *, headless: bool, as_json: bool) -> ExitCode:
     """Resume SESSION after a crash or a stop: no finished reply is paid for again, no verdict is lost."""
     home = home_from(os.environ)
     name = find_session(home, session)
+    prepare_home(home)
     past = journal_of(home, name).events
     resume(home, name)
     if interactive(os.environ) and not headless and not as_json:

@@ -11,12 +11,14 @@ import click
 import msgspec
 
 from engine.environment import detach_risks
+from engine.keys import environment_with_keys
 from engine.launch import EngineStart, prepare
 from engine.methods import METHODS
 from engine.plan import check_model
 from sessions.home import Home, home_from
 from suites import public_suite_names
 from tui.commands.ending import print_until_end
+from tui.commands.home import prepare_home
 from tui.commands.options import complete_tasks, targets_option
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
@@ -132,8 +134,8 @@ def run_command(
     for remark in configured.remarks:
         say(remark)
     home = home_from(os.environ)
-    home.ensure()
-    model, remark = model_of(configured.settings, configured.origins, os.environ)
+    prepare_home(home)
+    model, remark = model_of(configured.settings, configured.origins, environment_with_keys())
     if remark:
         say(remark)
     requested = plan(configured.settings, tasks, model, title=title)
@@ -142,7 +144,7 @@ def run_command(
         # Imported here: it needs the judge's modules.
         from tui.commands.recording import record_missing
 
-        check_model(requested, home=home, environ=os.environ)
+        check_model(requested, home=home, environ=environment_with_keys())
         recorded = record_missing(tasks, home.suites, devices=requested.devices, targets=requested.targets)
         requested = msgspec.structs.replace(requested, tasks=recorded)
     if words := shipped_price_words(requested):

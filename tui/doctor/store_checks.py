@@ -13,7 +13,9 @@ from pathlib import Path
 from engine.control import socket_place
 from engine.environment import NETWORK_FILESYSTEMS, detach_risks, home_risk, mount_of
 from sessions import SessionsError
+from sessions.errors import HomeNotPrivate
 from sessions.home import Home, home_from
+from sessions.home_access import readers_warning, require_private
 from tui.vocabulary import size
 
 from .doctor_findings import Finding, State
@@ -25,6 +27,7 @@ def store(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yield the place of the sessions, whether it is writable, and whether it is permanent."""
     home = home_from(environ)
     yield from writable(home)
+    yield from private(home)
     yield filesystem(home)
     yield space(home)
     yield git()
@@ -49,10 +52,11 @@ def writable(home: Home) -> Iterator[Finding]:
     folder = nearest_folder(home.root)
     note = "" if folder == home.root else ", made at the first run"
     try:
+        str(home.root).encode()
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".wavedeck-doctor-") as file:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        why = error.strerror or str(error)
+    except (OSError, UnicodeEncodeError) as error:
+        why = "the path is not UTF-8" if isinstance(error, UnicodeError) else error.strerror or str(error)
         yield Finding(
             "home",
             State.WARNING,
@@ -61,6 +65,22 @@ def writable(home: Home) -> Iterator[Finding]:
         )
         return
     yield Finding("home", State.OK, f"{home.root}, writable{note}")
+
+
+def private(home: Home) -> Iterator[Finding]:
+    """Yield whether other users can write into the home or read it; nothing if there is no home yet."""
+    if not home.root.is_dir():
+        return
+    try:
+        require_private(home)
+    except HomeNotPrivate as error:
+        yield Finding("privacy", State.WARNING, str(error), "run and resume refuse this home")
+        return
+    warning = readers_warning(home)
+    if warning:
+        yield Finding("privacy", State.WARNING, warning)
+    else:
+        yield Finding("privacy", State.OK, "no other user can open the home")
 
 
 def filesystem(home: Home) -> Finding:

@@ -11,6 +11,7 @@ from sessions.findings import finding_words, findings_of
 from sessions.ranking import estimated_slowdown
 from sessions.speed import attempt_speed, gain
 from sessions.state import AttemptState, InstanceState, SessionState
+from suites.python_source import source_lines
 
 from .model import Change
 
@@ -59,5 +60,5 @@ def _changed_lines(before: str | None, after: str | None) -> tuple[int | None, i
     """Return the numbers of lines that only the second and only the first text has; a moved line is no change."""
     if before is None or after is None:
         return None, None
-    old, new = Counter(before.splitlines()), Counter(after.splitlines())
+    old, new = Counter(source_lines(before)), Counter(source_lines(after))
     return (new - old).total(), (old - new).total()

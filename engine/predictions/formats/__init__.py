@@ -10,6 +10,7 @@ import msgspec
 from engine.predictions.formats import geak_eval, kernelbench, kernelbench_x, tritonbench
 from engine.predictions.results import PredictionResult
 from sessions.files import write_whole
+from suites.private_folder import make_private_folder
 from suites.public.task import SuiteKind
 
 Files = Mapping[str, object]
@@ -35,7 +36,7 @@ def write_results(
     paths = []
     for file, document in writer(judged, name).items():
         path = folder / file
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         write_whole(path, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
         paths.append(path)
     return paths

@@ -24,6 +24,7 @@ from triton.runtime import interpreter
 
 from harness.wire.records import Constexpr, Dtype, Function, FunctionNotes, Language, Value
 from harness.worker.kit import candidate_trace
+from suites.python_source import source_lines
 
 BUILTINS = {
     name: getattr(builtins, name)
@@ -56,7 +57,7 @@ class Kernels:
             warnings.simplefilter("ignore")  # the static stage reported invalid escapes already
             tree = ast.parse(source)
         # Triton reads the source of a function by `linecache`, and the verifier has no such file.
-        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        linecache.cache[file] = (len(source), None, [f"{line}\n" for line in source_lines(source)], file)
         self._file = file
         self._decode = decode
         self._definitions = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from engine.errors import EngineError
+from engine.keys import environment_with_keys
 from engine.models.reaching import unreachable_because
 from engine.plan import RunPlan
 from harness import HarnessError
@@ -76,7 +76,7 @@ class RunDoors:
     read_node: Callable[[], NodeFacts]
     start: Callable[[RunPlan], str]
     """Starts the engine and returns the session's name."""
-    environ: Mapping[str, str] = dataclasses.field(default_factory=lambda: os.environ)
+    environ: Mapping[str, str] = dataclasses.field(default_factory=environment_with_keys)
     unreachable: Callable[[ModelSpec, Mapping[str, str]], str] = unreachable_because
 
 
