@@ -39,7 +39,6 @@ class TargetReport(CompileReport, frozen=True):
     """The compiler's report for one target, and how its process failed."""
 
     trace: str = ""
-    timed_out: bool = False
 
     def failure(self, target: str) -> tuple[Verdict, ErrorReport] | None:
         """The verdict if the source did not compile for `target`, else `None`."""
@@ -67,6 +66,12 @@ class TargetReport(CompileReport, frozen=True):
         if work is None:
             return None
         case = f"case {work.case} at its gpu sizes: "
+        if work.moves:
+            message = (
+                f"{case}more than {limits.COPIES} copies into parts of tensors move elements outside the Triton kernels; "
+                "move them in a kernel"
+            )
+            return ErrorReport(kind="moved_by_host", message=message, line=work.line)
         if work.operator:
             message = f"{case}the tensor operator `{work.operator}` computes outside the Triton kernels"
             return ErrorReport(kind="operator", message=message, line=work.line)
@@ -252,6 +257,7 @@ class Compiler:
             target=target.name,
             allowed=self._task.allowed_operators,
             ahead=further,
+            host_cpu_s=self._limits.host_cpu_s,
             side_by_side=self._side_by_side,
         )
         await channel.send(ENCODER.encode(request))

@@ -1,0 +1,82 @@
+"""Protects the slot from host code that loops at `gpu` sizes: it ends soon, and the error names the line."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from harness import DevicePool, Evaluation, TimeLimits, Verdict
+from suites import load_task
+from tests.support.judging import judge_task
+
+pytestmark = [pytest.mark.judge, pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
+HOST_CPU_S = 0.5
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def impatient() -> AsyncIterator[DevicePool]:
+    async with DevicePool(slots=1, limits=TimeLimits(host_cpu_s=HOST_CPU_S)) as pool:
+        yield pool
+
+
+def flip_after(*lines: str) -> str:
+    """Source of a correct `flip` with lines of host code before its launch."""
+    baseline = (load_task("flip").folder / "baseline.py").read_text(encoding="utf-8")
+    allocation = "    out = torch.empty_like(x)\n"
+    assert baseline.count(allocation) == 1
+    return baseline.replace(allocation, allocation + "".join(f"    {line}\n" for line in lines))
+
+
+async def judge_flip(pool: DevicePool, source: str) -> Evaluation:
+    """Evaluate a `flip` on one case: 2 columns for the interpreter, 1,000,000 for the compiler."""
+    task = load_task("flip")
+    case = msgspec.structs.replace(
+        task.cases[0], cpu={"rows": 2, "columns": 2}, gpu={"rows": 2, "columns": 1_000_000}
+    )
+    return await judge_task(pool, source, msgspec.structs.replace(task, cases=(case,)))
+
+
+def line_of(source: str, text: str) -> int:
+    return next(number for number, line in enumerate(source.splitlines(), 1) if text in line)
+
+
+async def test_python_loop_is_a_timeout_that_names_its_line(impatient: DevicePool) -> None:
+    source = flip_after("total = 0", "for j in range(columns**2):", "    total += j")
+    evaluation = await judge_flip(impatient, source)
+    assert evaluation.verdict is Verdict.TIMEOUT
+    assert evaluation.error is not None
+    assert evaluation.error.line in (line_of(source, "for j in"), line_of(source, "total += j"))
+    assert f"did not end within {HOST_CPU_S:g} s of CPU time at its gpu sizes" in evaluation.error.message
+
+
+async def test_loop_of_large_copies_is_unsupported(impatient: DevicePool) -> None:
+    """A GPU may run these copies in time, so they are not the candidate's fault."""
+    source = flip_after("for j in range(columns):", "    held = x.clone()")
+    evaluation = await judge_flip(impatient, source)
+    assert evaluation.verdict is Verdict.UNSUPPORTED
+    assert evaluation.error is not None
+    assert evaluation.error.line == line_of(source, "x.clone()")
+    assert "tensor operators, which a GPU may run faster" in evaluation.error.message
+
+
+async def test_loop_of_column_copies_is_refused_as_on_a_gpu(impatient: DevicePool) -> None:
+    source = flip_after("for j in range(columns):", "    out[:, j] = x[:, j]")
+    evaluation = await judge_flip(impatient, source)
+    assert evaluation.verdict is Verdict.REJECTED
+    assert evaluation.error is not None
+    assert evaluation.error.kind == "moved_by_host"
+    assert evaluation.error.line == line_of(source, "out[:, j] = x[:, j]")
+
+
+async def test_time_of_the_compiler_does_not_count(impatient: DevicePool) -> None:
+    source = flip_after(
+        "for j in range(8 if columns > 2 else 1):",
+        "    blocks = triton.cdiv(columns, 16 << j)",
+        "    flip_kernel[(rows * blocks,)](x, out, columns, blocks, BLOCK=16 << j)",
+    )
+    evaluation = await judge_flip(impatient, source)
+    assert evaluation.verdict is Verdict.CORRECT, evaluation.error
+    assert sum(row.compile_seconds or 0 for row in evaluation.resources["gfx942"]) > HOST_CPU_S
