@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import msgspec
 import pytest
-import pytest_asyncio
 
-from harness import DevicePool, Evaluation, TimeLimits, Verdict
+from harness import DevicePool, Evaluation, TimeLimits, Verdict, evaluate, target
 from suites import load_task
-from tests.support.judging import judge_task
 
-pytestmark = [pytest.mark.judge, pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
-HOST_CPU_S = 0.5
+pytestmark = [pytest.mark.judge, pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="session")]
+HOST_CPU_S = 0.3
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def impatient() -> AsyncIterator[DevicePool]:
-    async with DevicePool(slots=1, limits=TimeLimits(host_cpu_s=HOST_CPU_S)) as pool:
-        yield pool
+@pytest.fixture
+def impatient(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> DevicePool:
+    monkeypatch.setattr(pool, "limits", lambda _: TimeLimits(host_cpu_s=HOST_CPU_S))
+    return pool
 
 
 def flip_after(*lines: str) -> str:
@@ -36,7 +32,8 @@ async def judge_flip(pool: DevicePool, source: str) -> Evaluation:
     case = msgspec.structs.replace(
         task.cases[0], cpu={"rows": 2, "columns": 2}, gpu={"rows": 2, "columns": 1_000_000}
     )
-    return await judge_task(pool, source, msgspec.structs.replace(task, cases=(case,)))
+    task = msgspec.structs.replace(task, cases=(case,))
+    return await evaluate(source, task, pool=pool, targets=[target("gfx942")], seed=1, hidden=False)
 
 
 def line_of(source: str, text: str) -> int:
@@ -73,7 +70,7 @@ async def test_loop_of_column_copies_is_refused_as_on_a_gpu(impatient: DevicePoo
 
 async def test_time_of_the_compiler_does_not_count(impatient: DevicePool) -> None:
     source = flip_after(
-        "for j in range(8 if columns > 2 else 1):",
+        "for j in range(5 if columns > 2 else 1):",
         "    blocks = triton.cdiv(columns, 16 << j)",
         "    flip_kernel[(rows * blocks,)](x, out, columns, blocks, BLOCK=16 << j)",
     )
