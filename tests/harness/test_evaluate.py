@@ -66,10 +66,10 @@ async def test_traffic_is_exact_and_estimate_bounds_are_ordered(pool: DevicePool
 
 async def test_only_first_target_can_fail_a_candidate(pool: DevicePool) -> None:
     source = adding().replace("BLOCK=1024)", "BLOCK=1024, waves_per_eu=2)")
-    evaluation = await judge(pool, source, targets=("gfx942", "sm_90"))
+    evaluation = await judge(pool, source, targets=("gfx942", "sm_90"), cases=1)
     assert evaluation.verdict is Verdict.CORRECT
     assert "waves_per_eu" in evaluation.compile_errors["sm_90"]
-    swapped = await judge(pool, source, targets=("sm_90", "gfx942"))
+    swapped = await judge(pool, source, targets=("sm_90", "gfx942"), cases=1)
     assert swapped.verdict is Verdict.UNSUPPORTED
 
 

@@ -18,7 +18,8 @@ from tests.support.judging import judge_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
-STRICT = load_task("vector_add")
+VECTOR_ADD = load_task("vector_add")
+STRICT = msgspec.structs.replace(VECTOR_ADD, cases=VECTOR_ADD.cases[:2])
 LENIENT = msgspec.structs.replace(STRICT, strict=())
 PAST_THE_END = adding(
     kernel=KERNEL.replace("tl.load(y_ptr + offsets, mask=mask)", "tl.load(y_ptr + offsets)")
