@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 import pytest
 
 from harness import DevicePool, Evaluation, TimeLimits, Verdict, evaluate, target
+from harness.worker.compiler.capture import Launch, compile_kernel
+from harness.worker.compiler.host_time import HostTime, HostTooSlow
 from suites import load_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="session")]
@@ -68,12 +72,15 @@ async def test_loop_of_column_copies_is_refused_as_on_a_gpu(impatient: DevicePoo
     assert evaluation.error.line == line_of(source, "out[:, j] = x[:, j]")
 
 
-async def test_time_of_the_compiler_does_not_count(impatient: DevicePool) -> None:
-    source = flip_after(
-        "for j in range(5 if columns > 2 else 1):",
-        "    blocks = triton.cdiv(columns, 16 << j)",
-        "    flip_kernel[(rows * blocks,)](x, out, columns, blocks, BLOCK=16 << j)",
-    )
-    evaluation = await judge_flip(impatient, source)
-    assert evaluation.verdict is Verdict.CORRECT, evaluation.error
-    assert sum(row.compile_seconds or 0 for row in evaluation.resources["gfx942"]) > HOST_CPU_S
+def use_cpu(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+async def test_time_of_the_compiler_does_not_count() -> None:
+    launch = Launch("kernel", 1, grid=None, config={}, autotune_index=None)
+    with HostTime(use_cpu.__code__.co_filename, 0.1):
+        compile_kernel(lambda: use_cpu(0.3), launch)
+    with pytest.raises(HostTooSlow), HostTime(use_cpu.__code__.co_filename, 0.1):
+        use_cpu(60)
