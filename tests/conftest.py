@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.judging import pool
+
+__all__ = ["pool"]
 SOAK = os.environ.get("WAVEDECK_SOAK") == "1"
 """True if property tests run with the full number of examples (`make soak`)."""
 

@@ -42,14 +42,15 @@ class TargetReport(CompileReport, frozen=True):
 
     trace: str = ""
     verdict: Verdict = Verdict.COMPILE_ERROR
-    """The verdict that `error` gives."""
+    """The verdict that `error` gives, unless the compiler itself said that a time limit passed."""
 
     def failure(self, target: str) -> tuple[Verdict, ErrorReport] | None:
         """The verdict if the source did not compile for `target`, else `None`."""
         if self.patched:
             return Verdict.REJECTED, patched(self.patched)
         if self.error is not None:
-            verdict, kind = self.verdict, _KINDS[self.verdict]
+            verdict = Verdict.TIMEOUT if self.timed_out else self.verdict
+            kind = _KINDS[verdict]
         elif self.unsupported is not None:
             verdict, kind = Verdict.UNSUPPORTED, "unsupported"
         else:
@@ -68,6 +69,12 @@ class TargetReport(CompileReport, frozen=True):
         if work is None:
             return None
         case = f"case {work.case} at its gpu sizes: "
+        if work.moves:
+            message = (
+                f"{case}more than {limits.COPIES} copies into parts of tensors move elements outside the Triton kernels; "
+                "move them in a kernel"
+            )
+            return ErrorReport(kind="moved_by_host", message=message, line=work.line)
         if work.operator:
             message = f"{case}the tensor operator `{work.operator}` computes outside the Triton kernels"
             return ErrorReport(kind="operator", message=message, line=work.line)
@@ -257,6 +264,7 @@ class Compiler:
             target=target.name,
             allowed=self._task.allowed_operators,
             ahead=further,
+            host_cpu_s=self._limits.host_cpu_s,
             side_by_side=self._side_by_side,
         )
         await channel.send(ENCODER.encode(request))

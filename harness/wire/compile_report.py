@@ -14,6 +14,8 @@ class HostWorkFound(msgspec.Struct, frozen=True):
     operator: str = ""
     """The operator that computed on the host; empty if no kernel was launched."""
     line: int | None = None
+    moves: bool = False
+    """The host made more copies into parts of tensors than the judge allows; `operator` is the last of them."""
     reads: bool = False
     """Python read elements of tensors in that call. Tensors have no real values here, so the result may mean nothing."""
 
@@ -25,6 +27,8 @@ class CompileReport(msgspec.Struct, frozen=True):
     """One for each distinct binary and config in launch order, including configs that do not compile or do not fit."""
     error: str | None = None
     line: int | None = None
+    timed_out: bool = False
+    """Whether `error` says that a time limit passed."""
     unsupported: str | None = None
     """Why there is no result for this target; not the candidate's fault."""
     notes: tuple[str, ...] = ()

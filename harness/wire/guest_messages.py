@@ -102,6 +102,8 @@ class Compile(msgspec.Struct, frozen=True, tag="compile"):
     allowed: tuple[str, ...]
     ahead: msgspec.Raw
     """Further cases, whose launches are compiled on cores that are free and are not in the report."""
+    host_cpu_s: float
+    """CPU seconds for the host code of one case, compiling not counted."""
     side_by_side: bool = True
     """Compile kernels in parallel; false if there are many sources."""
 
@@ -205,6 +207,8 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     unfinished: str = ""
     """Work of the call that still ran when it returned, in words; empty: none."""
     copies: int = 0
+    """Copies and fills that write a part of a tensor."""
+    copying_line: int | None = None
     record: Record | None = None
     """The call's effects on memory, for a replay in a clean process; `None` if not requested."""
     unrecorded: str = ""

@@ -15,6 +15,8 @@ class TimeLimits(msgspec.Struct, frozen=True):
     call_cpu_s: float = 30.0
     case_s: float = 120.0
     case_cpu_s: float = 30.0
+    host_cpu_s: float = 30.0
+    """For the host code of one case at `gpu` sizes while its kernels are compiled; compiling does not count."""
     compile_s: float = 120.0
     """For one target, from one compiled config of an autotuned kernel to the next."""
     compile_all_s: float = 1200.0

@@ -13,7 +13,6 @@ from harness import DevicePool, Evaluation, target
 from sessions import Home
 from sessions.events import AttemptJudged, Role
 from tests.support.engines import plan, play
-from tests.support.judging import pool  # noqa: F401  # a fixture
 from tests.support.live_engines import right, wrong
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
@@ -41,7 +40,7 @@ def decided(evaluation: Evaluation) -> Evaluation:
 
 
 @pytest.mark.soak
-async def test_two_runs_with_one_seed_give_the_same_verdicts(pool: DevicePool, tmp_path: Path) -> None:  # noqa: F811
+async def test_two_runs_with_one_seed_give_the_same_verdicts(pool: DevicePool, tmp_path: Path) -> None:
     judge = PoolJudge(pool, targets=[target("gfx942")], seed=5)
     first = await verdicts(Home(tmp_path / "first"), judge)
     second = await verdicts(Home(tmp_path / "second"), judge)

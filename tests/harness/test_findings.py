@@ -18,7 +18,8 @@ from tests.support.judging import judge_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
-STRICT = load_task("vector_add")
+VECTOR_ADD = load_task("vector_add")
+STRICT = msgspec.structs.replace(VECTOR_ADD, cases=VECTOR_ADD.cases[:2])
 LENIENT = msgspec.structs.replace(STRICT, strict=())
 PAST_THE_END = adding(
     kernel=KERNEL.replace("tl.load(y_ptr + offsets, mask=mask)", "tl.load(y_ptr + offsets)")
@@ -107,10 +108,12 @@ async def test_in_place_task_allows_changed_and_returned_input(pool: DevicePool,
     assert (await judge_task(pool, twice, task)).verdict is Verdict.WRONG
 
 
-async def test_baselines_of_strict_tasks_have_no_finding(pool: DevicePool) -> None:
-    for name in ("softmax", "layer_norm"):
-        evaluation = await judge_task(pool, baseline_source(load_task(name)), load_task(name))
-        assert (evaluation.verdict, evaluation.findings) == (Verdict.CORRECT, ())
+@pytest.mark.parametrize("name", ["softmax", pytest.param("layer_norm", marks=pytest.mark.soak)])
+async def test_baseline_of_strict_task_has_no_finding(pool: DevicePool, name: str) -> None:
+    task = load_task(name)
+    few_cases = msgspec.structs.replace(task, cases=task.cases[:2])
+    evaluation = await judge_task(pool, baseline_source(task), few_cases)
+    assert (evaluation.verdict, evaluation.findings) == (Verdict.CORRECT, ())
 
 
 async def test_gpu_verdict_decides_and_interpreter_refusal_is_a_finding() -> None:

@@ -56,7 +56,9 @@ async def test_launch_with_bad_keyword_gets_its_verdict(
 ) -> None:
     source = baseline_source(load_task("vector_add"))
     assert CALL in source
-    evaluation = await judge(pool, source.replace(CALL, f"n, {keyword}, BLOCK=block)"), targets=(target,))
+    evaluation = await judge(
+        pool, source.replace(CALL, f"n, {keyword}, BLOCK=block)"), targets=(target,), cases=1
+    )
     assert evaluation.verdict is verdict
     assert evaluation.error is not None
     assert message in evaluation.error.message

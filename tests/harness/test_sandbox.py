@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from harness import DevicePool, Verdict, probe
 from suites import load_task
@@ -17,27 +18,31 @@ OS = "system = [torch][0].os; "
 
 
 async def error_of(pool: DevicePool, statement: str) -> str:
-    evaluation = await judge(pool, adding(before=statement))
+    evaluation = await judge(pool, adding(before=statement), cases=1)
     assert evaluation.verdict is Verdict.CALL_ERROR, evaluation.error
     assert evaluation.error is not None
     return evaluation.error.message
 
 
-async def layer_state(pool: DevicePool, name: str) -> str:
-    evaluation = await judge(pool, adding(result="None"))
-    return next(layer.state for layer in evaluation.sandbox if layer.name == name)
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def layers(pool: DevicePool) -> dict[str, str]:
+    """State of each sandbox layer, by name."""
+    evaluation = await judge(pool, adding(result="None"), cases=1)
+    return {layer.name: layer.state for layer in evaluation.sandbox}
 
 
 @pytest.mark.parametrize("file", ["problem.py", "baseline.py", "task.toml"])
-async def test_guest_cannot_read_task_files(pool: DevicePool, file: str) -> None:
-    if await layer_state(pool, "read-allow-list") != "active":
+async def test_guest_cannot_read_task_files(pool: DevicePool, layers: dict[str, str], file: str) -> None:
+    if layers["read-allow-list"] != "active":
         pytest.skip("this kernel has no Landlock")
     path = load_task("vector_add").folder / file
     assert "PermissionError" in await error_of(pool, f"{OS}system.open({str(path)!r}, 0)")
 
 
-async def test_guest_cannot_read_foreign_files_or_processes(pool: DevicePool, tmp_path: Path) -> None:
-    if await layer_state(pool, "read-allow-list") != "active":
+async def test_guest_cannot_read_foreign_files_or_processes(
+    pool: DevicePool, layers: dict[str, str], tmp_path: Path
+) -> None:
+    if layers["read-allow-list"] != "active":
         pytest.skip("this kernel has no Landlock")
     secret = tmp_path / "secret"
     secret.write_text("key")
@@ -45,28 +50,30 @@ async def test_guest_cannot_read_foreign_files_or_processes(pool: DevicePool, tm
     assert "PermissionError" in await error_of(pool, f"{OS}system.listdir('/proc/{os.getpid()}')")
 
 
-async def test_guest_cannot_write_outside_scratch_folder(pool: DevicePool, tmp_path: Path) -> None:
-    if await layer_state(pool, "read-allow-list") != "active":
+async def test_guest_cannot_write_outside_scratch_folder(
+    pool: DevicePool, layers: dict[str, str], tmp_path: Path
+) -> None:
+    if layers["read-allow-list"] != "active":
         pytest.skip("this kernel has no Landlock")
     target = tmp_path / "planted"
     assert "PermissionError" in await error_of(pool, f"{OS}system.open({str(target)!r}, system.O_CREAT | 1)")
     assert not target.exists()
 
 
-async def test_guest_cannot_start_a_program(pool: DevicePool) -> None:
-    if await layer_state(pool, "read-allow-list") != "active":
+async def test_guest_cannot_start_a_program(pool: DevicePool, layers: dict[str, str]) -> None:
+    if layers["read-allow-list"] != "active":
         pytest.skip("this kernel has no Landlock")
     assert "PermissionError" in await error_of(pool, f"{OS}system.execv('/bin/sh', ['sh', '-c', 'true'])")
 
 
-async def test_guest_cannot_signal_the_engine(pool: DevicePool) -> None:
-    if await layer_state(pool, "signal-scope") != "active":
+async def test_guest_cannot_signal_the_engine(pool: DevicePool, layers: dict[str, str]) -> None:
+    if layers["signal-scope"] != "active":
         pytest.skip("this kernel scopes no signals")
     assert "PermissionError" in await error_of(pool, f"{OS}system.kill({os.getpid()}, 0)")
 
 
-async def test_guest_has_no_network(pool: DevicePool) -> None:
-    if await layer_state(pool, "network") != "active":
+async def test_guest_has_no_network(pool: DevicePool, layers: dict[str, str]) -> None:
+    if layers["network"] != "active":
         pytest.skip("this machine forbids network namespaces")
     connect = "socket = [triton][0].runtime.build.subprocess.selectors.sys.modules['socket']"
     call = "socket.create_connection(('127.0.0.1', 9), timeout=2)"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness import DevicePool
-from tests.support.judging import judge, pool
+from tests.support.judging import judge
 
-__all__ = ["pool"]
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 SOURCE = """
 import torch

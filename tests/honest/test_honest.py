@@ -22,9 +22,8 @@ from suites import Task, load_task
 from suites.folder import read_task
 from tests.conftest import SOAK
 from tests.support.gpu import gpu_pool, missing, needs_gpu, small
-from tests.support.judging import pool
 
-__all__ = ["gpu_pool", "pool"]
+__all__ = ["gpu_pool"]
 pytestmark = [pytest.mark.judge, pytest.mark.timeout(1800), pytest.mark.asyncio(loop_scope="session")]
 FOLDER = Path(__file__).parent
 KERNELS = sorted(FOLDER.glob("kernels/*.py"))

@@ -1,9 +1,10 @@
-"""Pool of judges for a whole test session, and a short call that judges one source."""
+"""Pool of judges for a whole test session, and short calls that judge one source."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 
+import msgspec
 import pytest_asyncio
 
 from harness import DevicePool, Evaluation, StageEntered, StageLeft, evaluate, target
@@ -38,11 +39,14 @@ async def judge(
     seed: int = 1,
     targets: tuple[str, ...] = ("gfx942",),
     hidden: bool = False,
+    cases: int | None = None,
     on_event: Callable[[StageEntered | StageLeft], None] | None = None,
 ) -> Evaluation:
+    """`cases`: judge only so many of the task's cases, from the first."""
+    judged = load_task(task)
     return await evaluate(
         source,
-        load_task(task),
+        msgspec.structs.replace(judged, cases=judged.cases[:cases]),
         pool=pool,
         targets=[target(name) for name in targets],
         seed=seed,

@@ -26,6 +26,7 @@ from harness.worker.kit import compiler_settings, cuda_shim
 from harness.worker.kit.launch_options import dropped, elsewhere, refusal, unknown
 
 from . import cache_files, device_limits
+from .host_time import not_counted
 
 
 class ForeignOption(Exception):
@@ -194,7 +195,7 @@ def compile_kernel(make: Callable[[], Any], launch: Launch) -> None:
     printed = io.StringIO()
     diagnostics = CompilerOutput()
     try:
-        with diagnostics, contextlib.redirect_stdout(printed):
+        with not_counted(), diagnostics, contextlib.redirect_stdout(printed):
             launch.compiled = make()
     finally:
         launch.seconds = time.perf_counter() - began

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from harness.wire import limits
 from harness.wire.case_specs import ArgumentSpec, CaseSpec
 from harness.wire.compile_report import CompileReport, HostWorkFound
 from harness.wire.device import Target
@@ -21,6 +22,7 @@ from harness.wire.device import Target
 from . import ahead, capture, configs
 from .capture import ForeignOption, Launch
 from .failure_wording import FailureWording, shorten
+from .host_time import HostTime, HostTooSlow
 from .host_work import Computes, HostWork
 from .resource_table import table
 
@@ -53,6 +55,7 @@ def compile_candidate(
     allowed: tuple[str, ...] = (),
     further: Sequence[CaseSpec] = (),
     side_by_side: bool = True,
+    host_cpu_s: float = limits.ON_CPU.host_cpu_s,
 ) -> CompileReport:
     """
     Call the entry point with zeros of each case's shapes and compile every launch that it makes.
@@ -63,7 +66,7 @@ def compile_candidate(
 
     Call `prepare` before the candidate's import. `allowed`: operators that the host may compute with.
     `side_by_side`: compile kernels in parallel if there are enough cores, also the kernels of the `further` cases, which
-    go into Triton's cache folder but not into the report.
+    go into Triton's cache folder but not into the report. `host_cpu_s`: CPU seconds for the host code of one case.
     """
     prepare(target)
 
@@ -82,15 +85,32 @@ def compile_candidate(
     launches: list[tuple[str, Launch]] = []
     error: tuple[str, int | None] | None = None
     unsupported = None
+    slow_line: int | None = None
     host_work: HostWorkFound | None = None
     partial_cases: list[str] = []
     for case in cases:
         work = HostWork(module.__file__ or "", allowed)
+        host_time = HostTime(module.__file__ or "", host_cpu_s)
         with capture.record() as made, work:
             try:
-                call(case)
+                with host_time:
+                    call(case)
             except Computes:
                 pass
+            except HostTooSlow:
+                slow_line = host_time.line
+                slow = wording.slow_host(host_cpu_s, case.case, slow_line)
+                if work.reads:
+                    unsupported = f"{slow}. It reads tensors, which hold zeros here"
+                elif work.operator_cpu_s > host_cpu_s / 2:
+                    unsupported = (
+                        f"{slow}. Most of this time went to tensor operators, which a GPU may run faster"
+                    )
+                else:
+                    error = (
+                        f"{slow}. Python loops are as slow beside a GPU: move the loop into a kernel",
+                        slow_line,
+                    )
             except ForeignOption as reason:
                 unsupported = f"{reason}; nothing can be said for {target.name}"
             except MemoryError as reason:
@@ -115,7 +135,9 @@ def compile_candidate(
         if error or unsupported:
             break
         if work.operator:
-            host_work = host_work or HostWorkFound(case.case, work.operator, work.line)
+            host_work = host_work or HostWorkFound(
+                case.case, work.operator, work.line, moves=work.copies > limits.COPIES
+            )
         elif not made and not case.empty:
             host_work = host_work or HostWorkFound(case.case, reads=work.reads)
     if launches and not error and not unsupported:
@@ -129,7 +151,8 @@ def compile_candidate(
     return CompileReport(
         resources=table(launches, target, wording.failure),
         error=error[0] if error else None,
-        line=error[1] if error else None,
+        line=error[1] if error else slow_line,
+        timed_out=error is not None and slow_line is not None,
         unsupported=unsupported,
         patched=next(iter(capture.patched), ""),
         notes=(*partial_cases, *wording.notes(launches, error[0] if error else "")),

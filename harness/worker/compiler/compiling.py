@@ -59,5 +59,6 @@ def _compile(request: Compile, file: Path, channel: Channel) -> GuestReport:
         allowed=request.allowed,
         further=CASE_SPECS.decode(request.ahead),
         side_by_side=request.side_by_side,
+        host_cpu_s=request.host_cpu_s,
     )
     return Compiled(nonce=request.nonce, report=msgspec.Raw(msgspec.msgpack.encode(report)))

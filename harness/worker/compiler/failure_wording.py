@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 import traceback
 from collections.abc import Sequence
@@ -35,6 +36,14 @@ class FailureWording(NamedTuple):
             return message, self._traceback_line(error)
         message, line = self._message(error, launch)
         return _describe(launch, case, message), self._traceback_line(error) if line is None else line
+
+    def slow_host(self, cpu_s: float, case: str, line: int | None) -> str:
+        """Words for host code that did not end within `cpu_s` CPU seconds, with the line that ran last."""
+        text = linecache.getline(self.module.__file__ or "", line or 0).strip()
+        return (
+            f"the host code of case {case} did not end within {cpu_s:g} s of CPU time at its gpu sizes, compiling not "
+            f"counted; it last ran line {line}: `{text}`"
+        )
 
     def failure(self, launch: Launch) -> str:
         """Why a launch failed; empty if it did not."""

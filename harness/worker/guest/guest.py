@@ -177,6 +177,7 @@ class Guest:
             operators=run.operators.operators(),
             host_elements=run.operators.host_elements,
             copies=run.operators.copies,
+            copying_line=run.operators.copying_line,
             kernels=tuple(dict.fromkeys(launch.kernel for launch in run.observation.launches)),
             traffic=case_traffic(request.case, run.observation),
             unsupported=run.observation.unsupported or "",

@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.wire import operators
 from harness.wire.guest_messages import Operator
+from harness.worker.candidate.part_copies import copies_into_part
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit.candidate_trace import calling_line
 from harness.worker.kit.poison import Poison, poison
@@ -19,8 +20,6 @@ from harness.worker.recording.call_recorder import Recorder, tensors
 
 _HOST_READERS = ("tolist", "numpy", "__array__", "__dlpack__")
 _HOST_MAKERS = ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer")
-
-_INTO_PARTS = operators.SETTING | {"copy_"}
 
 _reading: list[OperatorWatch] = []
 """The watch of the running call, for the patched readers; empty between calls."""
@@ -42,6 +41,8 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.host_elements = 0
         self.copies = 0
         """Number of copies and fills that write a part of a tensor."""
+        self.copying_line: int | None = None
+        """The candidate's line of the last of these."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -76,8 +77,9 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if name not in operators.LOOKING:
                 for tensor in tensors((result, args, named) if func._schema.is_mutable else result):
                     self._observation.filled(tensor)
-            if len(sources) > 1 and name in _INTO_PARTS and _is_part(sources[0]):
+            if copies_into_part(name, args):
                 self.copies += 1
+                self.copying_line = calling_line(self._module)
             if name not in operators.FREE:
                 self._counts[name, calling_line(self._module)] += 1
             if name == "_local_scalar_dense":
@@ -98,10 +100,6 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return tuple(
             Operator(name=name, line=line, count=count) for (name, line), count in self._counts.items()
         )
-
-
-def _is_part(tensor: torch.Tensor) -> bool:
-    return tensor.nbytes < tensor.untyped_storage().nbytes()
 
 
 def count_host_elements() -> None:

@@ -77,6 +77,7 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
         return ErrorReport(
             kind="moved_by_host",
             message=f"{lead}{returned.copies} copies into parts of tensors move elements outside the Triton kernels; move them in a kernel",
+            line=returned.copying_line,
         )
     changed = [name for name in run.changed_inputs if name not in task.in_place]
     if changed:

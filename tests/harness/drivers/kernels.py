@@ -471,12 +471,10 @@ def in_bfloat16(x, y, w):
     return torch.cat([out.float(), back[None]])
 
 
-MANY = [
-    triton.Config({"BM": bm, "BN": bn, "BK": 32}, num_warps=warps)
-    for bm in (16, 32)
-    for bn in (16, 32)
-    for warps in (2, 4)
-] + [triton.Config({"BM": 256, "BN": 256, "BK": 128}), triton.Config({"BM": 16, "BN": 16, "BK": 8})]
+MANY = [triton.Config({"BM": bm, "BN": bn, "BK": 32}, num_warps=2) for bm in (16, 32) for bn in (16, 32)] + [
+    triton.Config({"BM": 128, "BN": 128, "BK": 128}, num_warps=8, num_stages=4),
+    triton.Config({"BM": 16, "BN": 16, "BK": 8}),
+]
 
 
 @triton.autotune(configs=MANY, key=["M", "N", "K"])

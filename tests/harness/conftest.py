@@ -1,3 +1,0 @@
-from tests.support.judging import pool
-
-__all__ = ["pool"]
