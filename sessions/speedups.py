@@ -22,7 +22,7 @@ class Speedup:
     """Lower end of the 95 % interval; `None` if a covered case has no interval."""
     high: float | None
     bound: Bound
-    """`at least` if the launch floor hides a part of the speedup in a covered case."""
+    """`at least` if the launch floor hides a part of the speedup in a covered case; `about` for bounds of both kinds."""
     cases: int
     """Covered cases."""
     all_cases: int
@@ -37,13 +37,13 @@ class Speedup:
 
     @property
     def is_gain(self) -> bool:
-        """True if the interval is above 1: only then a screen shows the speedup as better."""
-        return self.low is not None and self.low > 1.0
+        """True if the interval, or a lower bound, is above 1: only then a screen shows the speedup as better."""
+        return self.low is not None and self.low > 1.0 and self.bound in (Bound.NONE, Bound.AT_LEAST)
 
     @property
     def is_loss(self) -> bool:
-        """True if the interval is below 1."""
-        return self.high is not None and self.high < 1.0
+        """True if the interval, or an upper bound, is below 1."""
+        return self.high is not None and self.high < 1.0 and self.bound in (Bound.NONE, Bound.AT_MOST)
 
 
 def speedup_of(evaluation: Evaluation) -> Speedup | None:
@@ -100,7 +100,6 @@ def _over(compared: Sequence[Latency], evaluation: Evaluation) -> Speedup | None
     if len(halves) == len(ratios):
         half = math.hypot(*halves) / len(halves)
         low, high = value * math.exp(-half), value * math.exp(half)
-    bounds = {latency.bound for latency in compared} - {Bound.NONE}
-    bound = bounds.pop() if len(bounds) == 1 else Bound.NONE
+    bound = Bound.of_mean(latency.bound for latency in compared)
     all_cases = len(evaluation.latency) + len(evaluation.not_timed)
     return Speedup(value, low, high, bound, len(ratios), all_cases)

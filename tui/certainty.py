@@ -8,6 +8,7 @@ from typing import Protocol
 from harness import Basis, Evaluation, Fact, Margin, Verdict
 from sessions.metrics import TimedTwice
 from sessions.state import AttemptState, Confirmation, InstanceState
+from tui.vocabulary import signed_times
 
 BASES = (
     (
@@ -100,7 +101,7 @@ def speedup_words(evaluation: Evaluation, twice: TimedTwice | None = None) -> st
         if evaluation.speedup is None:
             return ""
         covered = f" over {evaluation.in_part}" if evaluation.in_part else ""
-        return f"{evaluation.speedup_bound.sign}{evaluation.speedup:.2f}x{covered}"
+        return f"{signed_times(evaluation.speedup, evaluation.speedup_bound)}{covered}"
     confirmed = f"confirmed {twice.confirmed:.2f}x"
     if twice.found is None:
         return confirmed

@@ -6,6 +6,7 @@ State is never shown by colour alone, and a value that is not known is `-`, neve
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING
 
 from harness import Verdict
@@ -37,6 +38,7 @@ LETTERS: dict[Verdict, str] = {
     Verdict.INFRA_ERROR: "I",
 }
 """Upper case: a verdict. Lower case (`tui.doing`): what an instance does now."""
+ROUNDINGS = {Bound.AT_LEAST: ROUND_FLOOR, Bound.AT_MOST: ROUND_CEILING}
 ACCEPTED, REJECTED, WAITS, CONFIRMED = "+", "!", "?", "="
 """Marks behind an attempt: accepted, rejected, waits for a person, confirmed by the exam; no mark: not examined."""
 
@@ -133,9 +135,22 @@ def tokens(read: int, written: int) -> str:
     return f"{count(read)} in {count(written)} out" if read or written else UNKNOWN
 
 
-def times(value: float) -> str:
-    """Return a ratio: `1.42x`."""
-    return f"{value:.2f}x" if value < 99.5 else f"{value:.0f}x"
+def rounded(value: float, digits: int, bound: Bound = Bound.NONE) -> str:
+    """Return a ratio with this number of decimals. A lower bound is rounded down and an upper bound up: both stay true."""
+    step = Decimal(1).scaleb(-digits)
+    return str(Decimal(str(value)).quantize(step, ROUNDINGS.get(bound, ROUND_HALF_EVEN)))
+
+
+def times(value: float, bound: Bound = Bound.NONE) -> str:
+    """Return a ratio: `1.42x`, `132x`."""
+    return f"{rounded(value, 2 if value < 99.5 else 0, bound)}x"
+
+
+def signed_times(value: float, bound: Bound, width: int | None = None) -> str:
+    """Return a measured speedup for a narrow cell: `1.84x`, `>=37.00x`; with a width, in as many decimals as fit."""
+    decimals = (2, 1, 0) if value < 99.5 else (0,)
+    texts = [f"{bound.sign}{rounded(value, digits, bound)}x" for digits in decimals]
+    return next((text for text in texts if width is None or len(text) <= width), texts[-1])
 
 
 def percent(share: float | None) -> str:
@@ -144,8 +159,8 @@ def percent(share: float | None) -> str:
 
 
 def speedup(value: float, bound: Bound = Bound.NONE) -> str:
-    """Return a measured speedup, with `>=` or `<=` if it is a bound: `1.84x`, `>= 37.00x`."""
-    return f"{bound.sign} {times(value)}".lstrip()
+    """Return a measured speedup, with `>=`, `<=` or `~` if it is a bound: `1.84x`, `>= 37.00x`."""
+    return f"{bound.sign} {times(value, bound)}".lstrip()
 
 
 def interval(low: float, high: float) -> str:
@@ -162,7 +177,7 @@ def microseconds(value: float) -> str:
 
 def estimate(factor: float) -> str:
     """Return an estimate as `est. <= 1.34x roof`: the time is at most this multiple of the roofline's time."""
-    return f"est. <= {factor:.2f}x roof" if factor < 9.995 else f"est. <= {factor:.3g}x roof"
+    return f"est. <= {times(factor, Bound.AT_MOST)} roof"
 
 
 def counted(number: int, noun: str) -> str:

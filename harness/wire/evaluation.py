@@ -366,9 +366,8 @@ class Evaluation(msgspec.Struct, frozen=True):
 
     @property
     def speedup_bound(self) -> Bound:
-        """`at least` if a covered case is a lower bound and none an upper one; `at most` the other way round."""
-        bounds = {latency.bound for latency in self.latency if latency.speedup is not None} - {Bound.NONE}
-        return bounds.pop() if len(bounds) == 1 else Bound.NONE
+        """The bound of the mean over the cases with a ratio."""
+        return Bound.of_mean(latency.bound for latency in self.latency if latency.speedup is not None)
 
 
 EVALUATION_DECODER: msgspec.json.Decoder[Evaluation] = msgspec.json.Decoder(Evaluation)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
@@ -38,11 +39,19 @@ class Bound(StrEnum):
     NONE = ""
     AT_LEAST = "at least"
     AT_MOST = "at most"
+    MIXED = "about"
+    """Of a mean over lower and upper bounds: the true speedup may be above or below it."""
 
     @property
     def sign(self) -> str:
-        """Sign before a figure: `>=`, `<=`, or nothing."""
-        return {Bound.AT_LEAST: ">=", Bound.AT_MOST: "<="}.get(self, "")
+        """Sign before a figure: `>=`, `<=`, `~`, or nothing."""
+        return {Bound.AT_LEAST: ">=", Bound.AT_MOST: "<=", Bound.MIXED: "~"}.get(self, "")
+
+    @classmethod
+    def of_mean(cls, bounds: Iterable[Bound]) -> Bound:
+        """Return the bound of a mean over ratios with these bounds."""
+        kinds = set(bounds) - {cls.NONE}
+        return kinds.pop() if len(kinds) == 1 else cls.MIXED if kinds else cls.NONE
 
 
 class Timed(msgspec.Struct, frozen=True):

@@ -104,7 +104,11 @@ def strip_line(instance: InstanceState, shown: AttemptState, width: int) -> Line
 
 def _cell(instance: InstanceState, attempt: AttemptState, *, is_shown: bool) -> Span:
     speedup = attempt_speedup(attempt)
-    factor = f" {speedup.bound.sign}{speedup.value:.2f}" if speedup is not None else ""
+    factor = (
+        f" {vocabulary.signed_times(speedup.value, speedup.bound).removesuffix('x')}"
+        if speedup is not None
+        else ""
+    )
     best = "*" if attempt is attempts.best_of(instance) else ""
     text = f"{attempt.number}{_letter(attempt)}{factor}{_mark(attempt)}{best}"
     style = _style(attempt)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from sessions.speedups import Speedup
@@ -89,11 +88,7 @@ def _verdict(facts: InstanceFacts) -> Span:
 
 def _speedup(speedup: Speedup) -> Span:
     style = "good" if speedup.is_gain else "bad" if speedup.is_loss else ""
-    text = f"{speedup.bound.sign}{vocabulary.times(speedup.value)}"
-    if len(text) > FIGURE:
-        # Rounded down: a lower bound must not grow.
-        text = f"{speedup.bound.sign}{math.floor(speedup.value * 10) / 10:.1f}x"[:FIGURE]
-    return Span(fit(text, FIGURE), style)
+    return Span(fit(vocabulary.signed_times(speedup.value, speedup.bound, FIGURE), FIGURE), style)
 
 
 def _padded(span: Span) -> Span:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.wire.latency import Bound
 from sessions.names import short_task, split_attempt
 from sessions.speedups import Speedup
 from tui import vocabulary
@@ -268,10 +269,10 @@ def _best_spans(leader: InstanceFacts | None, form: Layout) -> list[Span]:
     speedup = leader.speedup
     if speedup is None:
         factor = standing_estimate(leader)
-        words = "correct" if factor is None else f"est. <= {factor:.1f}x"
+        words = "correct" if factor is None else f"est. <= {vocabulary.rounded(factor, 1, Bound.AT_MOST)}x"
         text, style = words, "dim"
     else:
-        text, style = f"{speedup.bound.sign}{vocabulary.times(speedup.value)}", speedup_style(speedup)
+        text, style = vocabulary.signed_times(speedup.value, speedup.bound), speedup_style(speedup)
         if "interval" in form.extras and speedup.interval is not None:
             text = f"{text} {vocabulary.interval(*speedup.interval)}"
     return [Span(fit(text, width - 2), style), Span(fit(f" {mark}", 2), styles.get(mark, "dim"))]

@@ -117,7 +117,7 @@ def device_rows(latency: Iterable[Latency]) -> list[Row]:
 def means(evaluation: Evaluation) -> str:
     """Return mean and geometric mean of the speedups, with baseline, caches and the cases that they cover."""
     known = [
-        f"{name} {evaluation.speedup_bound.sign}{vocabulary.times(value)}"
+        f"{name} {vocabulary.signed_times(value, evaluation.speedup_bound)}"
         for name, value in (("mean", evaluation.speedup), ("geometric mean", evaluation.speedup_geomean))
         if value is not None
     ]

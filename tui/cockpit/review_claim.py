@@ -41,7 +41,7 @@ def shown_speedup(attempt: AttemptState) -> Speedup | None:
 
 def short(speedup: Speedup) -> str:
     """Return `1.84x`, or `>= 2.65x` for a bound."""
-    return f"{_sign(speedup.bound)}{vocabulary.times(speedup.value)}"
+    return vocabulary.speedup(speedup.value, speedup.bound)
 
 
 def with_interval(speedup: Speedup) -> str:
@@ -49,10 +49,6 @@ def with_interval(speedup: Speedup) -> str:
     if speedup.interval is None:
         return short(speedup)
     return f"{short(speedup)} {vocabulary.interval(*speedup.interval)}"
-
-
-def _sign(bound: Bound) -> str:
-    return "" if bound is Bound.NONE else f"{bound.sign} "
 
 
 def _claim(evaluation: Evaluation, shown: Speedup) -> list[Span]:
@@ -76,9 +72,7 @@ def _exact(evaluation: Evaluation) -> list[Latency]:
 
 
 def _case(row: Latency) -> str:
-    ratio = row.speedup or 0.0
-    digits = vocabulary.times(ratio) if row.bound is Bound.NONE else f"{ratio:.3g}x"
-    return f"{clean(row.case)} {_sign(row.bound)}{digits}"
+    return f"{clean(row.case)} {vocabulary.speedup(row.speedup or 0.0, row.bound)}"
 
 
 def _left_out(evaluation: Evaluation) -> list[Span]:

@@ -231,7 +231,7 @@ def _sign(key: str, unfolded: Collection[str], *, inside: bool) -> str:
 def _best(speedup: Speedup | None, attempt: AttemptState | None, *, wide: bool) -> Cell:
     if speedup is None:
         return Cell(vocabulary.UNKNOWN, "dim")
-    text = f"{speedup.bound.sign}{vocabulary.times(speedup.value)}"
+    text = vocabulary.signed_times(speedup.value, speedup.bound)
     if wide and speedup.interval is not None:
         text = f"{text} {vocabulary.interval(*speedup.interval)}"
     mark = mark_of_best(attempt) if attempt is not None else ""

@@ -6,7 +6,7 @@ from harness import Latency
 from harness.wire.latency import LaunchTime, Method, Timed, Window
 from tui.cockpit.lines import Line, Span, clean, line
 from tui.measured import clock_words, energy_words, remarks, throttle_words
-from tui.vocabulary import UNKNOWN, interval, microseconds, percent, size, times
+from tui.vocabulary import UNKNOWN, interval, microseconds, percent, size, speedup
 
 from .captions import packed
 from .timings import BASELINE, Case, Timings, gpu_name, is_hidden, side_us
@@ -103,7 +103,7 @@ def _sides(latency: Latency) -> list[Line]:
 def _facts(latency: Latency) -> list[Line]:
     window = latency.window
     used = latency.efficiency
-    ratio = UNKNOWN if latency.speedup is None else f"{latency.bound.sign} {times(latency.speedup)}".strip()
+    ratio = UNKNOWN if latency.speedup is None else speedup(latency.speedup, latency.bound)
     facts = [
         ("speedup", f"{ratio} {interval(*latency.ci)}" if latency.ci and not latency.bound.sign else ratio),
         ("outcome", latency.outcome.value),

@@ -128,10 +128,7 @@ def _value(latency: Latency, shown: Shown) -> str:
 
 
 def _ratio(latency: Latency) -> str:
-    speedup = latency.speedup or 0.0
-    if latency.bound is not Bound.NONE:
-        return f"{latency.bound.sign} {speedup:.3g}"
-    return vocabulary.times(speedup).removesuffix("x")
+    return vocabulary.speedup(latency.speedup or 0.0, latency.bound).removesuffix("x")
 
 
 def speedup_cells(latency: Latency | None) -> tuple[Cell, Cell]:
