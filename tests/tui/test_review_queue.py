@@ -102,7 +102,7 @@ def test_gain_covers_the_cases_that_both_attempts_measured() -> None:
 def test_claim_names_worst_case_bounds_and_cases_left_out() -> None:
     shown = facts(fold(reviews.waiting()), "softmax#1/3")
     assert shown["claim"] == (
-        "1.72x [1.70, 1.74] over 2 of 4 cases  worst case ragged 1.63x  narrow >= 12x  left out, too short: one-row"
+        "1.72x [1.70, 1.74] over 2 of 4 cases  worst case ragged 1.63x  narrow >= 12.00x  left out, too short: one-row"
     )
     assert shown["measured"] == "GPU 2 only (t: all)  against triton  no case slower  91 % of the roof"
     assert shown["before"] == "accepted: softmax#1/1 1.62x  session's best: this"
