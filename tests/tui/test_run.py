@@ -153,6 +153,7 @@ def test_killed_engine_is_reported_and_resumed(home: Home, recording: Path, engi
 
 
 @pytest.mark.judge
+@pytest.mark.usefixtures("scripted_judge")
 def test_run_with_a_refused_key_fails_and_names_resume(shell: Shell, home: Home) -> None:
     with model_server(answer=lambda _: refuses(401)) as server:
         done = shell(
