@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import textwrap
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -68,24 +69,36 @@ class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reasoning:
-    """The timed reasoning of all calls, for the commits of their attempts."""
+    """When each piece of a call's reasoning arrived, for the commits of their attempts. The text itself is in the state."""
 
     def __init__(self) -> None:
-        self._pieces: dict[str, list[Piece]] = {}
+        self._arrivals: dict[str, array[float]] = {}
+        """By call: time of each piece and its length, in turn."""
 
     def see(self, event: ev.Event) -> None:
         """Take in an event: a piece is added; a retry or a new start of a call discards its pieces."""
         match event:
             case ev.ReplyPiece(kind="reasoning"):
-                self._pieces.setdefault(event.call, []).append(Piece(event.call, event.mono, event.text))
+                self._arrivals.setdefault(event.call, array("d")).extend((event.mono, len(event.text)))
             case ev.CallStarted() | ev.CallRetried():
-                self._pieces.pop(event.call, None)
-            case ev.CallFinished() if event.reasoning and event.call not in self._pieces:
-                self._pieces[event.call] = [Piece(event.call, event.mono, event.reasoning)]
+                self._arrivals.pop(event.call, None)
+            case ev.CallFinished() if self._length(event.call) != len(event.reasoning):
+                whole = (event.mono, len(event.reasoning)) if event.reasoning else ()
+                self._arrivals[event.call] = array("d", whole)
+
+    def _length(self, call: str) -> float:
+        return sum(self._arrivals.get(call, array("d"))[1::2])
 
     def of(self, attempt: AttemptState) -> list[Piece]:
         """Returns the pieces of an attempt's finished calls, in the order of the calls."""
-        return [piece for call in attempt.calls if call.finished for piece in self._pieces.get(call.call, ())]
+        return [piece for call in attempt.calls if call.finished for piece in self._pieces(call)]
+
+    def _pieces(self, call: CallState) -> Iterator[Piece]:
+        arrivals = self._arrivals.get(call.call, array("d"))
+        text, start = call.reasoning, 0
+        for mono, length in zip(arrivals[::2], arrivals[1::2], strict=True):
+            yield Piece(call.call, mono, text[start : start + int(length)])
+            start += int(length)
 
 
 def attempt_files(

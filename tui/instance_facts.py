@@ -75,9 +75,8 @@ class InstanceFacts:
 
     @property
     def is_failure(self) -> bool:
-        """True if the newest verdict is not *correct*, or the instance failed."""
-        failed = self.verdict is not None and self.verdict.counted and self.verdict is not Verdict.CORRECT
-        return failed or self.doing.letter == "x"
+        """True if the newest verdict is a failure, or the instance failed."""
+        return (self.verdict is not None and self.verdict.is_failure) or self.doing.letter == "x"
 
     @property
     def needs_person(self) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
-from difflib import SequenceMatcher
+from collections.abc import Callable, Sequence
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 MOVED_LINES = 3
@@ -17,6 +17,8 @@ SIMILAR = 0.5
 """Share of equal words from which a removed and an added line are a pair."""
 MOST_COMPARISONS = 40_000
 """Lines of a larger block are not paired: the work is the product of its removed and its added lines."""
+MOST_TOKEN_COMPARISONS = 400
+"""A larger stretch of two lines without a unique token counts as changed from end to end."""
 MOST_TOKENS = 1000
 """The words of a longer pair of lines are not compared: both lines count as changed from end to end."""
 TOKEN = re.compile(r"\d[\w.]*|\w+|\s+|.", re.DOTALL)
@@ -65,7 +67,7 @@ def match_lines(old: Sequence[str], new: Sequence[str]) -> Matching:
 
 
 def _match_lines(old: Sequence[str], new: Sequence[str]) -> Matching:
-    equal = _equal(old, new)
+    equal = _equal(old, new, _is_bare, MOST_COMPARISONS)
     removed = set(range(len(old))) - {i for i, _ in equal}
     added = set(range(len(new))) - {j for _, j in equal}
     moves = _moves(old, new, removed, added)
@@ -84,8 +86,10 @@ def _match_lines(old: Sequence[str], new: Sequence[str]) -> Matching:
     return Matching(tuple(pairs), moves)
 
 
-def _equal(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Numbers of equal lines, rising on both sides (patience diff)."""
+def _equal(
+    old: Sequence[str], new: Sequence[str], is_bare: Callable[[str], bool], limit: int
+) -> list[tuple[int, int]]:
+    """Numbers of equal parts, rising on both sides (patience diff). A bare part only goes on where others are equal."""
     matches: list[tuple[int, int]] = []
     stretches = [_Stretch(0, len(old), 0, len(new))]
     while stretches:
@@ -96,32 +100,37 @@ def _equal(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
         while i < old_end and j < new_end and old[old_end - 1] == new[new_end - 1]:
             old_end, new_end = old_end - 1, new_end - 1
             matches.append((old_end, new_end))
-        stretch = _Stretch(i, old_end, j, new_end)
-        anchors = _unique_lines(old, new, stretch) or _longest_blocks(old, new, stretch)
+        common = {part for part in {*old[i:old_end]} & {*new[j:new_end]} if not is_bare(part)}
+        olds = [number for number in range(i, old_end) if old[number] in common]
+        news = [number for number in range(j, new_end) if new[number] in common]
+        anchors = _unique(old, new, olds, news) if common else []
+        if not anchors and common and len(olds) * len(news) <= limit:
+            anchors = _heaviest(olds, news, [[float(old[i] == new[j]) for j in news] for i in olds])
         for anchor, new_anchor in [*anchors, (old_end, new_end)] if anchors else ():
             stretches.append(_Stretch(i, anchor, j, new_anchor))
             i, j = anchor, new_anchor
     return sorted(matches)
 
 
-def _unique_lines(old: Sequence[str], new: Sequence[str], stretch: _Stretch) -> list[tuple[int, int]]:
-    """The longest rising sequence of lines with words that occur once on each side of the stretch."""
-    i, old_end, j, new_end = stretch
-    in_old, in_new = Counter(old[i:old_end]), Counter(new[j:new_end])
-    places = {new[number]: number for number in range(j, new_end)}
+def _unique(
+    old: Sequence[str], new: Sequence[str], olds: Sequence[int], news: Sequence[int]
+) -> list[tuple[int, int]]:
+    """The longest rising sequence of parts that occur once among the numbers of each side."""
+    in_old, in_new = Counter(old[number] for number in olds), Counter(new[number] for number in news)
+    places = {new[number]: number for number in news}
     chains: list[tuple[int, int, int]] = []
     """(old number, new number, index of the link before; -1 if it is the first)"""
     ends: list[int] = []
     """New number at the end of the best chain of each length."""
     links: list[int] = []
     """Index of the link at the end of the best chain of each length."""
-    for number in range(i, old_end):
-        line = old[number]
-        if in_old[line] != 1 or in_new[line] != 1 or _is_bare(line):
+    for number in olds:
+        part = old[number]
+        if in_old[part] != 1 or in_new[part] != 1:
             continue
-        length = bisect_left(ends, places[line])
-        chains.append((number, places[line], links[length - 1] if length else -1))
-        ends[length : length + 1] = [places[line]]
+        length = bisect_left(ends, places[part])
+        chains.append((number, places[part], links[length - 1] if length else -1))
+        ends[length : length + 1] = [places[part]]
         links[length : length + 1] = [len(chains) - 1]
     anchors: list[tuple[int, int]] = []
     link = links[-1] if links else -1
@@ -131,11 +140,32 @@ def _unique_lines(old: Sequence[str], new: Sequence[str], stretch: _Stretch) -> 
     return anchors[::-1]
 
 
-def _longest_blocks(old: Sequence[str], new: Sequence[str], stretch: _Stretch) -> list[tuple[int, int]]:
-    """Starts of the longest equal blocks of a stretch without unique lines; a line without words starts none."""
-    i, old_end, j, new_end = stretch
-    blocks = SequenceMatcher(_is_bare, old[i:old_end], new[j:new_end]).get_matching_blocks()
-    return [(i + block.a, j + block.b) for block in blocks if block.size]
+def _heaviest(
+    olds: Sequence[int], news: Sequence[int], worth: Sequence[Sequence[float]]
+) -> list[tuple[int, int]]:
+    """Pairs that rise on both sides and are worth most together; `worth` has a row for each of `olds`."""
+    best = [[0.0] * (len(news) + 1)]
+    """Worth of the best pairs from each place on, by rows from the last one to the first."""
+    for row in reversed(worth):
+        below = best[-1]
+        line = [0.0] * (len(news) + 1)
+        right = 0.0
+        for j in range(len(news) - 1, -1, -1):
+            value = row[j] + below[j + 1] if row[j] else 0.0
+            right = line[j] = max(value, below[j], right)
+        best.append(line)
+    best.reverse()
+    pairs: list[tuple[int, int]] = []
+    i = j = 0
+    while i < len(olds) and j < len(news):
+        if worth[i][j] and best[i][j] == worth[i][j] + best[i + 1][j + 1]:
+            pairs.append((olds[i], news[j]))
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+    return pairs
 
 
 def _is_bare(line: str) -> bool:
@@ -172,25 +202,22 @@ def _similar(
     """Pairs of similar lines in their order on both sides, as similar as possible together."""
     if not removed or not added or len(removed) * len(added) > MOST_COMPARISONS:
         return []
-    old_words, new_words = [_words(old[i]) for i in removed], [_words(new[j]) for j in added]
-    # Squares: one pair of twins counts more than two pairs of half-similar lines.
-    worth = [[_similarity(words, others) ** 2 for others in new_words] for words in old_words]
-    best = [[0.0] * (len(added) + 1) for _ in range(len(removed) + 1)]
-    for i in reversed(range(len(removed))):
-        for j in reversed(range(len(added))):
-            paired = worth[i][j] + best[i + 1][j + 1] if worth[i][j] else 0.0
-            best[i][j] = max(paired, best[i + 1][j], best[i][j + 1])
-    pairs: list[tuple[int, int]] = []
-    i = j = 0
-    while i < len(removed) and j < len(added):
-        if worth[i][j] and best[i][j] == worth[i][j] + best[i + 1][j + 1]:
-            pairs.append((removed[i], added[j]))
-            i, j = i + 1, j + 1
-        elif best[i][j] == best[i + 1][j]:
-            i += 1
-        else:
-            j += 1
-    return pairs
+    new_words = [_words(new[j]) for j in added]
+    places: dict[tuple[str, int], list[int]] = {}
+    for place, words in enumerate(new_words):
+        for word in words:
+            places.setdefault(word, []).append(place)
+    worth: list[list[float]] = []
+    for i in removed:
+        words = _words(old[i])
+        row = [0.0] * len(added)
+        for place, common in Counter(chain.from_iterable(places.get(word, ()) for word in words)).items():
+            share = 2 * common / (len(words) + len(new_words[place]))
+            if share >= SIMILAR:
+                # Squares: one pair of twins counts more than two pairs of half-similar lines.
+                row[place] = share**2
+        worth.append(row)
+    return _heaviest(removed, added, worth)
 
 
 def _words(line: str) -> frozenset[tuple[str, int]]:
@@ -203,24 +230,14 @@ def _words(line: str) -> frozenset[tuple[str, int]]:
     return frozenset(words)
 
 
-def _similarity(words: frozenset[tuple[str, int]], others: frozenset[tuple[str, int]]) -> float:
-    """Share of equal words; 0 if it is less than `SIMILAR`."""
-    total = len(words) + len(others)
-    share = 2 * len(words & others) / total if total else 0.0
-    return share if share >= SIMILAR else 0.0
-
-
 def _marks(old: str, new: str) -> tuple[Marks, Marks]:
     """The changed words of two lines."""
     before, after = TOKEN.findall(old), TOKEN.findall(new)
     if len(before) + len(after) > MOST_TOKENS:
         return ((0, len(old)),), ((0, len(new)),)
-    codes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    edits = [code for code in codes if code[0] != "equal"]
-    return (
-        _ranges(before, [(first, last) for _, first, last, _, _ in edits]),
-        _ranges(after, [(first, last) for _, _, _, first, last in edits]),
-    )
+    equal = [*_equal(before, after, str.isspace, MOST_TOKEN_COMPARISONS), (len(before), len(after))]
+    edits = [((i + 1, end), (j + 1, new_end)) for (i, j), (end, new_end) in pairwise([(-1, -1), *equal])]
+    return _ranges(before, [edit for edit, _ in edits]), _ranges(after, [edit for _, edit in edits])
 
 
 def _ranges(tokens: Sequence[str], edits: Sequence[tuple[int, int]]) -> Marks:

@@ -7,7 +7,7 @@ from harness.wire.latency import DeviceState, LaunchTime, Window
 
 from .plain import indented, table, wrapped
 from .tables import Column
-from .vocabulary import UNKNOWN, size
+from .vocabulary import UNKNOWN, size, speedup
 
 ENERGY = (
     "mJ a call: candidate / baseline, energy of the whole device over plain calls back to back, "
@@ -74,7 +74,7 @@ def _times(row: Latency) -> tuple[str, ...]:
         row.device,
         _us(row.baseline_ms),
         _us(row.candidate_ms),
-        row.bound.sign + _ratio(row.speedup),
+        UNKNOWN if row.speedup is None else speedup(row.speedup, row.bound),
         _interval(row.ci),
         row.outcome.value,
         f"{_us(row.candidate.p10_ms)}-{_us(row.candidate.p90_ms)}" if row.candidate else UNKNOWN,
@@ -203,10 +203,6 @@ def state_words(state: DeviceState) -> str:
         "" if state.other_processes is None else f"{state.other_processes} other processes",
     )
     return ", ".join(filter(None, facts))
-
-
-def _ratio(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.2f}x"
 
 
 def _interval(ci: tuple[float, float] | None) -> str:

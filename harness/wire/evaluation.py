@@ -33,6 +33,11 @@ class Verdict(StrEnum):
         """Whether metrics count it. Cases that this device cannot judge and faults of the harness do not count."""
         return self not in (Verdict.UNSUPPORTED, Verdict.CANCELLED, Verdict.INFRA_ERROR)
 
+    @property
+    def is_failure(self) -> bool:
+        """True if metrics count it and it is not *correct*."""
+        return self.counted and self is not Verdict.CORRECT
+
 
 class Stage(msgspec.Struct, frozen=True):
     """One stage of the cascade."""

@@ -9,7 +9,7 @@ import pytest
 
 from harness import Evaluation, Latency, Outcome, Verdict
 from harness.wire.latency import Bound
-from sessions.ratio_words import signed
+from sessions.ratio_words import narrow, signed
 from sessions.speed import Speed, gain, missing_speed, speed_of
 from tests.support import story
 
@@ -87,6 +87,14 @@ def test_bounds_of_both_kinds_have_a_sign_of_their_own_and_are_no_gain() -> None
 )
 def test_lower_bounds_are_rounded_down_and_upper_bounds_up(value: float, sign: str, words: str) -> None:
     assert signed(value, sign) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "sign", "words"),
+    [(1.29, "<=", "<=1.29x"), (37.48, ">=", ">=37.4x"), (37.42, "<=", "<=37.5x"), (1234.0, ">=", ">=1234x")],
+)
+def test_bound_in_a_narrow_cell_stays_true(value: float, sign: str, words: str) -> None:
+    assert narrow(value, sign, 7) == words
 
 
 def test_case_without_an_interval_leaves_the_speed_without_one() -> None:

@@ -8,12 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from textual._context import active_app
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from sessions.catalog import SessionInfo
 from sessions.events import AnyEvent
 from sessions.home import Home
 from tests.support.journals import SESSION
+from tests.support.pictures import screen_text
+from tests.support.waiting import LIMIT_S, check_time
 from tui.cockpit.app import Cockpit
 from tui.cockpit.decider import DecisionFailed
 from tui.cockpit.doors import Doors
@@ -168,11 +172,40 @@ def _no_live(session: str) -> None:
     raise AssertionError("nothing is live here")
 
 
-async def until(pilot: Pilot[ExitNote], condition: Callable[[], bool], awaited: str) -> None:
-    """Wait until the condition holds; raise `AssertionError` after a minute (a busy machine may need that long)."""
-    for _ in range(6000):
-        if condition():
-            await pilot.pause()
+async def settle(_: float = 0.0) -> None:
+    """Wait until the app has handled all messages and has drawn what they changed.
+
+    Textual's own wait ends as soon as the process uses no CPU. On a busy machine that is also true of a process that has to wait
+    for a core. `tests/tui/conftest.py` puts this function into its place, so `Pilot.press` and `Pilot.pause` use it.
+    """
+    app = active_app.get()
+    await _until_nothing_is_ready()
+    while app.is_running and _has_to_draw(app.screen):
+        app.screen._on_timer_update()
+        await _until_nothing_is_ready()
+
+
+async def _until_nothing_is_ready() -> None:
+    ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
+    while True:
+        await asyncio.sleep(0)
+        if not ready:
             return
+
+
+def _has_to_draw(screen: Screen[object]) -> bool:
+    return bool(
+        screen._layout_required or screen._scroll_required or screen._dirty_widgets or screen._callbacks
+    )
+
+
+async def until(pilot: Pilot[ExitNote], condition: Callable[[], bool], awaited: str) -> None:
+    """Wait until the condition holds, then until all is drawn.
+
+    Raises `AssertionError` with the screen's text after a minute: a busy machine may need that long.
+    """
+    limit = time.monotonic() + LIMIT_S
+    while not condition():
+        check_time(limit, awaited, lambda: screen_text(pilot.app))
         await asyncio.sleep(0.01)
-    raise AssertionError(f"never came true: {awaited}")
+    await pilot.pause()

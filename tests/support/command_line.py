@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +15,6 @@ from tests.support import judgeless_engine
 from tui.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
-LIMIT_S = 60.0
 
 
 class Done(NamedTuple):
@@ -80,14 +78,6 @@ def start(*arguments: str) -> subprocess.Popen[str]:
         text=True,
         cwd=ROOT,
     )
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Return as soon as the condition holds; fail after `LIMIT_S`."""
-    limit = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.02)
 
 
 def one_line(done: Done) -> str:

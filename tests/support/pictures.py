@@ -38,6 +38,11 @@ def picture(app: App[object]) -> str:
     return "\n".join([*text, "-- colours", *colours])
 
 
+def screen_text(app: App[object]) -> str:
+    """Return the characters of the screen, for a failure of a test."""
+    return picture(app).partition("\n-- colours")[0]
+
+
 def _letters(app: App[object]) -> dict[str, str]:
     variables = app.get_css_variables()
     variables |= palette(variables, ansi=False)

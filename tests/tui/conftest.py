@@ -6,11 +6,14 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual.app import App
 
 from sessions import Home, home_from
 from sessions.engine_info import read_engine_info
+from tests.support import cockpits
 from tests.support.command_line import Shell
 
 
@@ -37,3 +40,16 @@ def engines(home: Home) -> Iterator[None]:
         info = read_engine_info(live)
         if info is not None and live.running:
             os.kill(info.pid, signal.SIGKILL)
+
+
+@pytest.fixture(autouse=True)
+def patient_pilots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets pilots wait for the app and not for the CPU, and lets toasts stay: a busy machine looks at them after seconds."""
+    monkeypatch.setattr("textual.app.wait_for_idle", cockpits.settle)
+    monkeypatch.setattr("textual.pilot.wait_for_idle", cockpits.settle)
+    notify = App.notify
+
+    def notify_for_long(app: App[object], message: str, **options: Any) -> None:
+        notify(app, message, **{**options, "timeout": 3600})
+
+    monkeypatch.setattr(App, "notify", notify_for_long)

@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-TIMEOUT_S = 30.0
+from tests.support.waiting import LIMIT_S, check_time
+
 TERMINAL_VARIABLES = frozenset({"COLUMNS", "LINES", "NO_COLOR", "TMUX"})
 """Variables that the program in the new terminal must not inherit."""
 
@@ -39,12 +40,15 @@ class Terminal:
 
     def until(self, condition: Callable[[bytes], bool], awaited: str) -> None:
         """Read until the condition holds for all received bytes."""
-        end = time.monotonic() + TIMEOUT_S
+        limit = time.monotonic() + LIMIT_S
         while not condition(self.received):
-            if time.monotonic() > end or not self._read_once(0.1):
-                if condition(self.received):
-                    return
-                raise AssertionError(f"never came true: {awaited}; received {self.received[-600:]!r}")
+            check_time(limit, awaited, self.tail)
+            if not self._read_once(0.1) and not condition(self.received):
+                raise AssertionError(f"the program ended before {awaited}\n{self.tail()}")
+
+    def tail(self) -> str:
+        """Return the last bytes that arrived, for a failure of a test."""
+        return repr(self.received[-2000:])
 
     def _read_once(self, seconds: float) -> bool:
         """Read once; returns `False` if the program closed its side."""
@@ -68,11 +72,12 @@ class Terminal:
 
     def ends(self) -> int:
         """Read until the program ends and return its exit status."""
-        end = time.monotonic() + TIMEOUT_S
-        while self.process.poll() is None and time.monotonic() < end:
+        limit = time.monotonic() + LIMIT_S
+        while self.process.poll() is None:
+            check_time(limit, "the end of the program", self.tail)
             self._read_once(0.1)
         self.read(0.1)
-        return self.process.wait(timeout=1)
+        return self.process.wait()
 
 
 @contextmanager

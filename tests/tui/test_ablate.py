@@ -20,9 +20,10 @@ from sessions import events as ev
 from sessions.catalog import journal_of, list_sessions
 from tests.conftest import SOAK
 from tests.support import stored_sessions as stored
-from tests.support.command_line import LIMIT_S, Shell, one_line, scripted_judge, start, wait_for
+from tests.support.command_line import Shell, one_line, scripted_judge, start
 from tests.support.live_engines import right, wrong
 from tests.support.model_server import Answer, ModelServer, Seen, hangs, model_server, refuses, says
+from tests.support.waiting import LIMIT_S, wait_until
 from tui.cockpit.header import header_line
 from tui.cockpit.home_view import session_row
 from tui.cockpit.lines import plain
@@ -271,7 +272,7 @@ def test_failed_row_is_reported_and_interrupted_row_continues(
         model[0] = hangs("", after=-1)
         before = len(server.requests)
         waiting = start("ablate", *options_for(server), "--json")
-        wait_for(lambda: len(server.requests) > before)
+        wait_until(lambda: len(server.requests) > before, "a request")
         waiting.send_signal(signal.SIGINT)
         out, err = waiting.communicate(timeout=LIMIT_S)
         assert waiting.returncode == ExitCode.INTERRUPTED, err

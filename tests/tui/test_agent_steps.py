@@ -56,7 +56,7 @@ async def test_text_streamed_in_pieces_gives_the_same_lines() -> None:
         for number, character in enumerate(text):
             source.pending.append(ReplyPiece(call=CALL, kind="text", text=character, seq=1000 + number))
             if number % 37 == 0:
-                await pilot.pause(0.01)
+                pilot.app.frame()
         await until(pilot, lambda: screen.steps.text.endswith("end"), "the end")
         pieces = screen.steps.text
         screen.steps._texts.clear()

@@ -299,7 +299,8 @@ async def test_only_changed_cells_are_painted(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(type(screen.tasks), "refresh", listening)
         call = "softmax#1/2/generator/1"
         source.pending = [ev.ReplyPiece(call=call, kind="text", text="x" * 200, seq=900)]
-        await pilot.pause(0.6)
+        pilot.app.frame()
+        await pilot.pause()
         assert refreshed == [], "words of a reply change no cell"
         source.pending = [ev.CandidateProposed(attempt="softmax#1/2", source="x = 1", seq=901)]
         await until(pilot, lambda: "queued       2 1.31x" in screen.tasks.text, "the state")

@@ -205,16 +205,21 @@ async def test_sessions_that_can_go_on_say_how() -> None:
 
 async def test_list_is_read_again_only_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.cockpit.screens.home.LOOK_S", 0.01)
-    marks, reads = [1], []
+    marks, reads, looks = [1], [], []
 
     def read() -> list[SessionInfo]:
         reads.append(marks[0])
         return INFOS[: marks[0]]
 
-    app = at_home(read, mark=lambda: marks[0])
+    def look() -> int:
+        looks.append(marks[0])
+        return marks[0]
+
+    app = at_home(read, mark=look)
     async with app.run_test(size=WIDE) as pilot:
         await wait_for_list(pilot)
-        await pilot.pause(0.1)
+        looked = len(looks)
+        await until(pilot, lambda: len(looks) > looked + 2, "further looks")
         assert reads == [1]
         marks[0] = 2
         await until(pilot, lambda: len(names(app)) == 2, "the new session")
@@ -275,8 +280,10 @@ async def test_session_that_is_opened_at_once_reads_no_list(home: Home) -> None:
     doors = dataclasses.replace(doors_of(home), list_sessions=lambda: reads.append(1) or [])
     app = Cockpit(home, session=SESSION, mode="live", doors=doors)
     async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        await pilot.pause(0.1)
+        await until(
+            pilot, lambda: app.feed is not None and app.feed.state.last_seq == len(running()), "all events"
+        )
+        assert isinstance(app.screen, FleetScreen)
         assert reads == []
         await pilot.press("escape")
         await until(pilot, lambda: bool(reads), "the list")

@@ -16,8 +16,8 @@ import pytest
 from sessions import Home
 from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT
+from tests.support.waiting import LIMIT_S, check_time
 
-LIMIT_S = 60.0
 DRAWN = b"\x1b[?1049h"
 CLOSED = b"\x1b[?1049l"
 
@@ -39,12 +39,15 @@ class Terminal:
             start_new_session=True,
         )
 
-    def wait_until(self, condition: Callable[[], bool]) -> None:
+    def wait_until(self, condition: Callable[[], bool], awaited: str) -> None:
         """Read until the condition holds; fail after `LIMIT_S`, or if the command ends before."""
         limit = time.monotonic() + LIMIT_S
         while not condition():
-            assert time.monotonic() < limit, self.received[-2000:]
-            assert self._read() or self._process.poll() is None, self.received[-2000:]
+            check_time(limit, awaited, self._tail)
+            assert self._read() or self._process.poll() is None, self._tail()
+
+    def _tail(self) -> str:
+        return repr(self.received[-2000:])
 
     def press(self, keys: bytes) -> None:
         os.write(self._test_end, keys)
@@ -54,7 +57,7 @@ class Terminal:
         limit = time.monotonic() + LIMIT_S
         while self._process.poll() is None:
             self._read()
-            assert time.monotonic() < limit, self.received[-2000:]
+            check_time(limit, "the end of the command", self._tail)
         while self._read():
             pass
         os.close(self._program_end)
@@ -76,7 +79,7 @@ class Terminal:
 def test_replay_opens_the_cockpit_and_prints_its_command_at_exit(home: Home) -> None:
     stored.finished(home)
     terminal = Terminal("replay", stored.FIRST[:12])
-    terminal.wait_until(lambda: b"softmax" in terminal.received)
+    terminal.wait_until(lambda: b"softmax" in terminal.received, "the replay")
     terminal.press(b"Q")
     assert terminal.end() == 0
     assert DRAWN in terminal.received
@@ -95,8 +98,8 @@ def test_dumb_terminal_gets_plain_text(home: Home) -> None:
 def test_run_opens_the_cockpit_and_prints_its_summary_at_exit(home: Home) -> None:
     stored.vector_add_recording(home, "mine")
     terminal = Terminal("run", "vector_add", "--model", "recorded:mine")
-    terminal.wait_until(lambda: DRAWN in terminal.received)
-    terminal.wait_until(lambda: not home.live_sessions())
+    terminal.wait_until(lambda: DRAWN in terminal.received, "the cockpit")
+    terminal.wait_until(lambda: not home.live_sessions(), "the end of the session")
     terminal.press(b"Q")
     assert terminal.end() == 0
     text = terminal.after_closing()

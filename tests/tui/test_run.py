@@ -14,8 +14,9 @@ from sessions import Home
 from sessions.catalog import find_session, list_sessions
 from sessions.engine_info import read_engine_info
 from tests.support import stored_sessions as stored
-from tests.support.command_line import LIMIT_S, Shell, one_line, scripted_judge, start, wait_for
+from tests.support.command_line import Shell, one_line, scripted_judge, start
 from tests.support.model_server import model_server, refuses
+from tests.support.waiting import LIMIT_S, wait_until
 from tui.diagnostics import ExitCode
 
 __all__ = ["scripted_judge"]
@@ -107,9 +108,12 @@ def test_interrupted_run_stops_and_is_resumed(home: Home, recording: Path, engin
     slow_down(recording)
     running = start(*RUN, "--headless")
     with running:
-        wait_for(lambda: any(live.running and live.journal.exists() for live in home.live_sessions()))
+        wait_until(
+            lambda: any(live.running and live.journal.exists() for live in home.live_sessions()),
+            "the session",
+        )
         session = find_session(home, "2")
-        wait_for(lambda: b'"call_started"' in home.live(session).journal.read_bytes())
+        wait_until(lambda: b'"call_started"' in home.live(session).journal.read_bytes(), "the first call")
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=LIMIT_S)
     assert running.returncode == ExitCode.INTERRUPTED
@@ -130,9 +134,9 @@ def test_killed_engine_is_reported_and_resumed(home: Home, recording: Path, engi
     slow_down(recording)
     running = start(*RUN, "--headless")
     with running:
-        wait_for(lambda: any(read_engine_info(live) for live in home.live_sessions()))
+        wait_until(lambda: any(read_engine_info(live) for live in home.live_sessions()), "the engine")
         session = find_session(home, "2")
-        wait_for(lambda: b'"call_started"' in home.live(session).journal.read_bytes())
+        wait_until(lambda: b'"call_started"' in home.live(session).journal.read_bytes(), "the first call")
         info = read_engine_info(home.live(session))
         assert info is not None
         os.kill(info.pid, signal.SIGKILL)
@@ -149,6 +153,7 @@ def test_killed_engine_is_reported_and_resumed(home: Home, recording: Path, engi
 
 
 @pytest.mark.judge
+@pytest.mark.usefixtures("scripted_judge")
 def test_run_with_a_refused_key_fails_and_names_resume(shell: Shell, home: Home) -> None:
     with model_server(answer=lambda _: refuses(401)) as server:
         done = shell(
@@ -278,7 +283,7 @@ def commands_below(pid: int) -> list[bytes]:
 def test_interrupt_during_the_start_leaves_no_engine(home: Home, recording: Path, engines: None) -> None:
     running = start(*RUN, "--detach")
     with running:
-        wait_for(lambda: any(b"engine" in command for command in commands_below(running.pid)))
+        wait_until(lambda: any(b"engine" in command for command in commands_below(running.pid)), "the engine")
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=LIMIT_S)
     if running.returncode == ExitCode.INTERRUPTED:

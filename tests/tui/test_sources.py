@@ -14,6 +14,7 @@ from sessions.events import AnyEvent, DecisionMade, SessionExtended
 from sessions.files import FileLock
 from sessions.folding import fold
 from tests.support.journals import SESSION, append, finished, running, write_live
+from tests.support.waiting import wait_until
 from tui.cockpit import sources
 from tui.cockpit.feed import Feed
 from tui.cockpit.sources import LiveTail
@@ -32,11 +33,11 @@ def watching(home: Home, **options: object) -> Iterator[Feed]:
 
 
 def drain_until(feed: Feed, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline, "never came true"
+    def drained() -> bool:
         feed.drain(time.monotonic())
-        time.sleep(POLL_S)
+        return condition()
+
+    wait_until(drained, "the events", shown=lambda: f"event {feed.state.last_seq}", poll_s=POLL_S)
 
 
 def decided(events: list[AnyEvent]) -> DecisionMade:

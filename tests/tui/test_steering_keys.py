@@ -48,6 +48,28 @@ async def palette(app: Cockpit) -> dict[str, object]:
     return {each.name: each.run for each in SessionCommands(app.screen)._commands()}
 
 
+@pytest.mark.parametrize(
+    ("held", "names"),
+    [
+        ((), {"pause softmax#1", "pause session"}),
+        (("softmax#1",), {"go softmax#1", "pause session"}),
+        (("", "softmax#1"), {"go softmax#1", "go session"}),
+    ],
+)
+async def test_command_of_the_palette_does_what_its_name_says(held: tuple[str, ...], names: set[str]) -> None:
+    async with fleet() as (pilot, app, decider, _):
+        assert app.feed is not None
+        app.feed.state.on_hold.update(held)
+        commands = await palette(app)
+        assert {name for name in commands if name.startswith(("pause", "go"))} == names
+        for name in sorted(names):
+            commands[name]()
+        await until(pilot, lambda: len(decider.decisions) == 2, "both commands")
+        assert {
+            f"{command} {given['instance'] or 'session'}" for _, command, given in decider.decisions
+        } == names
+
+
 async def test_key_p_pauses_the_instance_under_the_cursor_and_lets_it_go_on() -> None:
     async with fleet() as (pilot, app, decider, source):
         await pilot.press("l", "p")

@@ -16,7 +16,9 @@ from benchmarks.eighty_instances import session
 from sessions import Home, fold
 from sessions.events import AttemptStarted, CallStarted, Origin, ReplyPiece, Role
 from tests.support.journals import SESSION, EventLog, append, finished, running, write_live
+from tests.support.waiting import LIMIT_S, check_time
 from tests.tui.terminals import Terminal, terminal
+from tui.cockpit.signals import GRACE_S
 from tui.cockpit.terminal import CLIPBOARD_BYTES, copy
 
 RUN = """
@@ -25,6 +27,8 @@ from tui.cockpit.running import run_cockpit
 note = run_cockpit(home=Path({home!r}), session={session!r}, mode="live", theme={theme!r})
 print("SAID:", *note.lines, note.failed)
 """
+PATIENT = f"import tui.cockpit.signals\ntui.cockpit.signals.GRACE_S = {LIMIT_S}\n"
+"""A busy machine may need longer than `GRACE_S` for the way out."""
 STREAMED = 99
 """Number of the attempt that each instance streams."""
 COLOUR = re.compile(rb"\x1b\[[0-9;]*(?:3[0-7]|4[0-7]|38|48|9[0-7]|10[0-7])[0-9;]*m")
@@ -86,8 +90,7 @@ def test_idle_session_sends_nothing(home: Home) -> None:
     write_live(home, finished())
     with terminal(code(home), size=(120, 40)) as screen:
         wait_for_fleet(screen)
-        screen.until(lambda _: screen.read(0.5) == b"", "silence")
-        assert screen.read(2.0) == b""
+        screen.until(lambda _: screen.read(2.0) == b"", "two seconds of silence")
 
 
 def test_eighty_streaming_instances_send_at_most_30_kb_per_second(home: Home) -> None:
@@ -100,7 +103,8 @@ def test_eighty_streaming_instances_send_at_most_30_kb_per_second(home: Home) ->
         screen.read(1.0)
         began, sent = time.monotonic(), 0
         seconds = 3.0
-        while time.monotonic() - began < seconds:
+        while time.monotonic() - began < seconds or not sent:
+            check_time(began + LIMIT_S, "bytes", screen.tail)
             written = len(log.events)
             for key in keys:
                 # 20 tokens per second of 4 letters each, in ten pieces per second.
@@ -109,7 +113,7 @@ def test_eighty_streaming_instances_send_at_most_30_kb_per_second(home: Home) ->
             append(journal, log.events[written:])
             sent += len(screen.read(0.1))
         took = time.monotonic() - began
-        assert 0 < sent / took <= 30_000
+        assert sent / took <= 30_000
 
 
 def test_no_color_sends_no_colour(home: Home) -> None:
@@ -184,16 +188,14 @@ def modes(screen: Terminal) -> list[object]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_signal_restores_the_terminal_and_ends_within_a_second(home: Home, number: signal.Signals) -> None:
+def test_signal_restores_the_terminal_and_ends_the_cockpit(home: Home, number: signal.Signals) -> None:
     write_live(home, finished())
-    with terminal(code(home), size=(80, 24)) as screen:
+    with terminal(PATIENT + code(home), size=(80, 24)) as screen:
         before = modes(screen)
         wait_for_fleet(screen)
         assert modes(screen) != before
-        sent = time.monotonic()
         screen.process.send_signal(number)
         assert screen.ends() == -number, "ends by the signal"
-        assert time.monotonic() - sent < 1.5
         after = screen.received.rpartition(b"\x1b[?1049h")[2]
         for restored in (b"\x1b[?1049l", b"\x1b[?25h", b"\x1b[?1000l", b"\x1b[?2004l"):
             assert restored in after
@@ -207,7 +209,7 @@ def test_vanished_terminal_ends_the_cockpit(home: Home, ignored: str) -> None:
     with terminal(ignored + code(home), size=(80, 24)) as screen:
         wait_for_fleet(screen)
         screen.hang_up()
-        screen.process.wait(timeout=1.5)
+        screen.process.wait(LIMIT_S)
 
 
 def test_signal_ends_the_cockpit_though_the_terminal_takes_nothing(home: Home) -> None:
@@ -226,4 +228,5 @@ def test_signal_ends_the_cockpit_though_the_terminal_takes_nothing(home: Home) -
                 events = list(fresh.events)
                 time.sleep(0.02)
         screen.process.send_signal(signal.SIGTERM)
-        screen.process.wait(timeout=1.5)
+        screen.process.wait(LIMIT_S)
+    assert GRACE_S < 1

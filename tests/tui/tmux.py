@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,8 +12,8 @@ from contextlib import contextmanager
 import pytest
 
 from tests.support.command_line import ROOT
+from tests.support.waiting import LIMIT_S, wait_until
 
-TIMEOUT_S = 60.0
 POLL_S = 0.05
 PROMPT = "shell>"
 
@@ -69,19 +68,17 @@ class Tmux:
 
     def wait_until(self, condition: Callable[[str], bool], awaited: str) -> str:
         """Wait until the condition holds for the text on the screen; a failure shows the screen."""
-        limit = time.monotonic() + TIMEOUT_S
-        while not condition(text := self.screen()):
-            if time.monotonic() > limit:
-                pytest.fail(f"waited {TIMEOUT_S:.0f} s for {awaited}; the screen:\n{text}", pytrace=True)
-            time.sleep(POLL_S)
-        return text
+        wait_until(lambda: condition(self.screen()), awaited, shown=self.screen, poll_s=POLL_S)
+        return self.screen()
 
     def close(self) -> None:
         """End the server and its programs."""
         self._tmux("kill-server")
 
     def _tmux(self, *words: str) -> str:
-        done = subprocess.run([*self._server, *words], check=True, capture_output=True, text=True, timeout=20)
+        done = subprocess.run(
+            [*self._server, *words], check=True, capture_output=True, text=True, timeout=LIMIT_S
+        )
         return done.stdout
 
 

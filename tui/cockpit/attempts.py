@@ -60,14 +60,15 @@ def next_of_kind(instance: InstanceState, current: int, kind: str, direction: in
     later = [
         attempt
         for attempt in instance.attempts
-        if (attempt.number - current) * direction > 0 and _is_of_kind(instance, attempt, kind)
+        if (attempt.number - current) * direction > 0 and is_of_kind(instance, attempt, kind)
     ]
     return min(later, key=lambda attempt: abs(attempt.number - current), default=None)
 
 
-def _is_of_kind(instance: InstanceState, attempt: AttemptState, kind: str) -> bool:
+def is_of_kind(instance: InstanceState, attempt: AttemptState, kind: str) -> bool:
+    """True if the attempt is `waiting`, the `best` of its instance or a `failure`: the kinds of all jumps."""
     if kind == "waiting":
         return attempt.waiting
     if kind == "best":
         return attempt is best_of(instance)
-    return attempt.verdict is not None and attempt.verdict.counted and attempt.verdict is not Verdict.CORRECT
+    return attempt.verdict is not None and attempt.verdict.is_failure

@@ -1,4 +1,4 @@
-"""Keeps Python's garbage collector away from the millions of objects of a long session."""
+"""Keeps Python's garbage collector away from the millions of objects of a long session while it is open."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def many_objects_stay() -> Iterator[None]:
-    """Create objects that stay for long: no collection looks at them, now or later.
+    """Create objects that stay until `objects_may_go`: no collection looks at them.
 
     Each full collection would visit all of them, which holds the screen for most of a second.
     """
     was_enabled = gc.isenabled()
+    gc.collect()  # closed screens that are not collected yet would stay too
     gc.disable()
     try:
         yield
@@ -21,3 +22,8 @@ def many_objects_stay() -> Iterator[None]:
         gc.freeze()
         if was_enabled:
             gc.enable()
+
+
+def objects_may_go() -> None:
+    """Let collections look at all objects again: of those that `many_objects_stay` kept, some are screens that are closed now."""
+    gc.unfreeze()

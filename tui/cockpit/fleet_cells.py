@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sessions.ratio_words import narrow
 from sessions.speed import Speed
 from tui import vocabulary
 from tui.cockpit.lines import Span, fit
@@ -94,7 +95,7 @@ def _verdict(facts: InstanceFacts) -> Span:
 
 
 def _speed(speed: Speed) -> Span:
-    return Span(fit(speed.figure.replace(" ", ""), FIGURE), speed_style(speed))
+    return Span(fit(narrow(speed.value, speed.sign, FIGURE), FIGURE), speed_style(speed))
 
 
 def _padded(span: Span) -> Span:

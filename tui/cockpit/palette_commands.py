@@ -86,10 +86,8 @@ def _orders(desk: Desk, screens: Sequence[Screen[Any]]) -> Iterator[Command]:
     attempt = screen.steered_attempt if screen is not None else None
     if instance is not None:
         key = instance.key
-        word = "go" if state.is_on_hold(key) else "pause"
-        yield Command(
-            f"{word} {key}", "calls and attempts of this instance", partial(give.toggle_pause, (key,)), True
-        )
+        word, act = ("go", give.go) if state.is_on_hold(key) else ("pause", give.pause)
+        yield Command(f"{word} {key}", "calls and attempts of this instance", partial(act, (key,)), True)
         yield Command(f"hint {key}", "its next prompts quote it", partial(give.ask_hint, (key,)), True)
         yield Command(f"stop {key}", "for good", partial(give.ask_stop, (key,)), True)
     if attempt is not None:
@@ -99,8 +97,8 @@ def _orders(desk: Desk, screens: Sequence[Screen[Any]]) -> Iterator[Command]:
         yield Command(f"fork {name}", "a new instance starts from it", partial(give.ask_fork, name), True)
         if gpus:
             yield Command(f"measure {name}", "time it again on every GPU", partial(give.measure, name), True)
-    word = "go" if state.on_hold else "pause"
-    yield Command(f"{word} session", "all its instances", give.toggle_pause, True)
+    word, act = ("go", give.go) if "" in state.on_hold else ("pause", give.pause)
+    yield Command(f"{word} session", "all its instances", partial(act, ()), True)
     yield Command("extend session", "further attempts in each instance", give.ask_extend, True)
     yield Command("stop session", "until wavedeck resume", give.ask_stop, True)
     for device in gpus:

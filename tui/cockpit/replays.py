@@ -34,7 +34,7 @@ class Marks:
     attempts: tuple[int, ...] = ()
     verdicts: tuple[int, ...] = ()
     failures: tuple[int, ...] = ()
-    """Verdicts that are not *correct*."""
+    """Verdicts that are failures."""
     bests: tuple[int, ...] = ()
     decisions: tuple[int, ...] = ()
 
@@ -113,7 +113,7 @@ def _marks(checkpoints: Checkpoints) -> Marks:
                     continue
                 if isinstance(event, AttemptJudged):
                     verdicts.append(mark)
-                    if event.evaluation.verdict is not Verdict.CORRECT:
+                    if event.evaluation.verdict.is_failure:
                         failures.append(mark)
                 # An exam that is failed makes another attempt the best.
                 if now is not None and now != before and state.attempt(now).verdict is Verdict.CORRECT:

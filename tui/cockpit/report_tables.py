@@ -227,7 +227,11 @@ def metric_rows(report: SessionReport) -> list[Row]:
 
 def failures(report: SessionReport) -> Sequence[str]:
     """Return the attempts that failed."""
-    return [change.attempt for change in report.changes if change.error]
+    return [
+        change.attempt
+        for change in report.changes
+        if change.verdict is not None and change.verdict.is_failure
+    ]
 
 
 def bests(report: SessionReport) -> Sequence[str]:

@@ -12,6 +12,7 @@ from sessions.speed import attempt_speed, gain
 from sessions.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
 from sessions.winners import earlier_best
 from tui import vocabulary
+from tui.cockpit import attempts
 from tui.cockpit.lines import clean, shorten
 from tui.tables import Cell, Column, Row
 
@@ -87,13 +88,11 @@ def next_undecided(entries: Sequence[Entry], after: str | None) -> Entry | None:
 
 
 def next_of_kind(entries: Sequence[Entry], after: str | None, kind: str, direction: int) -> Entry | None:
-    """Return the next entry (`direction` -1: the one before) that waits (`waiting`) or is a `best` of its instance."""
+    """Return the next entry (`direction` -1: the one before) that is `waiting`, the `best` of its instance or a `failure`."""
     place = next((place for place, entry in enumerate(entries) if entry.key == after), -1)
     later = entries[place + 1 :] if direction > 0 else entries[: max(place, 0)][::-1]
     for entry in later:
-        if (kind == "waiting" and entry.attempt.waiting) or (
-            kind == "best" and entry.instance.best == entry.key
-        ):
+        if attempts.is_of_kind(entry.instance, entry.attempt, kind):
             return entry
     return None
 

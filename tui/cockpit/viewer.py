@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textual import work
-from textual.worker import Worker, WorkerState
+from textual.worker import Worker, WorkerState, get_current_worker
 
 from sessions.errors import SessionsError
 from sessions.home import Home
 from tui.cockpit import terminal
 from tui.cockpit.away import away_words, last_watched, remember
-from tui.cockpit.collecting import many_objects_stay
+from tui.cockpit.collecting import many_objects_stay, objects_may_go
 from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.doors import Doors
 from tui.cockpit.feed import Feed
@@ -74,7 +74,8 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
         return last if last is not None else self._doors.wall()
 
     def open_session(self, session: str) -> None:
-        """Open a session with live files as it is now, any other as a replay at its end."""
+        """Open a session with live files as it is now, any other as a replay at its end. Replaces a load in progress."""
+        self.workers.cancel_group(self, "load")
         if self._doors.is_live(session):
             self._away_from = last_watched(self.home, session)
             self._watch(self._doors.open_live(session))
@@ -83,6 +84,12 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
 
     @work(thread=True, exclusive=True, group="load", exit_on_error=False, name="reading the session")
     def _load(self, session: str, *, playing: bool) -> None:
+        worker = get_current_worker()
+
+        def watch(replay: Replay) -> None:
+            if not worker.is_cancelled:
+                self._watch(replay)
+
         self.call_from_thread(self.notify, f"reading {session} ...", timeout=2)
         story = self._doors.load_story(session)
         if not playing:
@@ -90,8 +97,8 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
         replay = Replay(story, speed=self._speed, playing=playing)
         if not playing:
             replay.seek(len(story.events))
-        self.call_from_thread(self._watch, replay)
-        if playing:
+        self.call_from_thread(watch, replay)
+        if playing and not worker.is_cancelled:
             self.call_from_thread(replay.extend, marked(story))
 
     def _watch(self, source: Source) -> None:
@@ -134,6 +141,7 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
             self.remember()
             self.feed.source.close()
             self.feed = None
+            objects_may_go()
 
     def remember(self) -> None:
         """Keep how far the person saw a session that runs."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sessions.names import short_task
+from sessions.speed import MIXED
 from sessions.state import Confirmation
 from tui.tables import Column
 from tui.vocabulary import UNKNOWN, counted, duration, grouped, interval, moment, money, percent, words
@@ -91,6 +92,8 @@ def _winner_sections(report: SessionReport) -> Iterator[Section]:
         )
     if any(winner.speed is not None and winner.speed.sign == ">=" for winner in report.winners):
         notes.append("`>=` is a lower bound: some cases are too short for an exact time.")
+    if any(winner.speed is not None and winner.speed.sign == MIXED for winner in report.winners):
+        notes.append("`~` is a mean over lower and upper bounds: the true speedup may be above or below.")
     if any(winner.roof is not None for winner in report.winners):
         notes.append("Roof: share of the copy or matrix product that this session measured on the device.")
     if report.summary.timing == "no GPU":

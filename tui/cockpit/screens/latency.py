@@ -10,9 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
-from harness import Verdict
 from sessions.folding import device_key
 from sessions.state import AttemptState, InstanceState
+from tui.cockpit import attempts
 from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.latency.absences import absence_lines
@@ -283,16 +283,10 @@ class LatencyScreen(ActingScreen):
         instance, attempt = self.steered_instance, self.steered_attempt
         if instance is None or attempt is None:
             return False
-        ahead = [
-            sibling for sibling in instance.attempts if (sibling.number - attempt.number) * direction > 0
-        ]
-        for sibling in ahead if direction > 0 else reversed(ahead):
-            failed = sibling.verdict is not None and sibling.verdict is not Verdict.CORRECT
-            fits = {"waiting": sibling.waiting, "best": sibling.attempt == instance.best, "failure": failed}
-            if fits[kind]:
-                self._go_to(sibling.number)
-                return True
-        return False
+        target = attempts.next_of_kind(instance, attempt.number, kind, direction)
+        if target is not None:
+            self._go_to(target.number)
+        return target is not None
 
     def _go_to(self, number: int) -> None:
         self.number = number

@@ -384,7 +384,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             super().action_back()
 
     def jump(self, kind: str, direction: int) -> bool:
-        """Go to the next entry that waits, or that is the best of its instance."""
+        """Go to the next entry that waits, is the best of its instance or failed."""
         following = review_queue.next_of_kind(self._entries, self.queue.cursor_key, kind, direction)
         if following is not None:
             self.queue.select(following.key)

@@ -1,0 +1,24 @@
+"""What the commits of attempts need beside the state: when each piece of reasoning arrived."""
+
+from __future__ import annotations
+
+import sys
+
+from sessions.attempt_commits import Reasoning
+from sessions.events import CallFinished, ReplyPiece
+from sessions.folding import fold
+from tests.support.journals import finished
+
+
+def test_reasoning_is_kept_once_and_cut_into_its_pieces_again() -> None:
+    events = finished()
+    reasoning = Reasoning()
+    streamed = [event for event in events if isinstance(event, ReplyPiece) and event.kind == "reasoning"]
+    before = [sys.getrefcount(event.text) for event in streamed]
+    for event in events:
+        reasoning.see(event)
+    assert [sys.getrefcount(event.text) for event in streamed] == before, "no second copy"
+    ended = {event.call for event in events if isinstance(event, CallFinished)}
+    kept = [(event.call, event.mono, event.text) for event in streamed if event.call in ended]
+    pieces = [piece for attempt in fold(events).attempts() for piece in reasoning.of(attempt)]
+    assert sorted((piece.call, piece.mono, piece.text) for piece in pieces) == sorted(kept)
