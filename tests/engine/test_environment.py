@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +22,7 @@ def machine(root: Path, **files: str) -> Path:
 
 
 def risks(root: Path, **environ: str) -> list[str]:
-    return detach_risks(Path("/home/person/wavedeck"), environ=environ, root=root)
+    return detach_risks(Path("/nowhere/person/wavedeck"), environ=environ, root=root)
 
 
 def test_ordinary_login_is_no_risk(tmp_path: Path) -> None:
@@ -30,7 +30,9 @@ def test_ordinary_login_is_no_risk(tmp_path: Path) -> None:
     assert risks(root, XDG_SESSION_ID="3") == []
 
 
-def test_logind_that_kills_is_a_risk_until_the_user_lingers(tmp_path: Path) -> None:
+def test_logind_that_kills_is_a_risk_until_the_user_lingers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = machine(
         tmp_path, **{"etc__systemd__logind.conf.d__10-site.conf": "[Login]\nKillUserProcesses=yes\n"}
     )
@@ -38,7 +40,8 @@ def test_logind_that_kills_is_a_risk_until_the_user_lingers(tmp_path: Path) -> N
     assert "enable-linger" in risk
     linger = tmp_path / "var/lib/systemd/linger"
     linger.mkdir(parents=True)
-    (linger / getpass.getuser()).touch()
+    monkeypatch.setattr("pwd.getpwuid", lambda _: SimpleNamespace(pw_name="ada"))
+    (linger / "ada").touch()
     assert risks(root, XDG_SESSION_ID="3") == []
 
 
@@ -74,17 +77,19 @@ def test_container_without_an_init_process_is_a_risk(tmp_path: Path, first: str,
     [("tmpfs", "reboot"), ("overlay", "container"), ("nfs4", "network"), ("xfs", None)],
 )
 def test_file_system_of_the_home_can_be_a_risk(tmp_path: Path, filesystem: str, word: str | None) -> None:
-    mounts = f"{LOCAL}30 22 0:44 / /home/my\\040folder rw - {filesystem} source rw\n"
-    risk = home_risk(Path("/home/my folder/wavedeck"), root=machine(tmp_path, proc__self__mountinfo=mounts))
+    mounts = f"{LOCAL}30 22 0:44 / /nowhere/my\\040folder rw - {filesystem} source rw\n"
+    risk = home_risk(
+        Path("/nowhere/my folder/wavedeck"), root=machine(tmp_path, proc__self__mountinfo=mounts)
+    )
     assert (word in risk) if word and risk else (risk is None and word is None)
 
 
 def test_mount_of_a_path_is_the_nearest_mount(tmp_path: Path) -> None:
-    mounts = f"{LOCAL}30 22 0:44 / /home rw - nfs4 a rw\n31 30 0:45 / /home/person rw - ext4 b rw\n"
-    mount = mount_of(Path("/home/person/x"), root=machine(tmp_path, proc__self__mountinfo=mounts))
+    mounts = f"{LOCAL}30 22 0:44 / /nowhere rw - nfs4 a rw\n31 30 0:45 / /nowhere/person rw - ext4 b rw\n"
+    mount = mount_of(Path("/nowhere/person/x"), root=machine(tmp_path, proc__self__mountinfo=mounts))
     assert mount is not None
     assert mount.filesystem == "ext4"
 
 
 def test_machine_without_information_has_no_risks(tmp_path: Path) -> None:
-    assert detach_risks(Path("/home/person"), environ={}, root=tmp_path) == []
+    assert detach_risks(Path("/nowhere/person"), environ={}, root=tmp_path) == []

@@ -10,7 +10,7 @@ from harness.sandbox import landlock
 from tests.faults.machines import PERSON, machine
 from tests.support.candidates import adding
 
-pytestmark = [pytest.mark.judge, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.judge
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its user")
 
 BOMB = adding(

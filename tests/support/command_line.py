@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ from tests.support import judgeless_engine
 from tui.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
-LIMIT_S = 60.0
+LIMIT_S = 240.0
 
 
 class Done(NamedTuple):
@@ -49,7 +50,7 @@ def run_script(*arguments: str, environ: Mapping[str, str] | None = None, stdin:
         cwd=ROOT,
         env=environ,
         input=stdin,
-        timeout=120,
+        timeout=LIMIT_S,
         check=False,
     )
     return Done(done.returncode, done.stdout, done.stderr)
@@ -86,7 +87,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
     """Return as soon as the condition holds; fail after `LIMIT_S`."""
     limit = time.monotonic() + LIMIT_S
     while not condition():
-        assert time.monotonic() < limit
+        assert time.monotonic() < limit, f"waited {LIMIT_S:.0f} s for: {inspect.getsource(condition).strip()}"
         time.sleep(0.02)
 
 
