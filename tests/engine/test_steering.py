@@ -43,7 +43,7 @@ from tests.support.engines import ScriptedJudge, candidate, plan, run, scripted_
 
 PLAN = plan(instances=2, iterations=3)
 VERDICTS = ("wrong", "correct 1.5", "correct 2.0")
-STRIDE = 1 if SOAK else 7
+STRIDE = 1 if SOAK else 13
 """Distance of the tested cuts in lines; each cut runs a session."""
 
 
