@@ -48,6 +48,7 @@ from tests.support.live_engines import (
     wrong,
 )
 from tests.support.model_server import Answer, Seen, hangs, model_server, refuses, says
+from tests.support.quick_engine import NoPool, QuickJudge
 
 __all__ = ["scripted_judge"]
 pytestmark = pytest.mark.judge
@@ -206,6 +207,8 @@ async def test_unexpected_exception_is_reported_and_the_session_stays_resumable(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engine.job.open_method", lambda _: BrokenMethod())
+    monkeypatch.setattr("engine.process.DevicePool", NoPool)
+    monkeypatch.setattr("engine.process.PoolJudge", QuickJudge)
     home.ensure()
     session_plan = plan(model="openai:test@http://127.0.0.1:9/v1")
     live = home.live(session_plan.session)
