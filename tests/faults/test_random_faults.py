@@ -117,19 +117,26 @@ def kill_worker(damage: Damage, model: Model) -> None:
 def damage_store(damage: Damage, model: Model) -> None:
     """Remove, truncate or empty one object of the session that no other session has."""
     model.gate.set()
-    damage.kill()
-    until_quiet(damage.home.store)
+    kill_after_commit(damage)
+    loosen(damage.home.store)
     others = objects(damage.home.store, f"--exclude={damage.session}/*", "--branches")
     own = objects(damage.home.store, f"--branches={damage.session}/*") - others
     files = [damage.home.store / "objects" / name[:2] / name[2:] for name in sorted(own)]
     spoil(damage, [file for file in files if file.is_file()])
 
 
+def kill_after_commit(damage: Damage) -> None:
+    """Kill the engine when the session has something in the store."""
+    heads, live = damage.home.store / "refs/heads" / damage.session, damage.home.live(damage.session)
+    until(lambda: heads.exists() or not live.running, "the first commit")
+    damage.kill()
+    until_quiet(damage.home.store)
+
+
 def damage_ref(damage: Damage, model: Model) -> None:
     """Remove or spoil one ref of the session."""
     model.gate.set()
-    damage.kill()
-    until_quiet(damage.home.store)
+    kill_after_commit(damage)
     heads = damage.home.store / "refs/heads" / damage.session
     spoil(damage, sorted(path for path in heads.rglob("*") if path.is_file()))
 
@@ -208,6 +215,7 @@ TABLE = (
 def spoil(damage: Damage, files: list[Path]) -> None:
     """Remove, halve or empty one of the files."""
     if not files:
+        damage.faults.append("  nothing to spoil: all is packed")
         return
     file, way = damage.chance.choice(files), damage.chance.choice(("remove", "halve", "empty"))
     damage.faults.append(f"  {way} {file.relative_to(damage.home.store)}")
