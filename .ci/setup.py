@@ -72,20 +72,20 @@ def judge_requirements(*, with_torch: bool) -> list[str]:
 
 def pip(venv: Path, *arguments: str) -> None:
     """Run pip of the environment; if it fails, its own output is the explanation."""
-    command = [
-        str(venv / "bin/python"),
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "install",
-        "--quiet",
-        "--no-compile",
-        *arguments,
-    ]
-    if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
-        fail(
-            f"pip could not install {' '.join(arguments)}; fix the problem shown above and run `make setup` again"
-        )
+    expect_success(subprocess.Popen(pip_command(venv, *arguments), cwd=ROOT))
+
+
+def pip_command(venv: Path, *arguments: str) -> list[str]:
+    """Return the command that installs into the environment."""
+    options = ["--disable-pip-version-check", "install", "--quiet", "--no-compile"]
+    return [str(venv / "bin/python"), "-m", "pip", *options, *arguments]
+
+
+def expect_success(installing: subprocess.Popen[bytes]) -> None:
+    """Wait for pip and fail with its command if it fails."""
+    if installing.wait() != 0:
+        command = " ".join(map(str, list(installing.args)[3:]))  # type: ignore[arg-type]
+        fail(f"pip could not run `{command}`; fix the problem shown above and run `make setup` again")
 
 
 def make_environment(venv: Path, system: dict[str, Any]) -> None:
@@ -123,22 +123,24 @@ def install(venv: Path, system: dict[str, Any]) -> None:
         pip(venv, "-c", str(venv / CONSTRAINTS), "-e", ".[dev]", *judge_requirements(with_torch=False))
         check_not_shadowed(venv)
     else:
+        # pip uses one core, and torch is half of all bytes: two processes install. What torch itself needs comes last.
+        torch = subprocess.Popen(pip_command(venv, "--no-deps", TORCH, TRITON), cwd=ROOT)
+        pip(venv, "--no-warn-conflicts", "-e", ".[dev]", *judge_requirements(with_torch=False))
+        expect_success(torch)
+        compiling = subprocess.Popen(compile_command(venv), cwd=ROOT)
         pip(venv, TORCH, TRITON)
-        # pip uses one core, so a second core compiles torch at the same time.
-        compiling = subprocess.Popen(compile_command(venv, jobs=1), cwd=ROOT)
-        pip(venv, TORCH, TRITON, "-e", ".[judge,dev]")
         compiling.wait()
-    subprocess.run(compile_command(venv, jobs=0), cwd=ROOT, check=False)
+    subprocess.run(compile_command(venv), cwd=ROOT, check=False)
 
 
-def compile_command(venv: Path, *, jobs: int) -> list[str]:
-    """Return the command that compiles installed files to byte code, on all cores with `jobs=0`.
+def compile_command(venv: Path) -> list[str]:
+    """Return the command that compiles installed files to byte code on all cores.
 
     It leaves out what no process of Wavedeck imports, and skips unreadable files.
     """
     packages = str(next(venv.glob("lib/python*/site-packages")))
     unused = r"/site-packages/(pip|setuptools|mypy|mypyc|torch/testing/_internal|.*/tests)/"
-    return [str(venv / "bin/python"), "-m", "compileall", "-qq", "-j", str(jobs), "-x", unused, packages]
+    return [str(venv / "bin/python"), "-m", "compileall", "-qq", "-j", "0", "-x", unused, packages]
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ settings.register_profile(
 settings.load_profile("soak" if SOAK else "default")
 
 LONG_FILES = (
+    "faults/test_random_faults.py",
     "tui/test_run.py",
     "tui/test_agent.py",
     "harness/test_compiler.py",

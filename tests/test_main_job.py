@@ -48,7 +48,7 @@ def first_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
     """Result and store of one run in an empty home."""
     home = tmp_path_factory.mktemp("home")
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "TERM": "dumb", "LANG": "C.UTF-8"}
-    command = ("run", "softmax", "--model", "recorded:starter", "--instances", "2")
+    command = ("run", "softmax", "--model", "recorded:starter", "--instances", "1")
     options = ("--iterations", "2", "--headless", "--json")
     return run_script(*command, *options, environ=environ), home / ".local/share/wavedeck/store.git"
 
@@ -70,7 +70,7 @@ def test_run_prints_one_event_per_line(first_run: tuple[Done, Path]) -> None:
 
 
 @pytest.mark.judge
-def test_run_stores_a_branch_per_instance_and_a_commit_per_attempt(first_run: tuple[Done, Path]) -> None:
+def test_run_stores_a_commit_per_attempt(first_run: tuple[Done, Path]) -> None:
     done, store = first_run
     session = json.loads(done.out.splitlines()[0])["session"]
     judged = [json.loads(line) for line in done.out.splitlines() if '"type":"attempt_judged"' in line]
@@ -79,11 +79,9 @@ def test_run_stores_a_branch_per_instance_and_a_commit_per_attempt(first_run: tu
         for name in git(store, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
         if not name.endswith("/_journal")
     ]
-    assert branches == [f"{session}/starter/softmax/{number}" for number in (1, 2)]
-    commits = [commit for branch in branches for commit in git(store, "rev-list", branch).splitlines()]
-    assert len(commits) == len(judged) == 4
-    for branch in branches:
-        assert set(git(store, "ls-tree", "--name-only", branch).splitlines()) == ATTEMPT_FILES
-        verdicts = git(store, "log", "--format=%(trailers:key=Verdict,valueonly,separator=%x2C)", branch)
-        assert verdicts.split() == ["correct"] * 2
+    assert branches == [f"{session}/starter/softmax/1"]
+    assert len(git(store, "rev-list", branches[0]).splitlines()) == len(judged) == 2
+    assert set(git(store, "ls-tree", "--name-only", branches[0]).splitlines()) == ATTEMPT_FILES
+    verdicts = git(store, "log", "--format=%(trailers:key=Verdict,valueonly,separator=%x2C)", branches[0])
+    assert verdicts.split() == ["correct"] * 2
     assert git(store, "fsck", "--strict") == ""

@@ -260,20 +260,27 @@ class SlowJudge(ScriptedJudge):
 
 
 async def test_device_time_cuts_off_the_evaluation_that_would_pass_it(home: Home) -> None:
+    class EndlessFromTheThird(ScriptedJudge):
+        async def evaluate(self, *args: object, **more: object) -> Evaluation:  # type: ignore[override]
+            evaluation = await super().evaluate(*args, **more)  # type: ignore[arg-type]
+            if len(self.evaluated) > 2:
+                await asyncio.Event().wait()
+            return evaluation
+
     events = await play(
         home,
         scripted_model("correct"),
-        judge=SlowJudge(0.1),
-        session_plan=plan(instances=2, iterations=9, budget_device_s=0.5),
+        judge=EndlessFromTheThird(),
+        session_plan=plan(instances=2, iterations=9, budget_device_s=1.0),
     )
     state = fold(events)
-    assert 0.3 < state.device_s < 1.0, "four or five evaluations of 0.1 s, the last ones cut off"
+    assert state.device_s > 0.99
     assert [reason for reason, _ in endings(events)] == ["budget", "budget"]
     cut = [attempt for attempt in state.attempts() if attempt.verdict is Verdict.CANCELLED]
     assert cut
-    assert "0.5 s of device time are spent" in str(cut[0].evaluation and cut[0].evaluation.error)
-    winner = state.attempt(str(state.instances["vector_add#1"].best))
-    assert "device time" in winner.unexamined_because
+    assert "1 s of device time are spent" in str(cut[0].evaluation and cut[0].evaluation.error)
+    winners = [instance.best for instance in state.instances.values() if instance.best]
+    assert "device time" in state.attempt(winners[0]).unexamined_because
 
 
 async def test_spending_is_printed_by_instance_and_session(home: Home) -> None:
@@ -302,7 +309,6 @@ async def test_wall_time_ends_every_instance(home: Home) -> None:
     )
     assert {reason for reason, _ in endings(events)} == {"budget"}
     state = fold(events)
-    assert state.worked_s < 2.0
     assert {attempt.verdict for attempt in state.attempts() if attempt.calls} <= {
         Verdict.CORRECT,
         Verdict.CANCELLED,

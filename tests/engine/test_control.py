@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from engine import control
-from engine.control import LINE_BYTES, ControlServer, Request, send, socket_folder
+from engine.control import LINE_BYTES, ControlServer, Request, send, socket_folder, socket_place
 from engine.errors import CommandRefused, EngineError, EngineUnreachable
 from sessions.engine_info import EngineInfo, boot_id, pid_namespace, read_engine_info, write_engine_info
 from sessions.files import FileLock
@@ -223,7 +223,7 @@ async def test_begun_command_is_completed_and_answered_when_the_server_closes(tm
         return 17
 
     server = ControlServer(token=TOKEN, environ=os.environ, handle=handle)
-    async with asyncio.timeout(10), server:
+    async with asyncio.timeout(60), server:
         reader, writer = await asyncio.open_unix_connection(server.path)
         writer.write(2 * (msgspec.json.encode({"token": TOKEN, "command": "accept"}) + b"\n"))
         await begun.wait()
@@ -249,7 +249,7 @@ async def test_commands_are_refused_while_the_session_is_put_away(tmp_path: Path
 
 
 async def test_open_connection_does_not_keep_the_server_open(tmp_path: Path) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         async with running(tmp_path, []) as server:
             reader, writer = await asyncio.open_unix_connection(server.path)
             writer.write(msgspec.json.encode({"token": TOKEN, "command": "ping"}) + b"\n")
@@ -318,4 +318,4 @@ def test_socket_folder_is_private_to_the_user(tmp_path: Path) -> None:
 def test_too_long_runtime_path_is_not_used(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 100)
     deep.mkdir()
-    assert socket_folder({"XDG_RUNTIME_DIR": str(deep)}) == Path(f"/tmp/wavedeck-{os.getuid()}")
+    assert socket_place({"XDG_RUNTIME_DIR": str(deep)}) == Path(f"/tmp/wavedeck-{os.getuid()}")

@@ -1,4 +1,4 @@
-"""Engine processes with the real judge and SDK: start, contact, commands, stop and resume."""
+"""Engine processes with the real SDK: start, contact, commands, stop, resume. With the real judge: also `test_main_job`."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ from tests.support.live_engines import (
     wrong,
 )
 from tests.support.model_server import Answer, Seen, hangs, model_server, refuses, says
+from tests.support.quick_engine import NoPool, QuickJudge
 
 __all__ = ["scripted_judge"]
 pytestmark = pytest.mark.judge
@@ -64,6 +65,7 @@ def command(home: Home, session: str, name: str, **arguments: str) -> object:
     return asyncio.run(send(home, session, name, **arguments))
 
 
+@pytest.mark.usefixtures("scripted_judge")
 def test_manual_review_session_is_stored_in_git(home: Home) -> None:
     replies = says(wrong()), says("You subtract."), says(right())
     with model_server(*replies) as server, started(plan_for(server, review="manual"), home) as session:
@@ -83,7 +85,7 @@ def test_manual_review_session_is_stored_in_git(home: Home) -> None:
     assert (accepted.attempt, accepted.why, accepted.by) == ("vector_add#1/2", "plain and fast", "me")
 
 
-def test_engine_answers_commands_stops_and_is_resumed(home: Home) -> None:
+def test_engine_answers_commands_stops_and_is_resumed(home: Home, request: pytest.FixtureRequest) -> None:
     silent = True
 
     def answer(_: Seen) -> Answer:
@@ -118,6 +120,7 @@ def test_engine_answers_commands_stops_and_is_resumed(home: Home) -> None:
                 command(home, session, "ping")
 
             silent = False
+            request.getfixturevalue("scripted_judge")
             launch.resume(home, session)
             until_left(home, session)
     events = journal(home, session)
@@ -279,6 +282,8 @@ async def test_unexpected_exception_is_reported_and_the_session_stays_resumable(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engine.job.open_method", lambda _: BrokenMethod())
+    monkeypatch.setattr("engine.process.DevicePool", NoPool)
+    monkeypatch.setattr("engine.process.PoolJudge", QuickJudge)
     live = planned(home)
     assert await Engine(live, {}).run() == MACHINERY_FAILED
     *_, notice, stopped = journal(home, live.session)

@@ -43,7 +43,7 @@ from tests.support.engines import ScriptedJudge, candidate, plan, run, scripted_
 
 PLAN = plan(instances=2, iterations=3)
 VERDICTS = ("wrong", "correct 1.5", "correct 2.0")
-STRIDE = 1 if SOAK else 7
+STRIDE = 1 if SOAK else 13
 """Distance of the tested cuts in lines; each cut runs a session."""
 
 
@@ -112,6 +112,11 @@ class Table:
         known = self.recorder.state.instances.get(instance) if self.recorder else None
         return known is not None and known.finished is not None
 
+    def is_judged(self, name: str) -> bool:
+        """Return whether an attempt has its verdict and its commit."""
+        attempts = self.recorder.state.attempts() if self.recorder else []
+        return any(attempt.attempt == name and attempt.verdict and attempt.commit for attempt in attempts)
+
     def waiting(self) -> list[str]:
         """Return the attempts that wait for a person."""
         attempts = self.recorder.state.attempts() if self.recorder else []
@@ -144,6 +149,12 @@ class Table:
                 engine.result()
                 recorder.record(SessionFinished())
             return list(read_journal(live.journal).events)
+
+
+async def give_turns() -> None:
+    """Let the engine begin what it would begin at once if it were not paused."""
+    for _ in range(100):
+        await asyncio.sleep(0)
 
 
 def prompts(events: list[Event]) -> dict[str, str]:
@@ -290,12 +301,12 @@ async def test_stop_before_a_crash_holds_after_resume(tmp_path: Path) -> None:
 async def test_paused_instance_starts_nothing_until_go(tmp_path: Path, instance: str) -> None:
     table = Table(tmp_path, plan(instances=2, iterations=3), "correct 1.5")
 
-    def pause() -> None:
-        table.command("pause", instance=instance)
-        asyncio.get_running_loop().call_later(0.2, lambda: table.command("go", instance=instance))
-
-    table.acts["1/2/optimizer"] = pause
-    events = await table.play()
+    table.acts["1/2/optimizer"] = lambda: table.command("pause", instance=instance)
+    engine = asyncio.create_task(table.play())
+    await until(lambda: table.is_judged("vector_add#1/2"))
+    await give_turns()
+    table.command("go", instance=instance)
+    events = await engine
     [begin] = [event.seq for event in events if isinstance(event, Paused)]
     [end] = [event.seq for event in events if isinstance(event, Continued)]
     begun = [
@@ -313,8 +324,10 @@ async def test_pause_holds_after_resume(tmp_path: Path) -> None:
     await table.play(kill_at="1/1/generator")
     with resume(table.home, PLAN.session) as recorder:
         recorder.record(Paused(by="me"))
+    table.recorder = None
     engine = asyncio.create_task(table.play())
-    await asyncio.sleep(0.1)
+    await until(lambda: table.recorder)
+    await give_turns()
     assert not engine.done()
     with pytest.raises(CommandRefused, match="already paused"):
         table.command("pause")

@@ -38,7 +38,7 @@ def run(path):
 
 
 def receive(port):
-    with socket.create_connection(("127.0.0.1", port), timeout=3) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
         return client.recv(4096)
 
 

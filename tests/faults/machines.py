@@ -172,9 +172,9 @@ async def hunt(pool: DevicePool, key: str, options: Options) -> dict[str, set[st
         with suppress(
             EOFError, BadFrame, TimeoutError
         ):  # only the printed report counts, not the end of the process
-            await asyncio.wait_for(channel.receive(), 90)
+            await asyncio.wait_for(channel.receive(), 240)
         child.end()
-        await child.wait(30)
+        await child.wait(60)
         channel.close()
     finally:
         sibling.kill()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import signal
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ from sessions import Home, SessionState, fold
 from sessions.engine_info import read_engine_info
 from sessions.events import Event
 from tests.support.engines import candidate
-from tests.support.live_engines import journal
+from tests.support.live_engines import WAIT_S, journal, until_left
 
 WEIGHTS = {
     "hint": 4,
@@ -120,8 +121,7 @@ class Person:
             info = read_engine_info(live)
             if info is not None and live.running:
                 os.kill(info.pid, signal.SIGKILL)
-        while live.running:  # noqa: ASYNC110  # a lock of another process has no event
-            await asyncio.sleep(0.005)
+        await asyncio.to_thread(until_left, self.home, self.session)
 
     async def _work_a_while(self) -> None:
         """Wait for a random number of events, or a moment if the session waits for a person."""
@@ -134,8 +134,9 @@ class Person:
 
     async def let_finish(self) -> None:
         """Answer whatever the session waits for, until its engine leaves."""
-        live = self.home.live(self.session)
+        live, limit = self.home.live(self.session), time.monotonic() + WAIT_S
         while live.running:
+            assert time.monotonic() < limit, f"waited {WAIT_S:.0f} s for the engine to leave"
             state = self.state()
             if state.on_hold:
                 await self.give("go", instance="")

@@ -41,7 +41,7 @@ from tests.support.model_server import Answer, Seen, model_server, says
 from tests.support.story import assert_sound, git
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.judge, pytest.mark.timeout(900 if SOAK else 300)]
+pytestmark = pytest.mark.judge
 
 ROUNDS = 16 if SOAK else 1
 """Number of steered sessions."""

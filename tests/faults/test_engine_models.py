@@ -85,10 +85,10 @@ async def test_passing_fault_is_reported_and_retried(tmp_path: Path, wire: str, 
     answer, reason = PASSING[fault]
     limits = IMPATIENT if fault == "silent" else LIMITS
     events = await session(Home(tmp_path), wire, first_then(answer), iterations=1, limits=limits)
-    [retried] = events_of(CallRetried, events)
-    assert isinstance(retried, CallRetried)
-    assert retried.reason == reason
-    assert retried.message
+    retries = [event for event in events if isinstance(event, CallRetried)]
+    assert {event.reason for event in retries} == {reason}
+    assert all(event.message for event in retries)
+    assert len(retries) == 1 or fault == "silent", "on a busy machine a healthy reply can be silent, too"
     assert events_of(CallFailed, events) == []
     [judged] = events_of(AttemptJudged, events)
     assert isinstance(judged, AttemptJudged)

@@ -34,6 +34,8 @@ from tests.support.judging import judge
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
+WAIT_S = 120.0
+
 ENDLESS = adding(before="while True: pass")
 WITH_GRANDCHILD = adding(
     before="""system = [torch][0].os
@@ -67,11 +69,19 @@ async def test_probe_of_missing_gpu_fails_with_a_message(own_pool: DevicePool) -
 
 async def until(condition: Callable[[], bool], awaited: str) -> None:
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(WAIT_S):
             while not condition():  # noqa: ASYNC110 -- processes of the system set no event
                 await asyncio.sleep(0.02)
     except TimeoutError:
-        pytest.fail(f"waited in vain for: {awaited}")
+        pytest.fail(f"waited {WAIT_S:.0f} s for {awaited}")
+
+
+def lives(pid: int) -> bool:
+    """Return whether a process runs; a dead one may stay as a zombie where nobody reaps orphans, as in containers."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def servers(pool: DevicePool) -> list[psutil.Process]:
@@ -119,7 +129,7 @@ async def start_judging(pool: DevicePool, source: str) -> asyncio.Task[object]:
 
     task: asyncio.Task[object] = asyncio.create_task(judge(pool, source, on_event=watch), name="judged")
     waiting = asyncio.create_task(entered.wait(), name="entered")
-    await asyncio.wait((task, waiting), timeout=30, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((task, waiting), timeout=WAIT_S, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     assert entered.is_set(), task.result() if task.done() else "the candidate never ran"
     return task
@@ -142,7 +152,7 @@ async def test_cancelling_ends_all_processes_and_frees_the_slot(own_pool: Device
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await until(lambda: not any(psutil.pid_exists(pid) for pid in tree), "the end of the tree")
+    await until(lambda: not any(map(lives, tree)), "the end of the tree")
     assert await still_judges(own_pool)
 
 
@@ -161,7 +171,7 @@ async def test_killed_warden_leaves_no_process(own_pool: DevicePool) -> None:
     evaluation = await task
     assert getattr(evaluation, "verdict", None) is Verdict.INFRA_ERROR
     assert "its warden ended (SIGKILL)" in str(getattr(evaluation, "error", ""))
-    await until(lambda: not any(psutil.pid_exists(pid) for pid in tree), "the end of the tree")
+    await until(lambda: not any(map(lives, tree)), "the end of the tree")
     assert await still_judges(own_pool)
 
 
@@ -251,13 +261,13 @@ asyncio.run(main())
 """
     engine = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=subprocess.PIPE)
     assert engine.stdout is not None
-    *pids, scratch = (await asyncio.wait_for(engine.stdout.readline(), 60)).decode().split()
+    *pids, scratch = (await asyncio.wait_for(engine.stdout.readline(), WAIT_S)).decode().split()
     processes = [int(pid) for pid in pids]
     assert len(processes) == 3
     processes += [child.pid for child in psutil.Process(engine.pid).children()]
     engine.kill()
     await engine.wait()
-    await until(lambda: not any(psutil.pid_exists(pid) for pid in processes), "the end of servers and guest")
+    await until(lambda: not any(map(lives, processes)), "the end of servers and guest")
     await until(lambda: not os.path.exists(scratch), "the end of the scratch folder")  # noqa: PTH110
 
 

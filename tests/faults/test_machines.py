@@ -10,7 +10,7 @@ from harness.sandbox import landlock
 from tests.faults.machines import PERSON, machine
 from tests.support.candidates import adding
 
-pytestmark = [pytest.mark.judge, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.judge
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its user")
 
 BOMB = adding(
@@ -39,8 +39,8 @@ async def test_container_without_namespaces_judges_with_refused_sockets() -> Non
 
 
 async def test_kernel_without_landlock_judges_and_reports_it() -> None:
-    result = await machine(refuse={"landlock_create_ruleset": "ENOSYS"}, uid=PERSON)
-    assert result.verdicts == ["correct", "wrong"]
+    result = await machine(refuse={"landlock_create_ruleset": "ENOSYS"}, uid=PERSON, sources=(adding(),))
+    assert result.verdicts == ["correct"]
     state, why = result.layers["read-allow-list"]
     assert state == "absent"
     assert "may read" in why
@@ -84,9 +84,9 @@ async def test_fork_bomb_is_ended(refuse: dict[str, str]) -> None:
 @pytest.mark.parametrize("uid", [None, pytest.param(PERSON, marks=pytest.mark.soak)])
 async def test_guest_finds_no_key(uid: int | None) -> None:
     """The hunt runs without the static check. A process without a sandbox finds the key, which proves that the hunt works."""
-    result = await machine(hunt=True, uid=uid)
+    result = await machine(hunt=True, uid=uid, sources=(adding(),))
     if result.layers["read-allow-list"][0] != "active":
         pytest.skip("this kernel has no Landlock")
-    assert result.verdicts == ["correct", "wrong"]
+    assert result.verdicts == ["correct"]
     assert result.seen["control"] >= {"environment", "files", "links", "network", "processes", "programs"}
     assert result.seen["guest"] == set()

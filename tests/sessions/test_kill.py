@@ -56,8 +56,8 @@ def let_packing_end(session: int) -> None:
     packers = [
         process for process in psutil.process_iter() if process.is_running() and sid(process.pid) == session
     ]
-    _, alive = psutil.wait_procs(packers, timeout=30)
-    assert not alive
+    _, alive = psutil.wait_procs(packers, timeout=60)
+    assert not alive, f"waited 60 s for the end of git: {alive}"
 
 
 def sid(pid: int) -> int | None:

@@ -6,6 +6,8 @@ The judge reads the verdict from the first line of a candidate (see `candidate`)
 from __future__ import annotations
 
 import asyncio
+import inspect
+import time
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -32,6 +34,7 @@ from .evaluations import correct, failed
 from .surveys import ScriptedSurvey
 
 BRISK = Limits(tries=3, wait_low_s=0.0, wait_high_s=0.0)
+WAIT_S = 120.0
 USED = Usage(input_tokens=100, output_tokens=10, cached_tokens=0)
 
 
@@ -191,8 +194,10 @@ async def run(shared_state: Shared) -> tuple[str, ...]:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Return as soon as the condition holds; other tasks continue during the wait."""
-    while not condition():  # noqa: ASYNC110  # no event announces the condition
+    """Return as soon as the condition holds; fail after `WAIT_S`. Other tasks continue during the wait."""
+    limit = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < limit, f"waited {WAIT_S:.0f} s for: {inspect.getsource(condition).strip()}"
         await asyncio.sleep(0)
 
 

@@ -11,7 +11,7 @@ from sessions.events import Message, Role
 
 from .model_server import ModelServer
 
-BRISK = Limits(connect_s=5, first_token_s=10, silence_s=10, reply_s=30)
+BRISK = Limits(connect_s=60, first_token_s=60, silence_s=60, reply_s=120)
 """Limits that are far longer than any healthy answer on loopback."""
 WIRES = ("anthropic", "openai", "responses")
 """Wire formats; `responses` is the format for OpenAI itself."""
