@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sessions import AttemptState, InstanceState, SessionState, apply
 from sessions import events as ev
@@ -11,15 +12,15 @@ from sessions.events import AnyEvent
 from sessions.names import instance_key
 from suites.python_source import source_lines
 
-from .certainty import exam_sentence, exam_word, is_winner
 from .diagnostics import one_line
 from .endings import ending_words
-from .judgement import headline, mismatch
+from .facts.evaluation.certainty import exam_sentence, exam_word, is_winner
+from .facts.evaluation.spread import measured_words, timing_words
+from .facts.evaluation.verdict import error_table, headline
 from .method_words import method_words
-from .plain import indented
+from .plain import indented, tables_text
 from .spent import spent_words
 from .text_diff import compare_lines, diff_text
-from .timed_against import measured_words, timing_words
 from .vocabulary import UNKNOWN, duration, grouped, money
 
 LABEL_WIDTH = 20
@@ -252,11 +253,8 @@ def _attempt(attempt: AttemptState, base: AttemptState | None, instance: Instanc
     yield f"   {headline(evaluation)}"
     if attempt.device_s:
         yield f"   {duration(attempt.device_s)} on devices"
-    if evaluation.error is not None:
-        if evaluation.error.mismatch is not None:
-            yield indented(mismatch(evaluation.error.mismatch), 5)
-        if evaluation.error.trace:
-            yield indented(evaluation.error.trace.rstrip(), 5)
+    if text := tables_text([replace(error_table(evaluation.error), title="")]):
+        yield indented(text, 5)
     if attempt.exam is not None or is_winner(attempt, instance):
         yield f"   {exam_sentence(attempt, instance)}"
     if attempt.decision is not None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
 import msgspec
 
 from .diagnostics import OutputGone, printable
-from .tables import GAP, Column, lay_out
+from .tables import GAP, Column, Table, lay_out
 
 PIPE_WIDTH = 10_000
 """Width of an output that is not a terminal: programs get unfolded lines."""
@@ -92,7 +92,8 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, indent: i
     cells = [[printable(cell) for cell in row] for row in rows]
     placed = lay_out(columns, cells, width() - indent)
     lines = []
-    for row in [[column.title for column in columns], *cells]:
+    titles = [column.title for column in columns]
+    for row in [titles, *cells] if any(titles) else cells:
         folded = [
             textwrap.wrap(row[place.column], place.width, break_on_hyphens=False) or [""] for place in placed
         ]
@@ -103,6 +104,21 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, indent: i
             ]
             lines.append(" " * indent + (" " * GAP).join(aligned).rstrip())
     return "\n".join(lines)
+
+
+def tables_text(tables: Iterable[Table]) -> str:
+    """Return tables with their sentences below each other; below a title everything is indented."""
+    return "\n\n".join(map(_table_text, (shown for shown in tables if shown.has_content)))
+
+
+def _table_text(shown: Table) -> str:
+    indent = 2 if shown.title else 0
+    parts = [shown.title] if shown.title else []
+    if shown.rows:
+        parts.append(
+            table(shown.columns, [[cell.text for cell in row.cells] for row in shown.rows], indent=indent)
+        )
+    return "\n".join([*parts, *(wrapped(indented(sentence.text, indent)) for sentence in shown.sentences)])
 
 
 def wrapped(text: str) -> str:

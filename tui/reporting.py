@@ -25,9 +25,9 @@ from sessions.speed import attempt_speed, speed_of, timed_evaluation
 from sessions.state import Confirmation
 from sessions.winners import best_of
 
+from .facts.evaluation.spread import sorted_by_device
 from .method_words import option_words
 from .tables import Column
-from .timed_against import sorted_by_device
 from .vocabulary import UNKNOWN, grouped, money, percent
 
 ALL = "all"

@@ -11,11 +11,11 @@ from sessions.names import short_task
 from sessions.tally import tally
 from sessions.winners import best_of
 
-from .certainty import against_words, speed_words, used_share, worst_first
+from .facts.evaluation.certainty import against_words, speed_words, used_share, worst_first
+from .facts.evaluation.spread import spread_lines
 from .narrate import counted
 from .plain import table
 from .tables import Column
-from .timed_against import spread_lines
 from .vocabulary import UNKNOWN, duration, grouped, money
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -52,6 +52,37 @@ class Row:
     cells: tuple[Cell, ...]
     style: str = ""
     """Laid under every cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A titled table with sentences below it; without columns only the sentences."""
+
+    title: str
+    columns: tuple[Column, ...] = ()
+    rows: tuple[Row, ...] = ()
+    sentences: tuple[Cell, ...] = ()
+
+    @property
+    def has_content(self) -> bool:
+        """True if there are rows or sentences to show; else a page leaves the table out."""
+        return bool(self.rows or self.sentences)
+
+    def with_sentences(self, *texts: str, style: str = "") -> Table:
+        """Return the table with these sentences; empty texts are left out."""
+        return replace(self, sentences=tuple(Cell(text.strip("\n"), style) for text in texts if text.strip()))
+
+
+def row(*values: Cell | str) -> Row:
+    """Return a row of values. A text is a cell without a style; an empty text is an unknown value."""
+    cells = (Cell(value) if isinstance(value, str) else value for value in values)
+    return Row("", tuple(cell if cell.text else Cell(UNKNOWN, "dim") for cell in cells))
+
+
+def named_values(title: str, pairs: Iterable[tuple[str, str]]) -> Table:
+    """Return a table of names with their values, without titles of columns."""
+    columns = (Column("", keep=True), Column(""))
+    return Table(title, columns, tuple(row(Cell(name, "dim"), value) for name, value in pairs))
 
 
 class Place(NamedTuple):

@@ -14,6 +14,7 @@ from sessions.ratio_words import signed
 
 if TYPE_CHECKING:
     from sessions import AttemptState
+    from sessions.speed import Speed
 
 UNKNOWN = "-"
 """A value that was not measured or is not known."""
@@ -50,6 +51,20 @@ def letter(verdict: Verdict | None) -> str:
 def words(verdict: Verdict) -> str:
     """Return a verdict in words: `compile error`."""
     return verdict.value.replace("_", " ")
+
+
+def verdict_style(verdict: Verdict | None) -> str:
+    """Return the style of a verdict's letter and words."""
+    if verdict is None:
+        return "busy"
+    if verdict is Verdict.CORRECT:
+        return "good"
+    return "bad" if verdict.counted else "dim"
+
+
+def speed_style(speed: Speed | None) -> str:
+    """Return `good` if the whole interval is above 1, `bad` if it is below 1, else the plain style."""
+    return "" if speed is None else "good" if speed.is_gain else "bad" if speed.is_loss else ""
 
 
 def decision_mark(attempt: AttemptState) -> str:

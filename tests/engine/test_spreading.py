@@ -31,11 +31,11 @@ from tui.cockpit.header import header_line
 from tui.cockpit.lines import plain
 from tui.cockpit.pages.page import PageSubject
 from tui.cockpit.pages.tabs import page_of
+from tui.facts.evaluation.spread import spread_lines, timing_words
 from tui.instance_facts import FactsCache
 from tui.narrate import Narrator
 from tui.reporting import rows
 from tui.summary import summary
-from tui.timed_against import spread_lines, timing_words
 
 GPUS = tuple(Device(name=name, kind="cuda", target="sm_90") for name in ("0", "1", "2"))
 SPREAD = plan(iterations=1, spread=True, against="eager")
@@ -87,7 +87,7 @@ async def test_winner_is_measured_on_every_gpu_after_its_exam(tmp_path: Path) ->
     assert {"spread/starter/vector_add/1/1/0.json", "spread/starter/vector_add/1/1/2.json"} <= files.keys()
     pane = "\n".join(map(plain, page_of("speed", PageSubject(winner), 160).lines))
     assert "timed again on these GPUs, in new processes" in pane
-    assert re.search(r"^ *1 .*small.* 1\.40x ", pane, re.MULTILINE), "one row per GPU"
+    assert re.search(r"^small +1 .* 1\.40x ", pane, re.MULTILINE), "one row per GPU"
     assert "eager" in pane
     assert "GPU 2: infra error: GPU 2 is in quarantine: it hangs" in pane
     facts = FactsCache().all(state)

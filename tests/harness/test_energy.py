@@ -19,8 +19,8 @@ from tests.support.evaluations import correct
 from tests.support.fake_timers import bench
 from tests.support.process_times import times
 from tests.support.scripted_clock import Pool, ScriptedClock, measure_with
-from tui.measured import energy_words
-from tui.measured import timing as plain_timing
+from tui.facts.evaluation.times import energy_words, times_tables
+from tui.plain import tables_text
 
 PERIOD_S = 0.015
 
@@ -152,7 +152,7 @@ async def test_latency_has_energy_of_both_sides() -> None:
     assert latency.candidate.energy_mj == pytest.approx(250.0, rel=0.05)
     candidate, _, baseline = energy_words(latency).partition(" / ")
     assert (float(candidate), float(baseline)) == (pytest.approx(250, rel=0.05), pytest.approx(500, rel=0.05))
-    page = plain_timing(msgspec.structs.replace(correct(speedup=2.0), latency=(latency,)))
+    page = tables_text(times_tables(msgspec.structs.replace(correct(speedup=2.0), latency=(latency,))))
     assert "plain calls back to back" in " ".join(page.split())
 
 

@@ -118,10 +118,10 @@ async def test_w_b_and_x_go_to_the_next_waiting_best_and_failed_attempt() -> Non
 async def test_digits_choose_tabs_and_a_profile_of_nothing_has_no_tab() -> None:
     async with opened("softmax#1") as (pilot, screen, _):
         for digit, words in (
-            ("4", "roofline estimate, not a measurement"),
-            ("5", "vgprs"),
-            ("6", "bytes counted by the interpreter"),
-            ("7", "landlock  active"),
+            ("4", "estimate (roofline between two bounds, not a measurement)"),
+            ("5", "VGPRs"),
+            ("6", "bytes moved, counted by the interpreter"),
+            ("7", "active  landlock"),
             ("8", "Solve softmax."),
             ("3", "correct · no speedup: no GPU judged it"),
         ):

@@ -9,11 +9,11 @@ from sessions.folding import fold
 from tests.support.agent_screens import chain, opened
 from tests.support.cockpits import NARROW, WIDE, replayed, until
 from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, correct, running
-from tui.cockpit.error_lines import error_lines
 from tui.cockpit.lines import plain
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.sides import Comparison, other_sides, read_task_facts
+from tui.facts.evaluation.error_lines import error_lines
 
 PADDING = '''\
 def padded(x: torch.Tensor) -> torch.Tensor:

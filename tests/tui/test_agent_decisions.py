@@ -89,7 +89,10 @@ async def test_dialog_shows_tolerance_and_exam_and_where_a_reason_goes() -> None
         await pilot.press("a")
         await until(pilot, lambda: isinstance(pilot.app.screen, ReasonDialog), "the dialog")
         facts = str(pilot.app.screen.query_one("#known").render())
-        assert facts == "tolerance used 38 % (case fp16 outliers)\nconfirmed by exam"
+        assert facts == (
+            "tolerance used 38 % (case fp16 outliers)\n"
+            "confirmed by exam: tolerance used 59 % (case fp16 wide)"
+        )
         assert "The reason goes only into the record" in str(pilot.app.screen.query_one("#hint").render())
     async with opened("softmax#1") as (pilot, _, _source):
         await pilot.press("r")

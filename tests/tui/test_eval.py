@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness import (
@@ -22,12 +23,15 @@ from harness import (
     Verdict,
 )
 from harness.wire.limits import SOURCE_BYTES
+from harness.worker.oracle.mismatch_wording import mismatch
 from suites import baseline_source, load_task
 from tests.support.command_line import Done, Shell, run_script
 from tui.commands import evaluate
 from tui.commands.evaluate import exit_code, read_candidate
 from tui.diagnostics import ExitCode
-from tui.judgement import headline, page
+from tui.facts.evaluation.page import evaluation_tables
+from tui.facts.evaluation.verdict import headline
+from tui.plain import tables_text
 
 FIELDS = [
     "schema",
@@ -139,6 +143,10 @@ def test_exit_code_separates_candidate_errors_from_judge_errors(verdict: Verdict
     assert exit_code(judged(verdict)) is code
 
 
+def page(evaluation: Evaluation, *, baseline: str = "") -> str:
+    return tables_text(evaluation_tables(evaluation, baseline=baseline))
+
+
 def judged(verdict: Verdict, **facts: object) -> Evaluation:
     stages = tuple(Stage(name, verdict is Verdict.CORRECT, 0.25) for name in STAGES)
     return Evaluation(
@@ -153,8 +161,8 @@ def judged(verdict: Verdict, **facts: object) -> Evaluation:
     )
 
 
-def test_wrong_output_report_has_index_and_size_of_the_error() -> None:
-    mismatch = Mismatch(
+def test_wrong_output_report_has_index_and_size_of_the_error_once() -> None:
+    wrong = Mismatch(
         case="fp32-ragged",
         output="out",
         index=(3, 780),
@@ -172,12 +180,31 @@ def test_wrong_output_report_has_index_and_size_of_the_error() -> None:
         dtype="float32",
         expected_dtype="float32",
     )
-    error = ErrorReport(kind="mismatch", message="output `out` is wrong", mismatch=mismatch)
-    lines = page(judged(Verdict.WRONG, error=error)).splitlines()
-    assert lines[0] == "starter/softmax on cpu: wrong: output `out` is wrong"
-    assert "  first wrong element [3, 780]: expected 0.25, got nan" in lines
-    assert "  wrong elements: 12.50%" in lines
-    assert "  NaN: 7, expected 0; Inf: 0, expected 0" in lines
+    text = page(judged(Verdict.WRONG, error=mismatch(wrong)))
+    first, *others = text.splitlines()
+    assert first.startswith(
+        "starter/softmax on cpu: wrong: case fp32-ragged: output `out` is wrong at index [3, 780]"
+    )
+    for fact in ("expected 0.25, got nan", "12.50% of the elements", "7 NaN where 0 are expected"):
+        assert text.count(fact) == 1
+        assert fact in first
+    assert "  shape  [37, 781]" in others
+
+
+def test_error_is_printed_once_under_the_name_of_the_file() -> None:
+    trace = 'Traceback (most recent call last):\n  File "kernel.py", line 9, in f\n    g()\nTypeError: no g\n'
+    error = ErrorReport("exception", "case fp32: TypeError: no g", trace=trace, line=9)
+    evaluation = msgspec.structs.replace(
+        judged(Verdict.CALL_ERROR, error=error),
+        stages=(Stage("call", False, 0.1, "case fp32: TypeError: no g"),),
+    )
+    text = tables_text(evaluation_tables(evaluation, file="syn.py"))
+    assert text.splitlines()[0] == (
+        "starter/softmax on cpu: call_error: case fp32: TypeError: no g (syn.py line 9)"
+    )
+    assert text.count("no g") == 1
+    assert '  File "syn.py", line 9, in f' in text
+    assert "kernel.py" not in text
 
 
 def test_speedup_names_its_baseline_and_estimates_are_marked() -> None:

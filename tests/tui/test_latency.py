@@ -231,7 +231,7 @@ def test_states_without_times_have_words() -> None:
     attempt = fold(log.events).attempt(ATTEMPT)
     without_gpu = text(absence_lines(attempt, "softmax#1", 120))
     assert "Not timed: no GPU judged it." in without_gpu
-    assert "not measured" in without_gpu
+    assert "not a measurement" in without_gpu
     assert "est. 1.50x roof" in without_gpu
 
 

@@ -32,8 +32,8 @@ from tui.cockpit.review_view import evidence
 from tui.cockpit.verdict_head import head_lines
 from tui.commands.best import best_table
 from tui.commands.status import status_table
+from tui.facts.evaluation.verdict import headline
 from tui.instance_facts import FactsCache
-from tui.judgement import headline
 from tui.report import as_html, as_text, report_of
 from tui.summary import summary
 

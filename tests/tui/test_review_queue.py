@@ -102,12 +102,12 @@ def test_gain_is_the_ratio_of_the_speeds_on_screen() -> None:
 def test_claim_names_worst_case_bounds_and_cases_left_out() -> None:
     shown = facts(fold(reviews.waiting()), "softmax#1/3")
     assert shown["claim"] == (
-        ">= 2.43x  1.72x [1.70, 1.74] exact, 2 of 4  worst case ragged 1.63x  narrow >= 12.00x  left out, too short: one-row"
+        ">= 2.43x  1.72x [1.70, 1.74] exact, 2 of 4  worst case ragged 1.63x  narrow >= 12.00x  too short on both sides: one-row"
     )
     assert shown["measured"] == "GPU 2 only (t: all)  against triton  no case slower  91 % of the roof"
     assert shown["before"] == "accepted: softmax#1/1 >= 2.37x  session's best: this"
     assert shown["checks"] == "static C  call C  compile C  execution 27/27  integrity C  timing C"
-    assert shown["tolerance"] == "80 % used  case fp32-outlier, y[0,31]"
+    assert shown["tolerance"] == "used 80 % (case fp32-outlier)"
     assert shown["findings"] == "1: line 12: refuses sizes: refuses columns > 8192; no case goes there"
     assert shown["resources"] == "vgpr 96 (+40)  spill 0  LDS 256  waves 5  (gfx942, to the baseline)"
     assert shown["reason"] == '"rows are read twice; one pass, row in registers"'
@@ -131,12 +131,12 @@ def test_unmeasured_attempt_has_an_estimate_and_no_speedup() -> None:
     shown = facts(fold(finished()), "softmax#1/3")
     assert shown["claim"] == "not measured, estimate only (no GPU)  est. 1.70x roof"
     assert "measured" not in shown
-    assert shown["exam"] == "confirmed on 2 exam cases, 59 % of the tolerance used"
+    assert shown["exam"] == "confirmed by exam: tolerance used 59 % (case fp16 wide)"
 
 
 def test_failed_exam_is_named() -> None:
     shown = facts(fold(finished()), "vector_add#1/1")
-    assert shown["exam"].startswith("failed exam, wrong: ")
+    assert shown["exam"].startswith("failed exam: wrong on the exam cases: ")
 
 
 def test_bounds_alone_are_no_measured_claim() -> None:

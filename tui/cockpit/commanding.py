@@ -19,7 +19,7 @@ from tui.cockpit.editing import NotEdited, edited
 from tui.cockpit.feed import Feed
 from tui.cockpit.lines import clean
 from tui.cockpit.review_reasons import decision_words
-from tui.cockpit.verdict_head import certainty_words
+from tui.facts.evaluation.certainty import certainty_words
 
 REFUSAL_S = 15
 
@@ -78,7 +78,7 @@ class Commander:
             attempt.attempt,
             accepted=accepted,
             follows=decision_words(feed.state, attempt, accepted=accepted, over=feed.is_over),
-            known=certainty_words(attempt, self._instance(attempt.attempt)),
+            known=clean(certainty_words(attempt, self._instance(attempt.attempt))),
         )
         self._host.app.push_screen(dialog, answered)
 

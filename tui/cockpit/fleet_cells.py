@@ -8,8 +8,8 @@ from sessions.ratio_words import narrow
 from sessions.speed import Speed
 from tui import vocabulary
 from tui.cockpit.lines import Span, fit
-from tui.cockpit.standing import speed_style, verdict_style
 from tui.instance_facts import InstanceFacts
+from tui.vocabulary import speed_style, verdict_style
 
 WORD = 11
 """Cells of a state word: `judge:check`."""

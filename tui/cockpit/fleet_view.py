@@ -10,11 +10,11 @@ from sessions.ranking import estimated_slowdown
 from tui import vocabulary
 from tui.cockpit.fleet_cells import FORMS, NARROW, Form, cell, cell_width
 from tui.cockpit.lines import Line, Span, clean, fit
-from tui.cockpit.standing import speed_style
 from tui.cockpit.trend import TREND, trend
 from tui.cockpit.widgets.matrix import MatrixRow, Spot
 from tui.instance_facts import InstanceFacts, mark_of_best
 from tui.tables import Cell
+from tui.vocabulary import speed_style
 
 GAP = 2
 LONGEST_TASK = 24

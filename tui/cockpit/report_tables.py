@@ -8,7 +8,6 @@ from harness import Verdict
 from sessions.names import short_task
 from tui.cockpit.lines import Line, Span, clean, line, wrap
 from tui.cockpit.report_view import DIM, MOST_BAR_CELLS
-from tui.cockpit.standing import speed_style, verdict_style
 from tui.report.bars import Glyphs
 from tui.report.metric_sections import metrics_of
 from tui.report.model import CaseTime, Change, SessionReport
@@ -24,7 +23,19 @@ from tui.report.phrases import (
     roof_words,
 )
 from tui.tables import Cell, Column, Row
-from tui.vocabulary import UNKNOWN, duration, estimate, grouped, interval, letter, money, percent, words
+from tui.vocabulary import (
+    UNKNOWN,
+    duration,
+    estimate,
+    grouped,
+    interval,
+    letter,
+    money,
+    percent,
+    speed_style,
+    verdict_style,
+    words,
+)
 
 CASE_COLUMNS = (
     Column("task", 8, 26),

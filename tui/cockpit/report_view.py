@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from sessions.names import short_task
 from sessions.state import Confirmation
 from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, joined, line, shorten, wrap
-from tui.cockpit.standing import speed_style
 from tui.report.bars import Glyphs, axis, bars_of
 from tui.report.merging import ranked_winners
 from tui.report.model import SessionReport, Winner
@@ -30,6 +29,7 @@ from tui.vocabulary import (
     duration,
     money,
     percent,
+    speed_style,
 )
 
 WINNER_COLUMNS = (

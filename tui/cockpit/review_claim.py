@@ -13,6 +13,10 @@ from sessions.state import AttemptState, SessionState
 from tui import vocabulary
 from tui.cockpit.lines import Span, clean
 from tui.cockpit.views import gpus
+from tui.facts.evaluation.certainty import against_words
+from tui.facts.evaluation.roofs import peak_range, roof_range
+from tui.facts.evaluation.times import missing_cases
+from tui.report.phrases import roof_range_words
 
 MOST_CASES = 3
 """Cases that are named; more are counted."""
@@ -36,7 +40,7 @@ def _claim(evaluation: Evaluation, speed: Speed) -> list[Span]:
     phrases = [phrase for phrase in phrases if phrase.text]
     if evaluation.exam:
         phrases.append(Span("timed again by the exam"))
-    ratios = _exact(evaluation)
+    ratios = [row for row in evaluation.latency if row.speedup and row.bound is Bound.NONE]
     if len(ratios) > 1:
         worst = min(ratios, key=lambda row: row.speedup or 0.0)
         phrases.append(Span(f"worst case {_case(worst)}", "bad" if worst.outcome is Outcome.SLOWER else ""))
@@ -44,26 +48,12 @@ def _claim(evaluation: Evaluation, speed: Speed) -> list[Span]:
     phrases += [Span(_case(row)) for row in bounds[:MOST_CASES]]
     if len(bounds) > MOST_CASES:
         phrases.append(Span(f"{len(bounds) - MOST_CASES} more cases with a bound"))
-    return phrases + _left_out(evaluation)
-
-
-def _exact(evaluation: Evaluation) -> list[Latency]:
-    return [row for row in evaluation.latency if row.speedup and row.bound is Bound.NONE]
+    return [*phrases, *(Span(clean(cases)) for cases in missing_cases(evaluation))]
 
 
 def _case(row: Latency) -> str:
     ratio = row.speedup or 0.0
     return f"{clean(row.case)} {vocabulary.speedup(ratio, row.bound)}"
-
-
-def _left_out(evaluation: Evaluation) -> list[Span]:
-    short_cases = [clean(row.case) for row in evaluation.latency if row.speedup is None]
-    phrases = []
-    if short_cases:
-        phrases.append(Span(f"left out, too short: {_listed(short_cases)}"))
-    if evaluation.not_timed:
-        phrases.append(Span(f"not timed: {_listed([clean(case) for case in evaluation.not_timed])}"))
-    return phrases
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -73,10 +63,9 @@ def _listed(names: Sequence[str]) -> str:
 
 def _circumstances(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -> list[Span]:
     """GPUs, baseline, cases that are no gain, and the share of the roof."""
-    baselines = ", ".join(dict.fromkeys(clean(row.against) for row in evaluation.latency if row.against))
     phrases = [*_where(state, attempt, evaluation)]
-    if baselines:
-        phrases.append(Span(f"against {baselines}"))
+    if against := against_words(evaluation):
+        phrases.append(Span(clean(against.strip())))
     slower = [clean(row.case) for row in evaluation.latency if row.outcome is Outcome.SLOWER]
     open_cases = [clean(row.case) for row in evaluation.latency if row.outcome is Outcome.NOT_RESOLVED]
     phrases.append(Span(f"slower: {_listed(slower)}", "bad") if slower else Span("no case slower"))
@@ -106,22 +95,11 @@ def _where(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
 
 
 def _roof(evaluation: Evaluation) -> list[Span]:
-    """Share of the practical roof over the cases that were measured exactly, else share of the vendor's peak."""
-    used = [row.efficiency for row in _exact(evaluation) if row.efficiency is not None]
-    practical = [
-        max(shares)
-        for efficiency in used
-        if (shares := [share for share in (efficiency.io_measured, efficiency.mfu_measured) if share])
-    ]
-    if practical:
-        return [Span(f"{_percent(practical)} of the roof")]
-    peak = [efficiency.best for efficiency in used if efficiency.best is not None]
-    return [Span(f"{_percent(peak)} of the vendor's peak")] if peak else []
-
-
-def _percent(shares: Sequence[float]) -> str:
-    low, high = (f"{share * 100:.0f}" for share in (min(shares), max(shares)))
-    return f"{low} %" if low == high else f"{low}-{high} %"
+    """Return the shares of the practical roof over the cases, else those of the vendor's peak."""
+    for ends, words in ((roof_range(evaluation), "the roof"), (peak_range(evaluation), "the vendor's peak")):
+        if ends is not None:
+            return [Span(f"{roof_range_words(ends)} of {words}")]
+    return []
 
 
 def _not_measured(state: SessionState, attempt: AttemptState) -> list[Span]:

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
-
-from harness import Evaluation, KernelResources
-from sessions.ranking import lowest_occupancy
+from harness import Evaluation
 from sessions.state import AttemptState, InstanceState, SessionState
 from tui import vocabulary
 from tui.cockpit.attempts import base_of
 from tui.cockpit.lines import Span
 from tui.cockpit.review_claim import Fact
-
-
-class Usage(NamedTuple):
-    """Resources that all kernels of an attempt use on the first target; `None` for a count that the target does not have."""
-
-    registers: int | None
-    """The most of any kernel."""
-    spills: int | None
-    """Sum over the kernels: registers on AMD, bytes on NVIDIA."""
-    local_bytes: int | None
-    """The most of any kernel."""
-    waves: float | None
-    """The lowest occupancy."""
+from tui.facts.evaluation.resources import is_amd, usage_of
 
 
 def resource_facts(state: SessionState, attempt: AttemptState, instance: InstanceState) -> list[Fact]:
@@ -41,14 +25,14 @@ def resource_facts(state: SessionState, attempt: AttemptState, instance: Instanc
     )
     words, before = next(
         (
-            (words, _usage(earlier))
+            (words, usage_of(earlier))
             for words, earlier in compared
             if earlier is not None and next(iter(earlier.resources), None) == name
         ),
         ("", None),
     )
-    now = _usage(evaluation)
-    amd = any(kernel.vgprs is not None for kernel in evaluation.resources[name])
+    now = usage_of(evaluation)
+    amd = is_amd(evaluation.resources[name])
     titles = ("vgpr", "spill", "LDS", "waves") if amd else ("regs", "spill", "shared", "warps")
     phrases = [
         Span(f"{title} {_number(value)}{_change(value, old)}", "bad" if title == "spill" and value else "")
@@ -57,31 +41,6 @@ def resource_facts(state: SessionState, attempt: AttemptState, instance: Instanc
     target = Span(f"({', '.join(filter(None, (name, words)))})", "dim")
     errors = [Span(f"does not compile for {failed}", "bad") for failed in evaluation.compile_errors]
     return [("resources", [*phrases, target, *errors])]
-
-
-def _usage(evaluation: Evaluation) -> Usage:
-    kernels = [kernel for kernel in next(iter(evaluation.resources.values()), ()) if not kernel.failure]
-    return Usage(
-        _most(kernels, lambda kernel: kernel.vgprs if kernel.vgprs is not None else kernel.registers),
-        _spills(kernels),
-        _most(kernels, lambda kernel: kernel.lds_bytes),
-        lowest_occupancy(evaluation),
-    )
-
-
-def _most(kernels: Sequence[KernelResources], count: Callable[[KernelResources], int | None]) -> int | None:
-    counts = [value for kernel in kernels if (value := count(kernel)) is not None]
-    return max(counts, default=None)
-
-
-def _spills(kernels: Sequence[KernelResources]) -> int | None:
-    counts = [
-        value
-        for kernel in kernels
-        for value in (kernel.vgpr_spills, kernel.sgpr_spills, kernel.spill_bytes)
-        if value is not None
-    ]
-    return sum(counts) if counts else None
 
 
 def _number(value: float | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator
 
@@ -12,15 +11,15 @@ from harness import STAGES, Evaluation, Stage, Verdict
 from sessions.bests import field_of, measured_attempt, order
 from sessions.findings import findings_of, located
 from sessions.speed import attempt_speed
-from sessions.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
+from sessions.state import AttemptState, Decision, InstanceState, SessionState
 from sessions.winners import accepted_attempt, best_of
 from tui import vocabulary
-from tui.certainty import worst_first
 from tui.cockpit.attempts import lineage
 from tui.cockpit.lines import Line, Span, cells, clean, line, shorten, wrap
 from tui.cockpit.review_claim import Fact, claim_facts
 from tui.cockpit.review_library import Archive
 from tui.cockpit.review_resources import resource_facts
+from tui.facts.evaluation.certainty import exam_of, tolerance_words
 
 NAME_CELLS = 10
 GAP = "  "
@@ -58,7 +57,9 @@ def evidence(
     )
     if evaluation is not None:
         facts.append(("checks", [_check(stage) for stage in _in_order(evaluation)]))
-        facts += [("tolerance", _tolerance(evaluation)), ("exam", _exam(attempt, instance))]
+        tolerance, exam = tolerance_words(evaluation).removeprefix("tolerance "), exam_of(attempt, instance)
+        facts.append(("tolerance", [Span(tolerance)] if tolerance else []))
+        facts.append(("exam", [Span(exam.sentence, exam.style)] if exam is not None else []))
         facts += _findings(attempt)
         facts += resource_facts(state, attempt, instance)
     facts.append(("reason", _reason(attempt, width - NAME_CELLS)))
@@ -197,42 +198,6 @@ def _check(named: tuple[str, Stage | None]) -> Span:
         return Span(f"{word} FAILED", "bad")
     counts = COUNTS.search(stage.detail)
     return Span(f"{word} {counts[1]}/{counts[2]}" if counts else f"{word} C")
-
-
-def _tolerance(evaluation: Evaluation) -> list[Span]:
-    if not evaluation.margins:
-        return []
-    if all(margin.measure == "exact" for margin in evaluation.margins):
-        return [Span("all cases exact")]
-    worst = worst_first(evaluation)[0]
-    index = f"[{','.join(map(str, worst.index))}]" if worst.index else f" ({worst.measure})"
-    return [
-        Span(f"{math.ceil(worst.used * 100)} % used", "bold" if worst.used > 0.9 else ""),
-        Span(f"case {worst.case}, {worst.output}{index}"),
-    ]
-
-
-def _exam(attempt: AttemptState, instance: InstanceState) -> list[Span]:
-    exam = attempt.exam
-    if attempt.verdict is not Verdict.CORRECT:
-        return []
-    if attempt.examining is not None:
-        return [Span(f"under way: {attempt.examining}", "busy")]
-    if exam is not None and attempt.confirmation is Confirmation.CONFIRMED:
-        worst = worst_first(exam)
-        used = f", {math.ceil(worst[0].used * 100)} % of the tolerance used" if worst else ""
-        cases = len({margin.case for margin in exam.margins})
-        return [
-            Span(f"confirmed on {vocabulary.counted(cases, 'exam case')}{used}" if cases else "confirmed")
-        ]
-    if exam is not None and attempt.confirmation is Confirmation.NOT_CONFIRMED:
-        why = f": {clean(exam.error.first_line)}" if exam.error is not None else ""
-        return [Span(f"failed exam, {vocabulary.words(exam.verdict)}{why}", "bad")]
-    if attempt.unexamined_because:
-        return [Span(f"not examined: {clean(attempt.unexamined_because)}")]
-    if instance.finished is None:
-        return [Span(f"not examined yet; the best attempt is examined when {instance.key} ends")]
-    return [Span("not examined")]
 
 
 def _findings(attempt: AttemptState) -> Iterator[Fact]:

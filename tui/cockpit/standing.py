@@ -1,25 +1,9 @@
-"""What an attempt and a session are worth in one styled phrase: verdict, speedup or estimate, state."""
+"""The state of a session in one styled phrase."""
 
 from __future__ import annotations
 
-from harness import Verdict
-from sessions.speed import Speed
 from sessions.state import SessionState
 from tui.cockpit.lines import Span
-
-
-def verdict_style(verdict: Verdict | None) -> str:
-    """The style word that goes with a verdict's letter."""
-    if verdict is None:
-        return "busy"
-    if verdict is Verdict.CORRECT:
-        return "good"
-    return "bad" if verdict.counted else "dim"
-
-
-def speed_style(speed: Speed | None) -> str:
-    """Return `good` if the whole interval is above 1, `bad` if it is below 1, else the plain style."""
-    return "" if speed is None else "good" if speed.is_gain else "bad" if speed.is_loss else ""
 
 
 def session_word(state: SessionState) -> Span:

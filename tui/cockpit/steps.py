@@ -14,8 +14,8 @@ from sessions.speed import attempt_speed
 from sessions.state import AttemptState, CallState
 from tui import vocabulary
 from tui.cockpit.lines import clean
-from tui.cockpit.standing import speed_style, verdict_style
-from tui.cockpit.verdict_head import exam_words
+from tui.facts.evaluation.certainty import exam_of
+from tui.vocabulary import speed_style, verdict_style
 
 SHORTEST_PART = 4
 """Lines of a block that counts as a part of the code. A shorter block is a quotation."""
@@ -127,9 +127,9 @@ def _judge_steps(attempt: AttemptState) -> Iterator[Step]:
     if attempt.evaluation is not None:
         words, style = _verdict_words(attempt, attempt.evaluation)
         yield Step(f"{key} verdict", "verdict", words, style=style, leads_to="verdict")
-    if attempt.exam is not None or attempt.examining is not None:
-        words, style = exam_words(attempt, None)
-        yield Step(f"{key} exam", "exam", words, style=style, leads_to="verdict")
+    exam = exam_of(attempt, None)
+    if exam is not None and (attempt.exam is not None or attempt.examining is not None):
+        yield Step(f"{key} exam", "exam", clean(exam.sentence), style=exam.style, leads_to="verdict")
     if attempt.decision is not None:
         word = "accepted" if attempt.decision.accepted else "rejected"
         why = f": {clean(attempt.decision.why)}" if attempt.decision.why else ""

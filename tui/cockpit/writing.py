@@ -6,7 +6,8 @@ from itertools import count
 from pathlib import Path
 
 from sessions.state import AttemptState
-from tui.judgement import page
+from tui.facts.evaluation.page import evaluation_tables
+from tui.plain import tables_text
 
 
 def write_attempt(attempt: AttemptState, folder: Path) -> list[Path]:
@@ -17,7 +18,9 @@ def write_attempt(attempt: AttemptState, folder: Path) -> list[Path]:
     stem = attempt.attempt.replace("#", "-").replace("/", "-")
     texts = {
         f"{stem}.py": attempt.source or "",
-        f"{stem}.txt": page(attempt.evaluation) if attempt.evaluation is not None else "",
+        f"{stem}.txt": tables_text(evaluation_tables(attempt.evaluation))
+        if attempt.evaluation is not None
+        else "",
     }
     return [write_new(folder / name, text) for name, text in texts.items() if text]
 

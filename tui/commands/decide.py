@@ -13,10 +13,10 @@ from sessions.findings import finding_words, findings_of
 from sessions.home import Home, home_from
 from sessions.names import split_attempt
 from sessions.store import AcceptedKernel, Store
-from tui.certainty import exam_sentence
 from tui.commands.options import session_argument
 from tui.deciding import decide, login_name, undo
 from tui.diagnostics import say
+from tui.facts.evaluation.certainty import exam_sentence
 
 WHY = click.option("--why", default="", metavar="TEXT", help="The reason, kept with the decision.")
 ATTEMPT = click.argument("attempt")

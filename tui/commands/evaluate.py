@@ -33,8 +33,9 @@ from tui.commands.options import complete_tasks, json_option, predictions_option
 from tui.commands.recording import judged_task
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
-from tui.judgement import page
-from tui.plain import emit, emit_json
+from tui.facts.evaluation.page import evaluation_tables
+from tui.facts.evaluation.verdict import FILE
+from tui.plain import emit, emit_json, tables_text
 
 
 @click.command(name="eval")
@@ -157,7 +158,8 @@ def eval_command(
     if as_json:
         emit_json(evaluation)
     else:
-        emit(page(evaluation, baseline=loaded.baseline))
+        name = FILE if file == "-" else Path(file).name
+        emit(tables_text(evaluation_tables(evaluation, baseline=loaded.baseline, file=name)))
     say(f"seed {drawn}; judge these inputs again with --seed {drawn}")
     return exit_code(evaluation)
 

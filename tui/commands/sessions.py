@@ -14,11 +14,12 @@ from sessions import Journal, fold
 from sessions.catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
 from sessions.home import home_from
 from sessions.names import short_task
-from tui.certainty import exam_sentence, exam_word, told_confirmed
 from tui.commands.options import json_option, session_argument
 from tui.commands.sharing import fetch_command, push_command
 from tui.deciding import login_name
 from tui.diagnostics import Complaint, one_line, say
+from tui.facts.evaluation.certainty import confirmed_words, exam_sentence, exam_word
+from tui.facts.evaluation.spread import spread_lines, timing_words
 from tui.filters import parse
 from tui.method_words import method_words, option_words
 from tui.model_usage import model_usage, usage_table
@@ -30,7 +31,6 @@ from tui.spent import cost_of, device_s_of, tokens_of
 from tui.steering import steer
 from tui.summary import next_line, outcomes, summary
 from tui.tables import Column
-from tui.timed_against import spread_lines, timing_words
 from tui.vocabulary import UNKNOWN, duration, grouped, money
 
 
@@ -111,7 +111,7 @@ def _row(info: SessionInfo) -> tuple[str, ...]:
         info.title or UNKNOWN,
         f"{info.state}",
         f"{len(info.solved)}/{len(info.tasks)}",
-        told_confirmed(info),
+        confirmed_words(info.solved, info.confirmed),
         str(info.attempts),
         best_words(info),
         money(info.cost_usd),

@@ -14,7 +14,7 @@ from harness.node.telemetry.samples import StateReport
 from harness.node.telemetry.watcher import ask_once
 from harness.processes.capacity import own_cores, slots_of
 from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
-from tui.measured import state_words
+from tui.facts.evaluation.times import state_words
 from tui.vocabulary import size
 
 from .doctor_findings import Finding, State

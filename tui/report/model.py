@@ -11,9 +11,8 @@ from sessions.events import Origin
 from sessions.speed import Speed
 from sessions.state import Confirmation
 from sessions.tally import Tally
+from tui.facts.evaluation.roofs import RoofShare
 from tui.reporting import Row
-
-from .roofs import RoofShare
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sessions.events import Origin
 from sessions.speed import Speed
 from sessions.state import Confirmation
+from tui.facts.evaluation.roofs import RoofShare
 from tui.vocabulary import (
     ACCEPTED,
     CONFIRMED,
@@ -20,7 +21,6 @@ from tui.vocabulary import (
 from tui.vocabulary import speedup as measured_ratio
 
 from .model import CaseTime, Change, Decided, Winner
-from .roofs import RoofShare
 
 
 def figure_words(speed: Speed | None) -> str:
@@ -65,11 +65,7 @@ def roof_range_words(roof: tuple[RoofShare, RoofShare] | None) -> str:
 
 def exam_words(winner: Winner) -> str:
     """Return `confirmed`, `failed exam` or `not examined`."""
-    return {
-        Confirmation.CONFIRMED: "confirmed",
-        Confirmation.NOT_CONFIRMED: "failed exam",
-        Confirmation.NOT_EXAMINED: "not examined",
-    }[winner.confirmed]
+    return str(winner.confirmed)
 
 
 def decision_words(winner: Winner) -> str:

@@ -14,11 +14,11 @@ from sessions.state import AttemptState, Decision, InstanceState, SessionState
 from sessions.tally import tally
 from sessions.winners import accepted_attempt
 from tui.endings import ending_words
-from tui.timed_against import sorted_by_device
+from tui.facts.evaluation.roofs import roof_range, roof_share, shortest_us
+from tui.facts.evaluation.spread import sorted_by_device
 from tui.vocabulary import UNKNOWN
 
 from .model import CaseTime, Decided, EstimatedCase, Unsolved, Winner
-from .roofs import roof_range, roof_share, shortest_us
 
 
 def tasks_of(state: SessionState) -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from harness import Evaluation, Verdict
 from sessions.speed import missing_speed
 from sessions.state import AttemptState
-from tui.cockpit import measures
-from tui.cockpit.grid import heading, places, row_line
-from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap
+from tui.cockpit.lines import EMPTY, Line, clean, line, wrap
+from tui.cockpit.pages.page import table_lines
+from tui.facts.evaluation.counted import estimates_table
 from tui.vocabulary import words
 
 
@@ -38,16 +38,7 @@ def _progress(attempt: AttemptState) -> str:
 
 
 def estimate_lines(evaluation: Evaluation, width: int) -> list[Line]:
-    """Return the roofline estimates by target and case, with their basis; words if there are none."""
-    rows = measures.estimate_rows(evaluation)
-    if not rows:
+    """Return the roofline estimates by target and case, with their sources; words if there are none."""
+    if not evaluation.estimate:
         return [line("No estimate either: nothing was compiled or counted at GPU sizes.", "dim")]
-    placed = places(measures.ESTIMATE_COLUMNS, rows, width)
-    lines: list[Line] = [
-        (Span("Estimates from the roofline, not measured", "head"),),
-        heading(measures.ESTIMATE_COLUMNS, placed),
-        *(row_line(measures.ESTIMATE_COLUMNS, placed, row) for row in rows),
-    ]
-    for basis in dict.fromkeys(estimate.basis.partition("; at ")[0] for estimate in evaluation.estimate):
-        lines += [line(row, "dim") for row in wrap(f"basis: {clean(basis)}", width)]
-    return lines
+    return table_lines(estimates_table(evaluation), width)

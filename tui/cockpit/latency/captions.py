@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from harness import Evaluation, Verdict
 from sessions.speed import attempt_speed, missing_speed
-from sessions.state import AttemptState, Confirmation
-from tui.certainty import against_words
+from sessions.state import AttemptState
 from tui.cockpit.lines import Line, Span, cells, clean, line, wrap
-from tui.cockpit.standing import speed_style
-from tui.measured import throttle_words
-from tui.vocabulary import percent
+from tui.facts.evaluation.certainty import against_words, exam_of
+from tui.facts.evaluation.times import throttle_words
+from tui.vocabulary import percent, speed_style, verdict_style
+from tui.vocabulary import words as verdict_words
 
 from .time_table import BOTH_SHORT, LEFT_OUT, Shown, limit_word
 from .timings import Timings, gpu_name, is_throttled
@@ -27,25 +27,17 @@ def title_lines(attempt: AttemptState, width: int) -> list[Line]:
     if evaluation is None:
         return [(*parts, Span(f"{GAP}no verdict yet", "busy"))]
     if evaluation.verdict is not Verdict.CORRECT:
-        words = evaluation.verdict.value.replace("_", " ")
-        return [(*parts, Span(f"{GAP}{words}", "bad" if evaluation.verdict.counted else "dim"))]
+        verdict = Span(f"{GAP}{verdict_words(evaluation.verdict)}", verdict_style(evaluation.verdict))
+        return [(*parts, verdict)]
     speed = attempt_speed(attempt)
     parts.append(
         Span(missing_speed(evaluation), "dim") if speed is None else Span(speed.words, speed_style(speed))
     )
     against = clean(against_words(evaluation).strip())
     parts += [Span(against)] if against else []
-    parts.append(exam_span(attempt))
+    exam = exam_of(attempt, None)
+    parts += [Span(exam.word, exam.style)] if exam is not None else []
     return packed(parts, width)
-
-
-def exam_span(attempt: AttemptState) -> Span:
-    """Return `confirmed`, `failed exam` or `not examined`."""
-    if attempt.confirmation is Confirmation.CONFIRMED:
-        return Span("confirmed")
-    if attempt.confirmation is Confirmation.NOT_CONFIRMED:
-        return Span("failed exam", "bad")
-    return Span("not examined", "dim")
 
 
 def caption_lines(timings: Timings, shown: Shown, width: int, titles: Collection[str]) -> list[Line]:

@@ -5,11 +5,20 @@ from __future__ import annotations
 from harness import Latency
 from harness.wire.latency import LaunchTime, Method, Timed, Window
 from tui.cockpit.lines import Line, Span, clean, line
-from tui.measured import clock_words, energy_words, remarks, throttle_words
+from tui.facts.evaluation.times import (
+    clock_words,
+    energy_words,
+    heat_words,
+    is_hidden,
+    launch_words,
+    remarks,
+    side_us,
+    throttle_words,
+)
 from tui.vocabulary import UNKNOWN, interval, microseconds, percent, size, speedup
 
 from .captions import packed
-from .timings import BASELINE, Case, Timings, gpu_name, is_hidden, side_us
+from .timings import BASELINE, Case, Timings, gpu_name
 
 
 def detail_lines(timings: Timings, case: Case, column: str, width: int) -> list[Line]:
@@ -125,10 +134,14 @@ def _facts(latency: Latency) -> list[Line]:
             ("lowest clock", f"{clock_words(window)} MHz" if window.clock_mhz is not None else ""),
             ("throttled", throttle_words(window)),
             ("power", "" if window.power_w is None else f"{window.power_w:.0f} W"),
-            ("hottest, memory", _heat(window)),
+            ("hottest/memory", f"{heat} C" if (heat := heat_words(window)) else ""),
             ("other processes", "" if window.other_processes is None else str(window.other_processes)),
         ]
-    facts.append(("energy a call", f"{energy} mJ" if (energy := energy_words(latency)) else ""))
+    facts += [
+        ("energy a call", f"{energy} mJ" if (energy := energy_words(latency)) else ""),
+        ("launches", launch_words(latency.launches)),
+        ("baseline's launches", launch_words(latency.baseline_launches)),
+    ]
     return [
         (Span(f"{name:<21}", "dim"), Span(clean(words)))
         for name, words in facts
@@ -138,10 +151,3 @@ def _facts(latency: Latency) -> list[Line]:
 
 def _us(ms: float | None) -> str:
     return UNKNOWN if ms is None else f"{ms * 1e3:.4g} us"
-
-
-def _heat(window: Window) -> str:
-    heat = [
-        UNKNOWN if celsius is None else f"{celsius:.0f}" for celsius in (window.hotspot_c, window.memory_c)
-    ]
-    return "" if heat == [UNKNOWN, UNKNOWN] else f"{' / '.join(heat)} C"

@@ -9,13 +9,13 @@ from sessions.speed import attempt_speed
 from sessions.state import InstanceState
 from tui.cockpit import plots
 from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, line, shorten, wrap_line
-from tui.cockpit.standing import speed_style, verdict_style
-from tui.report.roofs import is_launch_bound, roof_share
-from tui.vocabulary import letter
+from tui.facts.evaluation.roofs import is_launch_bound, roof_share
+from tui.facts.evaluation.times import is_hidden, microsecond_digits, side_us
+from tui.vocabulary import letter, speed_style, verdict_style
 
 from .captions import measured_roofs
 from .time_table import THROTTLED
-from .timings import Case, Timings, gpu_name, is_hidden, is_throttled, microsecond_digits, side_us
+from .timings import Case, Timings, gpu_name, is_throttled
 
 PLOTS = (
     ("roof", "share of the roof"),

@@ -10,7 +10,8 @@ from harness import Latency, Outcome
 from harness.wire.latency import Bound
 from tui import vocabulary
 from tui.cockpit.lines import clean, shorten
-from tui.report.roofs import is_launch_bound, roof_share
+from tui.facts.evaluation.roofs import is_launch_bound, roof_share
+from tui.facts.evaluation.times import side_us
 from tui.tables import Cell, Column, Row
 from tui.vocabulary import UNKNOWN
 
@@ -21,7 +22,6 @@ from .timings import (
     Timings,
     gpu_name,
     is_throttled,
-    side_us,
 )
 
 GAP = 1

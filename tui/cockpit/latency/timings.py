@@ -11,7 +11,7 @@ from harness import Evaluation, Latency, Verdict
 from sessions.events import WinnerMeasured
 from sessions.state import AttemptState, InstanceState, SessionState
 from tui.cockpit.views import gpus
-from tui.report.roofs import shortest_us
+from tui.facts.evaluation.times import is_hidden
 from tui.vocabulary import UNKNOWN, letter
 
 BASELINE = "base"
@@ -166,25 +166,6 @@ def _failed(evaluation: Evaluation) -> Reason:
 def is_throttled(latency: Latency) -> bool:
     """True if the GPU held its clock back during the timing."""
     return latency.window is not None and bool(latency.window.throttled)
-
-
-def is_hidden(latency: Latency, *, baseline: bool = False) -> bool:
-    """True if the time of a side is too near an empty kernel's to be known exactly."""
-    shortest = shortest_us(latency)
-    side_ms = latency.baseline_ms if baseline else latency.candidate_ms
-    return shortest is not None and side_ms * 1e3 < shortest
-
-
-def microsecond_digits(value: float) -> str:
-    """Return a time in microseconds for a column: `4.21`, `71.9`, `131.0`, `1234`."""
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
-
-
-def side_us(latency: Latency, *, baseline: bool = False) -> str:
-    """Return the median of a side in microseconds, or `<18` if the launch hides it."""
-    if is_hidden(latency, baseline=baseline):
-        return f"<{shortest_us(latency):.3g}"
-    return microsecond_digits((latency.baseline_ms if baseline else latency.candidate_ms) * 1e3)
 
 
 def gpu_name(device: str) -> str:

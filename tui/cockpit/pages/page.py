@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
 from typing import NamedTuple
 
 from sessions.state import AttemptState, InstanceState
 from tui.cockpit.grid import heading, places, row_line
-from tui.cockpit.lines import Line, clean, line, wrap
-from tui.tables import Column, Row
+from tui.cockpit.lines import EMPTY, Line, clean, line, wrap
+from tui.tables import Column, Place, Row, Table
 
 
 class Page(NamedTuple):
@@ -32,10 +34,33 @@ class PageSubject(NamedTuple):
     """True if the first lines of the verdict are on screen above the page."""
 
 
-def table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Line]:
-    """Return a whole table as lines."""
-    placed = places(columns, rows, width)
-    return [heading(columns, placed), *(row_line(columns, placed, row) for row in rows)]
+def tables_lines(tables: Iterable[Table], width: int) -> list[Line]:
+    """Return tables with titles and sentences, an empty line between two; those without content are left out."""
+    lines: list[Line] = []
+    for shown in tables:
+        if shown.has_content:
+            lines += [EMPTY, *table_lines(shown, width)] if lines else table_lines(shown, width)
+    return lines
+
+
+def table_lines(shown: Table, width: int) -> list[Line]:
+    """Return a table with its title and sentences. Words that do not fit into their column are folded."""
+    lines = paragraph(shown.title, width, "head")
+    if shown.rows:
+        placed = places(shown.columns, shown.rows, width)
+        if any(column.title for column in shown.columns):
+            lines.append(heading(shown.columns, placed))
+        lines += [line for row in shown.rows for line in _row_lines(shown.columns, placed, row)]
+    return lines + [line for text, style in shown.sentences for line in paragraph(text, width, style)]
+
+
+def _row_lines(columns: Sequence[Column], placed: Sequence[Place], row: Row) -> Iterator[Line]:
+    folded = [wrap(clean(row.cells[place.column].text), place.width) for place in placed]
+    for texts in zip_longest(*folded, fillvalue=""):
+        cells = list(row.cells)
+        for place, text in zip(placed, texts, strict=True):
+            cells[place.column] = cells[place.column]._replace(text=text)
+        yield row_line(columns, placed, replace(row, cells=tuple(cells)))
 
 
 def paragraph(text: str, width: int, style: str = "", *, indent: int = 0) -> list[Line]:

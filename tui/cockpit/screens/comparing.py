@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 from sessions.events import SessionStarted
 from sessions.state import AttemptState, InstanceState
 from tui.cockpit import attempts
-from tui.cockpit.error_lines import error_lines
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.screens.deciding import DecidingScreen
 from tui.cockpit.sides import (
@@ -25,6 +24,7 @@ from tui.cockpit.sides import (
 )
 from tui.cockpit.steps import written_code
 from tui.cockpit.widgets.code import CodePane
+from tui.facts.evaluation.error_lines import error_lines
 
 COMPARING: list[BindingType] = [
     Binding("left_square_bracket", "walk(-1)", "attempt", id="agent.previous", key_display="[]"),

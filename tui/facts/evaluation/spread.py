@@ -1,4 +1,4 @@
-"""Words for the timing baseline of a session, and for the speedups of a winner on several GPUs."""
+"""The timing baseline of a session, and the times of a winner on several GPUs."""
 
 from __future__ import annotations
 
@@ -8,17 +8,29 @@ from harness import Evaluation, Verdict
 from sessions.events import SessionStarted, WinnerMeasured
 from sessions.speed import speed_of
 from sessions.state import AttemptState
+from tui.tables import Table
+from tui.vocabulary import words
 
 from .certainty import against_words
+from .times import device_table, times_table
 
 
 def timing_words(started: SessionStarted) -> str:
     """Return `timed against eager; winners on every GPU`; empty with the default timing."""
-    words = (
+    parts = (
         f"timed against {started.against}" if started.against else "",
         "winners on every GPU" if started.spread else "",
     )
-    return "; ".join(filter(None, words))
+    return "; ".join(filter(None, parts))
+
+
+def spread_tables(attempt: AttemptState) -> list[Table]:
+    """Return the times of a winner on each GPU, and the GPUs during timing; empty if it was not measured there."""
+    latency = [
+        row for measurement in sorted_by_device(attempt.spread) for row in measurement.evaluation.latency
+    ]
+    times = times_table(latency, title="timed again on these GPUs, in new processes")
+    return [times.with_sentences(*spread_lines(attempt)), device_table(latency)]
 
 
 def spread_lines(attempt: AttemptState) -> list[str]:
@@ -39,7 +51,7 @@ def measured_words(measurement: WinnerMeasured) -> str:
 def _result(evaluation: Evaluation) -> str:
     if evaluation.verdict is not Verdict.CORRECT:
         why = f": {evaluation.error.first_line}" if evaluation.error is not None else ""
-        return f"{evaluation.verdict.value.replace('_', ' ')}{why}"
+        return f"{words(evaluation.verdict)}{why}"
     if (speed := speed_of(evaluation)) is None:
         return "correct, no ratio"
     return f"{speed.words}{against_words(evaluation)}"

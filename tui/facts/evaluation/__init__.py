@@ -1,0 +1,1 @@
+"""Facts of one evaluation or attempt: verdict, times, resources, counted bytes, stages."""

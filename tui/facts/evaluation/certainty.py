@@ -1,0 +1,151 @@
+"""How safe a *correct* verdict is: the share of each tolerance that is used, and the result of the exam."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness import Evaluation, Margin, Verdict
+from sessions.findings import finding_words, findings_of
+from sessions.speed import attempt_speed, found_speed, is_timed_again
+from sessions.state import AttemptState, Confirmation, InstanceState
+from tui.tables import Cell, Column, Table, row
+from tui.vocabulary import UNKNOWN, words
+
+
+def used_share(used: float) -> str:
+    """Return the share of a tolerance that is used, rounded up: `38 %`."""
+    return f"{math.ceil(used * 100)} %"
+
+
+def worst_first(evaluation: Evaluation) -> list[Margin]:
+    """Return the margins, closest to its tolerance first."""
+    return sorted(evaluation.margins, key=lambda margin: margin.used, reverse=True)
+
+
+def tolerance_words(evaluation: Evaluation) -> str:
+    """Return `tolerance used 80 % (case fp32-outlier)`, of the worst element; empty if no margin is known."""
+    margins = worst_first(evaluation)
+    if not margins:
+        return ""
+    if all(margin.measure == "exact" for margin in margins):
+        return "all outputs exact"
+    return f"tolerance used {used_share(margins[0].used)} (case {margins[0].case})"
+
+
+def tolerance_table(evaluation: Evaluation | None) -> Table:
+    """Return the share of its tolerance that the worst element of each output used; empty if it is not correct."""
+    columns = (
+        Column("used", right=True),
+        Column("case", keep=True),
+        Column("output", keep=True),
+        Column("measured by"),
+    )
+    if evaluation is None or evaluation.verdict is not Verdict.CORRECT:
+        return Table("")
+    rows = [
+        row(
+            used_share(margin.used),
+            margin.case,
+            margin.output,
+            Cell(margin.measure + (f" at {list(margin.index)}" if margin.index else ""), "dim"),
+        )
+        for margin in worst_first(evaluation)
+    ]
+    return Table(
+        f"tolerance used{' in the exam' if evaluation.exam else ''}, worst first", columns, tuple(rows)
+    )
+
+
+class Exam(NamedTuple):
+    """The result of the exam of an attempt, or why there is none."""
+
+    word: str
+    """`confirmed`, `failed exam` or `not examined`, for columns."""
+    sentence: str
+    style: str
+
+    @property
+    def brief(self) -> str:
+        """The sentence; in a quiet state without its explanation: `confirmed by exam`, `not examined yet`."""
+        return self.sentence if self.style in ("bad", "busy", "warn") else self.sentence.partition(": ")[0]
+
+
+def exam_of(attempt: AttemptState, instance: InstanceState | None) -> Exam | None:
+    """Return the result or the state of an attempt's exam; `None` if the attempt is not correct."""
+    if attempt.verdict is not Verdict.CORRECT:
+        return None
+    word, exam = str(attempt.confirmation), attempt.exam
+    if attempt.examining is not None:
+        return Exam(word, f"exam runs: {attempt.examining}", "busy")
+    if exam is not None and attempt.confirmation is Confirmation.CONFIRMED:
+        figures = (tolerance_words(exam), speed_words(attempt) if is_timed_again(attempt) else "")
+        return Exam(
+            word, ": ".join(filter(None, ("confirmed by exam", "; ".join(filter(None, figures))))), ""
+        )
+    if exam is not None and attempt.confirmation is Confirmation.NOT_CONFIRMED:
+        why = exam.error.first_line if exam.error is not None else "it failed"
+        return Exam(word, f"failed exam: {words(exam.verdict)} on the exam cases: {why}", "bad")
+    if attempt.unexamined_because:
+        return Exam(word, f"not examined: {attempt.unexamined_because}", "warn")
+    if instance is not None and instance.finished is None:
+        when = f"the best attempt is examined when {instance.key} ends"
+        return Exam(word, f"not examined yet: {when}", "dim")
+    if instance is None or is_winner(attempt, instance):
+        return Exam(word, "not examined", "dim")
+    return Exam(word, "not examined: only the best attempt of an instance is examined", "dim")
+
+
+def exam_word(attempt: AttemptState | None, instance: InstanceState | None) -> str:
+    """Return `confirmed`, `failed exam` or `not examined`; empty if the attempt needs no exam, or none yet."""
+    if attempt is None or (attempt.exam is None and not is_winner(attempt, instance)):
+        return ""
+    return str(attempt.confirmation)
+
+
+def exam_sentence(attempt: AttemptState, instance: InstanceState | None) -> str:
+    """Return the sentence of `exam_of`; empty if the attempt is not correct."""
+    exam = exam_of(attempt, instance)
+    return "" if exam is None else exam.sentence
+
+
+def is_winner(attempt: AttemptState, instance: InstanceState | None) -> bool:
+    """True if the attempt is correct and the best of its finished instance."""
+    ended = instance is not None and instance.finished is not None and instance.best == attempt.attempt
+    return ended and attempt.verdict is Verdict.CORRECT
+
+
+def certainty_words(attempt: AttemptState, instance: InstanceState | None) -> str:
+    """Return findings, tolerance and exam of a correct attempt, a line each; empty for any other."""
+    if attempt.evaluation is None or attempt.verdict is not Verdict.CORRECT:
+        return ""
+    facts = (
+        finding_words(findings_of(attempt)),
+        tolerance_words(attempt.evaluation),
+        exam_sentence(attempt, instance),
+    )
+    return "\n".join(filter(None, facts))
+
+
+def speed_words(attempt: AttemptState) -> str:
+    """Return `1.42x [1.38, 1.45]`, or `found 1.42x, confirmed 1.31x` if the exam timed it again; empty if not timed."""
+    speed, found = attempt_speed(attempt), found_speed(attempt)
+    if speed is None:
+        return ""
+    if not is_timed_again(attempt):
+        return speed.words
+    return f"found {found.figure}, confirmed {speed}" if found is not None else f"confirmed {speed}"
+
+
+def against_words(evaluation: Evaluation, baseline: str = "") -> str:
+    """Return ` against triton`: the timing baselines of the ratios. `baseline` is the name if the latencies have none."""
+    names = list(dict.fromkeys(row.against for row in evaluation.latency if row.against)) or [baseline]
+    return f" against {', '.join(names)}" if any(names) else ""
+
+
+def confirmed_words(solved: Sequence[str], confirmed: Sequence[str] | None) -> str:
+    """Return `1/2` (confirmed of solved tasks), `not examined` if no exam ran, or `-` if no task is solved."""
+    if confirmed is None:
+        return "not examined" if solved else UNKNOWN
+    return f"{len(confirmed)}/{len(solved)}"

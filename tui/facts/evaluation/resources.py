@@ -1,0 +1,203 @@
+"""What each compiled kernel takes of each target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from harness import Evaluation, KernelResources
+from harness.wire.evaluation import GridFit
+from sessions.ranking import lowest_occupancy
+from tui.tables import Cell, Column, Row, Table, row
+from tui.vocabulary import UNKNOWN, counted, size
+
+CASES_CELLS = 28
+LEGEND = (
+    "limit: what keeps more waves (AMD, a SIMD) or warps (NVIDIA, an SM) from fitting; MFMA, MMA: matrix instructions; "
+    "loads: how many x width in bits; @n: config n of an autotuned kernel"
+)
+
+
+class Binary(NamedTuple):
+    """Launches that were compiled to the same code: one row instead of one a case."""
+
+    kernel: KernelResources
+    """The first of them."""
+    cases: tuple[str, ...]
+    grids: tuple[str, ...]
+    """Each grid once."""
+
+    @property
+    def name(self) -> str:
+        """The kernel's name, with the index of its config if it is autotuned."""
+        index = self.kernel.autotune_index
+        return self.kernel.kernel + ("" if index is None else f" @{index}")
+
+
+def binaries(kernels: Iterable[KernelResources]) -> list[Binary]:
+    """Return the launches of one target in their order; those that differ in their case only become one."""
+    groups: dict[str, list[KernelResources]] = {}
+    for kernel in kernels:
+        alike = msgspec.structs.replace(
+            kernel, case="", binary_sha256="", grid=None, compile_seconds=None, fits=()
+        )
+        groups.setdefault(repr(alike), []).append(kernel)
+    return [
+        Binary(
+            group[0],
+            tuple(dict.fromkeys(kernel.case for kernel in group)),
+            tuple(dict.fromkeys("x".join(map(str, kernel.grid)) for kernel in group if kernel.grid)),
+        )
+        for group in groups.values()
+    ]
+
+
+def is_amd(kernels: Iterable[KernelResources]) -> bool:
+    """True if the target counts in AMD's units."""
+    return any(kernel.vgprs is not None for kernel in kernels)
+
+
+def resource_tables(evaluation: Evaluation) -> list[Table]:
+    """Return a table for each target: registers, spills, local memory, occupancy, and how each kernel was launched."""
+    targets = dict.fromkeys((*evaluation.resources, *evaluation.compile_errors))
+    return [_target_table(evaluation, target) for target in targets]
+
+
+def _target_table(evaluation: Evaluation, target: str) -> Table:
+    kernels = evaluation.resources.get(target, ())
+    compiled = binaries(kernels)
+    amd = is_amd(kernels)
+    columns = (
+        Column("kernel"),
+        Column("cases", keep=True, drop=3),
+        Column("VGPRs" if amd else "registers", right=True),
+        Column("AGPRs", right=True, drop=7, if_known=True),
+        Column("SGPRs", right=True, drop=6, if_known=True),
+        Column("spills", right=True),
+        Column("LDS" if amd else "shared", right=True),
+        Column("waves" if amd else "warps", right=True),
+        Column("limit", keep=True),
+        Column("MFMA" if amd else "MMA", right=True, drop=2, if_known=True),
+        Column("loads", keep=True, drop=4, if_known=True),
+        Column("rounds", right=True, drop=8, if_known=True),
+        Column("tail idle", right=True, drop=5, if_known=True),
+        Column("flags", drop=1, if_known=True),
+    )
+    message = evaluation.compile_errors.get(target, "")
+    # The message may quote a note.
+    notes = sorted({note for kernel in kernels for note in kernel.notes if note not in message})
+    return Table(
+        f"{target}, compiled at GPU sizes",
+        columns,
+        tuple(_kernel_row(binary, amd=amd) for binary in compiled),
+        (
+            *(Cell(text, "dim") for text in map(launch_words, compiled)),
+            *((Cell(f"does not compile: {message}", "bad"),) if message else ()),
+            *(Cell(note, "warn") for note in notes),
+        ),
+    )
+
+
+def _kernel_row(binary: Binary, *, amd: bool) -> Row:
+    kernel, spilled = binary.kernel, spills(binary.kernel)
+    unfit = kernel.occupancy == 0
+    fit = kernel.fits[0] if kernel.fits else None
+    return row(
+        binary.name,
+        Cell(_short_list(binary.cases), "dim"),
+        _number(registers(kernel)),
+        _number(kernel.agprs),
+        _number(kernel.sgprs),
+        Cell(_number(spilled) if amd or spilled is None else size(spilled), "bad" if spilled else "dim"),
+        "" if kernel.lds_bytes is None else size(kernel.lds_bytes),
+        Cell(_number(kernel.occupancy), "bad" if unfit else ""),
+        Cell(kernel.occupancy_limit or "", "bad" if unfit else "dim"),
+        _number(kernel.matrix_instructions),
+        Cell(loads(kernel), "dim"),
+        _number(None if fit is None else fit.rounds),
+        Cell("" if fit is None else f"{fit.tail_idle:.0%}", "dim"),
+        Cell(" ".join(kernel.flags), "bad"),
+    )
+
+
+def _short_list(cases: tuple[str, ...]) -> str:
+    whole = ", ".join(cases)
+    return whole if len(whole) <= CASES_CELLS or len(cases) == 1 else f"{cases[0]} +{len(cases) - 1}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,.10g}"
+
+
+def registers(kernel: KernelResources) -> int | None:
+    """Return vector registers on AMD, registers on NVIDIA."""
+    return kernel.vgprs if kernel.vgprs is not None else kernel.registers
+
+
+def spills(kernel: KernelResources) -> int | None:
+    """Return what a kernel spills: registers on AMD, bytes on NVIDIA."""
+    known = [value for value in (kernel.vgpr_spills, kernel.sgpr_spills) if value is not None]
+    return sum(known) if known else kernel.spill_bytes
+
+
+def loads(kernel: KernelResources) -> str:
+    """Return the global loads by width, widest first: `8x128b 4x16b`."""
+    widths = sorted(((int(bits), times) for bits, times in kernel.load_widths.items()), reverse=True)
+    return " ".join(f"{times}x{bits}b" for bits, times in widths)
+
+
+def launch_words(binary: Binary) -> str:
+    """Return configuration, cases and grid of a kernel, and what its row may have no room for."""
+    kernel = binary.kernel
+    facts = [
+        " ".join(f"{name}={value}" for name, value in kernel.config.items()),
+        f"grid {binary.grids[0]}" if len(binary.grids) == 1 else "",
+        f"loads {loads(kernel)}" if kernel.load_widths else "",
+        f"{kernel.scratch_bytes} B of scratch" if kernel.scratch_bytes else "",
+        f"{kernel.local_loads} loads past the registers" if kernel.local_loads else "",
+        f"{kernel.tile_loads} copies of tiles" if kernel.tile_loads else "",
+        fit_words(kernel.fits[0]) if kernel.fits else "",
+        kernel.failure,
+    ]
+    return f"{binary.name} for {', '.join(binary.cases)}: {'; '.join(filter(None, facts)) or UNKNOWN}"
+
+
+def fit_words(grid: GridFit) -> str:
+    """Return how a grid fills the device: rounds, the idle share of the last round, workgroups of each die."""
+    words = (
+        f"{counted(grid.workgroups, 'workgroup')} on {grid.compute_units} units, {grid.per_unit} a unit: "
+        f"{counted(grid.rounds, 'round')}, {grid.tail_idle:.0%} idle in the last"
+    )
+    least = "" if grid.die_least == grid.die_most else f"{grid.die_least} to "
+    return words + (f", {least}{grid.die_most} a die" if grid.dies > 1 else "")
+
+
+class Usage(NamedTuple):
+    """Resources that all kernels of an attempt use on the first target; `None` for a count that the target does not have."""
+
+    registers: int | None
+    """The most of any kernel."""
+    spills: int | None
+    """Sum over the kernels: registers on AMD, bytes on NVIDIA."""
+    local_bytes: int | None
+    """The most of any kernel."""
+    waves: float | None
+    """The lowest occupancy."""
+
+
+def usage_of(evaluation: Evaluation) -> Usage:
+    """Return the resources of an attempt on its first target; kernels without a binary do not count."""
+    kernels = [kernel for kernel in next(iter(evaluation.resources.values()), ()) if not kernel.failure]
+
+    def known(fact: Callable[[KernelResources], int | None]) -> list[int]:
+        return [value for kernel in kernels if (value := fact(kernel)) is not None]
+
+    spilled = known(spills)
+    return Usage(
+        max(known(registers), default=None),
+        sum(spilled) if spilled else None,
+        max(known(lambda kernel: kernel.lds_bytes), default=None),
+        lowest_occupancy(evaluation),
+    )

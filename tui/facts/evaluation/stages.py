@@ -1,0 +1,55 @@
+"""What the judge did, stage by stage, and why its facts are believed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness import STAGES, Basis, Evaluation, Stage
+from tui.tables import Cell, Column, Row, Table, named_values
+from tui.vocabulary import seconds
+
+BASES = (
+    (Basis.PROOF, "proof (from the judge, the operating system, or a replay in a clean process)"),
+    (Basis.EVIDENCE, "evidence (observed inside the guest, so weaker than proof)"),
+)
+"""Kinds of facts in the order in which pages list them, each with its title."""
+
+
+def stages_table(stages: Iterable[Stage], *, running: str | None = None, said: str = "") -> Table:
+    """Return the six stages, as far as they have come. A detail that the text `said` contains is left out."""
+    known = {stage.name: stage for stage in stages}
+    columns = (Column("", least=4), Column("", keep=True), Column("", right=True), Column(""))
+    return Table(
+        "", columns, tuple(_stage(name, known.get(name), said, is_running=name == running) for name in STAGES)
+    )
+
+
+def _stage(name: str, stage: Stage | None, said: str, *, is_running: bool) -> Row:
+    detail = stage.detail if stage is not None else ""
+    if is_running:
+        mark = Cell("..", "busy")
+        detail = detail or "running"
+    elif stage is None or stage.ok is None:
+        mark = Cell("-", "dim")
+        detail = detail or "not reached"
+    else:
+        mark = Cell("ok") if stage.ok else Cell("FAIL", "bad")
+    took = seconds(stage.seconds) if stage is not None and (stage.ok is not None or stage.seconds) else ""
+    return Row("", (mark, Cell(name), Cell(took, "dim"), Cell("" if detail in said else detail, "dim")))
+
+
+def trust_tables(evaluation: Evaluation) -> list[Table]:
+    """Return the facts that prove the verdict or make it likely, the layers of the sandbox, and versions."""
+    by_basis = (
+        named_values(title, ((fact.name, fact.value) for fact in evaluation.facts if fact.basis is basis))
+        for basis, title in BASES
+    )
+    layers: dict[str, list[str]] = {}
+    for layer in evaluation.sandbox:
+        why = f" ({layer.why})" if layer.why and layer.state != "active" else ""
+        layers.setdefault(layer.state, []).append(layer.name + why)
+    versions = ", ".join(f"{name} {version}" for name, version in evaluation.versions.items())
+    sandbox = named_values(
+        "sandbox of the guest", ((state, ", ".join(names)) for state, names in layers.items())
+    )
+    return [*by_basis, sandbox, Table("versions").with_sentences(versions)]

@@ -1,0 +1,330 @@
+"""Measured times of a candidate by case and GPU, and the state of the GPU during timing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness import Evaluation, Latency, Outcome
+from harness.wire.latency import Bound, DeviceState, LaunchTime, Window
+from sessions.speed import speed_of
+from tui.tables import NOTHING, Cell, Column, Row, Table, row
+from tui.vocabulary import UNKNOWN, interval, percent, size, speedup
+
+from .certainty import against_words
+from .roofs import is_launch_bound, peak_share, roof_share, shortest_us
+
+ENERGY = (
+    "mJ a call: candidate / baseline, energy of the whole device over plain calls back to back, "
+    "with the caches as these calls leave them"
+)
+
+
+def times_table(
+    latency: Sequence[Latency],
+    *,
+    title: str = "",
+    baseline: str = "",
+    not_timed: Sequence[str] = (),
+    shapes: Mapping[str, str] | None = None,
+    before: Evaluation | None = None,
+    before_name: str = "base",
+) -> Table:
+    """
+    Return a row for each case and GPU with both medians, their ratio, and how far it can be trusted; empty without times.
+
+    `baseline` is the name of the baseline for latencies without a name. `shapes` are sizes by case. `before` has the times
+    of the attempt that this one was made from.
+    """
+    names = {timing.against or baseline for timing in latency}
+    name = names.pop() if len(names) == 1 else ""
+    has_roof = any(roof_share(timing) for timing in latency)
+    devices = {timing.device for timing in latency}
+    columns = (
+        Column("case", keep=True),
+        Column("shape", drop=6, if_known=True),
+        Column("GPU", keep=True, drop=0 if len(devices) > 1 else 7),
+        Column(f"{name or 'baseline'} us", right=True, drop=2),
+        Column("this us", right=True, drop=1),
+        Column("speedup", keep=True),
+        Column("outcome", keep=True, drop=5),
+        Column("share of roof" if has_roof else "share of peak", keep=True, drop=4, if_known=True),
+        Column(f"vs {before_name}", right=True, if_known=True, drop=3),
+        Column("p10-p90 us", right=True, if_known=True, drop=10),
+        Column("samples", right=True, if_known=True, drop=12),
+        Column("left out", right=True, if_known=True, drop=9),
+        Column("pairs", right=True, if_known=True, drop=11),
+        Column("method", keep=True, drop=13),
+        Column("confirmed by", keep=True, drop=8),
+    )
+    earlier = (
+        {(timing.device, timing.case): timing.candidate_ms for timing in before.latency} if before else {}
+    )
+    rows = [
+        _time_row(timing, (shapes or {}).get(timing.case, ""), earlier.get((timing.device, timing.case)))
+        for timing in latency
+    ]
+    if rows:
+        blank = [""] * (len(columns) - 6)
+        shaped = [(case, (shapes or {}).get(case, "")) for case in not_timed]
+        rows += [
+            row(case, Cell(shape, "dim"), "", "", "", Cell("not timed", "warn"), *blank)
+            for case, shape in shaped
+        ]
+    return Table(title, columns, tuple(rows))
+
+
+def _time_row(timing: Latency, shape: str, before_ms: float | None) -> Row:
+    style = {Outcome.FASTER: "good", Outcome.SLOWER: "bad"}.get(timing.outcome, "dim")
+    sides = [side for side in (timing.baseline, timing.candidate) if side is not None]
+    left_out = sum(side.left_out for side in sides)
+    this = timing.candidate
+    is_changed = before_ms and timing.candidate_ms and not is_hidden(timing)
+    return row(
+        timing.case,
+        Cell(shape, "dim"),
+        Cell(timing.device, "key"),
+        side_us(timing, baseline=True),
+        side_us(timing),
+        Cell(case_speedup(timing) or timing.outcome.value, style),
+        Cell("" if timing.speedup is None else timing.outcome.value, style),
+        _share(timing),
+        f"{((before_ms or 0) / timing.candidate_ms - 1) * 100:+.0f} %" if is_changed else "",
+        Cell(f"{this.p10_ms * 1e3:.4g}-{this.p90_ms * 1e3:.4g}" if this else "", "dim"),
+        Cell("/".join(str(side.samples) for side in sides), "dim"),
+        Cell(str(left_out) if sides else "", "warn" if left_out else "dim"),
+        Cell(str(timing.pairs or ""), "dim"),
+        Cell(f"{timing.method.value}{', hot' if timing.cache == 'hot' else ''}", "dim"),
+        Cell(timing.confirmed, "warn" if timing.confirmed == "bound" else "dim"),
+    )
+
+
+def case_speedup(timing: Latency) -> str:
+    """Return `1.84x [1.78, 1.88]`, or `>= 2.03x` for a bound; empty without a ratio."""
+    if timing.speedup is None:
+        return ""
+    ratio = speedup(timing.speedup, timing.bound)
+    return f"{ratio} {interval(*timing.ci)}" if timing.ci and timing.bound is Bound.NONE else ratio
+
+
+def _share(timing: Latency) -> Cell:
+    if is_launch_bound(timing):
+        return Cell(f"{UNKNOWN} launch", "dim")
+    share = roof_share(timing) or peak_share(timing)
+    return Cell(f"{percent(share.share)} {share.limit}" if share else "")
+
+
+def is_hidden(timing: Latency, *, baseline: bool = False) -> bool:
+    """True if the time of a side is too near an empty kernel's to be known exactly."""
+    shortest = shortest_us(timing)
+    side_ms = timing.baseline_ms if baseline else timing.candidate_ms
+    return shortest is not None and side_ms * 1e3 < shortest
+
+
+def side_us(timing: Latency, *, baseline: bool = False) -> str:
+    """Return the median of a side in microseconds, or `<18` if the launch hides it."""
+    if is_hidden(timing, baseline=baseline):
+        return f"<{shortest_us(timing):.3g}"
+    return microsecond_digits((timing.baseline_ms if baseline else timing.candidate_ms) * 1e3)
+
+
+def microsecond_digits(value: float) -> str:
+    """Return a time in microseconds for a column: `4.21`, `71.9`, `131.0`, `1234`."""
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
+
+
+def times_tables(evaluation: Evaluation, baseline: str = "") -> list[Table]:
+    """Return the times with the speed that they give, and the device during timing; empty without times."""
+    latency = evaluation.latency
+    if not latency:
+        return []
+    states = (("before", evaluation.device_before), ("after", evaluation.device_after))
+    times = times_table(
+        latency,
+        title=f"times by case and GPU, {cache_words(latency)} caches",
+        baseline=baseline,
+        not_timed=evaluation.not_timed,
+    )
+    speed = speed_of(evaluation)
+    gained = f"speedup{against_words(evaluation, baseline)}: {speed.words}" if speed is not None else ""
+    found = (
+        *(f"{word}: {words}" for word, state in states if state and (words := state_words(state))),
+        *dict.fromkeys(text for timing in latency for text in remarks(timing)),
+        ENERGY if any(map(energy_words, latency)) else "",
+    )
+    return [
+        times.with_sentences(gained, missing_words(evaluation)),
+        device_table(latency).with_sentences(*found),
+    ]
+
+
+def cache_words(latency: Iterable[Latency]) -> str:
+    """Return the state of the caches during timing: `cold`."""
+    return " and ".join(sorted({timing.cache for timing in latency}))
+
+
+def missing_words(evaluation: Evaluation) -> str:
+    """Return `5 of 7 cases have a ratio, the others count as 1.00; ...` with the names of the others; empty if all have."""
+    if not evaluation.in_part:
+        return ""
+    counts = f"{evaluation.in_part} have a ratio, the others count as 1.00"
+    return "; ".join((counts, *missing_cases(evaluation)))
+
+
+def missing_cases(evaluation: Evaluation) -> list[str]:
+    """Return the names of the cases without a ratio, for each reason: `too short on both sides: one-row`."""
+    short = [timing.case for timing in evaluation.latency if timing.speedup is None]
+    reasons = (("too short on both sides", short), ("without a latency", evaluation.not_timed))
+    return [f"{reason}: {', '.join(cases)}" for reason, cases in reasons if cases]
+
+
+def device_table(latency: Sequence[Latency]) -> Table:
+    """Return the shares of the device's peaks and its telemetry by case; empty if nothing is known."""
+    columns = (
+        Column("case", keep=True),
+        Column("GPU", keep=True),
+        Column("IOU", right=True, if_known=True),
+        Column("of a copy", right=True, if_known=True),
+        Column("MFU", right=True, if_known=True),
+        Column("of a product", right=True, if_known=True),
+        Column("floor us", right=True, if_known=True, drop=5),
+        Column("back to back us", right=True, if_known=True, drop=6),
+        Column("lowest MHz", right=True, if_known=True, drop=1),
+        Column("throttled", keep=True, if_known=True, drop=2),
+        Column("others", right=True, if_known=True, drop=3),
+        Column("hot/memory C", right=True, if_known=True, drop=8),
+        Column("W", right=True, if_known=True, drop=9),
+        Column("mJ a call", right=True, if_known=True, drop=10),
+        Column("peak memory", right=True, if_known=True, drop=11),
+    )
+    rows = tuple(map(_device_row, latency))
+    is_known = any(cell.text not in NOTHING for known in rows for cell in known.cells[2:])
+    return Table("device during timing, and share of its peak", columns, rows if is_known else ())
+
+
+def _device_row(timing: Latency) -> Row:
+    used, side = timing.efficiency, timing.candidate
+    window = timing.window or Window(source="", seconds=0.0)
+    suspect = "bad" if used is not None and used.suspect else ""
+    shares = (used.io_utilisation, used.io_measured, used.mfu, used.mfu_measured) if used else (None,) * 4
+    heat = heat_words(window)
+    return row(
+        timing.case,
+        Cell(timing.device, "key"),
+        *(Cell("" if share is None else f"{share:.0%}", suspect) for share in shares),
+        _us(timing.floor_ms),
+        _us(None if side is None else side.plain_ms),
+        "" if window.clock_mhz is None else clock_words(window),
+        Cell(throttle_words(window), "warn"),
+        Cell(_whole(window.other_processes), "bad" if window.other_processes else "dim"),
+        heat,
+        _whole(window.power_w),
+        energy_words(timing),
+        size(None if side is None else side.peak_bytes),
+    )
+
+
+def _us(ms: float | None) -> str:
+    return "" if ms is None else microsecond_digits(ms * 1e3)
+
+
+def _whole(value: float | None) -> str:
+    return "" if value is None else f"{value:.0f}"
+
+
+def heat_words(window: Window) -> str:
+    """Return the temperatures of the hottest spot and of the memory: `61/54`; empty if both are unknown."""
+    celsius = [_whole(value) or UNKNOWN for value in (window.hotspot_c, window.memory_c)]
+    return "" if celsius == [UNKNOWN, UNKNOWN] else "/".join(celsius)
+
+
+def remarks(timing: Latency) -> list[str]:
+    """Return what a reader must know before trusting the latency of a case."""
+    lines = []
+    if timing.efficiency is not None and timing.efficiency.suspect:
+        lines.append(f"{timing.case}: suspect: {timing.efficiency.suspect}")
+    if timing.outcome is Outcome.TOO_SHORT and timing.floor_ms is not None:
+        floor = f"{timing.floor_ms * 1e3:.3g} us"
+        lines.append(f"{timing.case}: near the {floor} of an empty kernel on both sides: no ratio is given")
+    if timing.configs:
+        chosen = "; ".join(f"{name} {config}" for name, config in timing.configs.items())
+        lines.append(f"{timing.case}: timed with {chosen}")
+    return lines
+
+
+def launches_table(latency: Iterable[Latency]) -> Table:
+    """Return the time of each launch of both sides, by case; empty if no call has several launches."""
+    columns = (
+        Column("case", keep=True),
+        Column("GPU", keep=True, drop=3),
+        Column("side", keep=True),
+        Column("#", right=True, drop=2),
+        Column("launch"),
+        Column("us", right=True),
+        Column("share", right=True, drop=1),
+    )
+    rows = [
+        found
+        for timing in latency
+        for side, launches in (
+            (timing.against or "baseline", timing.baseline_launches),
+            ("this", timing.launches),
+        )
+        for found in _launch_rows(timing, side, launches)
+    ]
+    return Table("time by launch, measured", columns, tuple(rows))
+
+
+def _launch_rows(timing: Latency, side: str, launches: tuple[LaunchTime, ...]) -> list[Row]:
+    whole = sum(launch.ms for launch in launches)
+    return [
+        row(
+            timing.case,
+            Cell(timing.device, "key"),
+            Cell(side, "dim"),
+            Cell(str(number), "dim"),
+            launch.kernel,
+            f"{launch.ms * 1e3:.3g}",
+            Cell(f"{launch.ms / whole:.0%}" if whole else "", "dim"),
+        )
+        for number, launch in enumerate(launches, start=1)
+    ]
+
+
+def launch_words(launches: Sequence[LaunchTime]) -> str:
+    """Return the time of each launch of a call: `partial 3.21 us, combine 1.05 us`."""
+    return ", ".join(f"{launch.kernel} {launch.ms * 1e3:.3g} us" for launch in launches)
+
+
+def energy_words(timing: Latency) -> str:
+    """Return millijoules per call of candidate and baseline, `12.1 / 15.3`; empty if the candidate's are unknown."""
+    sides = [None if side is None else side.energy_mj for side in (timing.candidate, timing.baseline)]
+    return "" if sides[0] is None else " / ".join(f"{energy:.3g}" for energy in sides if energy is not None)
+
+
+def clock_words(window: Window) -> str:
+    """Return the lowest clock in MHz, and the usual clock if it differs: `1755 of 1980`."""
+    usual = window.clock_usual_mhz
+    return f"{window.clock_mhz}{f' of {usual}' if usual and usual != window.clock_mhz else ''}"
+
+
+def throttle_words(window: Window) -> str:
+    """Return the causes of throttling, `power cap 12%`, or `+3` for a counter without a share; empty if there are none."""
+    return ", ".join(
+        f"{name} {share:.0%}" if share <= 1 else f"{name} +{share:.0f}"
+        for name, share in sorted(window.throttled.items(), key=lambda cause: -cause[1])
+    )
+
+
+def state_words(state: DeviceState) -> str:
+    """Return the known facts about a device before or after timing, on one line."""
+    facts = (
+        state.product,
+        state.partition,
+        "" if state.clock_mhz is None else f"{state.clock_mhz} MHz",
+        "" if state.busy_percent is None else f"{state.busy_percent:.0f} % busy",
+        "" if state.memory_used_bytes is None else f"{size(state.memory_used_bytes)} in use",
+        "" if state.hotspot_c is None else f"{state.hotspot_c:.0f} C",
+        "" if state.power_cap_w is None else f"cap {state.power_cap_w:.0f} W",
+        "" if state.other_processes is None else f"{state.other_processes} other processes",
+    )
+    return ", ".join(filter(None, facts))
