@@ -27,13 +27,18 @@ from tui.cockpit.agent_head import strip_line
 from tui.cockpit.header import header_line
 from tui.cockpit.latency.captions import title_lines
 from tui.cockpit.lines import plain
+from tui.cockpit.pages.page import PageSubject
+from tui.cockpit.pages.tabs import page_of
 from tui.cockpit.review_queue import gain_words
 from tui.cockpit.review_view import evidence
 from tui.cockpit.verdict_head import head_lines
 from tui.commands.best import best_table
 from tui.commands.status import status_table
+from tui.facts.evaluation.certainty import certainty_words, exam_sentence, tolerance_words
+from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline
 from tui.instance_facts import FactsCache
+from tui.plain import tables_text
 from tui.report import as_html, as_text, report_of
 from tui.summary import summary
 
@@ -172,6 +177,30 @@ def test_surfaces_with_room_show_the_exact_cases_beside_it(surface: Callable[[Se
 )
 def test_findings_are_marked(surface: Callable[[SessionState], str]) -> None:
     assert re.search(r"!|1 finding|past the end of x", surface(session()))
+
+
+def test_exam_and_tolerance_have_one_sentence_each() -> None:
+    state = session()
+    attempt, instance = state.attempt(BEST), state.instances["softmax#1"]
+    assert attempt.evaluation is not None
+    exam, tolerance = exam_sentence(attempt, instance), tolerance_words(attempt.evaluation)
+    for text in (review(state), certainty_words(attempt, instance)):
+        assert exam in text
+    for text in (review(state), agent(state), eval_line(state), certainty_words(attempt, instance)):
+        assert tolerance in text
+    for surface in (agent, latency, printed_report, report_screen, summary):
+        assert str(attempt.confirmation) in surface(state)
+
+
+def test_case_has_the_same_times_on_the_printed_page_and_in_the_tabs() -> None:
+    attempt = session().attempt(BEST)
+    assert attempt.evaluation is not None
+    printed = tables_text(evaluation_tables(attempt.evaluation)).splitlines()
+    for tab in ("verdict", "speed"):
+        drawn = [plain(row).rstrip() for row in page_of(tab, PageSubject(attempt), 10_000).lines]
+        rows = [row for row in drawn if row.startswith(attempt.evaluation.latency[0].case)]
+        assert rows
+        assert {f"  {row}" for row in rows} <= set(printed)
 
 
 def test_gain_is_the_same_in_review_header_and_report() -> None:

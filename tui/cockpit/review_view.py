@@ -20,6 +20,7 @@ from tui.cockpit.review_claim import Fact, claim_facts
 from tui.cockpit.review_library import Archive
 from tui.cockpit.review_resources import resource_facts
 from tui.facts.evaluation.certainty import exam_of, tolerance_words
+from tui.facts.evaluation.verdict import failure_words
 
 NAME_CELLS = 10
 GAP = "  "
@@ -48,7 +49,7 @@ def evidence(
     if evaluation is not None and evaluation.verdict is Verdict.CORRECT:
         facts += claim_facts(state, attempt)
     elif evaluation is not None:
-        facts.append(("verdict", _failure(evaluation)))
+        facts.append(("verdict", [Span(clean(failure_words(evaluation)), "bad")]))
     facts.append(
         (
             "before",
@@ -58,8 +59,8 @@ def evidence(
     if evaluation is not None:
         facts.append(("checks", [_check(stage) for stage in _in_order(evaluation)]))
         tolerance, exam = tolerance_words(evaluation).removeprefix("tolerance "), exam_of(attempt, instance)
-        facts.append(("tolerance", [Span(tolerance)] if tolerance else []))
-        facts.append(("exam", [Span(exam.sentence, exam.style)] if exam is not None else []))
+        facts.append(("tolerance", [Span(clean(tolerance))] if tolerance else []))
+        facts.append(("exam", [Span(clean(exam.sentence), exam.style)] if exam is not None else []))
         facts += _findings(attempt)
         facts += resource_facts(state, attempt, instance)
     facts.append(("reason", _reason(attempt, width - NAME_CELLS)))
@@ -117,11 +118,6 @@ def _decision(attempt: AttemptState, wall: float | None) -> list[Span]:
         return []
     words = f"{vocabulary.decision_mark(attempt)} {decision_words(decision, wall)}"
     return [Span(words, "bold" if decision.accepted else "bad bold")]
-
-
-def _failure(evaluation: Evaluation) -> list[Span]:
-    why = f": {evaluation.error.first_line}" if evaluation.error is not None else ""
-    return [Span(f"{vocabulary.words(evaluation.verdict).upper()}{clean(why)}", "bad")]
 
 
 def _before(

@@ -8,7 +8,7 @@ from sessions.state import AttemptState
 from tui.cockpit.lines import EMPTY, Line, clean, line, wrap
 from tui.cockpit.pages.page import table_lines
 from tui.facts.evaluation.counted import estimates_table
-from tui.vocabulary import words
+from tui.facts.evaluation.verdict import failure_words
 
 
 def absence_lines(attempt: AttemptState | None, name: str, width: int) -> list[Line]:
@@ -26,8 +26,7 @@ def absence_lines(attempt: AttemptState | None, name: str, width: int) -> list[L
         text = f"{attempt.attempt} has no verdict yet. {_progress(attempt)}"
         return [line(row, "busy") for row in wrap(text, width)]
     if evaluation.verdict is not Verdict.CORRECT:
-        why = f": {clean(evaluation.error.first_line)}" if evaluation.error is not None else ""
-        text = f"Only correct attempts are timed. The verdict is {words(evaluation.verdict)}{why}"
+        text = f"Only correct attempts are timed. The verdict is {clean(failure_words(evaluation))}"
         return [line(row) for row in wrap(text, width)]
     text = f"Not timed: {clean(missing_speed(evaluation))}."
     return [*(line(row) for row in wrap(text, width)), EMPTY, *estimate_lines(evaluation, width)]

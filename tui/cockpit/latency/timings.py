@@ -12,6 +12,7 @@ from sessions.events import WinnerMeasured
 from sessions.state import AttemptState, InstanceState, SessionState
 from tui.cockpit.views import gpus
 from tui.facts.evaluation.times import is_hidden
+from tui.facts.evaluation.verdict import failure_words
 from tui.vocabulary import UNKNOWN, letter
 
 BASELINE = "base"
@@ -155,12 +156,11 @@ def _reason(state: SessionState, attempt: AttemptState, device: str, again: Winn
 
 
 def _failed(evaluation: Evaluation) -> Reason:
-    why = evaluation.error.first_line if evaluation.error is not None else ""
     if evaluation.verdict is Verdict.CORRECT:
-        return Reason(Missing.UNKNOWN, why or "correct, but not timed")
-    words = f"{evaluation.verdict.value.replace('_', ' ')}{f': {why}' if why else ''}"
+        why = evaluation.error.first_line if evaluation.error is not None else "correct, but not timed"
+        return Reason(Missing.UNKNOWN, why)
     mark = letter(evaluation.verdict) if evaluation.verdict.counted else Missing.UNKNOWN
-    return Reason(mark, words)
+    return Reason(mark, failure_words(evaluation))
 
 
 def is_throttled(latency: Latency) -> bool:

@@ -9,10 +9,10 @@ from sessions.events import SessionStarted, WinnerMeasured
 from sessions.speed import speed_of
 from sessions.state import AttemptState
 from tui.tables import Table
-from tui.vocabulary import words
 
 from .certainty import against_words
 from .times import device_table, times_table
+from .verdict import failure_words
 
 
 def timing_words(started: SessionStarted) -> str:
@@ -50,8 +50,7 @@ def measured_words(measurement: WinnerMeasured) -> str:
 
 def _result(evaluation: Evaluation) -> str:
     if evaluation.verdict is not Verdict.CORRECT:
-        why = f": {evaluation.error.first_line}" if evaluation.error is not None else ""
-        return f"{words(evaluation.verdict)}{why}"
+        return failure_words(evaluation)
     if (speed := speed_of(evaluation)) is None:
         return "correct, no ratio"
     return f"{speed.words}{against_words(evaluation)}"

@@ -51,6 +51,12 @@ def only_words(evaluation: Evaluation) -> str:
     return f" in case{'s' if len(cases) > 1 else ''} {', '.join(cases)} only, no verdict about the task"
 
 
+def failure_words(evaluation: Evaluation) -> str:
+    """Return the verdict with the first line of its error: `wrong: case fp32: ...`."""
+    error = evaluation.error
+    return words(evaluation.verdict) + (f": {error.first_line}" if error is not None else "")
+
+
 def verdict_facts(attempt: AttemptState, instance: InstanceState | None) -> tuple[Facts, Facts]:
     """Return the verdict as two lines of facts: first what to do about an error, else speed, then how sure."""
     evaluation = attempt.evaluation
