@@ -181,14 +181,14 @@ def test_wrong_output_report_has_index_and_size_of_the_error_once() -> None:
         expected_dtype="float32",
     )
     text = page(judged(Verdict.WRONG, error=mismatch(wrong)))
-    first, *others = text.splitlines()
+    first, *details = text.splitlines()
     assert first.startswith(
         "starter/softmax on cpu: wrong: case fp32-ragged: output `out` is wrong at index [3, 780]"
     )
     for fact in ("expected 0.25, got nan", "12.50% of the elements", "7 NaN where 0 are expected"):
         assert text.count(fact) == 1
         assert fact in first
-    assert "  shape  [37, 781]" in others
+    assert "  shape  [37, 781]" in details
 
 
 def test_error_is_printed_once_under_the_name_of_the_file() -> None:
@@ -205,6 +205,17 @@ def test_error_is_printed_once_under_the_name_of_the_file() -> None:
     assert text.count("no g") == 1
     assert '  File "syn.py", line 9, in f' in text
     assert "kernel.py" not in text
+
+
+def test_compile_error_is_printed_once() -> None:
+    message = "out of resources: shared memory, required 300000"
+    error = ErrorReport("compile", f"sm_90: {message}", trace=f"{message}\n")
+    evaluation = msgspec.structs.replace(
+        judged(Verdict.COMPILE_ERROR, error=error), compile_errors={"sm_90": message}
+    )
+    text = page(evaluation)
+    assert text.count("300000") == 1
+    assert "sm_90, compiled at GPU sizes\n  does not compile" in text
 
 
 def test_speedup_names_its_baseline_and_estimates_are_marked() -> None:

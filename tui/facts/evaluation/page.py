@@ -23,7 +23,7 @@ def evaluation_tables(evaluation: Evaluation, *, baseline: str = "", file: str =
     """
     words = headline(evaluation, baseline=baseline, file=file)
     yield Table("").with_sentences(f"{evaluation.task} on {evaluation.device}: {words}")
-    yield stages_table(evaluation.stages, said=words)
+    yield stages_table(evaluation.stages, beside=words)
     yield error_table(evaluation.error, file)
     yield tolerance_table(evaluation)
     yield from times_tables(evaluation, baseline)

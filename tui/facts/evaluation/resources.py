@@ -1,4 +1,4 @@
-"""What each compiled kernel takes of each target."""
+"""Resources of compiled kernels on each target: registers, spills, local memory, occupancy."""
 
 from __future__ import annotations
 
@@ -86,6 +86,7 @@ def _target_table(evaluation: Evaluation, target: str) -> Table:
         Column("flags", drop=1, if_known=True),
     )
     message = evaluation.compile_errors.get(target, "")
+    is_said = evaluation.error is not None and message.strip() in evaluation.error.message
     # The message may quote a note.
     notes = sorted({note for kernel in kernels for note in kernel.notes if note not in message})
     return Table(
@@ -94,7 +95,11 @@ def _target_table(evaluation: Evaluation, target: str) -> Table:
         tuple(_kernel_row(binary, amd=amd) for binary in compiled),
         (
             *(Cell(text, "dim") for text in map(launch_words, compiled)),
-            *((Cell(f"does not compile: {message}", "bad"),) if message else ()),
+            *(
+                (Cell("does not compile" if is_said else f"does not compile: {message}", "bad"),)
+                if message
+                else ()
+            ),
             *(Cell(note, "warn") for note in notes),
         ),
     )
@@ -191,13 +196,13 @@ def usage_of(evaluation: Evaluation) -> Usage:
     """Return the resources of an attempt on its first target; kernels without a binary do not count."""
     kernels = [kernel for kernel in next(iter(evaluation.resources.values()), ()) if not kernel.failure]
 
-    def known(fact: Callable[[KernelResources], int | None]) -> list[int]:
+    def counts(fact: Callable[[KernelResources], int | None]) -> list[int]:
         return [value for kernel in kernels if (value := fact(kernel)) is not None]
 
-    spilled = known(spills)
+    spilled = counts(spills)
     return Usage(
-        max(known(registers), default=None),
+        max(counts(registers), default=None),
         sum(spilled) if spilled else None,
-        max(known(lambda kernel: kernel.lds_bytes), default=None),
+        max(counts(lambda kernel: kernel.lds_bytes), default=None),
         lowest_occupancy(evaluation),
     )

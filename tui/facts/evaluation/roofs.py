@@ -56,8 +56,8 @@ def peak_range(evaluation: Evaluation) -> tuple[RoofShare, RoofShare] | None:
 
 
 def _ends(shares: Iterable[RoofShare | None]) -> tuple[RoofShare, RoofShare] | None:
-    known = [share for share in shares if share is not None]
-    return (min(known), max(known)) if known else None
+    values = [share for share in shares if share is not None]
+    return (min(values), max(values)) if values else None
 
 
 def is_launch_bound(latency: Latency) -> bool:

@@ -1,4 +1,4 @@
-"""What the judge did, stage by stage, and why its facts are believed."""
+"""The stages of an evaluation, and the reasons to trust its facts."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ BASES = (
 """Kinds of facts in the order in which pages list them, each with its title."""
 
 
-def stages_table(stages: Iterable[Stage], *, running: str | None = None, said: str = "") -> Table:
-    """Return the six stages, as far as they have come. A detail that the text `said` contains is left out."""
-    known = {stage.name: stage for stage in stages}
+def stages_table(stages: Iterable[Stage], *, running: str | None = None, beside: str = "") -> Table:
+    """Return the six stages, as far as they have come. A detail that the text `beside` has already is left out."""
+    by_name = {stage.name: stage for stage in stages}
     columns = (Column("", least=4), Column("", keep=True), Column("", right=True), Column(""))
     return Table(
-        "", columns, tuple(_stage(name, known.get(name), said, is_running=name == running) for name in STAGES)
+        "",
+        columns,
+        tuple(_stage(name, by_name.get(name), beside, is_running=name == running) for name in STAGES),
     )
 
 
-def _stage(name: str, stage: Stage | None, said: str, *, is_running: bool) -> Row:
+def _stage(name: str, stage: Stage | None, beside: str, *, is_running: bool) -> Row:
     detail = stage.detail if stage is not None else ""
     if is_running:
         mark = Cell("..", "busy")
@@ -35,7 +37,7 @@ def _stage(name: str, stage: Stage | None, said: str, *, is_running: bool) -> Ro
     else:
         mark = Cell("ok") if stage.ok else Cell("FAIL", "bad")
     took = seconds(stage.seconds) if stage is not None and (stage.ok is not None or stage.seconds) else ""
-    return Row("", (mark, Cell(name), Cell(took, "dim"), Cell("" if detail in said else detail, "dim")))
+    return Row("", (mark, Cell(name), Cell(took, "dim"), Cell("" if detail in beside else detail, "dim")))
 
 
 def trust_tables(evaluation: Evaluation) -> list[Table]:

@@ -146,14 +146,14 @@ def times_tables(evaluation: Evaluation, baseline: str = "") -> list[Table]:
     )
     speed = speed_of(evaluation)
     gained = f"speedup{against_words(evaluation, baseline)}: {speed.words}" if speed is not None else ""
-    found = (
+    notes = (
         *(f"{word}: {words}" for word, state in states if state and (words := state_words(state))),
         *dict.fromkeys(text for timing in latency for text in remarks(timing)),
         ENERGY if any(map(energy_words, latency)) else "",
     )
     return [
         times.with_sentences(gained, missing_words(evaluation)),
-        device_table(latency).with_sentences(*found),
+        device_table(latency).with_sentences(*notes),
     ]
 
 
@@ -197,7 +197,7 @@ def device_table(latency: Sequence[Latency]) -> Table:
         Column("peak memory", right=True, if_known=True, drop=11),
     )
     rows = tuple(map(_device_row, latency))
-    is_known = any(cell.text not in NOTHING for known in rows for cell in known.cells[2:])
+    is_known = any(cell.text not in NOTHING for shown in rows for cell in shown.cells[2:])
     return Table("device during timing, and share of its peak", columns, rows if is_known else ())
 
 
@@ -263,13 +263,13 @@ def launches_table(latency: Iterable[Latency]) -> Table:
         Column("share", right=True, drop=1),
     )
     rows = [
-        found
+        launch_row
         for timing in latency
         for side, launches in (
             (timing.against or "baseline", timing.baseline_launches),
             ("this", timing.launches),
         )
-        for found in _launch_rows(timing, side, launches)
+        for launch_row in _launch_rows(timing, side, launches)
     ]
     return Table("time by launch, measured", columns, tuple(rows))
 

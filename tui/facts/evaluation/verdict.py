@@ -186,11 +186,11 @@ def error_table(error: ErrorReport | None, file: str = FILE) -> Table:
 
 def compile_errors(evaluation: Evaluation) -> list[Table]:
     """Return each target that the candidate does not compile for, with the compiler's message."""
-    said = "" if evaluation.error is None else evaluation.error.message
+    message_of_error = "" if evaluation.error is None else evaluation.error.message
     return [
         Table(f"does not compile for {target}").with_sentences(message, style="warn")
         for target, message in evaluation.compile_errors.items()
-        if message.strip() not in said
+        if message.strip() not in message_of_error
     ]
 
 
