@@ -13,7 +13,7 @@ from tui.cockpit.lines import plain
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.sides import Comparison, other_sides, read_task_facts
-from tui.facts.evaluation.error_lines import error_lines
+from tui.facts.evaluation.verdict import error_lines
 
 PADDING = '''\
 def padded(x: torch.Tensor) -> torch.Tensor:

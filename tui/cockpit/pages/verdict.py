@@ -11,10 +11,16 @@ from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, line, wrap, wrap_
 from tui.cockpit.pages.page import Page, PageSubject, paragraph, table_lines, tables_lines
 from tui.cockpit.verdict_head import head_lines
 from tui.facts.evaluation.certainty import tolerance_table
-from tui.facts.evaluation.error_lines import error_lines, frame_line
 from tui.facts.evaluation.stages import stages_table
 from tui.facts.evaluation.times import times_table
-from tui.facts.evaluation.verdict import compile_errors, mismatch_table, remark_tables, trace_text
+from tui.facts.evaluation.verdict import (
+    compile_errors,
+    error_lines,
+    frame_line,
+    mismatch_table,
+    remark_tables,
+    trace_text,
+)
 from tui.tables import Table
 
 

@@ -24,7 +24,7 @@ from tui.cockpit.sides import (
 )
 from tui.cockpit.steps import written_code
 from tui.cockpit.widgets.code import CodePane
-from tui.facts.evaluation.error_lines import error_lines
+from tui.facts.evaluation.verdict import error_lines
 
 COMPARING: list[BindingType] = [
     Binding("left_square_bracket", "walk(-1)", "attempt", id="agent.previous", key_display="[]"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 from harness import ErrorReport, Evaluation, Mismatch, Verdict
@@ -14,11 +15,12 @@ from tui.tables import Cell, Table, named_values
 from tui.vocabulary import count, counted, estimate, speed_style, verdict_style, words
 
 from .certainty import against_words, exam_of, tolerance_words
-from .error_lines import error_lines
 from .times import missing_words
 
 FILE = "kernel.py"
 """The judge's name for the candidate's file."""
+FRAME = re.compile(r'^\s*File "(?:[^"]*/)?kernel\.py", line (\d+)')
+"""A frame of a trace that is in the candidate."""
 Facts = tuple[Cell, ...]
 """Facts of one line, each in its style; none is empty."""
 
@@ -133,6 +135,23 @@ def _failed(attempt: AttemptState, evaluation: Evaluation) -> tuple[list[Cell], 
 def _element(wrong: Mismatch) -> str:
     index = ", ".join(map(str, wrong.index))
     return f"{wrong.output}[{index}]: expected {wrong.expected}, got {wrong.got}"
+
+
+def frame_line(text: str) -> int | None:
+    """Return the candidate's line of a line of a trace; `None` if it is no frame of the candidate."""
+    frame = FRAME.match(text)
+    return int(frame[1]) if frame else None
+
+
+def error_lines(attempt: AttemptState) -> list[int]:
+    """Return the lines, 1-based, each once: that of the error first, then those of its trace and of findings."""
+    evaluation = attempt.evaluation
+    if evaluation is None or evaluation.error is None:
+        return []
+    error = evaluation.error
+    lines = [error.line, *map(frame_line, error.trace.split("\n"))]
+    lines += [finding.line for finding in evaluation.findings]
+    return list(dict.fromkeys(number for number in lines if number is not None))
 
 
 def mismatch_table(wrong: Mismatch, *, figures: bool = True) -> Table:
