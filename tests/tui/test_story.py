@@ -141,4 +141,4 @@ def decide_the_last(pane: Tmux) -> None:
     pane.press("a")
     pane.wait_for("Accept vector_add#", "enter: accept")
     pane.press("Enter")
-    pane.wait_for("finished", "nothing to decide", "confirmed on")
+    pane.wait_for("finished", "nothing to decide", "confirmed by exam")
