@@ -96,7 +96,7 @@ async def test_follower_says_once_that_a_session_is_being_put_away(
 def test_short_status_loads_neither_git_nor_the_judge_nor_textual() -> None:
     loaded = loaded_by("from tui.cli import main; main(['status', '--short'])")
     assert "sessions.info" in loaded
-    assert loaded.isdisjoint(("git", "textual", "engine", "harness.processes.pool", "torch"))
+    assert loaded.isdisjoint(("git", "textual", "engine.control", "harness.processes.pool", "torch"))
 
 
 def test_wait_returns_when_an_attempt_needs_a_decision(shell: Shell, home: Home) -> None:
