@@ -91,10 +91,16 @@ def _write(file: Path, reports: Sequence[SessionReport], form: str) -> None:
     if file.exists() and not file.is_file():
         raise Complaint(f"the report was not written: {file} is not a file")
     try:
-        write_whole(file.resolve(), data + b"\n")
+        write_whole(file.resolve(), data + b"\n", mode=0o666 & ~_umask())
     except OSError as error:
         raise Complaint(f"the report was not written to {file}: {error.strerror or error}") from error
     say(f"the report is in {file}")
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _metrics(reports: Sequence[SessionReport]) -> list[object]:

@@ -33,7 +33,7 @@ class Section:
     with `task:`, `stage:` or `metric:`.
     """
     bars: tuple[Winner, ...] = ()
-    """Winners whose speedups are drawn as bars."""
+    """Winners, to draw their speedups as bars."""
 
     @property
     def is_empty(self) -> bool:
