@@ -11,7 +11,7 @@ import msgspec
 
 from harness import Evaluation, Verdict
 
-from .speed import Speed, speed_of, timed_evaluation
+from .speed import Speed, baseline_names, speed_of, timed_evaluation
 from .state import AttemptState, Confirmation, SessionState
 
 
@@ -55,14 +55,13 @@ def measured_attempt(task: str, attempt: AttemptState) -> Measured | None:
     speed = speed_of(evaluation)
     if speed is None or attempt.confirmation is Confirmation.NOT_CONFIRMED:
         return None
-    baselines = dict.fromkeys(latency.against for latency in evaluation.latency if latency.against)
     return Measured(
         task=task,
         attempt=attempt.attempt,
         confirmed=attempt.confirmation is Confirmation.CONFIRMED,
         speed=speed,
         product=product_of(evaluation),
-        against=", ".join(baselines),
+        against=baseline_names(evaluation.latency),
         triton=evaluation.versions.get("triton", ""),
         torch=evaluation.versions.get("torch", ""),
         judged=attempt.judged_wall,

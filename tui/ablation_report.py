@@ -13,12 +13,12 @@ from sessions import InstanceState, SessionState
 from sessions.catalog import Standing
 from sessions.events import METHOD_DONE
 from sessions.metrics import difference_interval, speedup_geomean, speedup_mean, wilson_interval
-from sessions.speed import speed_of
+from sessions.speed import baseline_names, speed_of
 from sessions.state import Confirmation
 from sessions.winners import best_of
 
+from .facts.spending import spending_of
 from .method_words import option_words
-from .reporting import known_sum
 
 NOT_RUN = "not run"
 FAILED = "failed"
@@ -170,7 +170,7 @@ def _row(
     evaluations = [attempt.evaluation for attempt in attempts if attempt.evaluation is not None]
     counted = [evaluation for evaluation in evaluations if evaluation.verdict.counted]
     interval = wilson_interval(len(solved), len(sampled))
-    costs = [attempt.cost_usd for attempt in attempts if attempt.cost_usd is not None]
+    spent = spending_of(attempts)
     return msgspec.structs.replace(
         blank,
         session=state.started.session if state.started else None,
@@ -189,12 +189,10 @@ def _row(
         timed=sum(speed_of(best) is not None for best in bests),
         speedup_mean=speedup_mean(bests),
         speedup_geomean=speedup_geomean(bests),
-        against=", ".join(
-            dict.fromkeys(latency.against for best in bests for latency in best.latency if latency.against)
-        ),
-        input_tokens=known_sum([attempt.usage.input_tokens for attempt in attempts]),
-        output_tokens=known_sum([attempt.usage.output_tokens for attempt in attempts]),
-        cost_usd=sum(costs) if costs else None,
+        against=baseline_names(latency for best in bests for latency in best.latency),
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        cost_usd=spent.cost_usd,
         ended_early=dict(
             Counter(
                 instance.finished

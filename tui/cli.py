@@ -51,7 +51,7 @@ COMMANDS = {
     "extend": Listed("steer", "Give a session more iterations, also after its end."),
     "eval": Listed("evaluate", "Judge one kernel file."),
     "suites": Listed("suites", "List, show, add and check suites of tasks."),
-    "report": Listed("report", "Report the metrics of sessions as a table, Markdown, JSON or CSV."),
+    "report": Listed("report", "Report what is faster in sessions, as text, Markdown, HTML, JSON or CSV."),
     "ablate": Listed("ablate", "Run geak with modules switched off and report what each module adds."),
     "record": Listed("record", "Make a recording of finished sessions."),
     "doctor": Listed("doctor", "Check what this machine can run."),

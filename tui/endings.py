@@ -1,8 +1,9 @@
-"""Words for the reasons why an instance ended."""
+"""Words for the reasons why an instance or a session ended."""
 
 from __future__ import annotations
 
 from sessions.events import EndReason
+from sessions.state import SessionState
 
 WORDS: dict[str, str] = {
     EndReason.ITERATIONS: "all iterations spent",
@@ -26,3 +27,10 @@ WORDS: dict[str, str] = {
 def ending_words(reason: str) -> str:
     """Return the words of a reason; an unknown reason (from a newer version) as it is."""
     return WORDS.get(reason, reason)
+
+
+def session_ending(state: SessionState) -> str:
+    """Return `finished`, `stopped (reason)` or `not finished`, from the events."""
+    if state.finished:
+        return "finished"
+    return f"stopped ({state.stopped})" if state.stopped else "not finished"

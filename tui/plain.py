@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -53,8 +55,13 @@ def emit(text: str) -> None:
 
 def emit_json(value: object) -> None:
     """Write one JSON document: indented in a terminal, on one line elsewhere. Paths become texts."""
+    _write(json_document(value, indented=is_terminal()) + b"\n")
+
+
+def json_document(value: object, *, indented: bool) -> bytes:
+    """Return one JSON document, indented or on one line. Paths become texts."""
     data = msgspec.json.encode(value, enc_hook=_path_text)
-    _write((msgspec.json.format(data, indent=2) if is_terminal() else data) + b"\n")
+    return msgspec.json.format(data, indent=2) if indented else data
 
 
 def _path_text(value: object) -> str:
@@ -103,6 +110,25 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, indent: i
             ]
             lines.append(" " * indent + (" " * GAP).join(aligned).rstrip())
     return "\n".join(lines)
+
+
+def markdown_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in GitHub's Markdown."""
+    lines = [
+        "| " + " | ".join(column.title for column in columns) + " |",
+        "|" + "|".join("---:" if column.right else "---" for column in columns) + "|",
+        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows),
+    ]
+    return "\n".join(lines)
+
+
+def csv_page(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return rows as CSV under the names of their fields; `None` is an empty cell."""
+    page = io.StringIO()
+    writer = csv.writer(page, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(["" if value is None else value for value in row] for row in rows)
+    return page.getvalue().rstrip("\n")
 
 
 def wrapped(text: str) -> str:

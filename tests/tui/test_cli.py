@@ -233,6 +233,49 @@ def test_report_counts_judged_attempts_without_unmeasured_speed(shell: Shell, ho
     assert shell("report", stored.FIRST, "--format", "html").out.startswith("<!doctype html>")
 
 
+def test_report_without_a_session_is_of_the_newest(shell: Shell, home: Home) -> None:
+    stored.finished(home, stored.FIRST)
+    stored.finished(home, stored.SECOND)
+    newest = max(stored.FIRST, stored.SECOND)
+    assert {row["session"] for row in json.loads(shell("report", "--format", "json").out)} == {newest}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "begins"),
+    [
+        ("report.html", (), b"<!doctype html>"),
+        ("report.md", (), b"# 2026"),
+        ("report.txt", (), b"session   2026"),
+        ("report.json", (), b"["),
+        ("report.csv", (), b"session,method,"),
+        ("report.html", ("--format", "md"), b"# 2026"),
+    ],
+)
+def test_report_is_written_to_a_file_in_the_format_of_its_ending(
+    shell: Shell, home: Home, tmp_path: Path, name: str, options: tuple[str, ...], begins: bytes
+) -> None:
+    stored.finished(home)
+    file = tmp_path / name
+    done = shell("report", stored.FIRST, "-o", str(file), *options)
+    assert (done.code, done.out) == (0, "")
+    assert one_line(done) == f"wavedeck: the report is in {file}"
+    assert file.read_bytes().startswith(begins)
+
+
+def test_report_that_cannot_be_written_leaves_the_old_file(shell: Shell, home: Home, tmp_path: Path) -> None:
+    stored.finished(home)
+    missing = shell("report", stored.FIRST, "-o", str(tmp_path / "missing" / "report.md"))
+    assert missing.code == ExitCode.USAGE
+    assert "the report was not written to" in one_line(missing)
+    folder = tmp_path / "folder.md"
+    folder.mkdir()
+    assert "is not a file" in one_line(shell("report", stored.FIRST, "-o", str(folder)))
+    old = tmp_path / "old.md"
+    old.write_text("old")
+    assert shell("report", "no-such-session", "-o", str(old)).code == ExitCode.USAGE
+    assert old.read_text() == "old"
+
+
 def test_exam_result_is_shown_with_the_best_attempt(shell: Shell, home: Home) -> None:
     recorder = stored.begin(home)
     stored.attempt(recorder, 1, Verdict.CORRECT)

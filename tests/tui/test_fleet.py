@@ -27,7 +27,7 @@ from tui.cockpit.lines import plain
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
-from tui.cockpit.standing import speed_style
+from tui.facts.styles import speed_style
 from tui.instance_facts import FactsCache, instance_facts
 
 Opened = tuple[Pilot[ExitNote], FleetScreen, ScriptedSource]

@@ -10,10 +10,10 @@ from sessions.speed import attempt_speed
 from sessions.state import AttemptState, Confirmation, InstanceState, SessionState
 from tui import vocabulary
 from tui.attention import Concern, Kind
-from tui.cockpit import attempts, standing
+from tui.cockpit import attempts
 from tui.cockpit.lines import Line, Span, cells, fit, joined, plain
-from tui.cockpit.standing import speed_style
 from tui.doing import WORDS, doing
+from tui.facts.styles import speed_style, verdict_style
 
 DOT = Span(" · ", "dim")
 
@@ -132,4 +132,4 @@ def _style(attempt: AttemptState) -> str:
         return speed_style(attempt_speed(attempt))
     if attempt.verdict is None and attempt.word == "wait":
         return "dim"
-    return standing.verdict_style(attempt.verdict)
+    return verdict_style(attempt.verdict)

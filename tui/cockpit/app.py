@@ -39,7 +39,7 @@ from tui.diagnostics import write_crash
 
 if TYPE_CHECKING:
     from engine.launch import EngineStart
-    from tui.report import SessionReport
+    from tui.facts.report import SessionReport
 
 Mode = Literal["live", "replay", "home"]
 FRAME_S = 0.05
@@ -209,7 +209,7 @@ class Cockpit(Viewer, inherit_bindings=False):
             self.push_screen(MergedReportScreen(message.sessions, read=self._read_report))
 
     def _read_report(self, session: str) -> SessionReport:
-        from tui.report import report_of
+        from tui.facts.report import report_of
 
         return report_of(fold(self._doors.load_story(session).events))
 

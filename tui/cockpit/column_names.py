@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tui.cockpit import fleet_view, home_view, report_tables, report_view
+from sessions.state import SessionState
+from tui.cockpit import fleet_view, home_view
 from tui.cockpit.preferences import check_names
+from tui.facts.report import PANES, report_of
 from tui.tables import Column
 
 
@@ -17,9 +19,7 @@ def titles(columns: Sequence[Column]) -> tuple[str, ...]:
 TABLES: dict[str, tuple[str, ...]] = {
     "sessions": titles(home_view.COLUMNS),
     "tasks": fleet_view.EXTRAS,
-    "winners": titles(report_view.WINNER_COLUMNS),
-    "cases": titles(report_tables.CASE_COLUMNS),
-    "attempts": titles(report_tables.CHANGE_COLUMNS),
+    **{pane: titles(sections(report_of(SessionState()))[0].columns) for pane, sections in PANES.items()},
 }
 """Names of the columns by table: of Home, of Fleet (beside task, best and instances), and of the Report."""
 

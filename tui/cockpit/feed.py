@@ -8,7 +8,6 @@ from sessions.state import SessionState
 from tui.cockpit.lines import Span
 from tui.cockpit.replays import Replay
 from tui.cockpit.sources import LiveTail, Source
-from tui.cockpit.standing import session_word
 from tui.instance_facts import FactsCache
 
 EVERYTHING = "*"
@@ -93,3 +92,17 @@ class Feed:
         if self.state.stopped is not None:
             return f"Stopped. Go on with: wavedeck resume {self.session}"
         return f"The engine is gone. Go on with: wavedeck resume {self.session}"
+
+
+def session_word(state: SessionState) -> Span:
+    """Return what the session does, from its events."""
+    if state.finished:
+        return Span("finished", "dim")
+    if state.stopped is not None:
+        return Span(f"stopped ({state.stopped})", "warn")
+    if state.started is None:
+        return Span("no events yet", "dim")
+    if "" in state.on_hold:
+        return Span("paused", "warn")
+    waiting = sum(instance.word == "person" for instance in state.instances.values())
+    return Span(f"running, {waiting} wait for you", "warn") if waiting else Span("running", "busy")

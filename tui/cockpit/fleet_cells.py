@@ -8,7 +8,7 @@ from sessions.ratio_words import narrow
 from sessions.speed import Speed
 from tui import vocabulary
 from tui.cockpit.lines import Span, fit
-from tui.cockpit.standing import speed_style, verdict_style
+from tui.facts.styles import speed_style, verdict_style
 from tui.instance_facts import InstanceFacts
 
 WORD = 11

@@ -10,9 +10,9 @@ from sessions.ranking import estimated_slowdown
 from tui import vocabulary
 from tui.cockpit.fleet_cells import FORMS, NARROW, Form, cell, cell_width
 from tui.cockpit.lines import Line, Span, clean, fit
-from tui.cockpit.standing import speed_style
 from tui.cockpit.trend import TREND, trend
 from tui.cockpit.widgets.matrix import MatrixRow, Spot
+from tui.facts.styles import speed_style
 from tui.instance_facts import InstanceFacts, mark_of_best
 from tui.tables import Cell
 

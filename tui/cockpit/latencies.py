@@ -9,7 +9,7 @@ from harness.wire.latency import Timed, Window
 from sessions.speed import speed_of
 from tui import measured, vocabulary
 from tui.cockpit.lines import clean
-from tui.report.roofs import shortest_us
+from tui.facts.report.roofs import shortest_us
 from tui.tables import Cell, Column, Row
 
 TIME_COLUMNS = (

@@ -14,8 +14,8 @@ from sessions.speed import attempt_speed
 from sessions.state import AttemptState, CallState
 from tui import vocabulary
 from tui.cockpit.lines import clean
-from tui.cockpit.standing import speed_style, verdict_style
 from tui.cockpit.verdict_head import exam_words
+from tui.facts.styles import speed_style, verdict_style
 
 SHORTEST_PART = 4
 """Lines of a block that counts as a part of the code. A shorter block is a quotation."""

@@ -11,9 +11,9 @@ from sessions.speed import missing_speed, speed_of, timed_evaluation
 from sessions.state import AttemptState, Confirmation, InstanceState
 from tui import vocabulary
 from tui.certainty import against_words, used_share, worst_first
-from tui.cockpit import standing
 from tui.cockpit.error_lines import error_lines
 from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, fit, line
+from tui.facts.styles import speed_style, verdict_style
 from tui.measured import missing_words
 
 DOT = Span(" · ", "dim")
@@ -95,7 +95,7 @@ def speed_facts(attempt: AttemptState) -> list[Span]:
     devices = list(dict.fromkeys(clean(latency.device) for latency in evaluation.latency))
     gpus = f" on GPU {', '.join(devices)}"
     words = f"{speed.words}{clean(against_words(evaluation))}{gpus}"
-    return [Span(words, standing.speed_style(speed))]
+    return [Span(words, speed_style(speed))]
 
 
 def _before_verdict(attempt: AttemptState) -> Line:
@@ -134,7 +134,7 @@ def _dotted(facts: list[Span]) -> Line:
 
 
 def _failed(attempt: AttemptState, evaluation: Evaluation) -> list[Line]:
-    style = standing.verdict_style(evaluation.verdict)
+    style = verdict_style(evaluation.verdict)
     name = Span(vocabulary.words(evaluation.verdict).upper(), f"{style} bold")
     error = evaluation.error
     if error is None:

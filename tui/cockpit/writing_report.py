@@ -11,8 +11,8 @@ from textual.app import App
 
 from tui.cockpit.lines import clean
 from tui.cockpit.writing import write_new
-from tui.report import SessionReport, as_html, as_markdown
-from tui.reporting import as_csv
+from tui.facts.report import SessionReport
+from tui.print.report_pages import as_csv, as_html, as_markdown
 
 
 def write_reports(app: App[Any], reports: Sequence[SessionReport]) -> None:
@@ -37,7 +37,7 @@ def write_files(reports: Sequence[SessionReport], folder: Path) -> list[Path]:
     texts = {
         "md": as_markdown(reports),
         "html": as_html(reports),
-        "csv": as_csv([report.metrics for report in reports]),
+        "csv": as_csv(reports),
     }
     return [write_new(folder / f"report-{name}.{ending}", text) for ending, text in texts.items()]
 

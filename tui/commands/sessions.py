@@ -19,6 +19,7 @@ from tui.commands.options import json_option, session_argument
 from tui.commands.sharing import fetch_command, push_command
 from tui.deciding import login_name
 from tui.diagnostics import Complaint, one_line, say
+from tui.facts.spending import spending_of
 from tui.filters import parse
 from tui.method_words import method_words, option_words
 from tui.model_usage import model_usage, usage_table
@@ -26,7 +27,6 @@ from tui.narrate import counted
 from tui.next_step import next_command
 from tui.plain import emit, emit_json, interactive, table
 from tui.session_fields import SESSION_FIELDS, best_words, session_fields
-from tui.spent import cost_of, device_s_of, tokens_of
 from tui.steering import steer
 from tui.summary import next_line, outcomes, summary
 from tui.tables import Column
@@ -206,12 +206,13 @@ def show_command(session: str, *, as_json: bool) -> None:
                     exam_word(state.attempt(instance.best), instance) or UNKNOWN
                     if instance.best
                     else UNKNOWN,
-                    grouped(tokens_of(instance.attempts)),
-                    money(cost_of(instance.attempts)),
-                    duration(device_s_of(instance.attempts) or None),
+                    grouped(spent.tokens),
+                    money(spent.cost_usd),
+                    duration(spent.device_s or None),
                     (instance.finished or UNKNOWN).replace("_", " "),
                 )
                 for instance in state.instances.values()
+                for spent in (spending_of(instance.attempts),)
             ],
         )
     )

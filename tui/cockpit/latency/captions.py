@@ -10,7 +10,7 @@ from sessions.speed import attempt_speed, missing_speed
 from sessions.state import AttemptState, Confirmation
 from tui.certainty import against_words
 from tui.cockpit.lines import Line, Span, cells, clean, line, wrap
-from tui.cockpit.standing import speed_style
+from tui.facts.styles import speed_style
 from tui.measured import throttle_words
 from tui.vocabulary import percent
 

@@ -9,8 +9,8 @@ from sessions.speed import attempt_speed
 from sessions.state import InstanceState
 from tui.cockpit import plots
 from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, line, shorten, wrap_line
-from tui.cockpit.standing import speed_style, verdict_style
-from tui.report.roofs import is_launch_bound, roof_share
+from tui.facts.report.roofs import is_launch_bound, roof_share
+from tui.facts.styles import speed_style, verdict_style
 from tui.vocabulary import letter
 
 from .captions import measured_roofs

@@ -10,7 +10,7 @@ from harness import Latency, Outcome
 from harness.wire.latency import Bound
 from tui import vocabulary
 from tui.cockpit.lines import clean, shorten
-from tui.report.roofs import is_launch_bound, roof_share
+from tui.facts.report.roofs import is_launch_bound, roof_share
 from tui.tables import Cell, Column, Row
 from tui.vocabulary import UNKNOWN
 

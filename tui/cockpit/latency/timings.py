@@ -11,7 +11,7 @@ from harness import Evaluation, Latency, Verdict
 from sessions.events import WinnerMeasured
 from sessions.state import AttemptState, InstanceState, SessionState
 from tui.cockpit.views import gpus
-from tui.report.roofs import shortest_us
+from tui.facts.report.roofs import shortest_us
 from tui.vocabulary import UNKNOWN, letter
 
 BASELINE = "base"

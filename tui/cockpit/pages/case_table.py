@@ -12,7 +12,7 @@ from tui.cockpit.attempts import short_name
 from tui.cockpit.latency.timings import is_hidden, side_us
 from tui.cockpit.lines import Line, clean
 from tui.cockpit.pages.page import PageSubject, table
-from tui.report.roofs import is_launch_bound
+from tui.facts.report.roofs import is_launch_bound
 from tui.tables import Cell, Column, Row
 
 NOTHING = Cell(vocabulary.UNKNOWN, "dim")

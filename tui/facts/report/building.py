@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from sessions.state import SessionState
 from sessions.tally import tally
+from sessions.winners import bests_by_task
+from tui.endings import session_ending
+from tui.facts.spending import session_spent_words
 from tui.method_words import method_words
-from tui.reporting import Row, bests_of, rows
-from tui.summary import ending, spending_words
 
 from .changes import changes_of
+from .metrics import TaskMetrics, task_metrics
 from .model import SessionReport, Summary
 from .tallies import judged_attempts, stage_counts, task_costs, verdict_counts
 from .winners import cases_of, decisions_of, estimates_of, has_gpu, is_measured, unsolved_of, winners_of
@@ -18,11 +20,11 @@ from .winners import cases_of, decisions_of, estimates_of, has_gpu, is_measured,
 
 def report_of(state: SessionState) -> SessionReport:
     """Return the report of a session."""
-    bests = bests_of(state)
+    bests = bests_by_task(state)
     winners = winners_of(state, bests)
     attempts = {attempt.attempt: attempt for attempt in bests.values()}
-    judged = judged_attempts(state)
-    metrics = rows(state)
+    judged = judged_attempts(state.attempts())
+    metrics = task_metrics(state)
     return SessionReport(
         summary=_summary(state, metrics[-1:]),
         winners=winners,
@@ -32,7 +34,7 @@ def report_of(state: SessionState) -> SessionReport:
         changes=tuple(changes_of(state)),
         stages=stage_counts(judged),
         verdicts=verdict_counts(judged),
-        costs=tuple(task_costs(state, judged)),
+        costs=tuple(task_costs(state)),
         estimates=tuple(
             estimate
             for winner in winners
@@ -43,13 +45,13 @@ def report_of(state: SessionState) -> SessionReport:
     )
 
 
-def _summary(state: SessionState, total: Sequence[Row]) -> Summary:
+def _summary(state: SessionState, total: Sequence[TaskMetrics]) -> Summary:
     started = state.started
     attempts = state.attempts()
     return Summary(
         session=started.session if started else "",
         title=state.title,
-        state=ending(state),
+        state=session_ending(state),
         method=method_words(started.method, started.options) if started else "",
         model=started.model if started else "",
         against=(started.against if started else "") or (total[0].against if total else ""),
@@ -60,7 +62,7 @@ def _summary(state: SessionState, total: Sequence[Row]) -> Summary:
         rejected=sum(attempt.decision is not None and not attempt.decision.accepted for attempt in attempts),
         waiting=sum(attempt.waiting for attempt in attempts),
         tally=tally(attempts),
-        spending=spending_words(state),
+        spending=session_spent_words(state),
         cost_usd=state.cost_usd,
         device_s=state.device_s,
         worked_s=state.worked_s,

@@ -34,10 +34,7 @@ def _change(instance: InstanceState, attempt: AttemptState, base: AttemptState |
     speed = attempt_speed(attempt)
     added, removed = _changed_lines(base.source, attempt.source) if base is not None else (None, None)
     return Change(
-        task=instance.task,
-        instance=instance.key,
         attempt=attempt.attempt,
-        number=attempt.number,
         origin=attempt.origin,
         base=attempt.base,
         verdict=attempt.verdict,

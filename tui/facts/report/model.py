@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness import Outcome, Verdict
@@ -11,8 +10,9 @@ from sessions.events import Origin
 from sessions.speed import Speed
 from sessions.state import Confirmation
 from sessions.tally import Tally
-from tui.reporting import Row
+from tui.facts.spending import Spending
 
+from .metrics import TaskMetrics
 from .roofs import RoofShare
 
 
@@ -57,8 +57,6 @@ class Winner:
 
     task: str
     attempt: str
-    instance: str
-    number: int
     origin: Origin
     base: str | None
     strategy: str
@@ -80,8 +78,6 @@ class Winner:
     """Device and product: `0 MI300X`."""
     by_gpu: str
     """Speedup on each GPU: `0 1.42x, 1 1.40x`; empty if it was not measured on several."""
-    mean: float | None
-    """Arithmetic mean over the cases (GEAK)."""
     roof: tuple[RoofShare, RoofShare] | None
     """The smallest and the largest share of the practical roof, of the cases that are not launch-bound."""
     commit: str | None
@@ -94,7 +90,6 @@ class Winner:
 class Decided:
     """A person's current decision about an attempt."""
 
-    task: str
     attempt: str
     verdict: Verdict | None
     accepted: bool
@@ -110,7 +105,6 @@ class Decided:
 class CaseTime:
     """One case of a winner on one device. Times are medians in microseconds."""
 
-    task: str
     attempt: str
     case: str
     device: str
@@ -137,7 +131,6 @@ class Unsolved:
     """A task without a winner."""
 
     task: str
-    attempts: int
     closest: str
     """The attempt that came furthest; empty if none was judged."""
     why: str
@@ -150,10 +143,7 @@ class Unsolved:
 class Change:
     """One attempt of an instance, compared with its base."""
 
-    task: str
-    instance: str
     attempt: str
-    number: int
     origin: Origin
     base: str | None
     verdict: Verdict | None
@@ -203,21 +193,16 @@ class TaskCost:
     """The cost of a task's attempts."""
 
     task: str
-    solved: bool
     attempts: int
     to_first_correct: int | None
     """Judged attempts of the task up to its first correct one; `None` if it is not solved."""
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_usd: float | None
-    device_s: float
+    spent: Spending
 
 
 @dataclass(frozen=True, slots=True)
 class EstimatedCase:
     """Bounds of one case of a winner, from counted bytes and operations. Times are in microseconds."""
 
-    task: str
     attempt: str
     case: str
     sizes: str
@@ -244,9 +229,19 @@ class SessionReport:
     costs: tuple[TaskCost, ...]
     estimates: tuple[EstimatedCase, ...]
     """Bounds of the winners that were not timed."""
-    metrics: tuple[Row, ...]
+    metrics: tuple[TaskMetrics, ...]
     """One row for each task; with several tasks, the last row is over all."""
 
-    def cases_of(self, attempt: str) -> Sequence[CaseTime]:
-        """Return the cases of a winner."""
-        return [case for case in self.cases if case.attempt == attempt]
+    def attempts_to_visit(self, kind: str) -> list[str]:
+        """Return the attempts of one kind: `waiting` (winners that wait for a person), `best` of an instance, `failure`."""
+        match kind:
+            case "waiting":
+                return [winner.attempt for winner in self.winners if winner.waiting]
+            case "best":
+                return [change.attempt for change in self.changes if change.is_best]
+            case _:
+                return [
+                    change.attempt
+                    for change in self.changes
+                    if change.verdict is not None and change.verdict.is_failure
+                ]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from harness import STAGES, Verdict
 from sessions.state import AttemptState, SessionState
 from sessions.tally import tally
-from tui.reporting import known_sum
-from tui.spent import cost_of, device_s_of
+from tui.facts.spending import spending_of
 
 from .model import StageCount, TaskCost, VerdictCount
-from .winners import tasks_of
 
 
-def judged_attempts(state: SessionState) -> list[AttemptState]:
+def judged_attempts(attempts: Iterable[AttemptState]) -> list[AttemptState]:
     """Return the attempts with a verdict, in the order of their verdicts."""
-    judged = [attempt for attempt in state.attempts() if attempt.verdict is not None]
+    judged = [attempt for attempt in attempts if attempt.verdict is not None]
     return sorted(judged, key=lambda attempt: attempt.judged_seq)
 
 
@@ -56,28 +54,21 @@ def verdict_counts(judged: Sequence[AttemptState]) -> tuple[VerdictCount, ...]:
     return tuple(sorted(counts, key=lambda count: (count.verdict is not Verdict.CORRECT, -count.attempts)))
 
 
-def task_costs(state: SessionState, judged: Sequence[AttemptState]) -> Iterator[TaskCost]:
+def task_costs(state: SessionState) -> Iterator[TaskCost]:
     """Yield what the attempts of each task spent, in the session's order."""
-    tasks = {
-        attempt.attempt: instance.task
-        for instance in state.instances.values()
-        for attempt in instance.attempts
-    }
-    for task in tasks_of(state):
-        attempts = [attempt for attempt in state.attempts() if tasks[attempt.attempt] == task]
+    attempts: dict[str, list[AttemptState]] = {task: [] for task in state.tasks()}
+    for instance in state.instances.values():
+        attempts[instance.task] += instance.attempts
+    for task, own in attempts.items():
         verdicts = [
             attempt.verdict
-            for attempt in judged
-            if tasks[attempt.attempt] == task and attempt.verdict is not None and attempt.verdict.counted
+            for attempt in judged_attempts(own)
+            if attempt.verdict is not None and attempt.verdict.counted
         ]
-        first = verdicts.index(Verdict.CORRECT) + 1 if Verdict.CORRECT in verdicts else None
+        solved = Verdict.CORRECT in verdicts
         yield TaskCost(
             task=task,
-            solved=first is not None,
             attempts=len(verdicts),
-            to_first_correct=first,
-            input_tokens=known_sum([attempt.usage.input_tokens for attempt in attempts]),
-            output_tokens=known_sum([attempt.usage.output_tokens for attempt in attempts]),
-            cost_usd=cost_of(attempts),
-            device_s=device_s_of(attempts),
+            to_first_correct=verdicts.index(Verdict.CORRECT) + 1 if solved else None,
+            spent=spending_of(own),
         )

@@ -1,15 +1,13 @@
-"""Metrics of sessions by task, as table rows and CSV. A value that was not measured is unknown, never 0 or 1."""
+"""The field's metrics of a session by task. A value that was not measured is unknown, never 0 or 1."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 
 import msgspec
 
 from harness import Verdict
-from sessions import AttemptState, InstanceState, SessionState
+from sessions import AttemptState, SessionState
 from sessions.events import GIVEN
 from sessions.metrics import (
     call_accuracy,
@@ -20,21 +18,18 @@ from sessions.metrics import (
     speedup_geomean,
     speedup_mean,
 )
-from sessions.names import short_task
-from sessions.speed import attempt_speed, speed_of, timed_evaluation
-from sessions.state import Confirmation
-from sessions.winners import best_of
-
-from .method_words import option_words
-from .tables import Column
-from .timed_against import sorted_by_device
-from .vocabulary import UNKNOWN, grouped, money, percent
+from sessions.speed import attempt_speed, baseline_names, timed_evaluation
+from sessions.winners import bests_by_task, confirmed_tasks
+from tui.facts.spending import spending_of
+from tui.method_words import option_words
+from tui.timed_against import by_gpu_words
+from tui.vocabulary import UNKNOWN
 
 ALL = "all"
 """Name of the row over all tasks of a session."""
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class TaskMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Metrics of one task of a session, or of all its tasks. Shares are 0 to 1; `None` means unknown."""
 
     session: str
@@ -82,25 +77,17 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
 
 
-def rows(state: SessionState) -> list[Row]:
+def task_metrics(state: SessionState) -> list[TaskMetrics]:
     """Return one row per task, in the session's order; with several tasks also a row over all of them."""
     tasks = list(state.started.tasks) if state.started else []
-    bests = bests_of(state)
-    by_task = [_row(state, task, [task], bests) for task in tasks]
-    return [*by_task, _row(state, ALL, tasks, bests)] if len(tasks) > 1 else by_task
+    bests = bests_by_task(state)
+    by_task = [_metrics(state, task, [task], bests) for task in tasks]
+    return [*by_task, _metrics(state, ALL, tasks, bests)] if len(tasks) > 1 else by_task
 
 
-def bests_of(state: SessionState) -> dict[str, AttemptState]:
-    """Return the best judged attempt of each task that has one, correct or not: the best of its instances' bests."""
-    contenders: dict[str, list[AttemptState]] = {}
-    for instance in state.instances.values():
-        if instance.best is not None:
-            contenders.setdefault(instance.task, []).append(state.attempt(instance.best))
-    bests = {task: best_of(attempts) for task, attempts in contenders.items()}
-    return {task: best for task, best in bests.items() if best is not None}
-
-
-def _row(state: SessionState, name: str, tasks: Sequence[str], bests: dict[str, AttemptState]) -> Row:
+def _metrics(
+    state: SessionState, name: str, tasks: Sequence[str], bests: dict[str, AttemptState]
+) -> TaskMetrics:
     instances = [instance for instance in state.instances.values() if instance.task in tasks]
     attempts = [attempt for instance in instances for attempt in instance.attempts]
     evaluations = [
@@ -116,9 +103,9 @@ def _row(state: SessionState, name: str, tasks: Sequence[str], bests: dict[str, 
     timed = [evaluation for winner in winners if (evaluation := timed_evaluation(winner)) is not None]
     best = winners[0] if winners and len(tasks) == 1 else None
     solved = best is not None and best.verdict is Verdict.CORRECT
-    used = [attempt.usage for attempt in attempts]
-    costs = [attempt.cost_usd for attempt in attempts if attempt.cost_usd is not None]
-    return Row(
+    confirmed = confirmed_tasks(instances)
+    spent = spending_of(attempts)
+    return TaskMetrics(
         session=state.started.session if state.started else "",
         method=state.started.method if state.started else "",
         options=option_words(state.started.options) if state.started else "",
@@ -127,24 +114,14 @@ def _row(state: SessionState, name: str, tasks: Sequence[str], bests: dict[str, 
         attempts=len(counted),
         uncounted=len(evaluations) - len(counted),
         solved=sum(correct > 0 for _, correct in samples),
-        confirmed=_confirmed(instances),
+        confirmed=len(confirmed) if confirmed is not None else None,
         tasks=len(tasks),
         best_attempt=best.attempt if best else None,
         best_verdict=str(best.verdict) if best else None,
         best_exam=str(best.confirmation) if best and solved else None,
         best_speedup=speed.value if best and (speed := attempt_speed(best)) else None,
-        against=", ".join(
-            dict.fromkeys(
-                latency.against
-                for evaluation in evaluations
-                for latency in evaluation.latency
-                if latency.against
-            )
-        ),
-        best_spread=", ".join(
-            f"{measurement.device} {speed.figure if (speed := speed_of(measurement.evaluation)) else UNKNOWN}"
-            for measurement in sorted_by_device(best.spread if best and solved else ())
-        ),
+        against=baseline_names(latency for evaluation in evaluations for latency in evaluation.latency),
+        best_spread=by_gpu_words(best) if best and solved else "",
         call_accuracy=call_accuracy(evaluations),
         execution_accuracy=execution_accuracy(evaluations),
         correct_per_compile=correct_per_compile(evaluations),
@@ -155,9 +132,9 @@ def _row(state: SessionState, name: str, tasks: Sequence[str], bests: dict[str, 
         fast_2=fast_p(timed, 2.0),
         speedup_mean=speedup_mean(timed),
         speedup_geomean=speedup_geomean(timed),
-        input_tokens=known_sum([usage.input_tokens for usage in used]),
-        output_tokens=known_sum([usage.output_tokens for usage in used]),
-        cost_usd=sum(costs) if costs else None,
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        cost_usd=spent.cost_usd,
     )
 
 
@@ -179,88 +156,6 @@ def _samples(state: SessionState, task: str) -> tuple[int, int]:
     return len(samples), sum(Verdict.CORRECT in sample for sample in samples)
 
 
-def _confirmed(instances: Sequence[InstanceState]) -> int | None:
-    """Return the number of tasks with a confirmed attempt; `None` if no exam ran."""
-    exams = {
-        (instance.task, attempt.confirmation)
-        for instance in instances
-        for attempt in instance.attempts
-        if attempt.confirmation is not Confirmation.NOT_EXAMINED
-    }
-    return sum(confirmation is Confirmation.CONFIRMED for _, confirmation in exams) if exams else None
-
-
-def known_sum(counts: Sequence[int | None]) -> int | None:
-    """Return the sum of the counts that are not `None`; `None` if there are none."""
-    numbers = [number for number in counts if number is not None]
-    return sum(numbers) if numbers else None
-
-
-HEADS = (
-    Column("task", keep=True),
-    Column("best verdict", keep=True),
-    Column("exam", keep=True, if_known=True),
-    Column("attempts", right=True),
-    Column("call", right=True),
-    Column("exec", right=True),
-    Column("pass@1", right=True),
-    Column("pass@k", right=True),
-    Column("speedup", right=True, if_known=True),
-    Column("GEAK mean", right=True, if_known=True),
-    Column("against", if_known=True, drop=4),
-    Column("by GPU", if_known=True, drop=3),
-    Column("tokens in", right=True, drop=1),
-    Column("out", right=True, drop=2),
-    Column("cost", right=True, if_known=True),
-)
-
-
-def cells(row: Row) -> tuple[str, ...]:
-    """Return the cells of a row, in the order of `HEADS`."""
-    best = row.best_verdict or (f"{row.solved}/{row.tasks} solved" if row.tasks > 1 else UNKNOWN)
-    of_all = f"{row.confirmed}/{row.solved} confirmed" if row.confirmed is not None else UNKNOWN
-    exam = of_all if row.tasks > 1 else row.best_exam or UNKNOWN
-    left_out = f" (+{row.uncounted})" if row.uncounted else ""
-    return (
-        short_task(row.task),
-        best,
-        exam,
-        f"{row.attempts}{left_out}",
-        percent(row.call_accuracy),
-        percent(row.execution_accuracy),
-        percent(row.pass_at_1),
-        percent(row.pass_at_k),
-        ratio(row.speedup_geomean),
-        ratio(row.speedup_mean),
-        row.against or UNKNOWN,
-        row.best_spread or UNKNOWN,
-        grouped(row.input_tokens),
-        grouped(row.output_tokens),
-        money(row.cost_usd),
-    )
-
-
 def ratio(value: float | None) -> str:
     """Return a measured speedup: `1.42x`."""
     return UNKNOWN if value is None else f"{value:.2f}x"
-
-
-def markdown_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in GitHub's Markdown."""
-    lines = [
-        "| " + " | ".join(column.title for column in columns) + " |",
-        "|" + "|".join("---:" if column.right else "---" for column in columns) + "|",
-        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows),
-    ]
-    return "\n".join(lines)
-
-
-def as_csv(sessions: Sequence[Sequence[Row]]) -> str:
-    """Return every field of every row as CSV; an unknown value is an empty cell."""
-    page = io.StringIO()
-    writer = csv.writer(page, lineterminator="\n")
-    writer.writerow(Row.__struct_fields__)
-    for session in sessions:
-        for row in session:
-            writer.writerow(["" if value is None else value for value in msgspec.structs.astuple(row)])
-    return page.getvalue().rstrip("\n")

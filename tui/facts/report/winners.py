@@ -9,22 +9,15 @@ from harness.node.discovery import CPU
 from harness.wire.latency import Bound
 from sessions.findings import finding_words, findings_of
 from sessions.names import split_attempt
-from sessions.speed import attempt_speed, found_speed, missing_speed, speed_of, timed_evaluation
+from sessions.speed import attempt_speed, baseline_names, found_speed, missing_speed, timed_evaluation
 from sessions.state import AttemptState, Decision, InstanceState, SessionState
-from sessions.tally import tally
 from sessions.winners import accepted_attempt
 from tui.endings import ending_words
-from tui.timed_against import sorted_by_device
-from tui.vocabulary import UNKNOWN
+from tui.timed_against import by_gpu_words
+from tui.vocabulary import words
 
 from .model import CaseTime, Decided, EstimatedCase, Unsolved, Winner
 from .roofs import roof_range, roof_share, shortest_us
-
-
-def tasks_of(state: SessionState) -> list[str]:
-    """Return the tasks in the session's order; tasks of forks in other suites come last."""
-    planned = state.started.tasks if state.started else ()
-    return list(dict.fromkeys([*planned, *(instance.task for instance in state.instances.values())]))
 
 
 def has_gpu(state: SessionState) -> bool:
@@ -56,8 +49,6 @@ def _winner(state: SessionState, instance: InstanceState, attempt: AttemptState)
     return Winner(
         task=instance.task,
         attempt=attempt.attempt,
-        instance=instance.key,
-        number=attempt.number,
         origin=attempt.origin,
         base=attempt.base,
         strategy=" ".join(attempt.strategy.split()),
@@ -69,15 +60,9 @@ def _winner(state: SessionState, instance: InstanceState, attempt: AttemptState)
         accepted_instead=chosen.attempt if chosen is not None and chosen is not attempt else "",
         waiting=attempt.waiting,
         findings=finding_words(findings_of(attempt)),
-        against=", ".join(
-            dict.fromkeys(latency.against for latency in evaluation.latency if latency.against)
-        ),
+        against=baseline_names(evaluation.latency),
         device=_device_words(evaluation),
-        by_gpu=", ".join(
-            f"{measurement.device} {speed.figure if (speed := speed_of(measurement.evaluation)) else UNKNOWN}"
-            for measurement in sorted_by_device(attempt.spread)
-        ),
-        mean=evaluation.speedup,
+        by_gpu=by_gpu_words(attempt),
         roof=roof_range(evaluation),
         commit=attempt.commit,
         branch=f"{session}/{instance.task}/{instance.instance}",
@@ -104,7 +89,6 @@ def _decided(state: SessionState, task: str, attempt: AttemptState, decision: De
     chosen = accepted_attempt(state, task)
     replaced = decision.accepted and chosen is not None and chosen is not attempt
     return Decided(
-        task=task,
         attempt=attempt.attempt,
         verdict=attempt.verdict,
         accepted=decision.accepted,
@@ -132,7 +116,7 @@ def cases_of(winner: Winner, attempt: AttemptState) -> Iterator[CaseTime]:
         yield _case_time(winner, latency, sizes.get(latency.case, ""))
     for case in evaluation.not_timed:
         yield CaseTime(
-            winner.task, winner.attempt, case, "", sizes.get(case, ""), None, None, None, None, None, Bound.NONE,
+            winner.attempt, case, "", sizes.get(case, ""), None, None, None, None, None, Bound.NONE,
             None, None, None, "", "not timed",
         )  # fmt: skip
 
@@ -144,7 +128,6 @@ def _case_time(winner: Winner, latency: Latency, sizes: str) -> CaseTime:
     suspect = latency.efficiency.suspect if latency.efficiency is not None else ""
     why = "both sides are too short" if latency.speedup is None else suspect and f"suspect: {suspect}"
     return CaseTime(
-        task=winner.task,
         attempt=winner.attempt,
         case=latency.case,
         device=latency.device,
@@ -187,7 +170,6 @@ def estimates_of(winner: Winner, attempt: AttemptState) -> Iterator[EstimatedCas
             continue
         bounds = dict.fromkeys((estimate.bound_low, estimate.bound_high))
         yield EstimatedCase(
-            task=winner.task,
             attempt=winner.attempt,
             case=estimate.case,
             sizes=size_words(estimate.sizes),
@@ -200,14 +182,13 @@ def estimates_of(winner: Winner, attempt: AttemptState) -> Iterator[EstimatedCas
 
 def unsolved_of(state: SessionState, bests: dict[str, AttemptState]) -> Iterator[Unsolved]:
     """Yield the tasks without a winner, with the attempt that came furthest."""
-    for task in tasks_of(state):
+    for task in state.tasks():
         best = bests.get(task)
         if best is not None and best.verdict is Verdict.CORRECT:
             continue
         instances = [instance for instance in state.instances.values() if instance.task == task]
         yield Unsolved(
             task=task,
-            attempts=tally(attempt for instance in instances for attempt in instance.attempts).judged,
             closest=best.attempt if best is not None else "",
             why=_why_not(instances, best),
             ended=_ended(instances),
@@ -220,8 +201,8 @@ def _why_not(instances: Sequence[InstanceState], best: AttemptState | None) -> s
     if best is None or best.evaluation is None:
         return "no attempt was judged yet"
     error = best.evaluation.error
-    words = best.evaluation.verdict.value.replace("_", " ")
-    return f"{words}: {error.first_line}" if error is not None else words
+    verdict = words(best.evaluation.verdict)
+    return f"{verdict}: {error.first_line}" if error is not None else verdict
 
 
 def _ended(instances: Sequence[InstanceState]) -> str:

@@ -13,6 +13,7 @@ from .model import Winner
 from .phrases import speed_words
 
 NAME_CELLS = 24
+SHARE_CELLS = 24
 LEAST_CELLS = 10
 OUTLIER = 4.0
 """A speedup of more than so many times the median does not stretch the scale: its bar is cut, with a mark."""
@@ -41,7 +42,6 @@ PLAIN = Glyphs("#", ">", "[", "-", "]", "|", "//")
 class Bar:
     """One line: a name, a bar, and the figure in words."""
 
-    task: str
     name: str
     drawing: str
     figure: str
@@ -58,7 +58,6 @@ def bars_of(winners: Sequence[Winner], cells: int, glyphs: Glyphs = PLAIN) -> li
     most = scale_end(timed)
     return [
         Bar(
-            winner.task,
             short_task(winner.task),
             _drawing(winner, most, max(cells, LEAST_CELLS), glyphs),
             speed_words(winner.speed),
@@ -102,6 +101,11 @@ def _drawing(winner: Winner, most: float, cells: int, glyphs: Glyphs) -> str:
     if speed.value > most:
         drawn[-len(glyphs.cut) :] = glyphs.cut
     return "".join(drawn)
+
+
+def share_bar(share: float) -> str:
+    """Return a bar of a share of 0 to 1."""
+    return PLAIN.bar * round(share * SHARE_CELLS)
 
 
 def axis(winners: Sequence[Winner], cells: int) -> str:

@@ -14,12 +14,10 @@ from tui.vocabulary import (
     grouped,
     interval,
     percent,
-    percent_change,
-    words,
 )
 from tui.vocabulary import speedup as measured_ratio
 
-from .model import CaseTime, Change, Decided, Winner
+from .model import CaseTime, Decided, Winner
 from .roofs import RoofShare
 
 
@@ -63,15 +61,6 @@ def roof_range_words(roof: tuple[RoofShare, RoofShare] | None) -> str:
     return f"{low} %" if low == high else f"{low}-{high} %"
 
 
-def exam_words(winner: Winner) -> str:
-    """Return `confirmed`, `failed exam` or `not examined`."""
-    return {
-        Confirmation.CONFIRMED: "confirmed",
-        Confirmation.NOT_CONFIRMED: "failed exam",
-        Confirmation.NOT_EXAMINED: "not examined",
-    }[winner.confirmed]
-
-
 def decision_words(winner: Winner) -> str:
     """Return `accepted`, `accepted: softmax#1/3` if it is another attempt, `waits`, or unknown if no person decided."""
     if winner.accepted_instead:
@@ -107,21 +96,9 @@ def case_time(time_us: float | None, short_us: float | None) -> str:
     return f"{time_us:,.0f}" if time_us >= 1000 else f"{time_us:.1f}" if time_us >= 10 else f"{time_us:.2f}"
 
 
-def gain_words(gain: float | None) -> str:
-    """Return the gain on the base: `+12 %`."""
-    return percent_change(gain)
-
-
 def change_words(added: int | None, removed: int | None) -> str:
     """Return the changed lines: `+14 -9`."""
     return UNKNOWN if added is None or removed is None else f"+{grouped(added)} -{grouped(removed)}"
-
-
-def change_verdict(change: Change) -> str:
-    """Return `correct`, `correct !` with findings, or `in progress`."""
-    if change.verdict is None:
-        return "in progress"
-    return f"{words(change.verdict)} {FINDING}" if change.findings else words(change.verdict)
 
 
 def origin_words(origin: Origin, base: str | None) -> str:
