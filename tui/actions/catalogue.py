@@ -1,0 +1,325 @@
+"""Every action of a person, once: the commands of the shell, the `:` line, the palette, keys and help derive from it.
+
+Plain data: `wavedeck --help` loads this module and little else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, Flag, StrEnum, auto
+
+
+class Group(StrEnum):
+    """Headings of the help, in their order."""
+
+    RUN = "run"
+    WATCH = "watch"
+    DECIDE = "decide"
+    STEER = "steer"
+    KEEP = "keep"
+    COCKPIT = "cockpit"
+
+
+class Takes(Enum):
+    """The arguments of an action on the `:` line."""
+
+    NOTHING = ""
+    INSTANCES_OR_SESSION = "[INSTANCE... | session]"
+    INSTANCES = "[INSTANCE...]"
+    HINT = "[INSTANCE] TEXT"
+    ATTEMPT = "[ATTEMPT]"
+    FORK = "[ATTEMPT] [HINT]"
+    DECISION = "[ATTEMPT] [REASON]"
+    PLACE = "INSTANCE | ATTEMPT"
+    NUMBER = "N"
+    GPU = "GPU lend | return"
+    TEXT = "TEXT"
+
+
+class When(Flag):
+    """Where an action is possible."""
+
+    RUNNING = auto()
+    """An engine runs the session."""
+    AT_REST = auto()
+    """No engine runs the session; a resumed engine follows the command."""
+    FINISHED = auto()
+    READING = auto()
+    """A view for reading only, and the past of a replay."""
+    HOME = auto()
+    """No session is open."""
+    UNFINISHED = RUNNING | AT_REST
+    ANY = RUNNING | AT_REST | FINISHED
+    WATCHING = ANY | READING
+    EVERYWHERE = WATCHING | HOME
+
+
+class Needs(Flag):
+    """What the instance, the attempt or the session must have."""
+
+    NOTHING = 0
+    GOING_ON = auto()
+    """The instance has not ended."""
+    HELD = auto()
+    """The instance, or the session, is paused."""
+    NOT_HELD = auto()
+    SOURCE = auto()
+    """The attempt has a kernel."""
+    JUDGED = auto()
+    CORRECT = auto()
+    DECIDED = auto()
+    """A person accepted or rejected the attempt."""
+    GPUS = auto()
+    """The session has GPUs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One action."""
+
+    name: str
+    group: Group
+    does: str
+    """One sentence."""
+    module: str = ""
+    """Module of `tui.commands` with its command; empty: the command derives from this action, or there is none."""
+    takes: Takes | None = None
+    """`None`: it is not on the `:` line."""
+    when: When = When.EVERYWHERE
+    needs: Needs = Needs.NOTHING
+    key: str = ""
+    """Its key in the cockpit."""
+    opens: bool = False
+    """True if it brings new work: a stopped or finished session goes on at once."""
+    done: str = ""
+    """Words when the session has the command, of `what` it is about and its `text`."""
+
+    @property
+    def is_sent(self) -> bool:
+        """True if it is a command to a session; its command in the shell then derives from it."""
+        return bool(self.done) and self.group is not Group.KEEP
+
+    @property
+    def in_shell(self) -> bool:
+        """True if `wavedeck NAME` exists."""
+        return bool(self.module) or self.is_sent
+
+    @property
+    def usage(self) -> str:
+        """The action as typed on the `:` line: `gpu GPU lend | return`."""
+        return f"{self.name} {self.takes.value if self.takes else ''}".rstrip()
+
+
+def _shell(group: Group, name: str, module: str, does: str) -> Action:
+    return Action(name=name, group=group, module=module, does=does)
+
+
+def _place(name: str, does: str, *, takes: Takes = Takes.NOTHING, when: When = When.WATCHING) -> Action:
+    return Action(name=name, group=Group.COCKPIT, does=does, takes=takes, when=when)
+
+
+_ACTIONS = (
+    _shell(Group.RUN, "run", "run", "Start agents on tasks and watch them."),
+    _shell(Group.RUN, "resume", "resume", "Resume a session after a crash or a stop."),
+    _shell(Group.RUN, "eval", "evaluate", "Judge one kernel file."),
+    _shell(
+        Group.RUN, "ablate", "ablate", "Run geak with modules switched off; report what each module adds."
+    ),
+    _shell(Group.WATCH, "attach", "attach", "Come back to a running session."),
+    _shell(Group.WATCH, "replay", "replay", "Replay a past session from the store."),
+    _shell(Group.WATCH, "status", "status", "Show what runs now, also as one line for tmux."),
+    _shell(Group.WATCH, "wait", "wait", "Wait until an attempt needs a decision, or until a session ends."),
+    Action(
+        name="show",
+        group=Group.WATCH,
+        module="show",
+        does="Show an attempt: verdict, kernel, differences or prompt.",
+        takes=Takes.PLACE,
+        when=When.WATCHING,
+    ),
+    Action(
+        name="report",
+        group=Group.WATCH,
+        module="report",
+        does="Report what is faster, by how much, why, and where the kernel is.",
+        takes=Takes.NOTHING,
+        when=When.WATCHING,
+    ),
+    _shell(Group.WATCH, "best", "best", "Show the fastest attempt of each task over all sessions."),
+    Action(
+        name="accept",
+        group=Group.DECIDE,
+        does="Accept a correct attempt: its kernel goes to branch `accepted`.",
+        takes=Takes.DECISION,
+        when=When.ANY,
+        needs=Needs.JUDGED | Needs.CORRECT,
+        key="a",
+        done="{what} accepted",
+    ),
+    Action(
+        name="reject",
+        group=Group.DECIDE,
+        does="Reject an attempt; agents that wait for you reflect on the reason.",
+        takes=Takes.DECISION,
+        when=When.ANY,
+        needs=Needs.JUDGED,
+        key="r",
+        done="{what} rejected",
+    ),
+    Action(
+        name="undo",
+        group=Group.DECIDE,
+        does="Undo the decision about an attempt.",
+        takes=Takes.ATTEMPT,
+        when=When.ANY,
+        needs=Needs.JUDGED | Needs.DECIDED,
+        key="u",
+        done="{what}: decision undone",
+    ),
+    Action(
+        name="pause",
+        group=Group.STEER,
+        does="Pause a session or an instance; only what runs now is finished.",
+        takes=Takes.INSTANCES_OR_SESSION,
+        when=When.UNFINISHED,
+        needs=Needs.GOING_ON | Needs.NOT_HELD,
+        done="{what} pauses: what runs ends, nothing more starts",
+    ),
+    Action(
+        name="unpause",
+        group=Group.STEER,
+        does="End the pause of an instance, or all pauses of a session.",
+        takes=Takes.INSTANCES_OR_SESSION,
+        when=When.UNFINISHED,
+        needs=Needs.GOING_ON | Needs.HELD,
+        done="{what} goes on",
+    ),
+    Action(
+        name="retire",
+        group=Group.STEER,
+        does="Cancel an instance for good; its best attempt is still examined.",
+        takes=Takes.INSTANCES,
+        when=When.UNFINISHED,
+        needs=Needs.GOING_ON,
+        done="{what} retires",
+    ),
+    Action(
+        name="hint",
+        group=Group.STEER,
+        does="Quote a text in the prompts of an instance's next attempt.",
+        takes=Takes.HINT,
+        when=When.UNFINISHED,
+        needs=Needs.GOING_ON,
+        key="i",
+        done="{what}: the next attempt gets the hint",
+    ),
+    Action(
+        name="pin",
+        group=Group.STEER,
+        does="Let an instance optimize this correct attempt, until the next pin.",
+        takes=Takes.ATTEMPT,
+        when=When.UNFINISHED,
+        needs=Needs.GOING_ON | Needs.CORRECT,
+        done="{what} is the base of the next optimizations",
+    ),
+    Action(
+        name="ban",
+        group=Group.STEER,
+        does="Exclude an attempt from the bases of its instance, until a pin.",
+        takes=Takes.ATTEMPT,
+        when=When.UNFINISHED,
+        needs=Needs.GOING_ON,
+        done="{what} is no base any more",
+    ),
+    Action(
+        name="fork",
+        group=Group.STEER,
+        does="Add an instance that starts from an attempt.",
+        takes=Takes.FORK,
+        when=When.ANY,
+        needs=Needs.SOURCE,
+        opens=True,
+        done="a new instance starts from {what}",
+    ),
+    Action(
+        name="edit",
+        group=Group.STEER,
+        does="Judge your edit of an attempt, as an instance of one attempt.",
+        takes=Takes.ATTEMPT,
+        when=When.ANY,
+        needs=Needs.SOURCE,
+        key="E",
+        opens=True,
+        done="the edit of {what} is judged in an instance of its own",
+    ),
+    Action(
+        name="measure",
+        group=Group.STEER,
+        does="Measure a correct attempt again, in new processes.",
+        takes=Takes.ATTEMPT,
+        when=When.ANY,
+        needs=Needs.CORRECT | Needs.GPUS,
+        key="t",
+        opens=True,
+        done="{what} is measured again",
+    ),
+    Action(
+        name="gpu",
+        group=Group.STEER,
+        does="Lend a GPU to others, or return it; what runs on it finishes.",
+        takes=Takes.GPU,
+        when=When.UNFINISHED,
+        needs=Needs.GPUS,
+        done="GPU {what} is {text}",
+    ),
+    Action(
+        name="extend",
+        group=Group.STEER,
+        does="Give each instance further attempts, or the session more budget.",
+        takes=Takes.NUMBER,
+        when=When.ANY,
+        opens=True,
+        done="{what} goes on with {text}",
+    ),
+    Action(
+        name="stop",
+        group=Group.STEER,
+        does="Stop a session and cancel its work; `wavedeck resume` goes on.",
+        takes=Takes.NOTHING,
+        when=When.RUNNING,
+        done="{what} stops",
+    ),
+    _shell(Group.KEEP, "sessions", "sessions", "List, show, title, push, fetch and delete sessions."),
+    _shell(Group.KEEP, "suites", "suites", "List, show, add and check suites of tasks."),
+    _shell(Group.KEEP, "record", "record", "Make a recording of finished sessions."),
+    _shell(Group.KEEP, "doctor", "doctor", "Check what this machine can run."),
+    Action(
+        name="title",
+        group=Group.KEEP,
+        does="Give the session a title of one line.",
+        takes=Takes.TEXT,
+        when=When.ANY,
+        done="{what} has the title {text}",
+    ),
+    _place("fleet", "Go to Fleet."),
+    _place("latency", "Go to Latency.", takes=Takes.ATTEMPT),
+    _place("review", "Go to Review."),
+    _place("home", "Leave the session and go Home."),
+    _place("help", "Explain this pane and its keys.", when=When.EVERYWHERE),
+    _place("quit", "Leave the cockpit; engines go on.", when=When.EVERYWHERE),
+)
+ACTIONS = {action.name: action for action in _ACTIONS}
+"""All actions by name, in the order of the help."""
+GPU_WORDS = {"lend": "lent: what runs on it finishes", "return": "used again"}
+"""What may be done with a GPU, and the words when it is done."""
+
+
+def further_words(iterations: int, budget_usd: float = 0.0) -> str:
+    """Return what an extension gives: `3 further attempts in each instance, $2.00 more`."""
+    attempts = f"{iterations} further attempt{'s' if iterations > 1 else ''} in each instance"
+    return ", ".join([attempts] * bool(iterations) + [f"${budget_usd:.2f} more"] * bool(budget_usd))
+
+
+def done_words(action: Action, what: str, *, text: str = "") -> str:
+    """Return the words when a session has the command."""
+    return action.done.format(what=what, text=GPU_WORDS.get(text, text) if action.name == "gpu" else text)
