@@ -234,7 +234,9 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
     for name, value in msgspec.structs.asdict(options).items():
         if value != getattr(MethodOptions(), name) and name not in method.takes:
             takers = [taker for taker in METHODS if name in open_method(taker).takes]
-            raise UsageProblem(f"--{name.replace('_', '-')} is an option of {', '.join(takers)}, not of {method.name}")
+            raise UsageProblem(
+                f"--{name.replace('_', '-')} is an option of {', '.join(takers)}, not of {method.name}"
+            )
     for module in options.without:
         if module not in MODULES:
             raise UsageProblem(f"--without knows {', '.join(MODULES)}, not {module!r}")

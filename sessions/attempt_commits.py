@@ -109,7 +109,7 @@ def attempt_files(
     if evaluation is None:
         raise ValueError(f"{attempt.attempt} is not judged")
     calls = [call for call in attempt.calls if not call.live]
-    asked = code_call(calls)
+    call = code_call(calls)
     record = AttemptRecord(
         attempt=attempt.attempt,
         task=instance.task,
@@ -130,8 +130,8 @@ def attempt_files(
     files = {
         "kernel.py": attempt.source or "",
         "trace.txt": trace,
-        "prompt.md": prompt_text(asked.messages) if asked else "",
-        "reply.md": asked.text if asked else "",
+        "prompt.md": prompt_text(call.messages) if call else "",
+        "reply.md": call.text if call else "",
     }
     reflections = [call.text.strip() for call in calls if call.finished and call.role is Role.REFLECTOR]
     if reflections:

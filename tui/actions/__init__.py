@@ -1,1 +1,1 @@
-"""What a person can do: the catalogue, the `:` line, what is possible now, and how a command is sent."""
+"""Actions of a person: the catalogue, the `:` line, what is possible now, and how a command is sent."""

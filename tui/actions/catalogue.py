@@ -37,7 +37,7 @@ class Takes(Enum):
 
 
 class When(Flag):
-    """Where an action is possible."""
+    """States of a session, and views, in which an action is possible."""
 
     RUNNING = auto()
     """An engine runs the session."""
@@ -55,7 +55,7 @@ class When(Flag):
 
 
 class Needs(Flag):
-    """What the instance, the attempt or the session must have."""
+    """Conditions on the instance, the attempt and the session."""
 
     NOTHING = 0
     GOING_ON = auto()
@@ -92,7 +92,7 @@ class Action:
     opens: bool = False
     """True if it brings new work: a stopped or finished session goes on at once."""
     done: str = ""
-    """Words when the session has the command, of `what` it is about and its `text`."""
+    """Words when the session has the command, with its `target` and its `text`."""
 
     @property
     def is_sent(self) -> bool:
@@ -151,7 +151,7 @@ _ACTIONS = (
         when=When.ANY,
         needs=Needs.JUDGED | Needs.CORRECT,
         key="a",
-        done="{what} accepted",
+        done="{target} accepted",
     ),
     Action(
         "reject",
@@ -161,7 +161,7 @@ _ACTIONS = (
         when=When.ANY,
         needs=Needs.JUDGED,
         key="r",
-        done="{what} rejected",
+        done="{target} rejected",
     ),
     Action(
         "undo",
@@ -171,7 +171,7 @@ _ACTIONS = (
         when=When.ANY,
         needs=Needs.JUDGED | Needs.DECIDED,
         key="u",
-        done="{what}: decision undone",
+        done="{target}: decision undone",
     ),
     Action(
         "pause",
@@ -180,7 +180,7 @@ _ACTIONS = (
         takes=Takes.INSTANCES_OR_SESSION,
         when=When.UNFINISHED,
         needs=Needs.GOING_ON | Needs.NOT_HELD,
-        done="{what} pauses: what runs ends, nothing more starts",
+        done="{target} pauses: what runs ends, nothing more starts",
     ),
     Action(
         "unpause",
@@ -189,7 +189,7 @@ _ACTIONS = (
         takes=Takes.INSTANCES_OR_SESSION,
         when=When.UNFINISHED,
         needs=Needs.GOING_ON | Needs.HELD,
-        done="{what} goes on",
+        done="{target} goes on",
     ),
     Action(
         "retire",
@@ -198,7 +198,7 @@ _ACTIONS = (
         takes=Takes.INSTANCES,
         when=When.UNFINISHED,
         needs=Needs.GOING_ON,
-        done="{what} retires",
+        done="{target} retires",
     ),
     Action(
         "hint",
@@ -208,7 +208,7 @@ _ACTIONS = (
         when=When.UNFINISHED,
         needs=Needs.GOING_ON,
         key="i",
-        done="{what}: the next attempt gets the hint",
+        done="{target}: the next attempt gets the hint",
     ),
     Action(
         "pin",
@@ -217,7 +217,7 @@ _ACTIONS = (
         takes=Takes.ATTEMPT,
         when=When.UNFINISHED,
         needs=Needs.GOING_ON | Needs.CORRECT,
-        done="{what} is the base of the next optimizations",
+        done="{target} is the base of the next optimizations",
     ),
     Action(
         "ban",
@@ -226,7 +226,7 @@ _ACTIONS = (
         takes=Takes.ATTEMPT,
         when=When.UNFINISHED,
         needs=Needs.GOING_ON,
-        done="{what} is no base any more",
+        done="{target} is no base any more",
     ),
     Action(
         "fork",
@@ -236,7 +236,7 @@ _ACTIONS = (
         when=When.ANY,
         needs=Needs.SOURCE,
         opens=True,
-        done="a new instance starts from {what}",
+        done="a new instance starts from {target}",
     ),
     Action(
         "edit",
@@ -247,7 +247,7 @@ _ACTIONS = (
         needs=Needs.SOURCE,
         key="E",
         opens=True,
-        done="the edit of {what} is judged in an instance of its own",
+        done="the edit of {target} is judged in an instance of its own",
     ),
     Action(
         "measure",
@@ -258,7 +258,7 @@ _ACTIONS = (
         needs=Needs.CORRECT | Needs.GPUS,
         key="t",
         opens=True,
-        done="{what} is measured again",
+        done="{target} is measured again",
     ),
     Action(
         "gpu",
@@ -267,7 +267,7 @@ _ACTIONS = (
         takes=Takes.GPU,
         when=When.UNFINISHED,
         needs=Needs.GPUS,
-        done="GPU {what} is {text}",
+        done="GPU {target} is {text}",
     ),
     Action(
         "extend",
@@ -276,7 +276,7 @@ _ACTIONS = (
         takes=Takes.NUMBER,
         when=When.ANY,
         opens=True,
-        done="{what} goes on with {text}",
+        done="{target} goes on with {text}",
     ),
     Action(
         "stop",
@@ -284,7 +284,7 @@ _ACTIONS = (
         "Stop a session and cancel its work; `wavedeck resume` goes on.",
         takes=Takes.NOTHING,
         when=When.RUNNING,
-        done="{what} stops",
+        done="{target} stops",
     ),
     Action("sessions", Group.KEEP, "List, show, title, push, fetch and delete sessions.", module="sessions"),
     Action("suites", Group.KEEP, "List, show, add and check suites of tasks.", module="suites"),
@@ -296,7 +296,7 @@ _ACTIONS = (
         "Give the session a title of one line.",
         takes=Takes.TEXT,
         when=When.ANY,
-        done="{what} has the title {text}",
+        done="{target} has the title {text}",
     ),
     Action("fleet", Group.COCKPIT, "Go to Fleet.", takes=Takes.NOTHING, when=When.WATCHING),
     Action("latency", Group.COCKPIT, "Go to Latency.", takes=Takes.ATTEMPT, when=When.WATCHING),
@@ -308,7 +308,7 @@ _ACTIONS = (
 ACTIONS = {action.name: action for action in _ACTIONS}
 """All actions by name, in the order of the help."""
 GPU_WORDS = {"lend": "lent: what runs on it finishes", "return": "used again"}
-"""What may be done with a GPU, and the words when it is done."""
+"""Ways to use `gpu`, each with the words when it is done."""
 
 
 def further_words(iterations: int, budget_usd: float = 0.0) -> str:
@@ -317,6 +317,6 @@ def further_words(iterations: int, budget_usd: float = 0.0) -> str:
     return ", ".join([attempts] * bool(iterations) + [f"${budget_usd:.2f} more"] * bool(budget_usd))
 
 
-def done_words(action: Action, what: str, *, text: str = "") -> str:
+def done_words(action: Action, target: str, *, text: str = "") -> str:
     """Return the words when a session has the command."""
-    return action.done.format(what=what, text=GPU_WORDS.get(text, text) if action.name == "gpu" else text)
+    return action.done.format(target=target, text=GPU_WORDS.get(text, text) if action.name == "gpu" else text)

@@ -11,7 +11,7 @@ from sessions.state import SessionState
 from tui.actions.catalogue import ACTIONS, GPU_WORDS, Action, Takes, When, further_words
 
 WHOLE_SESSION = "session"
-"""Argument that stands for all instances."""
+"""Argument for all instances."""
 VERBS = {name: action for name, action in ACTIONS.items() if action.takes is not None}
 """The actions of the line."""
 
@@ -22,7 +22,7 @@ class NotUnderstood(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the keys are about now; an action without names acts on it."""
+    """Instances and attempt of the keys; an action without names acts on them."""
 
     instances: tuple[str, ...] = ()
     """The marked instances, else the one under the cursor."""
@@ -47,8 +47,8 @@ class Order:
         return ACTIONS[self.name]
 
     @property
-    def what(self) -> str:
-        """What it is about: instances, attempt, GPU, or the session."""
+    def target(self) -> str:
+        """The instances, the attempt or the GPU; else `session`."""
         return ", ".join(self.instances) or self.attempt or self.gpu or WHOLE_SESSION
 
     def requests(self) -> list[dict[str, object]]:

@@ -22,11 +22,11 @@ def is_possible(
     needs = action.needs
     if standing(state) not in action.when:
         return False
-    held = state.is_on_hold(instance.key if instance is not None else "")
+    paused = state.is_on_hold(instance.key if instance is not None else "")
     kept = {
         Needs.GOING_ON: instance is None or not instance.finished,
-        Needs.HELD: held,
-        Needs.NOT_HELD: not held,
+        Needs.HELD: paused,
+        Needs.NOT_HELD: not paused,
         Needs.SOURCE: attempt is not None and bool(attempt.source),
         Needs.JUDGED: attempt is not None and attempt.evaluation is not None,
         Needs.CORRECT: attempt is not None and attempt.verdict is Verdict.CORRECT,

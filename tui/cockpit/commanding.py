@@ -115,7 +115,7 @@ class Commander:
             return
         may_be_empty = action.takes is Takes.FORK
         dialog = LineDialog(
-            f"{order.name.capitalize()} {order.what}",
+            f"{order.name.capitalize()} {order.target}",
             hint=f"{action.does}\nenter: {order.name}   escape: cancel",
             placeholder="a hint for its first attempt (may stay empty)" if may_be_empty else "",
         )
@@ -134,13 +134,13 @@ class Commander:
             if answer:
                 self._give(order)
 
-        question = f"{order.name.capitalize()} {order.what}?"
+        question = f"{order.name.capitalize()} {order.target}?"
         self._host.app.push_screen(ConfirmDialog(question, consequence=order.action.does), answered)
 
     def _give(self, order: Order) -> None:
         for request in order.requests():
-            what = request.get("instance") or order.attempt or order.gpu or "the session"
-            self.give(order.name, done_words(order.action, str(what), text=order.given), **request)
+            target = request.get("instance") or order.attempt or order.gpu or "the session"
+            self.give(order.name, done_words(order.action, str(target), text=order.given), **request)
 
     def _edit(self, attempt: str) -> None:
         """Open an attempt's kernel in the person's editor; a changed kernel is judged as an instance of its own."""

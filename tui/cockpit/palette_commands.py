@@ -84,5 +84,5 @@ def _orders(desk: Desk, screens: Sequence[Screen[Any]]) -> Iterator[Command]:
     instance = screen.steered_instance if screen is not None else None
     attempt = screen.steered_attempt if screen is not None else None
     for order in possible_orders(desk.feed.state, instance, attempt):
-        name = " ".join(filter(None, (order.name, order.what, order.text)))
+        name = " ".join(filter(None, (order.name, order.target, order.text)))
         yield Command(name, order.action.does, partial(desk.commander.ask, order), True)

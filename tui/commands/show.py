@@ -41,16 +41,18 @@ def complete_words(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @click.command(name="show")
 @click.argument("words", nargs=-1, required=True, metavar="[SESSION] ATTEMPT", shell_complete=complete_words)
 @click.option("--source", is_flag=True, help="The kernel alone.")
-@click.option("--diff", "other", metavar="OTHER", help="The changes from attempt OTHER, as a unified diff.")
+@click.option(
+    "--diff", "compared", metavar="OTHER", help="The changes from attempt OTHER, as a unified diff."
+)
 @click.option("--prompt", is_flag=True, help="The messages of the model call that made the kernel.")
 @click.option("--json", "as_json", is_flag=True, help="All facts as one JSON document.")
 def show_command(
-    words: tuple[str, ...], *, source: bool, other: str | None, prompt: bool, as_json: bool
+    words: tuple[str, ...], *, source: bool, compared: str | None, prompt: bool, as_json: bool
 ) -> None:
     """Show an ATTEMPT (such as softmax#2/7) of SESSION, by default of the latest: its verdict with all results."""
     if len(words) > 2:
         raise Complaint(f"{words[2]!r} is too much: wavedeck show [SESSION] ATTEMPT")
-    if source + bool(other) + prompt + as_json > 1:
+    if source + bool(compared) + prompt + as_json > 1:
         raise Complaint("--source, --diff, --prompt and --json exclude each other; give one of them")
     home = home_from(os.environ)
     session = find_session(home, words[0] if len(words) == 2 else LATEST)
@@ -58,8 +60,8 @@ def show_command(
     attempt, instance = find_attempt(state, words[-1])
     if source:
         emit_exactly(source_of(attempt))
-    elif other is not None:
-        emit_exactly(changes(find_attempt(state, other)[0], attempt))
+    elif compared is not None:
+        emit_exactly(changes(find_attempt(state, compared)[0], attempt))
     elif prompt:
         emit_exactly(prompt_of(attempt))
     elif as_json:

@@ -130,8 +130,8 @@ def _known(state: SessionState, name: str) -> str:
     attempt = state.attempt(name)
     instance = state.instances[split_attempt(name).instance]
     facts = [exam_sentence(attempt, instance), finding_words(findings_of(attempt))]
-    known = "; ".join(filter(None, facts))
-    return f" ({known})" if known else ""
+    words = "; ".join(filter(None, facts))
+    return f" ({words})" if words else ""
 
 
 def accepted_kernels(home: Home) -> dict[str, AcceptedKernel]:
