@@ -218,7 +218,7 @@ def _measure(request: Request, state: SessionState) -> MeasureAsked:
     lent = [name for name in wanted if name in state.lent]
     if lent:
         raise CommandRefused(
-            f"GPU {lent[0]} is lent; take it back first: wavedeck gpu SESSION {lent[0]} return"
+            f"GPU {lent[0]} is lent; return it first: wavedeck gpu SESSION {lent[0]} return"
         )
     if any(asked.attempt == request.attempt for asked in state.measures):
         raise CommandRefused(f"{request.attempt} is already being measured; wait for its result")

@@ -51,7 +51,7 @@ in its instance, over the cases that both have.
 
 WAITS: the instance waits for your decision, and does nothing until then.
 After a decision the next attempt opens by itself. `s` skips: nothing is
-recorded. `u` takes the decision under the cursor back, else your latest one.
+recorded. `u` undoes the decision under the cursor, else your latest one.
 `d` changes what the diff compares with, `{` `}` walk its hunks, `D` puts it
 in one column or two. `enter` opens the attempt on the Agent screen.
 """
