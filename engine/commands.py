@@ -217,9 +217,7 @@ def _measure(request: Request, state: SessionState) -> MeasureAsked:
     _require_gpus(wanted, gpus)
     lent = [name for name in wanted if name in state.lent]
     if lent:
-        raise CommandRefused(
-            f"GPU {lent[0]} is lent; return it first: wavedeck gpu SESSION {lent[0]} return"
-        )
+        raise CommandRefused(f"GPU {lent[0]} is lent; return it first: wavedeck gpu SESSION {lent[0]} return")
     if any(asked.attempt == request.attempt for asked in state.measures):
         raise CommandRefused(f"{request.attempt} is already being measured; wait for its result")
     return MeasureAsked(attempt=request.attempt, devices=wanted, by=request.by)
