@@ -109,7 +109,7 @@ def attempt_files(
     if evaluation is None:
         raise ValueError(f"{attempt.attempt} is not judged")
     calls = [call for call in attempt.calls if not call.live]
-    code_call = _code_call(calls)
+    call = code_call(calls)
     record = AttemptRecord(
         attempt=attempt.attempt,
         task=instance.task,
@@ -130,8 +130,8 @@ def attempt_files(
     files = {
         "kernel.py": attempt.source or "",
         "trace.txt": trace,
-        "prompt.md": prompt_text(code_call.messages) if code_call else "",
-        "reply.md": code_call.text if code_call else "",
+        "prompt.md": prompt_text(call.messages) if call else "",
+        "reply.md": call.text if call else "",
     }
     reflections = [call.text.strip() for call in calls if call.finished and call.role is Role.REFLECTOR]
     if reflections:
@@ -244,8 +244,8 @@ def trailers_of(message: str) -> dict[str, str]:
     return {key: value for key, mark, value in pairs if mark}
 
 
-def _code_call(calls: Sequence[CallState]) -> CallState | None:
-    """The last finished call that asked for code."""
+def code_call(calls: Sequence[CallState]) -> CallState | None:
+    """Returns the call that made an attempt's candidate: the last finished call that asked for code."""
     for call in reversed(calls):
         if call.finished and call.role is not Role.REFLECTOR:
             return call

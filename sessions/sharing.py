@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from .catalog import fitting_names
 from .errors import AmbiguousSession, BranchDiffers, NoSuchSession
 from .home import Home
 from .names import SESSION
@@ -114,9 +115,7 @@ def _chosen(prefixes: Sequence[str], names: Sequence[str]) -> list[str]:
         return list(names)
     chosen = []
     for prefix in prefixes:
-        fitting = [name for name in names if name == prefix] or [
-            name for name in names if prefix and name.startswith(prefix)
-        ]
+        fitting = fitting_names(prefix, names)
         if not fitting:
             nearest = difflib.get_close_matches(prefix, names, n=3, cutoff=0.5)
             raise NoSuchSession(prefix, nearest=nearest)

@@ -325,8 +325,8 @@ class SessionState:
     """Commands that later attempts follow, oldest first."""
     on_hold: set[str] = field(default_factory=set)
     """Instances that a person paused; an empty key is the whole session."""
-    stops: dict[str, str] = field(default_factory=dict)
-    """Instances that a person stopped, with the person's name."""
+    retired: dict[str, str] = field(default_factory=dict)
+    """Instances that a person retired, with the person's name."""
     extensions: list[SessionExtended | IterationsMoved] = field(default_factory=list)
     added_usd: float = 0.0
     """What a person added to the budget in USD."""

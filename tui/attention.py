@@ -280,7 +280,7 @@ def _devices(state: SessionState, now_wall: float) -> Iterator[Concern]:
 
 def _idle(state: SessionState, now_wall: float) -> Iterator[Concern]:
     for instance in state.instances.values():
-        asked = state.is_on_hold(instance.key) or instance.key in state.stops
+        asked = state.is_on_hold(instance.key) or instance.key in state.retired
         if instance.finished is not None or asked or instance.word in ("person", "done", "failed"):
             continue
         silent = now_wall - instance.last_wall

@@ -53,7 +53,7 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     without: Names = ()
     workers: Count = 4
     descendants: Count = 8
-    profile: str = "chat"
+    prompt_style: str = "chat"
     corpus: str = ""
     instances: Count | None = None
     iterations: Count | None = None

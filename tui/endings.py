@@ -15,7 +15,7 @@ WORDS: dict[str, str] = {
     EndReason.AT_ROOF: "at the practical roof of the device",
     EndReason.NO_GAIN: "no gain any more",
     EndReason.EDITED: "a person's edit was judged",
-    EndReason.STOPPED: "stopped by a person",
+    EndReason.RETIRED: "retired by a person",
     EndReason.HOPELESS: "no attempt of the task is correct; its iterations go to other tasks",
     EndReason.RECORDING_EXHAUSTED: "the recording ended",
     EndReason.BUDGET: "budget spent",

@@ -101,8 +101,8 @@ class Narrator:
                 return event.attempt, f"pinned by {event.by}: the base of the next optimizations"
             case ev.AttemptBanned():
                 return event.attempt, f"banned by {event.by}: no longer a base"
-            case ev.StopAsked():
-                return event.instance, f"stopped by {event.by}"
+            case ev.RetireAsked():
+                return event.instance, f"retired by {event.by}"
             case ev.InstanceForked():
                 word, hint = "edit" if event.source else "fork", f", hint: {event.hint}" if event.hint else ""
                 key = instance_key(event.task, event.instance)
@@ -110,12 +110,12 @@ class Narrator:
             case ev.MeasureAsked():
                 return (
                     event.attempt,
-                    f"to be timed again on GPU {', '.join(event.devices)}, asked by {event.by}",
+                    f"to be measured on GPU {', '.join(event.devices)}, asked by {event.by}",
                 )
             case ev.DeviceLent():
                 return f"device {event.device}", f"lent by {event.by}: no candidate starts on it"
             case ev.DeviceReturned():
-                return f"device {event.device}", f"taken back by {event.by}"
+                return f"device {event.device}", f"returned by {event.by}"
             case ev.IterationsMoved():
                 return event.to, f"gets {counted(event.iterations, 'iteration')} of {event.source}"
             case ev.SessionExtended():
@@ -126,8 +126,8 @@ class Narrator:
                 return "session", f"extended by {event.by}: {', '.join(filter(None, gains))}"
             case ev.Paused():
                 return event.instance or "session", f"paused by {event.by}: no call and no attempt starts"
-            case ev.Continued():
-                return event.instance or "session", f"goes on, by {event.by}"
+            case ev.Unpaused():
+                return event.instance or "session", f"unpaused by {event.by}"
             case ev.InstanceFinished():
                 word = self._exam_word(event)
                 best = f", best {event.best}{f' ({word})' if word else ''}" if event.best else ""

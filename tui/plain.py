@@ -53,6 +53,14 @@ def emit(text: str) -> None:
     _write(printable(text).encode(encoding, errors="replace") + b"\n")
 
 
+def emit_exactly(text: str) -> None:
+    """Write text unchanged, for files and pipes; a terminal gets it as from `emit`."""
+    if is_terminal():
+        emit(text.removesuffix("\n"))
+    else:
+        _write(text.encode("utf-8", "replace"))
+
+
 def emit_json(value: object) -> None:
     """Write one JSON document: indented in a terminal, on one line elsewhere. Paths become texts."""
     _write(json_document(value, indented=is_terminal()) + b"\n")

@@ -75,19 +75,15 @@ class RecordingDecider:
     decisions: list[tuple[object, ...]] = field(default_factory=list)
     refusal: str = ""
 
-    async def decide(self, session: str, attempt: str, *, accepted: bool, why: str) -> None:
-        self._note(session, attempt, accepted, why)
-
-    async def undo(self, session: str, attempt: str) -> None:
-        self._note(session, attempt, None)
-
-    async def command(self, session: str, command: str, **arguments: object) -> None:
-        self._note(session, command, arguments)
-
-    def _note(self, *decision: object) -> None:
+    async def give(self, session: str, name: str, **arguments: object) -> None:
         if self.refusal:
             raise DecisionFailed(self.refusal)
-        self.decisions.append(decision)
+        if name in ("accept", "reject"):
+            self.decisions.append((session, arguments["attempt"], name == "accept", arguments["why"]))
+        elif name == "undo":
+            self.decisions.append((session, arguments["attempt"], None))
+        else:
+            self.decisions.append((session, name, arguments))
 
 
 def live(

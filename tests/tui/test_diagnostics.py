@@ -76,7 +76,7 @@ def test_every_error_of_a_group_is_printed(tmp_path: Path, capsys: pytest.Captur
         (("run", "--instnces", "2"), "--instances"),
         (("eval", "kernel.py"), "missing option '--task'; see wavedeck eval --help"),
         (("replay", "x", "--speed", "1000"), "1000.0 is not in the range 0.5<=x<=100"),
-        (("report",), "there is no session to report; start one with: wavedeck run TASK"),
+        (("report",), "no session 'latest'; there are none yet; start one with: wavedeck run TASK"),
         (
             ("report", "-o", "report.docx"),
             "no format has the ending of report.docx; use .txt, .md, .html, .json, .csv",

@@ -146,7 +146,7 @@ def test_footnotes_explain_the_marks_that_are_present_and_no_others() -> None:
         "t GPU5 asked for",
         "W GPU4 wrong: y[3] is nan",
         "left out: both short",
-        "t times ! and - again",
+        "t measures ! and - again",
     ):
         assert words in notes
     log = opened("2")

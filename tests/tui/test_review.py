@@ -29,13 +29,13 @@ from tests.support.cockpits import (
 )
 from tests.support.journals import RIGHT_SOURCE, SESSION, EventLog, examined, finished, running
 from tests.support.pictures import picture
+from tui.actions.send import login_name
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs import ReasonDialog
 from tui.cockpit.review_library import Accepted, Archive
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.review import ReviewScreen
 from tui.cockpit.viewer import ExitNote
-from tui.deciding import login_name
 
 MIDDLE = (120, 40)
 

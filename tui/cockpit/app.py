@@ -16,6 +16,7 @@ from textual.widgets import Input
 from sessions.folding import fold
 from sessions.home import Home
 from sessions.names import split_attempt
+from tui.actions.line import NotUnderstood, Subject, completions, parse
 from tui.cockpit import attempts, messages, terminal, themes
 from tui.cockpit.ascii_filter import AsciiOnly
 from tui.cockpit.commanding import Commander
@@ -32,7 +33,6 @@ from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.preferences import Preferences
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.home import HomeScreen
-from tui.cockpit.verbs import NotUnderstood, Subject, completions, parse
 from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import write_crash

@@ -12,6 +12,7 @@ from textual.screen import Screen
 
 from sessions.state import SessionState
 from tui import vocabulary
+from tui.actions.possible import possible_orders
 from tui.cockpit import views
 from tui.cockpit.desk import Desk
 from tui.cockpit.lines import clean
@@ -79,30 +80,9 @@ def _jumps(app: App[Any], state: SessionState) -> Iterator[Command]:
 def _orders(desk: Desk, screens: Sequence[Screen[Any]]) -> Iterator[Command]:
     """Commands about the instance and attempt under the cursor, the session, and its GPUs."""
     assert desk.feed is not None
-    state, give = desk.feed.state, desk.commander
-    gpus = views.gpus(state)
     screen = next((each for each in reversed(screens) if isinstance(each, ActingScreen)), None)
     instance = screen.steered_instance if screen is not None else None
     attempt = screen.steered_attempt if screen is not None else None
-    if instance is not None:
-        key = instance.key
-        word, act = ("go", give.go) if state.is_on_hold(key) else ("pause", give.pause)
-        yield Command(f"{word} {key}", "calls and attempts of this instance", partial(act, (key,)), True)
-        yield Command(f"hint {key}", "its next prompts quote it", partial(give.ask_hint, (key,)), True)
-        yield Command(f"stop {key}", "for good", partial(give.ask_stop, (key,)), True)
-    if attempt is not None:
-        name = attempt.attempt
-        yield Command(f"pin {name}", "the base of the next optimizations", partial(give.pin, name), True)
-        yield Command(f"ban {name}", "no base any more", partial(give.ban, name), True)
-        yield Command(f"fork {name}", "a new instance starts from it", partial(give.ask_fork, name), True)
-        if gpus:
-            yield Command(f"measure {name}", "time it again on every GPU", partial(give.measure, name), True)
-    word, act = ("go", give.go) if "" in state.on_hold else ("pause", give.pause)
-    yield Command(f"{word} session", "all its instances", partial(act, ()), True)
-    yield Command("extend session", "further attempts in each instance", give.ask_extend, True)
-    yield Command("stop session", "until wavedeck resume", give.ask_stop, True)
-    for device in gpus:
-        if device in state.lent:
-            yield Command(f"return GPU {device}", "take it back", partial(give.take_back, device), True)
-        else:
-            yield Command(f"lend GPU {device}", "to others", partial(give.lend, device), True)
+    for order in possible_orders(desk.feed.state, instance, attempt):
+        name = " ".join(filter(None, (order.name, order.target, order.text)))
+        yield Command(name, order.action.does, partial(desk.commander.ask, order), True)

@@ -26,7 +26,7 @@ def footer(
 ) -> Line:
     """Return `decided 7: 5 accepted, 2 rejected   if accepted: ...`; the longest words that fit into `width` cells.
 
-    `u` takes the decision about `undoable` back.
+    `u` undoes the decision about `undoable`.
     """
     head = f" {decided_words(entries)}"
     choices = [""]
@@ -40,7 +40,7 @@ def footer(
             )
             choices = [f"{long}{GAP}{rejected}", long, f"{short}{GAP}{rejected}", short]
     elif undoable is not None:
-        choices = [f"u takes the decision about {undoable} back"]
+        choices = [f"u undoes the decision about {undoable}"]
     room = width - cell_len(head) - len(GAP)
     if cell_len(choices[0]) > room:
         head = head.partition(":")[0]

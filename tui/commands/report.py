@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from sessions import fold
-from sessions.catalog import find_session, journal_of, session_names
+from sessions.catalog import LATEST, find_session, journal_of
 from sessions.files import write_whole
-from sessions.home import Home, home_from
+from sessions.home import home_from
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint, printable, say
 from tui.facts.report import SessionReport, report_of
@@ -50,7 +50,7 @@ def report_command(sessions: tuple[str, ...], *, form: str | None, output: Path 
     form = form or ("table" if output is None else _form_of(output))
     home = home_from(os.environ)
     reports = []
-    for prefix in dict.fromkeys(sessions or (_newest(home),)):
+    for prefix in dict.fromkeys(sessions or (LATEST,)):
         name = find_session(home, prefix)
         report = report_of(fold(journal_of(home, name).events))
         if report.metrics:
@@ -63,14 +63,6 @@ def report_command(sessions: tuple[str, ...], *, form: str | None, output: Path 
         emit_json(_metrics(reports))
     else:
         emit(PAGES[form](reports))
-
-
-def _newest(home: Home) -> str:
-    """Return the session that started last; the names of sessions begin with the time of their start."""
-    names = session_names(home)
-    if not names:
-        raise Complaint("there is no session to report; start one with: wavedeck run TASK")
-    return names[-1]
 
 
 def _form_of(file: Path) -> str:

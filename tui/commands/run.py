@@ -54,7 +54,7 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
 @click.option("--workers", type=int, metavar="N", help="kernelagent: number of parallel workers. [4]")
 @click.option("--descendants", type=int, metavar="N", help="geak-evolve: candidates per round. [8]")
 @click.option(
-    "--profile", metavar="NAME", help="Prompt format of the model: chat, kernelllm or autotriton. [chat]"
+    "--prompt-style", metavar="NAME", help="Prompt format of the model: chat, kernelllm or autotriton. [chat]"
 )
 @click.option(
     "--corpus",

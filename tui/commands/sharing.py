@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import click
 
+from sessions.catalog import find_session
 from sessions.home import home_from
 from sessions.sharing import Shared, fetch_sessions, push_sessions
 from tui.commands.options import complete_sessions
@@ -42,7 +43,9 @@ def push_command(remote: str, sessions: tuple[str, ...]) -> None:
 
     Of a running session, the part that is in the store. A branch that REMOTE has with other commits is refused.
     """
-    shared = push_sessions(home_from(os.environ), remote, sessions, on_progress=Progress(f"push to {remote}"))
+    home = home_from(os.environ)
+    names = [find_session(home, session) for session in sessions]
+    shared = push_sessions(home, remote, names, on_progress=Progress(f"push to {remote}"))
     say(result_words("pushed", shared, f"{remote} has"))
 
 

@@ -122,7 +122,7 @@ def footnotes(timings: Timings, width: int, shown: Iterable[str], *, can_measure
             notes.append(Span(f"suspect {case.letter}: {clean(own.efficiency.suspect)}", "bad"))
     again = can_measure and any(note.text[:1] in "!-" for note in notes)
     if again:
-        notes.append(Span("t times ! and - again", "dim"))
+        notes.append(Span("t measures ! and - again", "dim"))
     return packed(notes, width)
 
 

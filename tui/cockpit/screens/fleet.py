@@ -11,6 +11,7 @@ from textual.containers import Container, Vertical
 from textual.widget import Widget
 
 from sessions.state import AttemptState, InstanceState
+from tui.actions.line import Subject
 from tui.attention import Concern
 from tui.cockpit import device_view, fleet_view
 from tui.cockpit.feed import EVERYTHING
@@ -19,7 +20,6 @@ from tui.cockpit.fleet_view import ORDERS
 from tui.cockpit.lines import Line, Span, cells, clean, line
 from tui.cockpit.messages import LeaveSession, OpenInstance
 from tui.cockpit.screens.acting import STEERING, ActingScreen
-from tui.cockpit.verbs import Subject
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.matrix import Matrix

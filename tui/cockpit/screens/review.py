@@ -11,9 +11,9 @@ from textual.containers import Container, Vertical
 from textual.message import Message
 from textual.widget import Widget
 
-from harness import Verdict
 from sessions.events import SessionStarted
 from sessions.state import AttemptState, InstanceState
+from tui.actions.line import Order
 from tui.cockpit import review_queue
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.lines import plain
@@ -24,7 +24,7 @@ from tui.cockpit.review_queue import Entry, Kind
 from tui.cockpit.review_sent import SentDecisions
 from tui.cockpit.review_sides import Source, sources
 from tui.cockpit.review_view import baseline_name, empty_lines, escaped, evidence, evidence_title
-from tui.cockpit.screens.acting import STEERING, ActingScreen
+from tui.cockpit.screens.acting import STEERING, ActingScreen, action_bindings
 from tui.cockpit.sides import Side
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.code import CodePane
@@ -51,7 +51,7 @@ in its instance, over the cases that both have.
 
 WAITS: the instance waits for your decision, and does nothing until then.
 After a decision the next attempt opens by itself. `s` skips: nothing is
-recorded. `u` takes the decision under the cursor back, else your latest one.
+recorded. `u` undoes the decision under the cursor, else your latest one.
 `d` changes what the diff compares with, `{` `}` walk its hunks, `D` puts it
 in one column or two. `enter` opens the attempt on the Agent screen.
 """
@@ -70,10 +70,9 @@ in one column or two. `enter` opens the attempt on the Agent screen.
     )
     """Keys at the start of the key bar (`widgets.key_bar`): in a replay, too, decisions come first."""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "accept", "accept", id="review.accept"),
-        Binding("r", "reject", "reject", id="review.reject"),
+        *action_bindings("review", ("accept", "reject")),
         Binding("s", "skip", "skip", id="review.skip"),
-        Binding("u", "undo", "undo", id="review.undo"),
+        *action_bindings("review", ("undo",)),
         Binding("a,r,s,u", "refuse", "why not", id="review.refuse", show=False),
         *STEERING,
         Binding("d", "side", "diff to", id="review.side"),
@@ -167,7 +166,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         """Go on to the next entry when a decision that was sent from here is in the session."""
         if not self._sent.pending:
             return
-        from tui.deciding import login_name  # loads git, which a decision has loaded already
+        from tui.actions.send import login_name  # loads git, which a decision has loaded already
 
         for key in self._sent.arrived(self._entries, self.feed.state.last_seq, login_name()):
             following = review_queue.next_undecided(self._entries, key)
@@ -278,9 +277,9 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             return not can_act
         if action in DECISIONS and not can_act:
             return False
-        if action == "accept":
-            return entry is not None and entry.attempt.verdict is Verdict.CORRECT
-        if action in ("reject", "skip"):
+        if action in ("accept", "reject"):
+            return self.is_possible(action)
+        if action == "skip":
             return entry is not None
         if action == "undo":
             return self._undoable() is not None
@@ -326,7 +325,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             return
         self.queue.select(key)
         self._sent.undo(key)
-        self.desk.commander.undo_decision(key)
+        self.desk.commander.carry_out(Order("undo", attempt=key))
 
     def action_refuse(self) -> None:
         """Say why nothing can be decided."""
