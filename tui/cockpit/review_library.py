@@ -17,9 +17,6 @@ from sessions.home import Home
 if TYPE_CHECKING:
     from sessions.best_ever import BestEver
 
-KERNEL_MARK = "@triton.jit"
-"""In each Triton kernel; a baseline without it is PyTorch code."""
-
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
@@ -82,8 +79,3 @@ class HomeLibrary:
             return None
         accepted = {task: Accepted(kernel.session, kernel.attempt) for task, kernel in kernels.items()}
         return Archive(accepted, bests)
-
-
-def is_kernel(source: str) -> bool:
-    """True if a diff from this source to a Triton kernel says something."""
-    return KERNEL_MARK in source

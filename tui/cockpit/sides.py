@@ -1,4 +1,4 @@
-"""The other side of a diff: base, baseline, best or an attempt that a person chose."""
+"""Sources that an attempt is compared with: its base, the baseline, the best, or an attempt that a person chose."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from pathlib import Path
 
 from sessions.events import SessionStarted
 from sessions.state import AttemptState, InstanceState, SessionState
+from sessions.winners import earlier_best
 from suites import SuiteError, Task, baseline_source, load_task
 from tui.cockpit import attempts
 
 OF_TORCH = ("eager", "compile")
 """Timing baselines that torch makes from the task's reference: there is no kernel to compare with."""
+
+KERNEL_MARK = "@triton.jit"
+"""In each Triton kernel; a baseline without it is PyTorch code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +24,7 @@ class Side:
     """One source of a diff."""
 
     name: str
-    """`#2/7`, or `baseline triton`."""
+    """`#2/7`, `base softmax#3/5`, or `baseline triton`."""
     source: str
     commit: str | None = None
 
@@ -105,6 +109,26 @@ def other_sides(
     if picked is not None:
         kept[Comparison.OTHER] = picked
     return kept
+
+
+def review_sides(
+    state: SessionState, attempt: AttemptState, instance: InstanceState, baseline: str, baseline_name: str
+) -> list[Side]:
+    """Return what Review compares an attempt with: baseline, base, and the best before it, each attempt once.
+
+    `baseline` is the source of the baseline; empty if it is not known. A baseline in PyTorch comes last.
+    """
+    base, best = attempts.base_of(state, attempt), earlier_best(attempt, instance)
+    earlier = {"base": base, "best before": best if best is not base else None}
+    sides = [
+        Side(f"{word} {other.attempt}", other.source, other.commit)
+        for word, other in earlier.items()
+        if other is not None and other.source
+    ]
+    if baseline:
+        place = 0 if KERNEL_MARK in baseline else len(sides)
+        sides.insert(place, Side(f"baseline {baseline_name}".rstrip(), baseline))
+    return sides
 
 
 def following(current: Comparison, sides: dict[Comparison, Side]) -> Comparison:

@@ -22,10 +22,9 @@ from tui.cockpit.review_footer import footer
 from tui.cockpit.review_library import Archive, Library
 from tui.cockpit.review_queue import Entry, Kind
 from tui.cockpit.review_sent import SentDecisions
-from tui.cockpit.review_sides import Source, sources
-from tui.cockpit.review_view import baseline_name, empty_lines, escaped, evidence, evidence_title
+from tui.cockpit.review_view import baseline_name, empty_lines, evidence, evidence_title
 from tui.cockpit.screens.acting import STEERING, ActingScreen
-from tui.cockpit.sides import Side
+from tui.cockpit.sides import Side, review_sides
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.code import CodePane
 from tui.cockpit.widgets.line_view import LineView
@@ -106,7 +105,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         self._second = -1
         self.queue = LineTable(review_queue.queue_columns((), wide=True), id="queue")
         self.evidence = LineView(id="evidence")
-        self.change = CodePane(id="change")
+        self.change = CodePane(id="change", empty="Diff")
         self.decided = Bar(id="decided")
 
     @property
@@ -205,7 +204,6 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         self.evidence.show(empty_lines(words, self._evidence_width))
         _title(self.evidence, "Evidence")
         self.change.show_code(None, missing="")
-        _title(self.change, "Diff")
 
     @property
     def _evidence_width(self) -> int:
@@ -231,11 +229,9 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         if self._side >= len(sides) or new is None:
             self.change.show_code(new, missing="no code")
         else:
-            source = sides[self._side]
-            self.change.show_diff(Side(source.title, source.source, source.commit), new)
-        _title(self.change, escaped(self.change.title))
+            self.change.show_diff(sides[self._side], new)
 
-    def _sides(self, attempt: AttemptState, instance: InstanceState) -> list[Source]:
+    def _sides(self, attempt: AttemptState, instance: InstanceState) -> list[Side]:
         task = instance.task
         started = self.feed.state.started
         if task not in self._sources:
@@ -243,7 +239,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             if started is not None and self._library is not None:
                 self._read_baseline(self._library, started, task)
         state = self.feed.state
-        return sources(state, attempt, instance, self._sources[task], baseline_name(state, attempt))
+        return review_sides(state, attempt, instance, self._sources[task], baseline_name(state, attempt))
 
     @work(thread=True, group="baseline", exit_on_error=False, name="reading the baseline")
     def _read_baseline(self, library: Library, started: SessionStarted, task: str) -> None:
