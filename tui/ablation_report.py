@@ -17,8 +17,8 @@ from sessions.speed import speed_of
 from sessions.state import Confirmation
 from sessions.winners import best_of
 
-from .method_words import option_words
 from .reporting import known_sum
+from .vocabulary import option_words
 
 NOT_RUN = "not run"
 FAILED = "failed"

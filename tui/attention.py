@@ -12,9 +12,8 @@ from sessions.speed import attempt_speed, gain
 from sessions.state import AttemptState, CallState, Confirmation, DeviceState, SessionState
 from sessions.winners import earlier_best
 from tui.doing import live_calls
-from tui.endings import ending_words
 from tui.instance_facts import FactsCache, InstanceFacts
-from tui.vocabulary import clock, count, counted, duration, money, percent_change
+from tui.vocabulary import clock, count, counted, duration, ending_words, money, percent_change
 
 BUDGET_SHARE = 0.9
 """A budget needs a person above this share."""

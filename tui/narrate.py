@@ -13,14 +13,12 @@ from suites.python_source import source_lines
 
 from .certainty import exam_sentence, exam_word, is_winner
 from .diagnostics import one_line
-from .endings import ending_words
 from .judgement import headline, mismatch
-from .method_words import method_words
+from .model_usage import spent_words
 from .plain import indented
-from .spent import spent_words
 from .text_diff import compare_lines, diff_text
 from .timed_against import measured_words, timing_words
-from .vocabulary import UNKNOWN, duration, grouped, money
+from .vocabulary import UNKNOWN, duration, ending_words, grouped, method_words, money
 
 LABEL_WIDTH = 20
 STRATEGY_WIDTH = 80

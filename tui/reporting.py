@@ -25,10 +25,9 @@ from sessions.speed import attempt_speed, speed_of, timed_evaluation
 from sessions.state import Confirmation
 from sessions.winners import best_of
 
-from .method_words import option_words
 from .tables import Column
 from .timed_against import sorted_by_device
-from .vocabulary import UNKNOWN, grouped, money, percent
+from .vocabulary import UNKNOWN, grouped, money, option_words, percent
 
 ALL = "all"
 """Name of the row over all tasks of a session."""

@@ -1,4 +1,4 @@
-"""The words, letters, marks and number formats of all screens and commands: one word for one thing.
+"""The words, letters, marks, number formats and next commands of all screens and commands: one word for one thing.
 
 State is never shown by colour alone, and a value that is not known is `-`, never 0.
 """
@@ -8,8 +8,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from harness import Verdict
 from harness.wire.latency import Bound
+from sessions.events import EndReason, MethodOptions
 from sessions.ratio_words import signed
 
 if TYPE_CHECKING:
@@ -174,3 +177,63 @@ def estimate(factor: float) -> str:
 def counted(number: int, noun: str) -> str:
     """Return `1 task`, `2 tasks`."""
     return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+ENDINGS: dict[str, str] = {
+    EndReason.ITERATIONS: "all iterations spent",
+    EndReason.SOLVED: "solved; the method does not look for a faster kernel",
+    EndReason.ANSWERED: "answered; the method asks only once",
+    EndReason.NOTHING_LEFT: "no variant left to judge",
+    EndReason.START_FAILED: "the kernel to start from is not correct",
+    EndReason.SPEEDUP_REACHED: "the wanted speedup is reached",
+    EndReason.AT_ROOF: "at the practical roof of the device",
+    EndReason.NO_GAIN: "no gain any more",
+    EndReason.EDITED: "a person's edit was judged",
+    EndReason.STOPPED: "stopped by a person",
+    EndReason.HOPELESS: "no attempt of the task is correct; its iterations go to other tasks",
+    EndReason.RECORDING_EXHAUSTED: "the recording ended",
+    EndReason.BUDGET: "budget spent",
+    EndReason.MODEL_FAILED: "the model failed",
+    EndReason.INFRA_ERROR: "our own failure",
+}
+
+
+def ending_words(reason: str) -> str:
+    """Return the words of a reason; an unknown reason (from a newer version) as it is."""
+    return ENDINGS.get(reason, reason)
+
+
+DEFAULTS = MethodOptions()
+
+
+def option_words(options: MethodOptions) -> str:
+    """Return the options that differ from the defaults: `without knowledge, one-shot; tune; workers 2`."""
+    words = []
+    for name, value in msgspec.structs.asdict(options).items():
+        if value == getattr(DEFAULTS, name):
+            continue
+        if isinstance(value, tuple):
+            words.append(f"{name} {', '.join(value)}")
+        else:
+            words.append(name if value is True else f"{name} {value}")
+    return "; ".join(words)
+
+
+def method_words(method: str, options: MethodOptions) -> str:
+    """Return the method with its changed options: `geak (without optimizer)`."""
+    words = option_words(options)
+    return f"{method} ({words})" if words else method
+
+
+def next_command(session: str, *, running: bool = False, finished: bool) -> str:
+    """Return `attach` for a running session, `replay` for a finished session, `resume` for any other."""
+    verb = "attach" if running else "replay" if finished else "resume"
+    return f"wavedeck {verb} {session}"
+
+
+def not_stored(session: str) -> str:
+    """Return that a finished session still has its live files, which no engine moves to the store."""
+    command = next_command(session, finished=False)
+    return (
+        f"{session} is finished, but not in the store; all its events are kept, move it there with: {command}"
+    )

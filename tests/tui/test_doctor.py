@@ -16,7 +16,7 @@ from harness.sandbox.layers import COMPILING
 from sessions import Home
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell
-from tui.doctor import configuration_checks, examination, machine, model_checks, store_checks, terminal_checks
+from tui.doctor import examination, machine, model_checks, store_checks, terminal_checks
 from tui.doctor.doctor_findings import Finding, Section, State, page, tally
 from tui.doctor.examination import Examination, section
 
@@ -228,7 +228,7 @@ def test_missing_terminal_names_the_consequence() -> None:
 def test_wrong_settings_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wavedeck.toml").write_text("instnces = 1\n")
-    (finding,) = configuration_checks.configuration({"HOME": str(tmp_path)})
+    (finding,) = examination.configuration({"HOME": str(tmp_path)})
     assert finding.state is State.WARNING
     assert "did you mean 'instances'?" in finding.found
 

@@ -28,7 +28,7 @@ from tests.support.measured_sessions import (
 )
 from tui.cockpit import report_tables, report_view
 from tui.cockpit.standing import speed_style
-from tui.cockpit.writing_report import write_files
+from tui.cockpit.writing import write_files
 from tui.report import SessionReport, as_html, as_markdown, as_text, report_of
 from tui.report.bars import bar_lines, bars_of, scale_end
 from tui.report.sections import sections_of

@@ -12,18 +12,18 @@ from sessions.state import SessionState
 from tests.support import reviews
 from tests.support.journals import RIGHT_SOURCE, EventLog, correct, finished, running
 from tui.cockpit.lines import Line, cells, plain
-from tui.cockpit.review_footer import footer
 from tui.cockpit.review_queue import (
     Kind,
+    SentDecisions,
     decided_words,
     empty_words,
+    footer,
     gain_words,
     next_undecided,
     queue_title,
     review_queue,
 )
 from tui.cockpit.review_reasons import decision_words
-from tui.cockpit.review_sent import SentDecisions
 from tui.cockpit.review_view import evidence
 
 

@@ -1,10 +1,12 @@
-"""The attempts that a person may decide on, in the order of the Review screen. Pure functions of the state."""
+"""The queue of the Review screen: the attempts that a person may decide on, the last line, and decisions on their way."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+
+from rich.cells import cell_len
 
 from harness import Verdict
 from sessions.findings import findings_of
@@ -13,7 +15,8 @@ from sessions.state import AttemptState, Confirmation, Decision, InstanceState, 
 from sessions.winners import earlier_best
 from tui import vocabulary
 from tui.cockpit import attempts
-from tui.cockpit.lines import clean, shorten
+from tui.cockpit.lines import Line, Span, clean, fit, shorten
+from tui.cockpit.review_reasons import accept_words, reject_words
 from tui.tables import Cell, Column, Row
 
 LONGEST_NAME = 30
@@ -228,3 +231,87 @@ def empty_words(state: SessionState, *, over: bool) -> list[str]:
         "`wavedeck run --review manual` lets an instance build on accepted attempts only.",
         "Then each gain waits here for your decision.",
     ]
+
+
+GAP = "   "
+
+
+def footer(
+    state: SessionState,
+    entries: Sequence[Entry],
+    entry: Entry | None,
+    undoable: str | None,
+    *,
+    over: bool,
+    width: int,
+) -> Line:
+    """Return `decided 7: 5 accepted, 2 rejected   if accepted: ...`; the longest words that fit into `width` cells.
+
+    `u` takes the decision about `undoable` back.
+    """
+    head = f" {decided_words(entries)}"
+    choices = [""]
+    if entry is not None and entry.kind is not Kind.DECIDED:
+        rejected = f"if rejected: {reject_words(state, entry.attempt, entry.instance, over=over)}"
+        choices = [rejected]
+        if entry.attempt.verdict is Verdict.CORRECT:
+            long, short = (
+                f"if accepted: {accept_words(state, entry.attempt, entry.instance, over=over, short=short)}"
+                for short in (False, True)
+            )
+            choices = [f"{long}{GAP}{rejected}", long, f"{short}{GAP}{rejected}", short]
+    elif undoable is not None:
+        choices = [f"u takes the decision about {undoable} back"]
+    room = width - cell_len(head) - len(GAP)
+    if cell_len(choices[0]) > room:
+        head = head.partition(":")[0]
+        room = width - cell_len(head) - len(GAP)
+    words = next((choice for choice in choices if cell_len(choice) <= room), choices[-1])
+    return Span(head, "key"), Span(fit(f"{GAP}{words}", room + len(GAP)).rstrip(), "dim")
+
+
+class SentDecisions:
+    """Knows the decisions of this screen from those of other people and other screens."""
+
+    def __init__(self) -> None:
+        self._sent: dict[str, int] = {}
+        """Attempts with a decision on its way, with the number of the last event before it."""
+        self._made: list[str] = []
+        """Attempts that were decided here, the latest last."""
+
+    def send(self, attempt: str, last_seq: int) -> None:
+        """Note that a decision goes out; `last_seq` is the number of the last event before it."""
+        self._sent[attempt] = last_seq
+
+    def arrived(self, entries: Sequence[Entry], last_seq: int, me: str) -> list[str]:
+        """Return the attempts with a decision by `me` that the session has now; each is returned once.
+
+        A decision by another person ends the wait, too: the engine refused ours, or theirs came later.
+        """
+        arrived: list[str] = []
+        for entry in entries:
+            decision = entry.attempt.decision
+            before = self._sent.get(entry.key)
+            if before is None or decision is None or last_seq <= before:
+                continue
+            del self._sent[entry.key]
+            if decision.by == me:
+                arrived.append(entry.key)
+        self._made += arrived
+        return arrived
+
+    @property
+    def pending(self) -> bool:
+        """True while a decision is on its way."""
+        return bool(self._sent)
+
+    def undoable(self, entries: Sequence[Entry], cursor: Entry | None) -> str | None:
+        """Return the decided attempt under the cursor, else the latest that was decided here; `None` without one."""
+        if cursor is not None and cursor.attempt.decision is not None:
+            return cursor.key
+        decided = {entry.key for entry in entries if entry.attempt.decision is not None}
+        return next((key for key in reversed(self._made) if key in decided), None)
+
+    def undo(self, attempt: str) -> None:
+        """Forget a decision that is taken back."""
+        self._made = [made for made in self._made if made != attempt]

@@ -20,7 +20,7 @@ from tui.cockpit.lines import Line, clean
 from tui.cockpit.replays import Replay, Story
 from tui.cockpit.sources import Source
 from tui.diagnostics import write_crash
-from tui.next_step import not_stored
+from tui.vocabulary import not_stored
 
 
 def marked(story: Story) -> Story:

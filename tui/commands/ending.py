@@ -8,9 +8,9 @@ from sessions.events import AnyEvent
 from sessions.home import Home
 from tui.diagnostics import ExitCode, OutputGone, say, silence
 from tui.follow import Ending, EventPrinter, follow
-from tui.next_step import next_command, not_stored
 from tui.plain import emit
 from tui.summary import next_line, summary
+from tui.vocabulary import next_command, not_stored
 
 
 async def print_until_end(

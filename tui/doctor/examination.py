@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from harness import HarnessReport, probe
-from tui.diagnostics import one_line
+from tui.config import load
+from tui.diagnostics import Complaint, one_line
 
-from . import configuration_checks, machine, model_checks, store_checks, terminal_checks
+from . import machine, model_checks, store_checks, terminal_checks
 from .doctor_findings import Finding, Section, State
 
 
@@ -48,7 +50,7 @@ def examine(environ: Mapping[str, str]) -> Iterator[Section]:
         Examination("judge", judge.versions),
         Examination("sandbox", judge.layers),
         Examination("models", lambda: model_checks.models(environ)),
-        Examination("configuration", lambda: configuration_checks.configuration(environ)),
+        Examination("configuration", lambda: configuration(environ)),
         Examination("store", lambda: store_checks.store(environ)),
         Examination("detached engine", lambda: store_checks.detached(environ)),
         Examination("terminal", lambda: terminal_checks.terminal(environ)),
@@ -71,3 +73,20 @@ def section(examination: Examination) -> Section:
             )
         )
     return Section(examination.name, tuple(findings))
+
+
+def configuration(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield whether the settings can be read, and the source of each setting."""
+    try:
+        configured = load({}, environ=environ, folder=Path.cwd())
+    except Complaint as error:
+        yield Finding(
+            "settings", State.WARNING, str(error), "commands that read settings fail with this message"
+        )
+        return
+    for remark in configured.remarks:
+        yield Finding("environment", State.WARNING, remark)
+    if not configured.origins:
+        yield Finding("settings", State.OK, "none set: all defaults")
+    for key, origin in configured.origins.items():
+        yield Finding(key, State.OK, f"from {origin}")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from sessions.state import SessionState
 from sessions.tally import tally
-from tui.method_words import method_words
 from tui.reporting import Row, bests_of, rows
 from tui.summary import ending, spending_words
+from tui.vocabulary import method_words
 
 from .changes import changes_of
 from .model import SessionReport, Summary

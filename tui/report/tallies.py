@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from harness import STAGES, Verdict
 from sessions.state import AttemptState, SessionState
 from sessions.tally import tally
+from tui.model_usage import cost_of, device_s_of
 from tui.reporting import known_sum
-from tui.spent import cost_of, device_s_of
 
 from .model import StageCount, TaskCost, VerdictCount
 from .winners import tasks_of

@@ -13,9 +13,8 @@ from sessions.speed import attempt_speed, found_speed, missing_speed, speed_of, 
 from sessions.state import AttemptState, Decision, InstanceState, SessionState
 from sessions.tally import tally
 from sessions.winners import accepted_attempt
-from tui.endings import ending_words
 from tui.timed_against import sorted_by_device
-from tui.vocabulary import UNKNOWN
+from tui.vocabulary import UNKNOWN, ending_words
 
 from .model import CaseTime, Decided, EstimatedCase, Unsolved, Winner
 from .roofs import roof_range, roof_share, shortest_us

@@ -25,9 +25,8 @@ from sessions.errors import SessionsError
 from sessions.home import Home
 from suites import SuiteError
 from tui.cockpit.choosing import ChoiceDialog
-from tui.cockpit.closing import ClosesOnce
 from tui.cockpit.dialogs import ConfirmDialog
-from tui.cockpit.layers import LayeredScreen
+from tui.cockpit.layers import ClosesOnce, LayeredScreen
 from tui.cockpit.lines import Line, Span, clean, line
 from tui.cockpit.messages import OpenSession
 from tui.cockpit.new_run_view import (

@@ -19,7 +19,7 @@ from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
-from tui.cockpit.writing_report import write_reports
+from tui.cockpit.writing import write_reports
 from tui.report import SessionReport, report_of
 from tui.report.bars import Glyphs
 

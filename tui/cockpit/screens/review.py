@@ -18,10 +18,8 @@ from tui.cockpit import review_queue
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.lines import plain
 from tui.cockpit.messages import OpenInstance
-from tui.cockpit.review_footer import footer
 from tui.cockpit.review_library import Archive, Library
-from tui.cockpit.review_queue import Entry, Kind
-from tui.cockpit.review_sent import SentDecisions
+from tui.cockpit.review_queue import Entry, Kind, SentDecisions, footer
 from tui.cockpit.review_view import baseline_name, empty_lines, evidence, evidence_title
 from tui.cockpit.screens.acting import STEERING, ActingScreen
 from tui.cockpit.sides import Side, review_sides
