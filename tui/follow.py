@@ -28,7 +28,7 @@ GONE_AFTER_S = 1.0
 """Seconds with a free lock and no new event after which the engine counts as gone."""
 
 
-class Ending(Enum):
+class FollowEnding(Enum):
     """Why following a session ended."""
 
     FINISHED = "finished"
@@ -109,7 +109,7 @@ class EventPrinter:
             emit(line)
 
 
-async def follow(home: Home, session: str, printer: EventPrinter, *, stoppable: bool) -> Ending:
+async def follow(home: Home, session: str, printer: EventPrinter, *, stoppable: bool) -> FollowEnding:
     """
     Print a session until it ends. With `stoppable`, an interrupt stops the engine and sets `printer.interrupted`.
 
@@ -123,7 +123,7 @@ async def follow(home: Home, session: str, printer: EventPrinter, *, stoppable: 
     raise OutputGone(why)
 
 
-async def _follow(home: Home, session: str, printer: EventPrinter, *, stoppable: bool) -> Ending:
+async def _follow(home: Home, session: str, printer: EventPrinter, *, stoppable: bool) -> FollowEnding:
     async with asyncio.TaskGroup() as group:
         printing = group.create_task(_print_events(home, session, printer), name="print the session")
 
@@ -142,16 +142,16 @@ async def _follow(home: Home, session: str, printer: EventPrinter, *, stoppable:
     return printing.result()
 
 
-async def _print_events(home: Home, session: str, printer: EventPrinter) -> Ending:
+async def _print_events(home: Home, session: str, printer: EventPrinter) -> FollowEnding:
     last: AnyEvent | None = None
     async for event in events(home, session, after=printer.state.last_seq):
         printer.take(event)
         last = event
     if printer.state.finished:
-        return Ending.FINISHED
+        return FollowEnding.FINISHED
     if isinstance(last, EngineStopped):
-        return Ending.FAILED if last.failed else Ending.STOPPED
-    return Ending.STOPPED if printer.state.stopped else Ending.GONE
+        return FollowEnding.FAILED if last.failed else FollowEnding.STOPPED
+    return FollowEnding.STOPPED if printer.state.stopped else FollowEnding.GONE
 
 
 async def _stop(home: Home, session: str) -> None:

@@ -31,7 +31,7 @@ Marks = tuple[tuple[int, int], ...]
 """Ranges of characters within a line."""
 
 
-class Change(StrEnum):
+class LineKind(StrEnum):
     """The meaning of a row."""
 
     SAME = "same"
@@ -48,7 +48,7 @@ class Change(StrEnum):
 class DiffRow(NamedTuple):
     """One line, or a pair of lines. A row of a moved block has both its numbers, too."""
 
-    kind: Change
+    kind: LineKind
     old: int | None
     """0-based line number."""
     new: int | None
@@ -72,15 +72,18 @@ class Diff(NamedTuple):
     rest: int
     """Same lines after the last hunk."""
 
-    def count(self, *kinds: Change) -> int:
+    def count(self, *kinds: LineKind) -> int:
         """Returns the number of rows of these kinds."""
         return sum(row.kind in kinds for hunk in self.hunks for row in hunk.rows)
 
     @property
     def summary(self) -> str:
         """`+14 -9`, and the number of moved lines if there are any."""
-        added, removed = self.count(Change.ADDED, Change.CHANGED), self.count(Change.REMOVED, Change.CHANGED)
-        moved = self.count(Change.MOVED_HERE)
+        added, removed = (
+            self.count(LineKind.ADDED, LineKind.CHANGED),
+            self.count(LineKind.REMOVED, LineKind.CHANGED),
+        )
+        moved = self.count(LineKind.MOVED_HERE)
         return f"+{added} -{removed}" + (f", {moved} moved" if moved else "")
 
 
@@ -89,7 +92,7 @@ def compare_lines(old: Sequence[str], new: Sequence[str]) -> Diff:
     rows = list(_rows(old, new))
     is_shown = [False] * len(rows)
     for place, row in enumerate(rows):
-        if row.kind is not Change.SAME:
+        if row.kind is not LineKind.SAME:
             first, last = max(place - CONTEXT, 0), min(place + CONTEXT + 1, len(rows))
             is_shown[first:last] = [True] * (last - first)
     if not any(is_shown):
@@ -118,15 +121,15 @@ def _rows(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffRow]:
     for (last, new_last), (i, j) in pairwise([(-1, -1), *pairs, (len(old), len(new))]):
         for number in range(last + 1, i):
             target = moves.get(number)
-            yield DiffRow(Change.REMOVED if target is None else Change.MOVED_AWAY, number, target)
+            yield DiffRow(LineKind.REMOVED if target is None else LineKind.MOVED_AWAY, number, target)
         for number in range(new_last + 1, j):
             source = sources.get(number)
-            yield DiffRow(Change.ADDED if source is None else Change.MOVED_HERE, source, number)
+            yield DiffRow(LineKind.ADDED if source is None else LineKind.MOVED_HERE, source, number)
         if i < len(old) and old[i] == new[j]:
-            yield DiffRow(Change.SAME, i, j)
+            yield DiffRow(LineKind.SAME, i, j)
         elif i < len(old):
             marks = _marks(new[j], old[i])[::-1] if mirrored else _marks(old[i], new[j])
-            yield DiffRow(Change.CHANGED, i, j, *marks)
+            yield DiffRow(LineKind.CHANGED, i, j, *marks)
 
 
 def _matched(old: Sequence[str], new: Sequence[str]) -> tuple[list[tuple[int, int]], dict[int, int]]:
@@ -232,24 +235,24 @@ def diff_text(diff: Diff, old: Sequence[str], new: Sequence[str]) -> list[str]:
     for hunk in diff.hunks:
         lines += [f"... {skipped_words(hunk.skipped)}"] if hunk.skipped else []
         for kind, rows in stretches(hunk.rows):
-            if kind is Change.MOVED_AWAY:
+            if kind is LineKind.MOVED_AWAY:
                 lines.append(f"... {moved_words(rows)}")
                 continue
             for row in rows:
-                if row.old is not None and kind is not Change.MOVED_HERE:
-                    lines.append(f"{' ' if kind is Change.SAME else '-'}{old[row.old]}")
-                if row.new is not None and kind is not Change.SAME:
-                    lines.append(f"{'>' if kind is Change.MOVED_HERE else '+'}{new[row.new]}")
+                if row.old is not None and kind is not LineKind.MOVED_HERE:
+                    lines.append(f"{' ' if kind is LineKind.SAME else '-'}{old[row.old]}")
+                if row.new is not None and kind is not LineKind.SAME:
+                    lines.append(f"{'>' if kind is LineKind.MOVED_HERE else '+'}{new[row.new]}")
     if lines and diff.rest:
         lines.append(f"... {skipped_words(diff.rest)}")
     return lines
 
 
-def stretches(rows: Sequence[DiffRow]) -> Iterator[tuple[Change, list[DiffRow]]]:
+def stretches(rows: Sequence[DiffRow]) -> Iterator[tuple[LineKind, list[DiffRow]]]:
     """Yield the rows in stretches of one kind; each moved block is a stretch of its own."""
 
-    def stretch(row: DiffRow) -> tuple[Change, int]:
-        is_moved = row.kind in (Change.MOVED_AWAY, Change.MOVED_HERE)
+    def stretch(row: DiffRow) -> tuple[LineKind, int]:
+        is_moved = row.kind in (LineKind.MOVED_AWAY, LineKind.MOVED_HERE)
         return row.kind, row.new - row.old if is_moved and row.old is not None and row.new is not None else 0
 
     for (kind, _), stretch_rows in groupby(rows, key=stretch):

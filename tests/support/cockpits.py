@@ -23,7 +23,7 @@ from tui.cockpit.decider import DecisionFailed
 from tui.cockpit.doors import Doors
 from tui.cockpit.preferences import Preferences
 from tui.cockpit.replays import Story, read_story
-from tui.cockpit.sources import Batch
+from tui.cockpit.sources import EventBatch
 from tui.cockpit.viewer import ExitNote
 from tui.node_facts import Gpu, NodeFacts
 
@@ -50,9 +50,9 @@ class ScriptedSource:
     def start(self) -> None:
         """Nothing to do."""
 
-    def take(self, now: float) -> Batch:
+    def take(self, now: float) -> EventBatch:
         taken, self.pending = self.pending, []
-        return Batch(taken)
+        return EventBatch(taken)
 
     def close(self) -> None:
         """Nothing to release."""

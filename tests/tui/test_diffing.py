@@ -10,8 +10,8 @@ from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE
 from tui.cockpit.diffing import (
     CURRENT,
     LONGEST_LINES,
-    Compared,
-    View,
+    DiffView,
+    SourceDiff,
     compare,
     enclosing_function,
     side_by_side,
@@ -21,7 +21,7 @@ from tui.cockpit.highlighting import highlighted
 from tui.cockpit.lines import cells, clean, plain
 
 
-def compared(old: str, new: str) -> Compared:
+def compared(old: str, new: str) -> SourceDiff:
     both = compare(old, new)
     assert both is not None
     return both
@@ -29,7 +29,7 @@ def compared(old: str, new: str) -> Compared:
 
 def test_unified_diff_marks_sides_with_signs() -> None:
     both = compared(RIGHT_SOURCE, FAST_SOURCE)
-    text = [plain(line) for line in unified(both, 100, View()).lines]
+    text = [plain(line) for line in unified(both, 100, DiffView()).lines]
     assert both.diff.summary == "+3 -2"
     assert sum("+ " in line[5:8] for line in text) == 3
     assert sum("- " in line[5:8] for line in text) == 2
@@ -38,7 +38,7 @@ def test_unified_diff_marks_sides_with_signs() -> None:
 
 def test_current_hunk_has_a_bar_and_its_line_is_known() -> None:
     both = compared(RIGHT_SOURCE, FAST_SOURCE)
-    drawn = unified(both, 100, View(hunk=1))
+    drawn = unified(both, 100, DiffView(hunk=1))
     assert len(drawn.hunks) == 2
     marked = [place for place, line in enumerate(drawn.lines) if CURRENT in plain(line)]
     assert marked == [drawn.hunks[1], drawn.hunks[1] + 1]
@@ -47,7 +47,7 @@ def test_current_hunk_has_a_bar_and_its_line_is_known() -> None:
 def test_moved_line_has_both_its_numbers() -> None:
     block = "def helper(x):\n    y = x + 1\n    return y / 2\n"
     old, new = block + RIGHT_SOURCE, RIGHT_SOURCE + block
-    text = [plain(line) for line in unified(compared(old, new), 100, View()).lines]
+    text = [plain(line) for line in unified(compared(old, new), 100, DiffView()).lines]
     assert text[0] == "...     3 lines moved to line 25"
     assert " 1 25 > def helper(x):" in text
 
@@ -55,7 +55,7 @@ def test_moved_line_has_both_its_numbers() -> None:
 @pytest.mark.parametrize("width", [40, 79])
 def test_unified_diff_is_folded_at_its_width(width: int) -> None:
     both = compared(RIGHT_SOURCE, FAST_SOURCE)
-    text = [plain(line) for line in unified(both, width, View()).lines]
+    text = [plain(line) for line in unified(both, width, DiffView()).lines]
     assert max(len(line) for line in text) <= width
     assert "num_warps=8)" in "".join(line[8:] for line in text)
 
@@ -63,7 +63,7 @@ def test_unified_diff_is_folded_at_its_width(width: int) -> None:
 @pytest.mark.parametrize("width", [40, 81, 160])
 def test_side_by_side_diff_fits_its_width(width: int) -> None:
     old, new = RIGHT_SOURCE, FAST_SOURCE.replace("eight waves", "\u516b\u500b\u306e\u6ce2" * 10)
-    drawn = side_by_side(compared(old, new), width, View())
+    drawn = side_by_side(compared(old, new), width, DiffView())
     assert all(cells(line) <= width for line in drawn.lines)
     assert any("…" in plain(line) for line in drawn.lines), "a cut line says so"
 
@@ -72,7 +72,7 @@ def test_opened_folds_give_all_lines_of_the_new_source() -> None:
     block = "def helper(x):\n    y = x + 1\n    return y / 2\n"
     old, new = block + RIGHT_SOURCE, FAST_SOURCE + block
     both = compared(old, new)
-    everything = View(opened=frozenset(range(len(both.diff.hunks) + 1)))
+    everything = DiffView(opened=frozenset(range(len(both.diff.hunks) + 1)))
     drawn = unified(both, 200, everything)
     assert not drawn.folds
     shown = [plain(line) for line in drawn.lines]
@@ -82,7 +82,7 @@ def test_opened_folds_give_all_lines_of_the_new_source() -> None:
 
 def test_error_line_in_folded_lines_opens_them() -> None:
     both = compared(RIGHT_SOURCE, FAST_SOURCE)
-    drawn = unified(both, 100, View(errors=frozenset({2}), chosen=2))
+    drawn = unified(both, 100, DiffView(errors=frozenset({2}), chosen=2))
     assert drawn.chosen is not None
     assert plain(drawn.lines[drawn.chosen]).split() == ["2", "2", "E", "import", "triton"]
 

@@ -12,9 +12,9 @@ from suites.python_source import source_lines
 from tui.cockpit.highlighting import highlighted
 from tui.cockpit.lines import ELLIPSIS, Line, Span, beginning, cells, plain, wrap_line
 from tui.text_diff import (
-    Change,
     Diff,
     DiffRow,
+    LineKind,
     Marks,
     compare_lines,
     diff_text,
@@ -30,7 +30,7 @@ CURRENT = "▌"
 """Stands before the signs of the current hunk."""
 
 
-class Drawn(NamedTuple):
+class DrawnDiff(NamedTuple):
     """A drawn diff."""
 
     lines: list[Line]
@@ -42,7 +42,7 @@ class Drawn(NamedTuple):
     """Index of the chosen error line, if it is in the new source."""
 
 
-class View(NamedTuple):
+class DiffView(NamedTuple):
     """The open folds and the marked lines of a diff."""
 
     hunk: int = 0
@@ -55,7 +55,7 @@ class View(NamedTuple):
     """The line of them that `e` went to last."""
 
 
-class Compared(NamedTuple):
+class SourceDiff(NamedTuple):
     """Two sources and their difference."""
 
     before: list[Line]
@@ -68,7 +68,7 @@ class Compared(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def compare(old: str, new: str) -> Compared | None:
+def compare(old: str, new: str) -> SourceDiff | None:
     """Returns the difference from `old` to `new`; `None` if one of them is too long. Slow: call it in a thread."""
     if max(old.count("\n"), new.count("\n")) > LONGEST_LINES:
         return None
@@ -77,11 +77,11 @@ def compare(old: str, new: str) -> Compared | None:
     diff = compare_lines(*texts)
     for hunk in diff.hunks:
         for row in hunk.rows:
-            if row.old is not None and row.kind in (Change.REMOVED, Change.CHANGED):
+            if row.old is not None and row.kind in (LineKind.REMOVED, LineKind.CHANGED):
                 before[row.old] = marked(before[row.old], row.old_marks, "del")
-            if row.new is not None and row.kind in (Change.ADDED, Change.CHANGED):
+            if row.new is not None and row.kind in (LineKind.ADDED, LineKind.CHANGED):
                 after[row.new] = marked(after[row.new], row.new_marks, "add")
-    return Compared(before, after, diff, "\n".join(diff_text(diff, *texts)))
+    return SourceDiff(before, after, diff, "\n".join(diff_text(diff, *texts)))
 
 
 def marked(row: Line, marks: Marks, style: str) -> Line:
@@ -104,7 +104,7 @@ def number(value: int | None, width: int) -> str:
     return " " * width if value is None else str(value + 1).rjust(width)
 
 
-def unified(compared: Compared, width: int, view: View) -> Drawn:
+def unified(compared: SourceDiff, width: int, view: DiffView) -> DrawnDiff:
     """Return one column: the numbers of both sides, a sign, the line, folded at `width` cells.
 
     A changed line is above its successor. `E` marks a line that the error names.
@@ -125,8 +125,8 @@ def unified(compared: Compared, width: int, view: View) -> Drawn:
         return [(Span(head, style), *first), *((Span(" " * len(head), style), *part) for part in rest)]
 
     def drawn(row: DiffRow, bar: str) -> list[Line]:
-        if row.kind in (Change.SAME, Change.MOVED_HERE) and row.new is not None:
-            sign, style = ("  ", "dim") if row.kind is Change.SAME else (f"{bar}>", "hunk")
+        if row.kind in (LineKind.SAME, LineKind.MOVED_HERE) and row.new is not None:
+            sign, style = ("  ", "dim") if row.kind is LineKind.SAME else (f"{bar}>", "hunk")
             return wrapped(row, sign, style, after[row.new])
         lines: list[Line] = []
         if row.old is not None:
@@ -138,7 +138,7 @@ def unified(compared: Compared, width: int, view: View) -> Drawn:
     return _draw(diff, drawn, view, indent, width)
 
 
-def side_by_side(compared: Compared, width: int, view: View) -> Drawn:
+def side_by_side(compared: SourceDiff, width: int, view: DiffView) -> DrawnDiff:
     """Return two columns in `width` cells: the old side left, the new side right; long lines are cut."""
     before, after, diff, _ = compared
     digits = len(str(max(len(before), len(after))))
@@ -152,11 +152,11 @@ def side_by_side(compared: Compared, width: int, view: View) -> Drawn:
     def drawn(row: DiffRow, bar: str) -> list[Line]:
         error = "E" if _is_error(row, view) else " "
         match row.kind:
-            case Change.SAME:
+            case LineKind.SAME:
                 style = "dim error-line" if _is_chosen(row, view) else "dim"
                 left = side(before, row.old, "   ", "dim")
                 right = side(after, row.new, f" {error} ", style)
-            case Change.MOVED_HERE:
+            case LineKind.MOVED_HERE:
                 left = (Span(f"{number(row.old, digits)}{bar}> ".ljust(half), "hunk"),)
                 right = side(after, row.new, f"{bar}>{error}", "hunk")
             case _:
@@ -167,19 +167,19 @@ def side_by_side(compared: Compared, width: int, view: View) -> Drawn:
     return _draw(diff, drawn, view, digits + 3, width)
 
 
-def _is_error(row: DiffRow, view: View) -> bool:
+def _is_error(row: DiffRow, view: DiffView) -> bool:
     return row.new is not None and row.new + 1 in view.errors
 
 
-def _is_chosen(row: DiffRow, view: View) -> bool:
+def _is_chosen(row: DiffRow, view: DiffView) -> bool:
     return row.new is not None and row.new + 1 == view.chosen
 
 
 def _draw(
-    diff: Diff, drawn: Callable[[DiffRow, str], list[Line]], view: View, indent: int, width: int
-) -> Drawn:
+    diff: Diff, drawn: Callable[[DiffRow, str], list[Line]], view: DiffView, indent: int, width: int
+) -> DrawnDiff:
     """Draw all hunks, each row as `drawn(row, bar)` draws it, with the folds between them."""
-    picture = Drawn([], [], {}, None)
+    picture = DrawnDiff([], [], {}, None)
     lines, hunks = picture.lines, picture.hunks
     chosen: int | None = None
     for place, rows in enumerate(_folded_rows(diff)):
@@ -195,9 +195,9 @@ def _draw(
             break
         bar = CURRENT if place == view.hunk and len(diff.hunks) > 1 else " "
         for kind, stretch in stretches(diff.hunks[place].rows):
-            if kind is not Change.SAME and len(hunks) == place:
+            if kind is not LineKind.SAME and len(hunks) == place:
                 hunks.append(len(lines))
-            if kind is Change.MOVED_AWAY:
+            if kind is LineKind.MOVED_AWAY:
                 lines.append(_note(moved_words(stretch), indent, width))
                 continue
             for row in stretch:
@@ -217,10 +217,14 @@ def _folded_rows(diff: Diff) -> list[list[DiffRow]]:
     old = new = 0
     for hunk in (*diff.hunks, None):
         count = hunk.skipped if hunk is not None else diff.rest
-        folds.append([DiffRow(Change.SAME, old + step, new + step) for step in range(count)])
+        folds.append([DiffRow(LineKind.SAME, old + step, new + step) for step in range(count)])
         if hunk is not None:
-            olds = [row.old for row in hunk.rows if row.old is not None and row.kind is not Change.MOVED_HERE]
-            news = [row.new for row in hunk.rows if row.new is not None and row.kind is not Change.MOVED_AWAY]
+            olds = [
+                row.old for row in hunk.rows if row.old is not None and row.kind is not LineKind.MOVED_HERE
+            ]
+            news = [
+                row.new for row in hunk.rows if row.new is not None and row.kind is not LineKind.MOVED_AWAY
+            ]
             old, new = max(olds, default=old + count - 1) + 1, max(news, default=new + count - 1) + 1
     return folds
 

@@ -29,7 +29,7 @@ class Side:
     commit: str | None = None
 
 
-class Comparison(StrEnum):
+class ComparedTo(StrEnum):
     """Contents of the code pane; `d` goes from one to the next."""
 
     CODE = "code"
@@ -41,7 +41,7 @@ class Comparison(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFacts:
+class TaskFiles:
     """Facts from the task's folder on this machine; empty if the task is not here."""
 
     baseline: Side | None = None
@@ -49,19 +49,19 @@ class TaskFacts:
     """Sizes on a GPU by case: `8192x4097`."""
 
 
-def read_task_facts(started: SessionStarted | None, task: str, registry: Path | None = None) -> TaskFacts:
+def read_task_files(started: SessionStarted | None, task: str, registry: Path | None = None) -> TaskFiles:
     """Return the timing baseline's source and the shapes of a task. Reads files.
 
     `registry` names the suites that people added.
     """
     if started is None:
-        return TaskFacts()
+        return TaskFiles()
     try:
         loaded = load_task(task, registry=registry)
         shapes = {case.name: "x".join(map(str, case.gpu.values())) for case in loaded.cases}
-        return TaskFacts(_baseline(started, loaded), shapes)
+        return TaskFiles(_baseline(started, loaded), shapes)
     except (SuiteError, OSError):
-        return TaskFacts(_given_baseline(started))
+        return TaskFiles(_given_baseline(started))
 
 
 def _baseline(started: SessionStarted, task: Task) -> Side | None:
@@ -88,7 +88,7 @@ def other_sides(
     attempt: AttemptState,
     baseline: Side | None,
     chosen: int | None,
-) -> dict[Comparison, Side]:
+) -> dict[ComparedTo, Side]:
     """Return what an attempt can be compared with, each source once, in the order of `d`.
 
     `chosen` is the number of the attempt that a person chose. Without a base, the attempt before counts as the base.
@@ -96,18 +96,18 @@ def other_sides(
     before = [earlier for earlier in instance.attempts if earlier.number < attempt.number]
     base = attempts.base_of(state, attempt) or (before[-1] if before else None)
     sides = {
-        Comparison.BASE: side_of(base),
-        Comparison.BASELINE: baseline,
-        Comparison.BEST: side_of(attempts.best_of(instance)),
+        ComparedTo.BASE: side_of(base),
+        ComparedTo.BASELINE: baseline,
+        ComparedTo.BEST: side_of(attempts.best_of(instance)),
     }
-    kept: dict[Comparison, Side] = {}
+    kept: dict[ComparedTo, Side] = {}
     for comparison, side in sides.items():
         names = [attempts.short_name(attempt.attempt), *(earlier.name for earlier in kept.values())]
         if side is not None and side.name not in names:
             kept[comparison] = side
     picked = side_of(attempts.numbered(instance, chosen)) if chosen is not None else None
     if picked is not None:
-        kept[Comparison.OTHER] = picked
+        kept[ComparedTo.OTHER] = picked
     return kept
 
 
@@ -131,10 +131,10 @@ def review_sides(
     return sides
 
 
-def following(current: Comparison, sides: dict[Comparison, Side]) -> Comparison:
+def following(current: ComparedTo, sides: dict[ComparedTo, Side]) -> ComparedTo:
     """Return what `d` shows after `current`: the next side that exists, and the code after the last."""
-    order = [Comparison.CODE, *(side for side in sides if side is not Comparison.OTHER)]
-    return order[(order.index(current) + 1) % len(order)] if current in order else Comparison.CODE
+    order = [ComparedTo.CODE, *(side for side in sides if side is not ComparedTo.OTHER)]
+    return order[(order.index(current) + 1) % len(order)] if current in order else ComparedTo.CODE
 
 
 def neighbour(instance: InstanceState, attempt: AttemptState, current: str, direction: int) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sessions.events import AnyEvent
 from sessions.home import Home
 from tui.diagnostics import ExitCode, OutputGone, say, silence
-from tui.follow import Ending, EventPrinter, follow
+from tui.follow import EventPrinter, FollowEnding, follow
 from tui.plain import emit
 from tui.summary import next_line, summary
 from tui.vocabulary import next_command, not_stored
@@ -40,22 +40,24 @@ async def print_until_end(
     return _next_step(home, session, ending, printer, as_json=as_json)
 
 
-def _next_step(home: Home, session: str, ending: Ending, printer: EventPrinter, *, as_json: bool) -> ExitCode:
-    is_stored = ending is Ending.FINISHED and not home.live(session).journal.exists()
+def _next_step(
+    home: Home, session: str, ending: FollowEnding, printer: EventPrinter, *, as_json: bool
+) -> ExitCode:
+    is_stored = ending is FollowEnding.FINISHED and not home.live(session).journal.exists()
     following = next_command(session, finished=is_stored)
-    if ending is Ending.GONE:
+    if ending is FollowEnding.GONE:
         say(
             f"the engine of {session} ended without a message, see {home.live(session).log}; "
             f"all its events are kept, go on with: {following}"
         )
         return ExitCode.FAILED
-    if ending is Ending.FINISHED and not is_stored:
+    if ending is FollowEnding.FINISHED and not is_stored:
         say(not_stored(session))
         return ExitCode.FAILED
     if as_json:
         say(f"next: {following}")
     else:
         emit(next_line(following))
-    if ending is Ending.FAILED:
+    if ending is FollowEnding.FAILED:
         return ExitCode.FAILED
-    return ExitCode.INTERRUPTED if printer.interrupted and ending is Ending.STOPPED else ExitCode.DONE
+    return ExitCode.INTERRUPTED if printer.interrupted and ending is FollowEnding.STOPPED else ExitCode.DONE

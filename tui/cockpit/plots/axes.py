@@ -60,7 +60,7 @@ def covering(values: Iterable[float], *, log: bool = False) -> Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class PlotAxis:
     """A scale with its unit and with the form of its tick labels."""
 
     scale: Scale
@@ -79,7 +79,7 @@ def number(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
-def framed(canvas: Canvas, x: Axis, y: Axis, *, ascii: bool) -> list[Line]:
+def framed(canvas: Canvas, x: PlotAxis, y: PlotAxis, *, ascii: bool) -> list[Line]:
     """Return the canvas with a title line, labelled axes and the title of `x` below; see `frame_size`."""
     bar, corner, rule, tick = "|+-+" if ascii else "│└─┴"
     labels = {

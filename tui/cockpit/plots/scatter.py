@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tui.cockpit.lines import Line, Span
 
-from .axes import FRAME_HEIGHT, FRAME_WIDTH, Axis, Scale, covering, framed, number
+from .axes import FRAME_HEIGHT, FRAME_WIDTH, PlotAxis, Scale, covering, framed, number
 from .canvas import Canvas
 
 
@@ -61,7 +61,7 @@ def by_number(
             canvas.segment((upright, y.share(point.low)), (upright, y.share(point.high)), point.style)
         canvas.mark(across, y.share(point.y), point.mark, point.style)
     *plot, title = framed(
-        canvas, Axis(x, x_title, _whole, tick_cells=4), Axis(y, y_title, number), ascii=ascii
+        canvas, PlotAxis(x, x_title, _whole, tick_cells=4), PlotAxis(y, y_title, number), ascii=ascii
     )
     without_value = Canvas(canvas.width, 1, ascii=True)
     for point in points:
@@ -110,7 +110,7 @@ def roofline(
     for point in drawn:
         canvas.mark(x.share(point.x), y.share(point.y or 0.0), point.mark, point.style)
     title = "FLOP per byte (both axes logarithmic)"
-    return framed(canvas, Axis(x, title, number), Axis(y, "FLOP/s", number), ascii=ascii)
+    return framed(canvas, PlotAxis(x, title, number), PlotAxis(y, "FLOP/s", number), ascii=ascii)
 
 
 def _roof_at(intensity: float, bytes_per_s: float | None, flops_per_s: float | None) -> float | None:

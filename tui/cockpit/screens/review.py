@@ -19,7 +19,7 @@ from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.lines import plain
 from tui.cockpit.messages import OpenInstance
 from tui.cockpit.review_library import Archive, Library
-from tui.cockpit.review_queue import Entry, Kind, SentDecisions, footer
+from tui.cockpit.review_queue import QueueEntry, QueueKind, SentDecisions, footer
 from tui.cockpit.review_view import baseline_name, empty_lines, evidence, evidence_title
 from tui.cockpit.screens.acting import STEERING, ActingScreen
 from tui.cockpit.sides import Side, review_sides
@@ -86,7 +86,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
 
     def __init__(self, attempt: str | None = None, *, library: Library | None = None) -> None:
         super().__init__()
-        self._entries: list[Entry] = []
+        self._entries: list[QueueEntry] = []
         self._rows: list[Row] = []
         self._seen: object = None
         """State of the entries that the rows were drawn from."""
@@ -107,7 +107,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         self.decided = Bar(id="decided")
 
     @property
-    def entry(self) -> Entry | None:
+    def entry(self) -> QueueEntry | None:
         """The entry under the cursor; `None` in an empty queue."""
         key = self.queue.cursor_key
         return next((entry for entry in self._entries if entry.key == key), None)
@@ -145,7 +145,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             self._second = int(self.desk.wall())
             self._rows = review_queue.rows_later(self._rows, self._entries, self._second)
             self.queue.set_rows(self._rows)
-            if self.entry is not None and self.entry.kind is Kind.DECIDED:
+            if self.entry is not None and self.entry.kind is QueueKind.DECIDED:
                 self._draw_evidence(self.entry)
 
     def draw(self, dirty: frozenset[str]) -> None:
@@ -207,7 +207,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
     def _evidence_width(self) -> int:
         return max(self.evidence.scrollable_content_region.width, 20)
 
-    def _draw_evidence(self, entry: Entry) -> None:
+    def _draw_evidence(self, entry: QueueEntry) -> None:
         wall = None if self.feed.is_over else self.desk.wall()
         lines = evidence(
             self.feed.state,

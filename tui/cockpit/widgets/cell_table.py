@@ -12,7 +12,7 @@ from textual.strip import Strip
 from tui.cockpit.grid import heading
 from tui.cockpit.lines import Line, Span, cells
 from tui.cockpit.widgets.table import MARGIN, LineTable
-from tui.tables import Place
+from tui.tables import PlacedColumn
 
 
 class CellTable(LineTable):
@@ -92,7 +92,7 @@ class CellTable(LineTable):
         mark = Span("> ", "key" if self.has_focus else "dim")
         return self.strip((mark, *_under(row, column, style)), width=self.size.width)
 
-    def _cursor_place(self) -> Place | None:
+    def _cursor_place(self) -> PlacedColumn | None:
         title = self.cursor_title
         return next((place for place in self._places if self.columns[place.column].title == title), None)
 
@@ -106,7 +106,7 @@ class CellTable(LineTable):
         super().on_click(event)
 
 
-def _under(line: Line, place: Place, style: str) -> Line:
+def _under(line: Line, place: PlacedColumn, style: str) -> Line:
     """Lay a style under the cells of one column."""
     spans: list[Span] = []
     x = 0

@@ -10,8 +10,8 @@ from textual.binding import Binding, BindingType
 
 from tui.cockpit.diffing import (
     LONGEST_LINES,
-    Compared,
-    View,
+    DiffView,
+    SourceDiff,
     adjacent_folds,
     compare,
     enclosing_function,
@@ -22,7 +22,7 @@ from tui.cockpit.highlighting import highlighted, plain_rows
 from tui.cockpit.lines import EMPTY, Line, Span, cells, line
 from tui.cockpit.sides import Side
 from tui.cockpit.widgets.line_view import LineView
-from tui.text_diff import Change
+from tui.text_diff import LineKind
 
 SIDE_BY_SIDE_CELLS = 120
 """From this width on a diff has two columns, unless the person chose otherwise."""
@@ -58,11 +58,11 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         self._growing = False
         self._rows: Sequence[Line] = ()
         """Lines of the source; without colours until the thread has made them."""
-        self._compared: Compared | None = None
+        self._compared: SourceDiff | None = None
         """The difference; `None` until the thread has made it, and of sources that are too long."""
         self._is_ready = True
         """False while a thread colours and compares."""
-        self._view = View()
+        self._view = DiffView()
         self._hunks: list[int] = []
         """Line of the first change of each hunk."""
         self._folds: dict[int, int] = {}
@@ -138,7 +138,9 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         compared = compare(other.source, side.source) if other is not None else None
         self.app.call_from_thread(self._take, (side, other), rows, compared)
 
-    def _take(self, sides: tuple[Side, Side | None], rows: Sequence[Line], compared: Compared | None) -> None:
+    def _take(
+        self, sides: tuple[Side, Side | None], rows: Sequence[Line], compared: SourceDiff | None
+    ) -> None:
         if sides != (self._side, self._other) or self._growing or not self.is_attached:
             return
         self._rows, self._compared, self._is_ready = rows, compared, True
@@ -238,7 +240,7 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         diff = self._compared.diff
         hunk = f"hunk {self._view.hunk + 1} of {len(self._hunks)}" if self.has_hunks else ""
         rows = diff.hunks[self._view.hunk].rows
-        changed = [row.new for row in rows if row.kind is not Change.SAME and row.new is not None]
+        changed = [row.new for row in rows if row.kind is not LineKind.SAME and row.new is not None]
         function = enclosing_function(self._side.source, changed[0]) if changed else ""
         return "   ".join(filter(None, (names, diff.summary, hunk, function)))
 

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import Line, Span, cells, line, plain
 from tui.cockpit.widgets.palette import Styled
-from tui.tables import GAP, Column, Place, Row
+from tui.tables import GAP, Column, PlacedColumn, Row
 from tui.vocabulary import counted
 
 MARGIN = 2
@@ -83,7 +83,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
         self.marked: set[str] = set()
         """Keys of the marked rows; commands act on all of them."""
         self._key: str | None = None
-        self._places: tuple[Place, ...] = ()
+        self._places: tuple[PlacedColumn, ...] = ()
         self._drawn: list[Line] = []
 
     @property
