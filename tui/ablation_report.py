@@ -17,6 +17,7 @@ from sessions.speed import speed_of
 from sessions.state import Confirmation
 from sessions.winners import best_of
 
+from .model_usage import cost_of
 from .reporting import known_sum
 from .vocabulary import option_words
 
@@ -170,7 +171,6 @@ def _row(
     evaluations = [attempt.evaluation for attempt in attempts if attempt.evaluation is not None]
     counted = [evaluation for evaluation in evaluations if evaluation.verdict.counted]
     interval = wilson_interval(len(solved), len(sampled))
-    costs = [attempt.cost_usd for attempt in attempts if attempt.cost_usd is not None]
     return msgspec.structs.replace(
         blank,
         session=state.started.session if state.started else None,
@@ -194,7 +194,7 @@ def _row(
         ),
         input_tokens=known_sum([attempt.usage.input_tokens for attempt in attempts]),
         output_tokens=known_sum([attempt.usage.output_tokens for attempt in attempts]),
-        cost_usd=sum(costs) if costs else None,
+        cost_usd=cost_of(attempts),
         ended_early=dict(
             Counter(
                 instance.finished

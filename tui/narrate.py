@@ -18,7 +18,7 @@ from .model_usage import spent_words
 from .plain import indented
 from .text_diff import compare_lines, diff_text
 from .timed_against import measured_words, timing_words
-from .vocabulary import UNKNOWN, duration, ending_words, grouped, method_words, money
+from .vocabulary import UNKNOWN, counted, duration, ending_words, grouped, method_words, money
 
 LABEL_WIDTH = 20
 STRATEGY_WIDTH = 80
@@ -190,11 +190,6 @@ def rung_words(rung: ev.SweepRung) -> str:
     not_correct = f", {wrong} not correct" if wrong else ""
     kept = sum(entry.kept for entry in rung.entries)
     return f"rung {rung.rung}: {kept} of {counted(len(rung.entries), 'variant')} kept{not_correct}{best}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return `1 task`, `2 tasks`."""
-    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def clock(seconds: float) -> str:

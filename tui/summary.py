@@ -12,11 +12,10 @@ from sessions.tally import tally
 from sessions.winners import best_of
 
 from .certainty import against_words, speed_words, used_share, worst_first
-from .narrate import counted
 from .plain import table
 from .tables import Column
 from .timed_against import spread_lines
-from .vocabulary import UNKNOWN, duration, grouped, money
+from .vocabulary import UNKNOWN, counted, duration, grouped, money
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,22 @@ from tui.deciding import login_name
 from tui.diagnostics import Complaint, one_line, say
 from tui.filters import parse
 from tui.model_usage import cost_of, device_s_of, model_usage, tokens_of, usage_table
-from tui.narrate import counted
 from tui.plain import emit, emit_json, interactive, table
 from tui.session_fields import SESSION_FIELDS, best_words, session_fields
 from tui.steering import steer
 from tui.summary import next_line, outcomes, summary
 from tui.tables import Column
 from tui.timed_against import spread_lines, timing_words
-from tui.vocabulary import UNKNOWN, duration, grouped, method_words, money, next_command, option_words
+from tui.vocabulary import (
+    UNKNOWN,
+    counted,
+    duration,
+    grouped,
+    method_words,
+    money,
+    next_command,
+    option_words,
+)
 
 
 @click.group(name="sessions", invoke_without_command=True)
