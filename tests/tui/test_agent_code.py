@@ -56,6 +56,17 @@ async def test_less_and_greater_choose_the_other_side_and_d_leads_back_to_the_co
         assert screen.code.copy_text == FAST_SOURCE
 
 
+async def test_diff_is_made_in_a_thread_while_the_plain_source_is_shown() -> None:
+    async with opened("softmax#1", 5, events=chain()) as (pilot, screen, _):
+        screen.action_diff()
+        assert title(screen) == "diff #1/3 -> #1/5   comparing"
+        assert screen.code.copy_text == FAST_SOURCE
+        assert {span.style for row in screen.code.lines for span in row} <= {"", "dim"}, "no colours yet"
+        await pilot.pause()
+        assert "hunk 1 of" in title(screen)
+        assert "+ " in screen.code.text
+
+
 async def test_capital_d_puts_the_diff_side_by_side() -> None:
     async with opened("softmax#1", 5, events=chain()) as (pilot, screen, _):
         await pilot.press("d", "D")

@@ -8,9 +8,9 @@ from harness.node.discovery import CPU
 from sessions.state import DeviceState, SessionState
 from tui import vocabulary
 from tui.attention import foreign_words
+from tui.cockpit.fleet_cells import TREND, last_minute
 from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import Line, Span, clean, fit
-from tui.cockpit.trend import TREND, last_minute
 from tui.tables import Cell, Column, Row
 
 COLUMNS = (

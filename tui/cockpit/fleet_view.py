@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from sessions.names import short_task, split_attempt
 from sessions.ranking import estimated_slowdown
 from tui import vocabulary
-from tui.cockpit.fleet_cells import FORMS, NARROW, Form, cell, cell_width
+from tui.cockpit.fleet_cells import FORMS, NARROW, TREND, Form, cell, cell_width, trend
 from tui.cockpit.lines import Line, Span, clean, fit
 from tui.cockpit.standing import speed_style
-from tui.cockpit.trend import TREND, trend
 from tui.cockpit.widgets.matrix import MatrixRow, Spot
 from tui.instance_facts import InstanceFacts, mark_of_best
 from tui.tables import Cell
