@@ -13,7 +13,6 @@ from tui.cockpit.lines import Span, fit
 from tui.cockpit.standing import speed_style, verdict_style
 from tui.instance_facts import InstanceFacts
 
-
 WORD = 11
 """Cells of a state word: `judge:check`."""
 STAGES = {
