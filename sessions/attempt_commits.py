@@ -21,7 +21,7 @@ LINE_CHARS = 300
 """Longest strategy and error in a commit's message."""
 
 
-class Piece(msgspec.Struct, frozen=True):
+class CommitPiece(msgspec.Struct, frozen=True):
     """A line of `reasoning.jsonl`: a streamed piece of reasoning."""
 
     call: str
@@ -89,20 +89,20 @@ class Reasoning:
     def _length(self, call: str) -> float:
         return sum(self._arrivals.get(call, array("d"))[1::2])
 
-    def of(self, attempt: AttemptState) -> list[Piece]:
+    def of(self, attempt: AttemptState) -> list[CommitPiece]:
         """Returns the pieces of an attempt's finished calls, in the order of the calls."""
         return [piece for call in attempt.calls if call.finished for piece in self._pieces(call)]
 
-    def _pieces(self, call: CallState) -> Iterator[Piece]:
+    def _pieces(self, call: CallState) -> Iterator[CommitPiece]:
         arrivals = self._arrivals.get(call.call, array("d"))
         text, start = call.reasoning, 0
         for mono, length in zip(arrivals[::2], arrivals[1::2], strict=True):
-            yield Piece(call.call, mono, text[start : start + int(length)])
+            yield CommitPiece(call.call, mono, text[start : start + int(length)])
             start += int(length)
 
 
 def attempt_files(
-    instance: InstanceState, attempt: AttemptState, reasoning: Sequence[Piece]
+    instance: InstanceState, attempt: AttemptState, reasoning: Sequence[CommitPiece]
 ) -> dict[str, bytes]:
     """Returns the tree of a judged attempt, by path; `ValueError` if it has no evaluation."""
     evaluation = attempt.evaluation

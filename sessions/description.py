@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from .bests import Measured, measured_bests
+from .bests import MeasuredBest, measured_bests
 from .events import SCHEMA, MethodOptions, SessionStarted, StopRules
 from .speed import Speed, attempt_speed
 from .state import SessionState
@@ -67,7 +67,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The best attempt of each task, correct or not, without rejected attempts."""
     speeds: dict[str, Speed] = {}
     """Speed of that attempt by task, if measured."""
-    bests: tuple[Measured, ...] | None = None
+    bests: tuple[MeasuredBest, ...] | None = None
     """The best measured attempt of each task, device product and baseline; `None` in a summary of an older version."""
     accepted: tuple[str, ...] = ()
     """Attempts that people accepted."""

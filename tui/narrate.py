@@ -13,14 +13,13 @@ from suites.python_source import source_lines
 
 from .certainty import exam_sentence, exam_word, is_winner
 from .diagnostics import one_line
-from .endings import ending_words
 from .facts.spending import spent_words
 from .judgement import headline, mismatch
-from .method_words import method_words
 from .plain import indented
+from .session_words import ending_words, method_words
 from .text_diff import compare_lines, diff_text
 from .timed_against import measured_words, timing_words
-from .vocabulary import UNKNOWN, duration, grouped, money
+from .vocabulary import UNKNOWN, counted, duration, grouped, money
 
 LABEL_WIDTH = 20
 STRATEGY_WIDTH = 80
@@ -192,11 +191,6 @@ def rung_words(rung: ev.SweepRung) -> str:
     not_correct = f", {wrong} not correct" if wrong else ""
     kept = sum(entry.kept for entry in rung.entries)
     return f"rung {rung.rung}: {kept} of {counted(len(rung.entries), 'variant')} kept{not_correct}{best}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return `1 task`, `2 tasks`."""
-    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def clock(seconds: float) -> str:

@@ -12,9 +12,9 @@ from sessions.tally import tally
 from sessions.winners import bests_by_task
 
 from .certainty import against_words, speed_words, used_share, worst_first
-from .endings import session_ending
 from .facts.spending import device_words, session_spent_words
 from .plain import table
+from .session_words import session_ending
 from .tables import Column
 from .timed_against import spread_lines
 from .vocabulary import UNKNOWN, counted, duration, grouped

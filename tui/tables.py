@@ -56,7 +56,7 @@ class Row:
     """Laid under every cell."""
 
 
-class Place(NamedTuple):
+class PlacedColumn(NamedTuple):
     """The position of a column."""
 
     column: int
@@ -70,7 +70,7 @@ def lay_out(
     width: int,
     only: Collection[str] | None = None,
     gap: int = GAP,
-) -> tuple[Place, ...]:
+) -> tuple[PlacedColumn, ...]:
     """Return the columns that fit into `width` cells, `gap` cells apart, with the widths of their contents or less.
 
     Columns with `drop` go first. If that is not enough, the widest column that may be narrower shrinks.
@@ -105,9 +105,9 @@ def lay_out(
         widths[max(narrowable, key=lambda place: widths[place])] -= 1
         over -= 1
     x = 0
-    places: list[Place] = []
+    places: list[PlacedColumn] = []
     for place in shown:
-        places.append(Place(place, x, widths[place]))
+        places.append(PlacedColumn(place, x, widths[place]))
         x += widths[place] + gap
     return tuple(places)
 

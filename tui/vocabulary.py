@@ -1,4 +1,4 @@
-"""The words, letters, marks and number formats of all screens and commands: one word for one thing.
+"""The words, letters, marks, number formats and next commands of all screens and commands: one word for one thing.
 
 State is never shown by colour alone, and a value that is not known is `-`, never 0.
 """
@@ -174,3 +174,17 @@ def estimate(factor: float) -> str:
 def counted(number: int, noun: str) -> str:
     """Return `1 task`, `2 tasks`."""
     return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def next_command(session: str, *, running: bool = False, finished: bool) -> str:
+    """Return `attach` for a running session, `replay` for a finished session, `resume` for any other."""
+    verb = "attach" if running else "replay" if finished else "resume"
+    return f"wavedeck {verb} {session}"
+
+
+def not_stored(session: str) -> str:
+    """Return that a finished session still has its live files, which no engine moves to the store."""
+    command = next_command(session, finished=False)
+    return (
+        f"{session} is finished, but not in the store; all its events are kept, move it there with: {command}"
+    )

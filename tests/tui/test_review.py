@@ -15,7 +15,7 @@ from textual.widgets import Static
 from harness import Verdict
 from sessions import events as ev
 from sessions.best_ever import BestEver
-from sessions.bests import Measured
+from sessions.bests import MeasuredBest
 from sessions.speed import Speed
 from tests.support import reviews
 from tests.support.cockpits import (
@@ -50,7 +50,7 @@ class Shelf:
         return self.source
 
     def archive(self) -> Archive:
-        best = Measured(
+        best = MeasuredBest(
             task="starter/softmax",
             attempt="softmax#4/2",
             confirmed=False,

@@ -89,7 +89,7 @@ async def test_follower_says_once_that_a_session_is_being_put_away(
             while "is being put away in the store" not in shown:
                 await asyncio.sleep(0.01)
                 shown += capsys.readouterr().err
-    assert await following is follow.Ending.FINISHED
+    assert await following is follow.FollowEnding.FINISHED
     assert "put away" not in capsys.readouterr().err
 
 

@@ -18,21 +18,19 @@ from sessions.home import Home
 from sessions.names import split_attempt
 from tui.actions.line import NotUnderstood, Subject, completions, parse
 from tui.cockpit import attempts, messages, terminal, themes
-from tui.cockpit.ascii_filter import AsciiOnly
 from tui.cockpit.commanding import Commander
 from tui.cockpit.decider import Decider, SessionDecider
 from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.doors import Doors, doors_of
 from tui.cockpit.explaining import explanation
-from tui.cockpit.governor import Governor
 from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.lines import Span, clean
 from tui.cockpit.orders import carry_out
-from tui.cockpit.outside import Outside
 from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.preferences import Preferences
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.terminal import AsciiOnly, Governor, Outside
 from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import write_crash

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
-from tui.cockpit.closing import ClosesOnce
+from tui.cockpit.layers import ClosesOnce
 from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.lines import clean
 from tui.cockpit.widgets.key_bar import KeyBar

@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from tui.cockpit.closing import ClosesOnce
+from tui.cockpit.layers import ClosesOnce
 from tui.cockpit.lines import Line, Span, line, wrap
 from tui.cockpit.widgets.line_view import LineView
 

@@ -7,7 +7,7 @@ from sessions.folding import apply
 from sessions.state import SessionState
 from tui.cockpit.lines import Span
 from tui.cockpit.replays import Replay
-from tui.cockpit.sources import LiveTail, Source
+from tui.cockpit.sources import EventSource, LiveTail
 from tui.instance_facts import FactsCache
 
 EVERYTHING = "*"
@@ -17,7 +17,7 @@ EVERYTHING = "*"
 class Feed:
     """Takes what is due from a source and folds it. Nobody else changes the state."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: EventSource) -> None:
         self.source = source
         self.state = SessionState()
         self.facts = FactsCache()

@@ -17,11 +17,11 @@ from engine.methods import METHODS
 from engine.plan import check_model
 from sessions.home import Home, home_from
 from suites import public_suite_names
-from tui.commands.ending import print_until_end
 from tui.commands.home import prepare_home
 from tui.commands.options import complete_tasks, targets_option
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
+from tui.follow import print_until_end
 from tui.plain import emit, emit_json, interactive
 from tui.run_plan import RECORDED, model_of, plan, shipped_price_words
 

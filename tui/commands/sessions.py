@@ -22,16 +22,14 @@ from tui.commands.sharing import fetch_command, push_command
 from tui.diagnostics import Complaint, one_line, say
 from tui.facts.spending import spending_of
 from tui.filters import parse
-from tui.method_words import method_words, option_words
 from tui.model_usage import model_usage, usage_table
-from tui.narrate import counted
-from tui.next_step import next_command
 from tui.plain import emit, emit_json, interactive, table
 from tui.session_fields import SESSION_FIELDS, best_words, session_fields
+from tui.session_words import method_words, option_words
 from tui.summary import next_line, outcomes, summary
 from tui.tables import Column
 from tui.timed_against import spread_lines, timing_words
-from tui.vocabulary import UNKNOWN, duration, grouped, money
+from tui.vocabulary import UNKNOWN, counted, duration, grouped, money, next_command
 
 
 @click.group(name="sessions", invoke_without_command=True)

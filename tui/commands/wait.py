@@ -13,9 +13,8 @@ from sessions.home import Home, home_from
 from sessions.info import DETAILS
 from tui.commands.options import session_argument
 from tui.diagnostics import ExitCode, say
-from tui.next_step import not_stored
 from tui.plain import emit
-from tui.vocabulary import duration
+from tui.vocabulary import duration, not_stored
 
 POLL_S = 0.2
 """Seconds between two looks; a look costs a few system calls if nothing is new."""

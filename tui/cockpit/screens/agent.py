@@ -141,7 +141,6 @@ Brackets are around the attempt that all panes are about.
         self._draw_head()
         self._draw_steps(attempt)
         self.draw_code(instance, attempt)
-        _set_title(self.code, self.code.title)
         self._draw_page(attempt)
         self.refresh_bindings()
 

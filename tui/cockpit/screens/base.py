@@ -14,10 +14,9 @@ from textual.widget import Widget
 from tui.actions.line import Subject
 from tui.attention import Concern, attention
 from tui.cockpit import header
-from tui.cockpit.closing import ClosesOnce
 from tui.cockpit.desk import Desk
 from tui.cockpit.feed import EVERYTHING, Feed
-from tui.cockpit.layers import LayeredScreen
+from tui.cockpit.layers import ClosesOnce, LayeredScreen
 from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.lines import Line, Span, line
 from tui.cockpit.messages import OpenFleet, OpenReport, OpenReview

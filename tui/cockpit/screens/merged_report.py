@@ -11,14 +11,13 @@ from textual.binding import Binding, BindingType
 
 from sessions.errors import SessionsError
 from tui.cockpit import report_view
-from tui.cockpit.closing import ClosesOnce
-from tui.cockpit.layers import LayeredScreen
+from tui.cockpit.layers import ClosesOnce, LayeredScreen
 from tui.cockpit.lines import line
 from tui.cockpit.messages import OpenSession
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.table import LineTable
-from tui.cockpit.writing_report import write_reports
+from tui.cockpit.writing import write_reports
 from tui.facts.report import SessionReport, merged_section
 from tui.vocabulary import counted
 

@@ -21,7 +21,7 @@ from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
-from tui.cockpit.writing_report import write_reports
+from tui.cockpit.writing import write_reports
 from tui.facts.report import PANES, Section, SessionReport, facts_of, report_of
 from tui.facts.report.winner_sections import WINNER_COLUMNS
 

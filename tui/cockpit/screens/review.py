@@ -18,14 +18,11 @@ from tui.cockpit import review_queue
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.lines import plain
 from tui.cockpit.messages import OpenInstance
-from tui.cockpit.review_footer import footer
 from tui.cockpit.review_library import Archive, Library
-from tui.cockpit.review_queue import Entry, Kind
-from tui.cockpit.review_sent import SentDecisions
-from tui.cockpit.review_sides import Source, sources
-from tui.cockpit.review_view import baseline_name, empty_lines, escaped, evidence, evidence_title
+from tui.cockpit.review_queue import QueueEntry, QueueKind, SentDecisions, footer
+from tui.cockpit.review_view import baseline_name, empty_lines, evidence, evidence_title
 from tui.cockpit.screens.acting import STEERING, ActingScreen, action_bindings
-from tui.cockpit.sides import Side
+from tui.cockpit.sides import Side, review_sides
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.code import CodePane
 from tui.cockpit.widgets.line_view import LineView
@@ -88,7 +85,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
 
     def __init__(self, attempt: str | None = None, *, library: Library | None = None) -> None:
         super().__init__()
-        self._entries: list[Entry] = []
+        self._entries: list[QueueEntry] = []
         self._rows: list[Row] = []
         self._seen: object = None
         """State of the entries that the rows were drawn from."""
@@ -105,11 +102,11 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         self._second = -1
         self.queue = LineTable(review_queue.queue_columns((), wide=True), id="queue")
         self.evidence = LineView(id="evidence")
-        self.change = CodePane(id="change")
+        self.change = CodePane(id="change", empty="Diff")
         self.decided = Bar(id="decided")
 
     @property
-    def entry(self) -> Entry | None:
+    def entry(self) -> QueueEntry | None:
         """The entry under the cursor; `None` in an empty queue."""
         key = self.queue.cursor_key
         return next((entry for entry in self._entries if entry.key == key), None)
@@ -147,7 +144,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             self._second = int(self.desk.wall())
             self._rows = review_queue.rows_later(self._rows, self._entries, self._second)
             self.queue.set_rows(self._rows)
-            if self.entry is not None and self.entry.kind is Kind.DECIDED:
+            if self.entry is not None and self.entry.kind is QueueKind.DECIDED:
                 self._draw_evidence(self.entry)
 
     def draw(self, dirty: frozenset[str]) -> None:
@@ -204,13 +201,12 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         self.evidence.show(empty_lines(words, self._evidence_width))
         _title(self.evidence, "Evidence")
         self.change.show_code(None, missing="")
-        _title(self.change, "Diff")
 
     @property
     def _evidence_width(self) -> int:
         return max(self.evidence.scrollable_content_region.width, 20)
 
-    def _draw_evidence(self, entry: Entry) -> None:
+    def _draw_evidence(self, entry: QueueEntry) -> None:
         wall = None if self.feed.is_over else self.desk.wall()
         lines = evidence(
             self.feed.state,
@@ -230,11 +226,9 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         if self._side >= len(sides) or new is None:
             self.change.show_code(new, missing="no code")
         else:
-            source = sides[self._side]
-            self.change.show_diff(Side(source.title, source.source, source.commit), new)
-        _title(self.change, escaped(self.change.title))
+            self.change.show_diff(sides[self._side], new)
 
-    def _sides(self, attempt: AttemptState, instance: InstanceState) -> list[Source]:
+    def _sides(self, attempt: AttemptState, instance: InstanceState) -> list[Side]:
         task = instance.task
         started = self.feed.state.started
         if task not in self._sources:
@@ -242,7 +236,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             if started is not None and self._library is not None:
                 self._read_baseline(self._library, started, task)
         state = self.feed.state
-        return sources(state, attempt, instance, self._sources[task], baseline_name(state, attempt))
+        return review_sides(state, attempt, instance, self._sources[task], baseline_name(state, attempt))
 
     @work(thread=True, group="baseline", exit_on_error=False, name="reading the baseline")
     def _read_baseline(self, library: Library, started: SessionStarted, task: str) -> None:

@@ -21,7 +21,7 @@ from sessions.metrics import (
 from sessions.speed import attempt_speed, baseline_names, timed_evaluation
 from sessions.winners import bests_by_task, confirmed_tasks
 from tui.facts.spending import spending_of
-from tui.method_words import option_words
+from tui.session_words import option_words
 from tui.timed_against import by_gpu_words
 from tui.vocabulary import UNKNOWN
 

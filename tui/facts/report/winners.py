@@ -12,7 +12,7 @@ from sessions.names import split_attempt
 from sessions.speed import attempt_speed, baseline_names, found_speed, missing_speed, timed_evaluation
 from sessions.state import AttemptState, Decision, InstanceState, SessionState
 from sessions.winners import accepted_attempt
-from tui.endings import ending_words
+from tui.session_words import ending_words
 from tui.timed_against import by_gpu_words
 from tui.vocabulary import words
 

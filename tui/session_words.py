@@ -1,11 +1,13 @@
-"""Words for the reasons why an instance or a session ended."""
+"""Words for a session: its method with options, and why it or an instance ended."""
 
 from __future__ import annotations
 
-from sessions.events import EndReason
+import msgspec
+
+from sessions.events import EndReason, MethodOptions
 from sessions.state import SessionState
 
-WORDS: dict[str, str] = {
+ENDINGS: dict[str, str] = {
     EndReason.ITERATIONS: "all iterations spent",
     EndReason.SOLVED: "solved; the method does not look for a faster kernel",
     EndReason.ANSWERED: "answered; the method asks only once",
@@ -26,7 +28,7 @@ WORDS: dict[str, str] = {
 
 def ending_words(reason: str) -> str:
     """Return the words of a reason; an unknown reason (from a newer version) as it is."""
-    return WORDS.get(reason, reason)
+    return ENDINGS.get(reason, reason)
 
 
 def session_ending(state: SessionState) -> str:
@@ -34,3 +36,25 @@ def session_ending(state: SessionState) -> str:
     if state.finished:
         return "finished"
     return f"stopped ({state.stopped})" if state.stopped else "not finished"
+
+
+DEFAULTS = MethodOptions()
+
+
+def option_words(options: MethodOptions) -> str:
+    """Return the options that differ from the defaults: `without knowledge, one-shot; tune; workers 2`."""
+    words = []
+    for name, value in msgspec.structs.asdict(options).items():
+        if value == getattr(DEFAULTS, name):
+            continue
+        if isinstance(value, tuple):
+            words.append(f"{name} {', '.join(value)}")
+        else:
+            words.append(name if value is True else f"{name} {value}")
+    return "; ".join(words)
+
+
+def method_words(method: str, options: MethodOptions) -> str:
+    """Return the method with its changed options: `geak (without optimizer)`."""
+    words = option_words(options)
+    return f"{method} ({words})" if words else method
