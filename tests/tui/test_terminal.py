@@ -74,7 +74,7 @@ def test_exit_restores_the_screen_and_names_replay(home: Home) -> None:
     write_live(home, finished())
     with terminal(code(home), size=(80, 24)) as screen:
         wait_for_fleet(screen)
-        screen.press("q")
+        screen.press("\x1b")
         screen.until(lambda seen: b"Finished" in seen, "Home")
         screen.press("q")
         assert screen.ends() == 0
@@ -179,7 +179,7 @@ def test_editor_gets_the_terminal_and_gives_it_back(home: Home) -> None:
         shown, _, after = screen.received.partition(b"EDITED")
         assert b"\x1b[?1049l" in shown
         assert b"\x1b[?1049h" in after
-        screen.press("Q")
+        screen.press("q")
         assert screen.ends() == 0
 
 

@@ -10,7 +10,7 @@ from textual.message import Message
 from harness import Verdict
 from sessions.state import AttemptState, InstanceState
 from tui.cockpit import views
-from tui.cockpit.messages import OpenLatency
+from tui.cockpit.messages import OpenInstance, OpenLatency
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.verbs import Subject
 from tui.cockpit.writing import write_attempt
@@ -46,10 +46,12 @@ class ActingScreen(SessionScreen):
         return ""
 
     def destination(self, name: str) -> Message | None:
-        """Return the message to a screen; Latency is about the attempt of the keys."""
-        if name == "latency":
-            attempt = self.steered_attempt
-            return OpenLatency(attempt.attempt) if attempt is not None else None
+        """Return the message to a screen; Agent and Latency are about the instance and the attempt of the keys."""
+        instance, attempt = self.steered_instance, self.steered_attempt
+        if name == "agent" and name != self.NAME and instance is not None:
+            return OpenInstance(instance.key, attempt.number if attempt is not None else None)
+        if name == "latency" and name != self.NAME and attempt is not None:
+            return OpenLatency(attempt.attempt)
         return super().destination(name)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

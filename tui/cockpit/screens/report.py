@@ -87,6 +87,7 @@ class ReportScreen(SessionScreen):
     """Shows the report of the open session; it follows a running session and a replay."""
 
     CSS_PATH = "report.tcss"
+    NAME = "report"
     PERIOD_S = 1.0
     PANES: ClassVar[tuple[tuple[str, str], ...]] = (
         ("winners", "winners"),
@@ -215,11 +216,13 @@ class ReportScreen(SessionScreen):
         return name if "/" in name and not name.startswith("task:") else None
 
     def destination(self, name: str) -> Message | None:
-        """Return the way to another screen; Latency opens at the attempt under the cursor."""
-        if name == "report":
-            return None
-        if name == "latency":
-            return OpenLatency(self._attempt) if self._attempt is not None else None
+        """Return the way to another screen; Agent and Latency open at the attempt under the cursor."""
+        attempt = self._attempt
+        if name == "agent" and attempt is not None:
+            place = split_attempt(attempt)
+            return OpenInstance(place.instance, place.number)
+        if name == "latency" and attempt is not None:
+            return OpenLatency(attempt)
         return super().destination(name)
 
     def jump(self, kind: str, direction: int) -> bool:
@@ -255,10 +258,7 @@ class ReportScreen(SessionScreen):
 
     @on(LineTable.Opened)
     def _open_attempt(self) -> None:
-        attempt = self._attempt
-        if attempt is not None:
-            name = split_attempt(attempt)
-            self.post_message(OpenInstance(name.instance, name.number))
+        self.action_go("agent")
 
     def action_write(self) -> None:
         """Write the report as Markdown, HTML and CSV into the current folder."""
