@@ -24,7 +24,7 @@ from tui.cockpit.screens.review import ReviewScreen
 from tui.cockpit.viewer import ExitNote
 
 NAMED = {"F": "[F Fleet]", "A": "[A Agent]", "L": "[L Latency]", "V": "[V Review]", "R": "[R Report]"}
-"""What stands in brackets on the screen of each key."""
+"""Words in brackets on the screen of each key."""
 
 
 def line_of_screens(app: Cockpit) -> str:

@@ -71,7 +71,7 @@ def _now(
 
 
 def head_tail(status: Line, concerns: Sequence[Concern], width: int) -> Line:
-    """Return what stands for the session's header where it has no line: status, and `! 3` for what needs a person.
+    """Return the session in a few cells, for a screen without its header: status, and `! 3` for what needs a person.
 
     A status that is longer than `width` cells is cut.
     """

@@ -18,7 +18,7 @@ from tui.cockpit.widgets.line_view import LineView
 MOST_CHARACTERS = 2000
 """Most characters of an answer: of a reason, and of a hint (`engine.orders`)."""
 QUIT = Binding("q", "app.quit", "leave", id="app.quit")
-"""Leaves the cockpit; a window over a screen hides the keys of the app, so those in which nobody types have it again."""
+"""Leaves the cockpit. A window hides the keys of the app, so each window without a line to type on has this key again."""
 
 
 class LineDialog(ClosesOnce, ModalScreen[str | None]):

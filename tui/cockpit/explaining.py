@@ -1,4 +1,4 @@
-"""What `?` shows: the focused pane in words, and the keys that work now, in groups and as wide as the screen."""
+"""The help of `?`: the focused pane in words, and the keys that work now, in groups and as wide as the screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Fleet shows below a short table: the newest reasoning of each instance, the newest verdicts, what the letters mean."""
+"""Lines below a short table of Fleet: the newest reasoning of each instance, the newest verdicts, a legend of letters."""
 
 from __future__ import annotations
 
@@ -28,21 +28,23 @@ def latest_lines(
     instances = ordered_instances(state)
     if not instances or len(instances) + 1 > height:
         return []
-    known = [facts.of(state, instance) for instance in instances]
+    all_facts = [facts.of(state, instance) for instance in instances]
     lines: list[Line] = []
-    if thoughts := _thoughts(instances, known, width):
+    if thoughts := _thoughts(instances, all_facts, width):
         lines += [rule("Reasoning", [Span("the last line of each", "dim")], "", width), *thoughts]
-    legend = _legend(known, letters=letters, width=width)[: height - len(lines)]
+    legend = _legend(all_facts, letters=letters, width=width)[: height - len(lines)]
     room = height - len(lines) - len(legend)
     if room > 1 and (verdicts := _verdicts(instances, room - 1, now_wall, width)):
         lines += [rule("Verdicts", [Span("newest first", "dim")], "", width), *verdicts]
     return [*lines, *[EMPTY] * (height - len(lines) - len(legend)), *legend]
 
 
-def _thoughts(instances: Sequence[InstanceState], known: Sequence[InstanceFacts], width: int) -> list[Line]:
+def _thoughts(
+    instances: Sequence[InstanceState], all_facts: Sequence[InstanceFacts], width: int
+) -> list[Line]:
     thoughts = [
         (facts, *newest)
-        for instance, facts in zip(instances, known, strict=True)
+        for instance, facts in zip(instances, all_facts, strict=True)
         if (newest := _thought(instance))
     ]
     name = max((len(attempt) for _, attempt, _ in thoughts), default=0)
@@ -93,15 +95,17 @@ def _verdicts(instances: Sequence[InstanceState], most: int, now_wall: float, wi
     return lines
 
 
-def _legend(known: Sequence[InstanceFacts], *, letters: bool, width: int) -> list[Line]:
+def _legend(all_facts: Sequence[InstanceFacts], *, letters: bool, width: int) -> list[Line]:
     """Return what the letters in the cells mean, those that are there."""
-    items = [(sign, word, style) for word, sign, style, _ in state_words(known)] if letters else []
-    verdicts = dict.fromkeys(facts.verdict for facts in known if facts.verdict is not None)
+    items = [(sign, word, style) for word, sign, style, _ in state_words(all_facts)] if letters else []
+    verdicts = dict.fromkeys(facts.verdict for facts in all_facts if facts.verdict is not None)
     items += [(letter(verdict), words(verdict), verdict_style(verdict)) for verdict in verdicts]
-    if any(facts.has_findings for facts in known):
+    if any(facts.has_findings for facts in all_facts):
         items.append((letter(Verdict.CORRECT) + FINDING, "with findings", "warn"))
     stuck = (
-        {facts.verdict for facts in known if facts.same_error and not facts.finished} if letters else set()
+        {facts.verdict for facts in all_facts if facts.same_error and not facts.finished}
+        if letters
+        else set()
     )
     items += [(f"{letter(verdict)}!", "same error again", "bad") for verdict in stuck]
     lines: list[Line] = [(Span(LEGEND, "head"),)] if items else []

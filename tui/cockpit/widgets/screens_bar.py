@@ -27,7 +27,7 @@ PLACES = {
     "review": Place("V", "Review", "attempts that wait for your decision"),
     "report": Place("R", "Report", "what is faster, by how much, and what it cost"),
 }
-"""By name; the action `go` and `[keys]` (`go.fleet`) use the same names."""
+"""Screens by the names that the action `go` and `[keys]` (`go.fleet`) use."""
 
 
 class ScreensBar(Bar):
@@ -43,7 +43,7 @@ class ScreensBar(Bar):
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._ends: dict[str, int] = {}
-        """By screen: the cell behind its name, rising."""
+        """The cell behind the name of each screen, from left to right."""
 
     def show_screens(
         self,
