@@ -46,7 +46,7 @@ class SessionCommands(Provider):
             yield from _jumps(self.app, desk.feed.state)
             if desk.commander.can_act:
                 orders += _orders(desk, self.app.screen_stack)
-        stops = [order for order in orders if order.name.startswith("stop ")]
+        stops = [order for order in orders if order.name.startswith(("retire ", "stop "))]
         yield from (order for order in orders if order not in stops)
         for command in self.app.get_system_commands(self.screen):
             yield Command(command.title, command.help, command.callback, command.discover)
