@@ -28,7 +28,7 @@ async def exit_note_of(app: Cockpit) -> ExitNote:
         live = app.feed.live
         if live is not None:
             await until(pilot, lambda: not live.behind, "all events")
-        await pilot.press("Q")
+        await pilot.press("q")
     assert isinstance(app.return_value, ExitNote)
     return app.return_value
 

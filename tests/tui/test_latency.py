@@ -282,5 +282,5 @@ async def test_brackets_walk_to_an_attempt_without_times() -> None:
         await pilot.press("less_than_sign")
         assert screen.times.display
         assert screen.focused is screen.times
-        await pilot.press("q")
+        await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, LatencyScreen), "the screen closes")

@@ -20,9 +20,9 @@ from tui.actions.line import NotUnderstood, Subject, completions, parse
 from tui.cockpit import attempts, messages, terminal, themes
 from tui.cockpit.commanding import Commander
 from tui.cockpit.decider import Decider, SessionDecider
-from tui.cockpit.dialogs import TextDialog
+from tui.cockpit.dialogs import QUIT
 from tui.cockpit.doors import Doors, doors_of
-from tui.cockpit.explaining import explanation
+from tui.cockpit.explaining import HelpDialog
 from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.lines import Span, clean
 from tui.cockpit.orders import carry_out
@@ -64,7 +64,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         Binding("colon", "command_line", "command", id="app.commands", key_display=":", priority=True),
         Binding("y", "copy", "copy", id="app.copy"),
         Binding("m", "mouse", "mouse", id="app.mouse"),
-        Binding("Q", "quit", "leave", id="app.quit", show=False),
+        QUIT,
         Binding("ctrl+l", "redraw", "redraw", id="app.redraw", show=False),
         Binding("ctrl+z", "suspend_process", "suspend", id="app.suspend", show=False),
         Binding("ctrl+c", "help_quit", "how to quit", show=False, system=True),
@@ -305,8 +305,7 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     def explain(self) -> None:
         """Show the help of the focused pane."""
-        title, lines = explanation(self.screen)
-        self.push_screen(TextDialog(title, lines))
+        self.push_screen(HelpDialog(self.screen))
 
     def action_command_line(self) -> None:
         """Ask for a command on the bottom line; an empty line and tab lead to the palette."""

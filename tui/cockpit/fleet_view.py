@@ -9,7 +9,7 @@ from sessions.names import short_task, split_attempt
 from sessions.ranking import estimated_slowdown
 from tui import vocabulary
 from tui.cockpit.fleet_cells import FORMS, NARROW, TREND, Form, cell, cell_width, trend
-from tui.cockpit.lines import Line, Span, clean, fit
+from tui.cockpit.lines import Line, Span, cells, clean, fit
 from tui.cockpit.widgets.matrix import MatrixRow, Spot
 from tui.facts.styles import speed_style
 from tui.instance_facts import InstanceFacts, mark_of_best
@@ -199,6 +199,16 @@ def row(
 
 def counts(facts: Iterable[InstanceFacts], *, short: bool) -> list[Span]:
     """Return how many instances are in each state: `generate 31 · judge 40`, or `g31 j40` where space is short."""
+    spans: list[Span] = []
+    for word, letter, style, number in state_words(facts):
+        if spans:
+            spans.append(Span(" " if short else " · ", "dim"))
+        spans.append(Span(f"{letter}{number}" if short else f"{word} {number}", style))
+    return spans
+
+
+def state_words(facts: Iterable[InstanceFacts]) -> list[tuple[str, str, str, int]]:
+    """Return (word, letter, style, number of instances) of each state that an instance is in."""
     states: dict[str, tuple[str, str, int]] = {}
     for instance in facts:
         now = instance.doing
@@ -206,12 +216,18 @@ def counts(facts: Iterable[InstanceFacts], *, short: bool) -> list[Span]:
         letter, style, number = states.get(word, (now.letter, now.style, 0))
         states[word] = (letter, style, number + 1)
     order = "gjtr?m=q.x"
-    spans: list[Span] = []
-    for word, (letter, style, number) in sorted(states.items(), key=lambda item: order.find(item[1][0])):
-        if spans:
-            spans.append(Span(" " if short else " · ", "dim"))
-        spans.append(Span(f"{letter}{number}" if short else f"{word} {number}", style))
-    return spans
+    return [(word, *state) for word, state in sorted(states.items(), key=lambda item: order.find(item[1][0]))]
+
+
+def rule(name: str, middle: Sequence[Span], right: str, width: int, *, focused: bool = False) -> Line:
+    """Return `Tasks 20 ─ generate 31 · judge 40 ───── order: attention`; `right` goes first, then `middle`."""
+    left = [Span(f" {name} ", "bold" if focused else "head")]
+    if middle and cells(left) + cells(middle) + 4 <= width:
+        left += [Span("─ ", "dim"), *middle, Span(" ")]
+    if right and cells(left) + len(right) + 4 <= width:
+        fill = width - cells(left) - len(right) - 2
+        return (*left, Span("─" * fill, "dim"), Span(f" {right} ", "dim"))
+    return (*left, Span("─" * max(0, width - cells(left)), "dim"))
 
 
 def wanted_extras(tasks: Sequence[TaskFacts]) -> tuple[str, ...]:

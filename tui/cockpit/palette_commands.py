@@ -1,4 +1,4 @@
-"""What `ctrl+p` and `:` lead to: orders to the engine, agents, attempts, and Textual's own commands."""
+"""Entries of the palette, in their order: screens or sessions, instances and attempts, actions, the way to stop."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ from tui import vocabulary
 from tui.actions.possible import possible_orders
 from tui.cockpit import views
 from tui.cockpit.desk import Desk
+from tui.cockpit.home_view import ORDERS, ordered, waits_cell
 from tui.cockpit.lines import clean
-from tui.cockpit.messages import OpenInstance
+from tui.cockpit.messages import LeaveSession, OpenInstance, OpenSession
 from tui.cockpit.screens.acting import ActingScreen
+from tui.cockpit.screens.base import SessionScreen
+from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.widgets.screens_bar import PLACES
 
 
 class Command(NamedTuple):
@@ -31,16 +35,23 @@ class Command(NamedTuple):
 
 
 class SessionCommands(Provider):
-    """Jumps within the session on screen."""
+    """Entries of equal score keep their order; a search puts better matches before it."""
 
     def _commands(self) -> Iterator[Command]:
-        desk = cast("Desk", self.app)
-        if desk.feed is not None:
-            if desk.commander.can_act:
-                yield from _orders(desk, self.app.screen_stack)
+        desk, orders = cast("Desk", self.app), list[Command]()
+        if isinstance(self.screen, HomeScreen):
+            yield from _sessions(self.screen)
+        elif desk.feed is not None:
+            if isinstance(self.screen, SessionScreen):
+                yield from _screens(self.screen)
             yield from _jumps(self.app, desk.feed.state)
+            if desk.commander.can_act:
+                orders += _orders(desk, self.app.screen_stack)
+        stops = [order for order in orders if order.name.startswith(("retire ", "stop "))]
+        yield from (order for order in orders if order not in stops)
         for command in self.app.get_system_commands(self.screen):
             yield Command(command.title, command.help, command.callback, command.discover)
+        yield from stops
 
     async def discover(self) -> Hits:
         """What is listed before anything is typed."""
@@ -55,6 +66,24 @@ class SessionCommands(Provider):
             score = matcher.match(command.name)
             if score > 0:
                 yield Hit(score, matcher.highlight(command.name), command.run, help=clean(command.told))
+
+
+def _sessions(home: HomeScreen) -> Iterator[Command]:
+    """The form of a new run, and each session."""
+    yield Command("new run", "choose tasks and a model, see the cost, start", home.action_new_run, True)
+    for info in ordered(home.table.infos, ORDERS[0]):
+        words = ", ".join(filter(None, (info.title, waits_cell(info).text)))
+        yield Command(f"session {info.name}", words, partial(home.post_message, OpenSession(info.name)), True)
+
+
+def _screens(screen: SessionScreen) -> Iterator[Command]:
+    """The screens that can be opened from this one."""
+    for name, place in PLACES.items():
+        if screen.destination(name) is not None:
+            yield Command(place.title, place.answers, partial(screen.action_go, name), True)
+    yield Command(
+        "Home", "close this session; its engine goes on", partial(screen.post_message, LeaveSession()), True
+    )
 
 
 def _jumps(app: App[Any], state: SessionState) -> Iterator[Command]:

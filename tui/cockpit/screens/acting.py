@@ -12,7 +12,7 @@ from sessions.state import AttemptState, InstanceState
 from tui.actions.catalogue import ACTIONS, Takes
 from tui.actions.line import Order, Subject
 from tui.actions.possible import is_possible
-from tui.cockpit.messages import OpenLatency
+from tui.cockpit.messages import OpenInstance, OpenLatency
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.writing import write_attempt
 from tui.diagnostics import Complaint
@@ -55,10 +55,12 @@ class ActingScreen(SessionScreen):
         return ""
 
     def destination(self, name: str) -> Message | None:
-        """Return the message to a screen; Latency is about the attempt of the keys."""
-        if name == "latency":
-            attempt = self.steered_attempt
-            return OpenLatency(attempt.attempt) if attempt is not None else None
+        """Return the message to a screen; Agent and Latency are about the instance and the attempt of the keys."""
+        instance, attempt = self.steered_instance, self.steered_attempt
+        if name == "agent" and name != self.NAME and instance is not None:
+            return OpenInstance(instance.key, attempt.number if attempt is not None else None)
+        if name == "latency" and name != self.NAME and attempt is not None:
+            return OpenLatency(attempt.attempt)
         return super().destination(name)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

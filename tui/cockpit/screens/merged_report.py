@@ -36,7 +36,7 @@ class MergedReportScreen(ClosesOnce, LayeredScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("O", "write", "write files", id="report.write"),
-        Binding("q,escape", "back", "back", id="screen.back", key_display="q"),
+        Binding("escape", "back", "back", id="screen.back", key_display="esc"),
     ]
 
     def __init__(self, sessions: Sequence[str], *, read: Callable[[str], SessionReport]) -> None:

@@ -91,7 +91,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         Binding("delete,backspace", "clear", "default", id="new_run.clear", key_display="del"),
         Binding("1", "pane(1)", PANES[0], id="new_run.form", show=False),
         Binding("2", "pane(2)", PANES[1], id="new_run.preview", show=False),
-        Binding("q,escape", "back", "back", id="screen.back", key_display="q"),
+        Binding("escape", "back", "back", id="screen.back", key_display="esc"),
     ]
 
     def __init__(self, doors: RunDoors, *, failed: Callable[[Worker.StateChanged], None]) -> None:

@@ -160,6 +160,7 @@ class ReportScreen(SessionScreen):
     """Shows the report of the open session; it follows a running session and a replay."""
 
     CSS_PATH = "report.tcss"
+    NAME = "report"
     PERIOD_S = 1.0
     PANES: ClassVar[tuple[tuple[str, str], ...]] = tuple((pane, pane) for pane in PANES)
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -252,11 +253,13 @@ class ReportScreen(SessionScreen):
         return attempt_of(table.cursor_key or "")
 
     def destination(self, name: str) -> Message | None:
-        """Return the way to another screen; Latency opens at the attempt under the cursor."""
-        if name == "report":
-            return None
-        if name == "latency":
-            return OpenLatency(self._attempt) if self._attempt is not None else None
+        """Return the way to another screen; Agent and Latency open at the attempt under the cursor."""
+        attempt = self._attempt
+        if name == "agent" and attempt is not None:
+            place = split_attempt(attempt)
+            return OpenInstance(place.instance, place.number)
+        if name == "latency" and attempt is not None:
+            return OpenLatency(attempt)
         return super().destination(name)
 
     def jump(self, kind: str, direction: int) -> bool:

@@ -8,7 +8,6 @@ from typing import ClassVar
 from textual import on, work
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.message import Message
 from textual.widget import Widget
 
 from sessions.events import SessionStarted
@@ -40,6 +39,7 @@ class ReviewScreen(ActingScreen):
     """The queue of the open session. `attempt` is the first to show, else the oldest that waits."""
 
     CSS_PATH = "review.tcss"
+    NAME = "review"
     HELP = """\
 Is this attempt safe to take? The queue has the attempts that wait, oldest
 first, then the winners without a decision (`open`), then what was decided:
@@ -382,10 +382,6 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         if following is not None:
             self.queue.select(following.key)
         return following is not None
-
-    def destination(self, name: str) -> Message | None:
-        """Return the message to another screen; Review is here."""
-        return None if name == "review" else super().destination(name)
 
 
 def _title(pane: Widget, markup: str) -> None:
