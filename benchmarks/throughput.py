@@ -38,7 +38,7 @@ from harness.node.leases import VARIABLE
 from harness.node.selection import targets_for
 from harness.processes.servers import ForkServer
 from harness.processes.slot import Slot
-from harness.stages.memory_shortage import AGAIN
+from harness.stages.memory_shortage import BESIDE_OTHERS
 from suites import Task, baseline_source, load_task
 
 TASKS = (
@@ -110,7 +110,7 @@ async def run_instances(
             if evaluation is None:
                 judged.append(Judged(seconds, Verdict.CORRECT, alone=False))
             else:
-                alone = AGAIN in evaluation.notes
+                alone = any(BESIDE_OTHERS in note for note in evaluation.notes)
                 judged.append(Judged(seconds, evaluation.verdict, alone, task.name, evaluation.latency))
 
     async with asyncio.TaskGroup() as group:

@@ -38,7 +38,7 @@ def best_receiver(state: SessionState, giver: InstanceState) -> str | None:
         for instance in state.instances.values()
         if instance.finished in (None, EndReason.ITERATIONS)
         and instance.task not in done | {giver.task}
-        and instance.key not in state.stops
+        and instance.key not in state.retired
         and not is_hopeless(state, instance.task)
     ]
 

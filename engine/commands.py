@@ -20,7 +20,6 @@ from sessions.events import (
     UNASKED,
     AttemptBanned,
     AttemptPinned,
-    Continued,
     DeviceLent,
     DeviceReturned,
     Event,
@@ -29,10 +28,11 @@ from sessions.events import (
     MeasureAsked,
     MethodOptions,
     Paused,
+    RetireAsked,
     Role,
     SessionExtended,
     SessionTitled,
-    StopAsked,
+    Unpaused,
 )
 from sessions.home import Home
 from sessions.names import instance_key, split_instance
@@ -58,30 +58,25 @@ def event_of(request: Request, state: SessionState) -> Event:
             return _hint(request, state)
         case "title":
             return _title(request, state)
-        case "stop" if not request.instance:
-            raise CommandRefused("the session is not running, so there is nothing to stop")
         case "stop":
+            raise CommandRefused("the session is not running, so there is nothing to stop")
+        case "retire":
             _require_going_on(state, request.instance)
-            if request.instance in state.stops:
-                raise CommandRefused(f"{request.instance} is already being stopped")
-            return StopAsked(instance=request.instance, by=request.by)
+            if request.instance in state.retired:
+                raise CommandRefused(f"{request.instance} is already being retired")
+            return RetireAsked(instance=request.instance, by=request.by)
         case "pause":
             if request.instance:
                 _require_going_on(state, request.instance)
             if state.is_on_hold(request.instance):
                 raise CommandRefused(f"{request.instance or 'the session'} is already paused")
             return Paused(instance=request.instance, by=request.by)
-        case "go":
-            return _go(request, state)
+        case "unpause":
+            return _unpause(request, state)
         case "pin" | "ban":
             return _order(request, state)
-        case "drain":
-            return _drain(request, state)
-        case "return":
-            name = _gpu(request, state)
-            if name not in state.lent:
-                raise CommandRefused(f"GPU {name} is not lent")
-            return DeviceReturned(device=name, by=request.by)
+        case "gpu":
+            return _gpu(request, state)
         case "measure":
             return _measure(request, state)
         case "extend":
@@ -152,14 +147,14 @@ def _order(request: Request, state: SessionState) -> AttemptPinned | AttemptBann
     return AttemptPinned(attempt=request.attempt, by=request.by)
 
 
-def _go(request: Request, state: SessionState) -> Continued:
+def _unpause(request: Request, state: SessionState) -> Unpaused:
     if request.instance:
         _require_going_on(state, request.instance)
         if "" in state.on_hold:
-            raise CommandRefused("the whole session is paused; let all of it go on: wavedeck go SESSION")
+            raise CommandRefused("the whole session is paused; end that pause: wavedeck unpause SESSION")
     if not (request.instance in state.on_hold if request.instance else state.on_hold):
         raise CommandRefused(f"{request.instance or 'the session'} is not paused")
-    return Continued(instance=request.instance, by=request.by)
+    return Unpaused(instance=request.instance, by=request.by)
 
 
 def _extend(request: Request, state: SessionState) -> SessionExtended:
@@ -188,9 +183,9 @@ def _fork(request: Request, state: SessionState) -> InstanceForked:
     started = state.started
     if started is not None and not open_method(started.method).asks_model:
         raise CommandRefused(f"{started.method} asks no model; run it on a kernel with --start instead")
-    if started is not None and started.options.profile != MethodOptions().profile:
+    if started is not None and started.options.prompt_style != MethodOptions().prompt_style:
         raise CommandRefused(
-            f"the prompt profile {started.options.profile} has no prompt to improve a kernel; fork a session of another"
+            f"the prompt style {started.options.prompt_style} has no prompt to improve a kernel; fork a session of another"
         )
     _check_hint(request.text)
     return _added(request, state)
@@ -222,16 +217,23 @@ def _measure(request: Request, state: SessionState) -> MeasureAsked:
     _require_gpus(wanted, gpus)
     lent = [name for name in wanted if name in state.lent]
     if lent:
-        raise CommandRefused(
-            f"GPU {lent[0]} is lent; take it back first: wavedeck gpu SESSION {lent[0]} return"
-        )
+        raise CommandRefused(f"GPU {lent[0]} is lent; return it first: wavedeck gpu SESSION {lent[0]} return")
     if any(asked.attempt == request.attempt for asked in state.measures):
         raise CommandRefused(f"{request.attempt} is already being measured; wait for its result")
     return MeasureAsked(attempt=request.attempt, devices=wanted, by=request.by)
 
 
-def _drain(request: Request, state: SessionState) -> DeviceLent:
-    name = _gpu(request, state)
+def _gpu(request: Request, state: SessionState) -> DeviceLent | DeviceReturned:
+    _require_gpus(request.devices, _gpus(state))
+    if len(request.devices) != 1:
+        raise CommandRefused("name one GPU, as the session names it")
+    name = request.devices[0]
+    if request.text == "return":
+        if name not in state.lent:
+            raise CommandRefused(f"GPU {name} is not lent")
+        return DeviceReturned(device=name, by=request.by)
+    if request.text != "lend":
+        raise CommandRefused(f"a GPU is lent or returned; say lend or return, not {request.text!r}")
     if name in state.lent:
         raise CommandRefused(f"GPU {name} is already lent")
     in_service = [gpu for gpu in _gpus(state) if gpu not in state.lent and not _is_quarantined(state, gpu)]
@@ -242,14 +244,6 @@ def _drain(request: Request, state: SessionState) -> DeviceLent:
 
 def _is_quarantined(state: SessionState, gpu: str) -> bool:
     return gpu in state.devices and bool(state.devices[gpu].quarantined)
-
-
-def _gpu(request: Request, state: SessionState) -> str:
-    """Returns the GPU that a command names."""
-    _require_gpus(request.devices, _gpus(state))
-    if len(request.devices) != 1:
-        raise CommandRefused("name one GPU, as the session names it")
-    return request.devices[0]
 
 
 def _gpus(state: SessionState) -> list[str]:

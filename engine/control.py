@@ -43,13 +43,13 @@ STEERING = (
     "pin",
     "ban",
     "pause",
-    "go",
+    "unpause",
+    "retire",
     "extend",
     "fork",
     "edit",
     "measure",
-    "drain",
-    "return",
+    "gpu",
     "title",
 )
 """Commands that become events which later attempts follow (`engine.commands`)."""

@@ -234,7 +234,9 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
     for name, value in msgspec.structs.asdict(options).items():
         if value != getattr(MethodOptions(), name) and name not in method.takes:
             takers = [taker for taker in METHODS if name in open_method(taker).takes]
-            raise UsageProblem(f"--{name} is an option of {', '.join(takers)}, not of {method.name}")
+            raise UsageProblem(
+                f"--{name.replace('_', '-')} is an option of {', '.join(takers)}, not of {method.name}"
+            )
     for module in options.without:
         if module not in MODULES:
             raise UsageProblem(f"--without knows {', '.join(MODULES)}, not {module!r}")
@@ -243,7 +245,7 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
             raise UsageProblem(f"{method.name} has no module {module!r} to switch off; it has {modules}")
     _at_least("--workers", options.workers, 1)
     _at_least("--descendants", options.descendants, 1)
-    check_profile(options.profile, method.name, tasks)
+    check_profile(options.prompt_style, method.name, tasks)
     options = msgspec.structs.replace(options, without=tuple(sorted(set(options.without))))
     if options.corpus:
         corpus = Path(options.corpus).absolute()
@@ -251,9 +253,9 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
         options = msgspec.structs.replace(options, corpus=str(corpus))
     if not options.start:
         return options
-    if options.profile != MethodOptions().profile:
+    if options.prompt_style != MethodOptions().prompt_style:
         raise UsageProblem(
-            f"--start does not go with --profile {options.profile}, which has no prompt to improve a kernel"
+            f"--start does not go with --prompt-style {options.prompt_style}, which has no prompt to improve a kernel"
         )
     if len(tasks) > 1:
         raise UsageProblem(

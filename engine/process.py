@@ -346,14 +346,14 @@ class Engine:
             return event.seq
         if request.command == "undo":
             return (await recorder.decide(DecisionUndone(attempt=request.attempt, by=request.by))).seq
-        if request.command in STEERING or request.instance:
+        if request.command in STEERING:
             if changes.closed:
                 raise CommandRefused("the session is just ending; give the command again in a moment")
             command = await recorder.record_durable(event_of(request, recorder.state))
             changes.announce()
             return command.seq
         if request.command == "stop":
-            self._ask_to_stop(request.reason or "asked to stop")
+            self._ask_to_stop(request.reason or f"stopped by {request.by or 'a person'}")
         return recorder.state.last_seq
 
 

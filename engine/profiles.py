@@ -64,7 +64,7 @@ def open_profile(name: str) -> Profile:
     """Returns the profile of this name; `UsageProblem` lists the profiles if the name is unknown."""
     profile = PROFILES.get(name)
     if profile is None:
-        raise UsageProblem(f"no prompt profile is called {name!r}; there are: {', '.join(PROFILES)}")
+        raise UsageProblem(f"no prompt style is called {name!r}; there are: {', '.join(PROFILES)}")
     return profile
 
 
@@ -74,17 +74,17 @@ def check_profile(name: str, method: str, tasks: Sequence[Task]) -> Profile:
     if profile.methods is not None and method not in profile.methods:
         fitting = " and ".join(sorted(profile.methods))
         raise UsageProblem(
-            f"--profile {name} fits the methods {fitting}, not {method}: its model answers one prompt"
+            f"--prompt-style {name} fits the methods {fitting}, not {method}: its model answers one prompt"
         )
     if profile.of_modules:
         for task in tasks:
             if len(task.entry_points) > 1:
                 raise UsageProblem(
-                    f"--profile {name} needs tasks with one entry point; {task.id} has {len(task.entry_points)}"
+                    f"--prompt-style {name} needs tasks with one entry point; {task.id} has {len(task.entry_points)}"
                 )
             if not task_module(task):
                 raise UsageProblem(
-                    f"--profile {name} needs the task as a PyTorch module; {task.id} has no {MODULE_FILE}"
+                    f"--prompt-style {name} needs the task as a PyTorch module; {task.id} has no {MODULE_FILE}"
                 )
     return profile
 

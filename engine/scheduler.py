@@ -137,12 +137,12 @@ async def _run(
     try:
         async with shared.budget.wall_time():
             ended = await run_until(
-                work(context), lambda: context.key in shared.recorder.state.stops, shared.changes
+                work(context), lambda: context.key in shared.recorder.state.retired, shared.changes
             )
         if ended is not None:
             return Ending(ended)
-        await context.abandon_all("a person stopped the instance")
-        return Ending(EndReason.STOPPED, f"by {shared.recorder.state.stops[context.key]}")
+        await context.abandon_all("a person retired the instance")
+        return Ending(EndReason.RETIRED, f"by {shared.recorder.state.retired[context.key]}")
     except RecordingExhausted as error:
         return Ending(EndReason.RECORDING_EXHAUSTED, str(error))
     except ModelError as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from harness.wire.errors import HarnessError
+
 log = logging.getLogger(__name__)
 # Only an engine has a log; a command prints nothing here.
 log.addHandler(logging.NullHandler())
@@ -14,5 +16,7 @@ def first_failure(failures: ExceptionGroup[Exception]) -> Exception:
     first, *others = failures.exceptions
     for other in others:
         if repr(other) != repr(first):
-            log.error("another error at the same time, after %r", first, exc_info=other)
+            # A known error says enough in one line; of a bug the log keeps where it was.
+            bug = None if isinstance(other, HarnessError) else other
+            log.error("another error at the same time, after %r: %s", first, other, exc_info=bug)
     return first

@@ -21,7 +21,7 @@ LINE_CHARS = 300
 """Longest strategy and error in a commit's message."""
 
 
-class Piece(msgspec.Struct, frozen=True):
+class CommitPiece(msgspec.Struct, frozen=True):
     """A line of `reasoning.jsonl`: a streamed piece of reasoning."""
 
     call: str
@@ -89,27 +89,27 @@ class Reasoning:
     def _length(self, call: str) -> float:
         return sum(self._arrivals.get(call, array("d"))[1::2])
 
-    def of(self, attempt: AttemptState) -> list[Piece]:
+    def of(self, attempt: AttemptState) -> list[CommitPiece]:
         """Returns the pieces of an attempt's finished calls, in the order of the calls."""
         return [piece for call in attempt.calls if call.finished for piece in self._pieces(call)]
 
-    def _pieces(self, call: CallState) -> Iterator[Piece]:
+    def _pieces(self, call: CallState) -> Iterator[CommitPiece]:
         arrivals = self._arrivals.get(call.call, array("d"))
         text, start = call.reasoning, 0
         for mono, length in zip(arrivals[::2], arrivals[1::2], strict=True):
-            yield Piece(call.call, mono, text[start : start + int(length)])
+            yield CommitPiece(call.call, mono, text[start : start + int(length)])
             start += int(length)
 
 
 def attempt_files(
-    instance: InstanceState, attempt: AttemptState, reasoning: Sequence[Piece]
+    instance: InstanceState, attempt: AttemptState, reasoning: Sequence[CommitPiece]
 ) -> dict[str, bytes]:
     """Returns the tree of a judged attempt, by path; `ValueError` if it has no evaluation."""
     evaluation = attempt.evaluation
     if evaluation is None:
         raise ValueError(f"{attempt.attempt} is not judged")
     calls = [call for call in attempt.calls if not call.live]
-    code_call = _code_call(calls)
+    call = code_call(calls)
     record = AttemptRecord(
         attempt=attempt.attempt,
         task=instance.task,
@@ -130,8 +130,8 @@ def attempt_files(
     files = {
         "kernel.py": attempt.source or "",
         "trace.txt": trace,
-        "prompt.md": prompt_text(code_call.messages) if code_call else "",
-        "reply.md": code_call.text if code_call else "",
+        "prompt.md": prompt_text(call.messages) if call else "",
+        "reply.md": call.text if call else "",
     }
     reflections = [call.text.strip() for call in calls if call.finished and call.role is Role.REFLECTOR]
     if reflections:
@@ -244,8 +244,8 @@ def trailers_of(message: str) -> dict[str, str]:
     return {key: value for key, mark, value in pairs if mark}
 
 
-def _code_call(calls: Sequence[CallState]) -> CallState | None:
-    """The last finished call that asked for code."""
+def code_call(calls: Sequence[CallState]) -> CallState | None:
+    """Returns the call that made an attempt's candidate: the last finished call that asked for code."""
     for call in reversed(calls):
         if call.finished and call.role is not Role.REFLECTOR:
             return call

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .bests import Field, Measured, field_of, measured_bests, order
+from .bests import BestKey, MeasuredBest, best_key, measured_bests, order
 from .catalog import journal_of, list_sessions
 from .errors import JournalNotReadable, StoreBroken
 from .folding import fold
@@ -18,17 +18,17 @@ class BestEver:
     """The fastest attempt of its field over all sessions."""
 
     session: str
-    measured: Measured
+    measured: MeasuredBest
 
 
-def best_of_each(sessions: Iterable[tuple[str, Iterable[Measured]]]) -> list[BestEver]:
+def best_of_each(sessions: Iterable[tuple[str, Iterable[MeasuredBest]]]) -> list[BestEver]:
     """Returns the best of each field over sessions given as (name, their bests): tasks by name, best first."""
-    bests: dict[Field, BestEver] = {}
+    bests: dict[BestKey, BestEver] = {}
     for session, measured_attempts in sessions:
         for measured in measured_attempts:
-            best = bests.get(field_of(measured))
+            best = bests.get(best_key(measured))
             if best is None or order(measured) > order(best.measured):
-                bests[field_of(measured)] = BestEver(session, measured)
+                bests[best_key(measured)] = BestEver(session, measured)
     by_rank = sorted(bests.values(), key=lambda best: order(best.measured), reverse=True)
     return sorted(by_rank, key=lambda best: best.measured.task)
 
@@ -46,7 +46,7 @@ def bests_of(home: Home, newest_first: Sequence[SessionInfo]) -> list[BestEver]:
     return best_of_each((info.name, _measured(home, info)) for info in reversed(newest_first))
 
 
-def _measured(home: Home, info: SessionInfo) -> Sequence[Measured]:
+def _measured(home: Home, info: SessionInfo) -> Sequence[MeasuredBest]:
     if info.bests is not None:
         return info.bests
     try:

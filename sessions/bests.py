@@ -11,11 +11,11 @@ import msgspec
 
 from harness import Evaluation, Verdict
 
-from .speed import Speed, speed_of, timed_evaluation
+from .speed import Speed, baseline_names, speed_of, timed_evaluation
 from .state import AttemptState, Confirmation, SessionState
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
+class MeasuredBest(msgspec.Struct, frozen=True, kw_only=True):
     """A measured attempt, as `summary.json` keeps the best of each task."""
 
     task: str
@@ -34,20 +34,20 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """Time of the verdict, seconds since the epoch, UTC."""
 
 
-class Field(NamedTuple):
-    """Measured attempts with the same field compare with each other."""
+class BestKey(NamedTuple):
+    """Task, device product and baseline: measured attempts with the same key compare with each other."""
 
     task: str
     product: str
     against: str
 
 
-def field_of(measured: Measured) -> Field:
-    """Returns the field of a measured attempt."""
-    return Field(measured.task, measured.product, measured.against)
+def best_key(measured: MeasuredBest) -> BestKey:
+    """Returns the key of a measured attempt."""
+    return BestKey(measured.task, measured.product, measured.against)
 
 
-def measured_attempt(task: str, attempt: AttemptState) -> Measured | None:
+def measured_attempt(task: str, attempt: AttemptState) -> MeasuredBest | None:
     """Returns the measurement of an attempt; `None` if it was not timed, is not correct or failed its exam."""
     evaluation = timed_evaluation(attempt)
     if evaluation is None or attempt.verdict is not Verdict.CORRECT:
@@ -55,14 +55,13 @@ def measured_attempt(task: str, attempt: AttemptState) -> Measured | None:
     speed = speed_of(evaluation)
     if speed is None or attempt.confirmation is Confirmation.NOT_CONFIRMED:
         return None
-    baselines = dict.fromkeys(latency.against for latency in evaluation.latency if latency.against)
-    return Measured(
+    return MeasuredBest(
         task=task,
         attempt=attempt.attempt,
         confirmed=attempt.confirmation is Confirmation.CONFIRMED,
         speed=speed,
         product=product_of(evaluation),
-        against=", ".join(baselines),
+        against=baseline_names(evaluation.latency),
         triton=evaluation.versions.get("triton", ""),
         torch=evaluation.versions.get("torch", ""),
         judged=attempt.judged_wall,
@@ -76,24 +75,24 @@ def product_of(evaluation: Evaluation) -> str:
     return (before.product if before else "") or next(iter(products), "") or evaluation.device
 
 
-def measured_bests(state: SessionState) -> tuple[Measured, ...]:
+def measured_bests(state: SessionState) -> tuple[MeasuredBest, ...]:
     """Returns the best measured attempt of each task, device product and baseline, in the order of the tasks.
 
     Confirmed attempts come before others. Attempts that a person rejected do not count.
     """
-    bests: dict[Field, Measured] = {}
+    bests: dict[BestKey, MeasuredBest] = {}
     for instance in state.instances.values():
         for attempt in instance.attempts:
             if attempt.decision is None or attempt.decision.accepted:
                 measured = measured_attempt(instance.task, attempt)
                 if measured is not None:
-                    best = bests.get(field_of(measured))
+                    best = bests.get(best_key(measured))
                     # Strictly better: of equal attempts the earlier stays.
                     if best is None or order(measured) > order(best):
-                        bests[field_of(measured)] = measured
+                        bests[best_key(measured)] = measured
     return tuple(bests.values())
 
 
-def order(measured: Measured) -> tuple[bool, float]:
+def order(measured: MeasuredBest) -> tuple[bool, float]:
     """Returns the sort key in a field: (confirmed, speed). Greater is better."""
     return measured.confirmed, measured.speed.value

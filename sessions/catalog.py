@@ -6,6 +6,7 @@ Lists read summaries; they do not fold whole journals.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 
 from .description import SessionSummary
 from .errors import AmbiguousSession, JournalNotReadable, NoSuchSession, SessionBusy, StoreBroken
@@ -16,7 +17,11 @@ from .journal import Journal, read_journal
 from .recorder import LOCK_WAIT_S, put_away
 from .store import Store, damaged_branch, journal_branch
 
+LATEST = "latest"
+"""Names the session that was started last."""
+
 __all__ = [
+    "LATEST",
     "SessionInfo",
     "Standing",
     "delete_session",
@@ -72,20 +77,30 @@ def _has_journal(files: LiveFiles) -> bool:
         return True
 
 
-def find_session(home: Home, prefix: str) -> str:
-    """Returns the session with this name or unique prefix.
+def find_session(home: Home, wanted: str) -> str:
+    """Returns the session with this name, unique prefix or unique title, in this order; `latest` is the newest start.
 
     Raises `NoSuchSession` with similar names, or `AmbiguousSession`.
     """
     names = session_names(home)
-    if prefix in names:
-        return prefix
-    fitting = [name for name in names if prefix and name.startswith(prefix)]
+    fitting = fitting_names(wanted, names)
     if len(fitting) == 1:
         return fitting[0]
-    if fitting:
-        raise AmbiguousSession(prefix, fitting=fitting[::-1])
-    raise NoSuchSession(prefix, nearest=difflib.get_close_matches(prefix, names[::-1], n=3, cutoff=0.5))
+    titled = [info.name for info in list_sessions(home) if wanted and info.title == wanted]
+    if len(titled) == 1:
+        return titled[0]
+    if wanted == LATEST and not titled and names:
+        # A name begins with the time of its start.
+        return names[-1]
+    if fitting or titled:
+        raise AmbiguousSession(wanted, fitting=fitting[::-1] or titled)
+    nearest = difflib.get_close_matches(wanted, names[::-1], n=3, cutoff=0.5)
+    raise NoSuchSession(wanted, nearest=nearest, home_is_empty=not names)
+
+
+def fitting_names(wanted: str, names: Sequence[str]) -> list[str]:
+    """Returns the name itself if it is among the names, else all names that begin with it."""
+    return [wanted] if wanted in names else [name for name in names if wanted and name.startswith(wanted)]
 
 
 def journal_of(home: Home, session: str) -> Journal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -35,6 +35,8 @@ def tag_of(event: Event | type[Event]) -> str:
     return str(event.__struct_config__.tag)
 
 
+RENAMED = {"stop_asked": "retire_asked", "continued": "unpaused"}
+"""Tags that journals of older versions have, with the tags of today."""
 TAGS = frozenset(tag_of(kind) for kind in typing.get_args(AnyEvent))
 
 
@@ -82,6 +84,10 @@ def decode(line: bytes) -> AnyEvent | Skipped:
         return BadLine(error.reason)
     try:
         head = _HEADS.decode(line)
+        if head.type in RENAMED:
+            fields = msgspec.json.decode(line, type=dict[str, Any])
+            event: AnyEvent = msgspec.convert(fields | {"type": RENAMED[head.type]}, AnyEvent)
+            return event
     except msgspec.DecodeError:
         return BadLine(why)
     return BadLine(why) if head.type in TAGS else UnknownEvent(head.type, head.seq, head.wall)

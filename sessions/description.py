@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from harness import Verdict
-
-from .bests import Measured, measured_bests
+from .bests import MeasuredBest, measured_bests
 from .events import SCHEMA, MethodOptions, SessionStarted, StopRules
 from .speed import Speed, attempt_speed
-from .state import AttemptState, Confirmation, SessionState
+from .state import SessionState
 from .tally import tally
-from .winners import best_of
+from .winners import bests_by_task, confirmed_tasks
 
 
 class SessionDescription(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +67,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The best attempt of each task, correct or not, without rejected attempts."""
     speeds: dict[str, Speed] = {}
     """Speed of that attempt by task, if measured."""
-    bests: tuple[Measured, ...] | None = None
+    bests: tuple[MeasuredBest, ...] | None = None
     """The best measured attempt of each task, device product and baseline; `None` in a summary of an older version."""
     accepted: tuple[str, ...] = ()
     """Attempts that people accepted."""
@@ -99,14 +97,7 @@ def describe(event: SessionStarted) -> SessionDescription:
 
 def summarise(state: SessionState) -> SessionSummary:
     """Returns `summary.json` of a session in this state."""
-    by_task: dict[str, list[AttemptState]] = {}
-    for instance in state.instances.values():
-        by_task.setdefault(instance.task, []).extend(instance.attempts)
-    bests: dict[str, list[AttemptState]] = {}
-    for instance in state.instances.values():
-        if instance.best is not None:
-            bests.setdefault(instance.task, []).append(state.attempt(instance.best))
-    winners = {task: best for task, attempts in bests.items() if (best := best_of(attempts)) is not None}
+    bests = bests_by_task(state)
     attempts = state.attempts()
     return SessionSummary(
         last_seq=state.last_seq,
@@ -116,13 +107,11 @@ def summarise(state: SessionState) -> SessionSummary:
         title=state.title,
         attempts=tally(attempts).judged,
         solved=tuple(
-            task
-            for task, attempts_of_task in by_task.items()
-            if any(attempt.verdict is Verdict.CORRECT for attempt in attempts_of_task)
+            dict.fromkeys(instance.task for instance in state.instances.values() if instance.solved)
         ),
-        confirmed=_confirmed(by_task),
-        best={task: best.attempt for task, best in winners.items()},
-        speeds={task: speed for task, best in winners.items() if (speed := attempt_speed(best)) is not None},
+        confirmed=confirmed_tasks(state.instances.values()),
+        best={task: best.attempt for task, best in bests.items()},
+        speeds={task: speed for task, best in bests.items() if (speed := attempt_speed(best)) is not None},
         bests=measured_bests(state),
         accepted=tuple(
             attempt.attempt
@@ -137,12 +126,3 @@ def summarise(state: SessionState) -> SessionSummary:
         cost_usd=state.cost_usd,
         unpriced_calls=state.unpriced_calls,
     )
-
-
-def _confirmed(by_task: dict[str, list[AttemptState]]) -> tuple[str, ...] | None:
-    confirmations = {
-        task: {attempt.confirmation for attempt in attempts} for task, attempts in by_task.items()
-    }
-    if not any(states - {Confirmation.NOT_EXAMINED} for states in confirmations.values()):
-        return None
-    return tuple(task for task, states in confirmations.items() if Confirmation.CONFIRMED in states)

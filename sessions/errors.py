@@ -118,8 +118,10 @@ class NothingToResume(SessionsError):
 class NoSuchSession(SessionsError):
     """No session has this name or prefix."""
 
-    def __init__(self, asked: str, *, nearest: Sequence[str] = ()) -> None:
+    def __init__(self, asked: str, *, nearest: Sequence[str] = (), home_is_empty: bool = False) -> None:
         hint = f"nearest: {', '.join(nearest)}" if nearest else "list them with: wavedeck sessions"
+        if home_is_empty:
+            hint = "there are none yet; start one with: wavedeck run TASK"
         super().__init__(f"no session {asked!r}; {hint}")
         self.asked, self.nearest = asked, tuple(nearest)
 

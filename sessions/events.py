@@ -62,8 +62,8 @@ class EndReason(StrEnum):
     """The latest correct attempts were not faster than the best before."""
     EDITED = "edited"
     """A person's edit was judged; no model is asked."""
-    STOPPED = "stopped"
-    """A person stopped it."""
+    RETIRED = "retired"
+    """A person retired it."""
     HOPELESS = "hopeless"
     """No attempt of the task is correct, and the session gave its iterations to other tasks."""
     RECORDING_EXHAUSTED = "recording_exhausted"
@@ -115,8 +115,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     schema: int = SCHEMA
 
 
-class MethodOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a method besides its counts; each method takes some of them."""
+class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_style": "profile"}):
+    """Options of a method besides its counts; each method takes some of them.
+
+    In JSON, `prompt_style` has its first name, `profile`: old sessions have that one.
+    """
 
     without: tuple[str, ...] = ()
     """Modules that are off: `knowledge`, `one-shot`, `optimizer`, `reflection`."""
@@ -128,7 +131,7 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Parallel workers in one instance of `kernelagent`."""
     descendants: int = 8
     """Candidates of one round of `geak-evolve`."""
-    profile: str = "chat"
+    prompt_style: str = "chat"
     """Prompt format of the model (`engine.profiles`)."""
     corpus: str = ""
     """Folder of kernels that may be shown as examples, besides baselines of tasks that are not under test."""
@@ -501,22 +504,22 @@ class SessionTitled(Event, frozen=True, kw_only=True, tag="session_titled"):
     by: str = ""
 
 
-class StopAsked(Event, frozen=True, kw_only=True, tag="stop_asked"):
-    """A person stopped an instance; its work in progress is cancelled and its winner examined. Durable."""
+class RetireAsked(Event, frozen=True, kw_only=True, tag="retire_asked"):
+    """A person retired an instance; its work in progress is cancelled and its winner examined. Durable."""
 
     instance: str
     by: str = ""
 
 
 class Paused(Event, frozen=True, kw_only=True, tag="paused"):
-    """A person paused an instance: no call and no attempt starts until `Continued`. Durable."""
+    """A person paused an instance: no call and no attempt starts until `Unpaused`. Durable."""
 
     instance: str = ""
     """Empty: the whole session."""
     by: str = ""
 
 
-class Continued(Event, frozen=True, kw_only=True, tag="continued"):
+class Unpaused(Event, frozen=True, kw_only=True, tag="unpaused"):
     """A person ended a pause. Durable."""
 
     instance: str = ""
@@ -685,9 +688,9 @@ AnyEvent = (
     | AttemptPinned
     | AttemptBanned
     | SessionTitled
-    | StopAsked
+    | RetireAsked
     | Paused
-    | Continued
+    | Unpaused
     | SessionExtended
     | IterationsMoved
     | InstanceForked
@@ -722,9 +725,9 @@ DURABLE: tuple[type[Event], ...] = (
     AttemptPinned,
     AttemptBanned,
     SessionTitled,
-    StopAsked,
+    RetireAsked,
     Paused,
-    Continued,
+    Unpaused,
     SessionExtended,
     IterationsMoved,
     InstanceForked,

@@ -160,8 +160,8 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             _, instance = _attempt(state, event.attempt)
             state.commands.append(event)
             return frozenset((instance.key,))
-        case ev.StopAsked():
-            state.stops[event.instance] = event.by
+        case ev.RetireAsked():
+            state.retired[event.instance] = event.by
             return frozenset((event.instance,))
         case ev.InstanceForked():
             split_attempt(event.base)
@@ -180,7 +180,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.Paused():
             state.on_hold.add(event.instance)
             return _held_keys(state, event.instance)
-        case ev.Continued():
+        case ev.Unpaused():
             state.on_hold -= {event.instance} if event.instance else set(state.on_hold)
             return _held_keys(state, event.instance)
         case ev.DeviceSampled():

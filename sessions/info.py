@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
-from .bests import Measured
+from .bests import MeasuredBest
 from .codec import BadLine, decode, tag_of
 from .description import SessionDescription, SessionSummary, describe, summarise
 from .errors import JournalNotReadable
@@ -84,7 +84,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The best attempt of each task, correct or not, without rejected attempts."""
     speeds: dict[str, Speed] = {}
     """Speed of that attempt by task, if measured."""
-    bests: tuple[Measured, ...] | None = None
+    bests: tuple[MeasuredBest, ...] | None = None
     """See `SessionSummary`."""
     accepted: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from .catalog import fitting_names
 from .errors import AmbiguousSession, BranchDiffers, NoSuchSession
 from .home import Home
 from .names import SESSION
@@ -20,7 +21,7 @@ FETCHED = "refs/wavedeck/fetched/"
 """Prefix of the refs that hold fetched branches until they are compared with the store's."""
 
 
-class Shared(NamedTuple):
+class SharedSessions(NamedTuple):
     """The result of a push or a fetch."""
 
     sessions: tuple[str, ...]
@@ -31,7 +32,7 @@ class Shared(NamedTuple):
 
 def push_sessions(
     home: Home, address: str, prefixes: Sequence[str] = (), *, on_progress: Callable[[str], None]
-) -> Shared:
+) -> SharedSessions:
     """Push sessions (names or unique prefixes; all without) of the store to a repository.
 
     Raises `BranchDiffers` if the repository has another version of a branch; nothing is pushed then. Raises
@@ -57,7 +58,7 @@ def push_sessions(
 
 def fetch_sessions(
     home: Home, address: str, prefixes: Sequence[str] = (), *, on_progress: Callable[[str], None]
-) -> Shared:
+) -> SharedSessions:
     """Fetch sessions (names or unique prefixes; all without) of a repository into the store.
 
     Raises `BranchDiffers` if the store has another version of a branch; the store is then unchanged. Raises
@@ -114,9 +115,7 @@ def _chosen(prefixes: Sequence[str], names: Sequence[str]) -> list[str]:
         return list(names)
     chosen = []
     for prefix in prefixes:
-        fitting = [name for name in names if name == prefix] or [
-            name for name in names if prefix and name.startswith(prefix)
-        ]
+        fitting = fitting_names(prefix, names)
         if not fitting:
             nearest = difflib.get_close_matches(prefix, names, n=3, cutoff=0.5)
             raise NoSuchSession(prefix, nearest=nearest)
@@ -126,8 +125,8 @@ def _chosen(prefixes: Sequence[str], names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-def _shared(names: Sequence[str], branches: Sequence[str]) -> Shared:
+def _shared(names: Sequence[str], branches: Sequence[str]) -> SharedSessions:
     moved = {branch.partition("/")[0] for branch in branches}
-    return Shared(
+    return SharedSessions(
         tuple(name for name in names if name in moved), tuple(name for name in names if name not in moved)
     )

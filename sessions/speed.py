@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -86,6 +86,11 @@ class Speed(msgspec.Struct, frozen=True):
     def words(self) -> str:
         """`1.81x [1.77, 1.84]`, or `>= 2.03x; 1.30x [1.27, 1.33] exact, 4 of 6`."""
         return "; ".join(filter(None, (str(self), self.exact_words)))
+
+
+def baseline_names(latencies: Iterable[Latency]) -> str:
+    """Returns the names of the timing baselines, `triton, eager`; empty if nothing was timed."""
+    return ", ".join(dict.fromkeys(latency.against for latency in latencies if latency.against))
 
 
 def speed_of(evaluation: Evaluation) -> Speed | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -218,10 +219,10 @@ class AttemptState:
         """Tokens of its finished calls; a count that no provider reported is `None`."""
         usages = [call.usage for call in self.calls if call.finished]
         return Usage(
-            _sum_of_known([usage.input_tokens for usage in usages]),
-            _sum_of_known([usage.output_tokens for usage in usages]),
-            _sum_of_known([usage.cached_tokens for usage in usages]),
-            _sum_of_known([usage.cache_write_tokens for usage in usages]),
+            known_sum([usage.input_tokens for usage in usages]),
+            known_sum([usage.output_tokens for usage in usages]),
+            known_sum([usage.cached_tokens for usage in usages]),
+            known_sum([usage.cache_write_tokens for usage in usages]),
         )
 
     @property
@@ -231,7 +232,8 @@ class AttemptState:
         return sum(priced) if priced else None
 
 
-def _sum_of_known(counts: list[int | None]) -> int | None:
+def known_sum(counts: Sequence[int | None]) -> int | None:
+    """Returns the sum of the counts that are not `None`; `None` if there are none."""
     numbers = [count for count in counts if count is not None]
     return sum(numbers) if numbers else None
 
@@ -323,8 +325,8 @@ class SessionState:
     """Commands that later attempts follow, oldest first."""
     on_hold: set[str] = field(default_factory=set)
     """Instances that a person paused; an empty key is the whole session."""
-    stops: dict[str, str] = field(default_factory=dict)
-    """Instances that a person stopped, with the person's name."""
+    retired: dict[str, str] = field(default_factory=dict)
+    """Instances that a person retired, with the person's name."""
     extensions: list[SessionExtended | IterationsMoved] = field(default_factory=list)
     added_usd: float = 0.0
     """What a person added to the budget in USD."""
@@ -383,6 +385,11 @@ class SessionState:
     def is_on_hold(self, instance: str) -> bool:
         """True if a person paused this instance or the session."""
         return bool(self.on_hold & {"", instance})
+
+    def tasks(self) -> list[str]:
+        """Returns the tasks in the session's order; tasks of forks in other suites come last."""
+        planned = self.started.tasks if self.started is not None else ()
+        return list(dict.fromkeys([*planned, *(instance.task for instance in self.instances.values())]))
 
     def attempts(self) -> list[AttemptState]:
         """Returns every attempt, by instance in order of appearance, then by number."""

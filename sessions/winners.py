@@ -30,6 +30,25 @@ def best_of(attempts: Iterable[AttemptState]) -> AttemptState | None:
     return max(_not_rejected(attempts), key=place, default=None)
 
 
+def bests_by_task(state: SessionState) -> dict[str, AttemptState]:
+    """Returns the best judged attempt of each task that has one, correct or not: the best of its instances' bests."""
+    bests: dict[str, list[AttemptState]] = {}
+    for instance in state.instances.values():
+        if instance.best is not None:
+            bests.setdefault(instance.task, []).append(state.attempt(instance.best))
+    return {task: best for task, attempts in bests.items() if (best := best_of(attempts)) is not None}
+
+
+def confirmed_tasks(instances: Iterable[InstanceState]) -> tuple[str, ...] | None:
+    """Returns the tasks of these instances with a confirmed attempt; `None` if no exam ran."""
+    exams: dict[str, set[Confirmation]] = {}
+    for instance in instances:
+        exams.setdefault(instance.task, set()).update(attempt.confirmation for attempt in instance.attempts)
+    if all(confirmations <= {Confirmation.NOT_EXAMINED} for confirmations in exams.values()):
+        return None
+    return tuple(task for task, confirmations in exams.items() if Confirmation.CONFIRMED in confirmations)
+
+
 def earlier_best(attempt: AttemptState, instance: InstanceState) -> AttemptState | None:
     """Returns the best correct attempt of the instance before this attempt that no person rejected."""
     earlier = [before for before in instance.attempts if before.number < attempt.number]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 import msgspec
 
 from sessions.catalog import Standing
 from sessions.names import short_task
 
 from .ablation_report import AblationReport, ReportContribution, ReportRow
-from .plain import table, wrapped
-from .reporting import markdown_table, ratio
+from .facts.report.metrics import ratio
+from .plain import csv_page, markdown_table, table, wrapped
 from .tables import Column
 from .vocabulary import UNKNOWN, grouped, money
 
@@ -165,16 +162,13 @@ def as_markdown(report: AblationReport) -> str:
 
 def as_csv(report: AblationReport) -> str:
     """Return every field of every row as CSV; an unknown value is an empty cell."""
-    page = io.StringIO()
-    writer = csv.writer(page, lineterminator="\n")
-    writer.writerow(("ablation", "method", "model", *ReportRow.__struct_fields__))
+    rows = []
     for row in report.rows:
-        values = [
+        values = (
             "; ".join(f"{number} {reason}" for reason, number in value.items())
             if isinstance(value, dict)
             else value
             for value in msgspec.structs.astuple(row)
-        ]
-        cells = ("" if value is None else value for value in values)
-        writer.writerow((report.ablation, report.method, report.model, *cells))
-    return page.getvalue().rstrip("\n")
+        )
+        rows.append((report.ablation, report.method, report.model, *values))
+    return csv_page(("ablation", "method", "model", *ReportRow.__struct_fields__), rows)

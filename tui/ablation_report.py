@@ -8,17 +8,17 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from engine.ablation import CONTRIBUTIONS, ROWS, Ablation
-from harness import Verdict
 from sessions import InstanceState, SessionState
 from sessions.catalog import Standing
 from sessions.events import METHOD_DONE
 from sessions.metrics import difference_interval, speedup_geomean, speedup_mean, wilson_interval
-from sessions.speed import speed_of
+from sessions.speed import baseline_names, speed_of
 from sessions.state import Confirmation
+from sessions.tally import tally
 from sessions.winners import best_of
 
-from .method_words import option_words
-from .reporting import known_sum
+from .facts.spending import spending_of
+from .session_words import option_words
 
 NOT_RUN = "not run"
 FAILED = "failed"
@@ -158,19 +158,17 @@ def _row(
     )
     if state is None:
         return blank
-    instances = list(state.instances.values())
-    judged = [(instance, _counted_verdicts(instance)) for instance in instances]
-    sampled = [(instance, verdicts) for instance, verdicts in judged if verdicts]
-    solved = [instance for instance, verdicts in sampled if Verdict.CORRECT in verdicts]
-    called = sum(_called(instance) for instance, _ in sampled)
+    instances, attempts = list(state.instances.values()), state.attempts()
+    counts = tally(attempts)
+    samples = [(instance, tally(instance.attempts)) for instance in instances]
+    sampled = [instance for instance, counted in samples if counted.judged]
+    solved = [instance for instance, counted in samples if counted.correct]
+    called = sum(map(_called, sampled))
     bests = [
         best.evaluation for instance in solved if (best := best_of(instance.attempts)) and best.evaluation
     ]
-    attempts = state.attempts()
-    evaluations = [attempt.evaluation for attempt in attempts if attempt.evaluation is not None]
-    counted = [evaluation for evaluation in evaluations if evaluation.verdict.counted]
-    interval = wilson_interval(len(solved), len(sampled))
-    costs = [attempt.cost_usd for attempt in attempts if attempt.cost_usd is not None]
+    low, high = wilson_interval(len(solved), len(sampled)) or (None, None)
+    spent = spending_of(attempts)
     return msgspec.structs.replace(
         blank,
         session=state.started.session if state.started else None,
@@ -181,20 +179,18 @@ def _row(
         confirmed=_confirmed(instances),
         call_accuracy=called / len(sampled) if sampled else None,
         execution_accuracy=len(solved) / len(sampled) if sampled else None,
-        execution_low=interval[0] if interval else None,
-        execution_high=interval[1] if interval else None,
-        attempts=len(counted),
-        attempts_correct=sum(evaluation.verdict is Verdict.CORRECT for evaluation in counted),
-        uncounted=len(evaluations) - len(counted),
+        execution_low=low,
+        execution_high=high,
+        attempts=counts.judged,
+        attempts_correct=counts.correct,
+        uncounted=counts.uncounted,
         timed=sum(speed_of(best) is not None for best in bests),
         speedup_mean=speedup_mean(bests),
         speedup_geomean=speedup_geomean(bests),
-        against=", ".join(
-            dict.fromkeys(latency.against for best in bests for latency in best.latency if latency.against)
-        ),
-        input_tokens=known_sum([attempt.usage.input_tokens for attempt in attempts]),
-        output_tokens=known_sum([attempt.usage.output_tokens for attempt in attempts]),
-        cost_usd=sum(costs) if costs else None,
+        against=baseline_names(latency for best in bests for latency in best.latency),
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        cost_usd=spent.cost_usd,
         ended_early=dict(
             Counter(
                 instance.finished
@@ -203,11 +199,6 @@ def _row(
             )
         ),
     )
-
-
-def _counted_verdicts(instance: InstanceState) -> list[Verdict]:
-    verdicts = (attempt.verdict for attempt in instance.attempts)
-    return [verdict for verdict in verdicts if verdict is not None and verdict.counted]
 
 
 def _called(instance: InstanceState) -> bool:

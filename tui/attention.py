@@ -12,8 +12,8 @@ from sessions.speed import attempt_speed, gain
 from sessions.state import AttemptState, CallState, Confirmation, DeviceState, SessionState
 from sessions.winners import earlier_best
 from tui.doing import live_calls
-from tui.endings import ending_words
 from tui.instance_facts import FactsCache, InstanceFacts
+from tui.session_words import ending_words
 from tui.vocabulary import clock, count, counted, duration, money, percent_change
 
 BUDGET_SHARE = 0.9
@@ -26,7 +26,7 @@ CAUSES = {"rate_limited": "429", "connection": "not reachable", "bad_key": "key 
 """Causes of a silent model in words, by the reason of `CallRetried`; other reasons are their own words."""
 
 
-class Health(Protocol):
+class EngineHealth(Protocol):
     """What a viewer knows of the engine, besides its events."""
 
     @property
@@ -90,7 +90,7 @@ class Concern:
 
 
 def attention(
-    state: SessionState, *, now_wall: float, health: Health | None, facts: FactsCache | None = None
+    state: SessionState, *, now_wall: float, health: EngineHealth | None, facts: FactsCache | None = None
 ) -> list[Concern]:
     """
     Return what needs a person, most urgent first; within a kind the oldest first.
@@ -177,12 +177,12 @@ def foreign_words(device: DeviceState, session: str) -> str:
     return "; ".join(users)
 
 
-def _is_over(state: SessionState, health: Health | None) -> bool:
+def _is_over(state: SessionState, health: EngineHealth | None) -> bool:
     crashed = health is not None and not health.running
     return state.finished or state.stopped is not None or crashed
 
 
-def _engine(state: SessionState, now_wall: float, health: Health | None) -> Iterator[Concern]:
+def _engine(state: SessionState, now_wall: float, health: EngineHealth | None) -> Iterator[Concern]:
     if health is not None and health.error:
         yield Concern(Kind.ENGINE, "", f"disconnected: {health.error}")
     crashed = health is not None and not health.running and not state.finished and state.stopped is None
@@ -280,7 +280,7 @@ def _devices(state: SessionState, now_wall: float) -> Iterator[Concern]:
 
 def _idle(state: SessionState, now_wall: float) -> Iterator[Concern]:
     for instance in state.instances.values():
-        asked = state.is_on_hold(instance.key) or instance.key in state.stops
+        asked = state.is_on_hold(instance.key) or instance.key in state.retired
         if instance.finished is not None or asked or instance.word in ("person", "done", "failed"):
             continue
         silent = now_wall - instance.last_wall

@@ -10,66 +10,36 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
 from engine.keys import hidden_keys
 
+from .actions.catalogue import ACTIONS, Group
 from .diagnostics import ExitCode, OutputGone, report, say, silence
 
-
-class Listed(NamedTuple):
-    """A command as `--help` lists it."""
-
-    module: str
-    help: str
-
-
-COMMANDS = {
-    "run": Listed("run", "Start agents on tasks and watch them."),
-    "attach": Listed("attach", "Come back to a running session."),
-    "resume": Listed("resume", "Resume a session after a crash or a stop."),
-    "replay": Listed("replay", "Replay a past session from the store."),
-    "sessions": Listed("sessions", "List, show, title, push, fetch and delete sessions."),
-    "status": Listed("status", "Show what runs now, also as one line for tmux."),
-    "wait": Listed("wait", "Wait until an attempt needs a decision, or until a session ends."),
-    "best": Listed("best", "Show the fastest attempt of each task over all sessions."),
-    "accept": Listed("decide", "Accept an attempt of a session."),
-    "reject": Listed("decide", "Reject an attempt of a session."),
-    "undo": Listed("decide", "Undo the decision about an attempt."),
-    "stop": Listed("steer", "Stop a session, or one instance of it."),
-    "pause": Listed("steer", "Pause a session, or one instance of it."),
-    "go": Listed("steer", "End a pause."),
-    "hint": Listed("steer", "Give an instance a hint for its next attempt."),
-    "pin": Listed("steer", "Choose the attempt that an instance optimizes."),
-    "ban": Listed("steer", "Exclude an attempt from the bases of its instance."),
-    "fork": Listed("steer", "Add an instance that starts from an attempt."),
-    "edit": Listed("steer", "Judge your edit of an attempt."),
-    "measure": Listed("steer", "Time an attempt again, on one GPU or on all."),
-    "gpu": Listed("steer", "Lend a GPU of a running session, or take it back."),
-    "extend": Listed("steer", "Give a session more iterations, also after its end."),
-    "eval": Listed("evaluate", "Judge one kernel file."),
-    "suites": Listed("suites", "List, show, add and check suites of tasks."),
-    "report": Listed("report", "Report the metrics of sessions as a table, Markdown, JSON or CSV."),
-    "ablate": Listed("ablate", "Run geak with modules switched off and report what each module adds."),
-    "record": Listed("record", "Make a recording of finished sessions."),
-    "doctor": Listed("doctor", "Check what this machine can run."),
-}
+COMMANDS = {name: action for name, action in ACTIONS.items() if action.in_shell}
+"""The actions that are commands, in the order of `--help`."""
+WIDTH = max(map(len, COMMANDS))
 
 
 class Commands(click.Group):
     """Group that imports a command when it is called, and lists all commands without imports."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return every command name, in the order of a day's work."""
+        """Return every command name, group by group."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of a command and return the command."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"tui.commands.{COMMANDS[cmd_name].module}")
+        action = COMMANDS[cmd_name]
+        if action.is_sent:
+            from .commands.steer import command_of
+
+            return command_of(action)
+        module = importlib.import_module(f"tui.commands.{action.module}")
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
@@ -82,9 +52,16 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands into `--help`."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, listed.help) for name, listed in COMMANDS.items()])
+        """Write the commands into `--help`, in their groups."""
+        for group in Group:
+            rows = [
+                (f"{name:<{WIDTH}}", action.does)
+                for name, action in COMMANDS.items()
+                if action.group is group
+            ]
+            if rows:
+                with formatter.section(group.capitalize()):
+                    formatter.write_dl(rows)
 
 
 def print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:  # noqa: FBT001  # click calls it so

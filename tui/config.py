@@ -53,7 +53,7 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     without: Names = ()
     workers: Count = 4
     descendants: Count = 8
-    profile: str = "chat"
+    prompt_style: str = "chat"
     corpus: str = ""
     instances: Count | None = None
     iterations: Count | None = None
@@ -124,7 +124,7 @@ FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Settings)
 ONLY_IN_FILES = ("keys", "columns", "prices", "limits", "providers")
 
 
-class Source(msgspec.Struct, frozen=True):
+class SettingSource(msgspec.Struct, frozen=True):
     """One source of settings."""
 
     name: str
@@ -162,7 +162,7 @@ def load(flags: Mapping[str, object], *, environ: Mapping[str, str], folder: Pat
         *person_file(environ),
         *project_file(folder),
         *variables,
-        *(Source(f"--{key}", {key: value}) for key, value in flags.items() if value is not None),
+        *(SettingSource(f"--{key}", {key: value}) for key, value in flags.items() if value is not None),
     ]
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -174,7 +174,7 @@ def load(flags: Mapping[str, object], *, environ: Mapping[str, str], folder: Pat
     return Configuration(settings, origins, remarks)
 
 
-def checked(source: Source, key: str, value: Any) -> Any:
+def checked(source: SettingSource, key: str, value: Any) -> Any:
     """Return the value with the type of its field. Text from flags and variables is converted to numbers and lists."""
     if key not in FIELDS:
         raise Complaint(f"{source.at(key)}: unknown key {key!r}; {nearest(key)}")
@@ -192,7 +192,7 @@ def checked(source: Source, key: str, value: Any) -> Any:
         raise Complaint(f"{place}{where} must be {WISHES.get(key, 'text')}, not {shown!r}") from error
 
 
-def refuse_secret_urls(source: Source, key: str, value: Any) -> None:
+def refuse_secret_urls(source: SettingSource, key: str, value: Any) -> None:
     """Raise `Complaint` if a URL in the names of models or providers can hold a key; no message shows the URL."""
     if key in ("model", "prices", "providers"):
         try:
@@ -211,16 +211,16 @@ def nearest(key: str) -> str:
     return f"did you mean {near[0]!r}?" if near else f"keys are {', '.join(sorted(FIELDS))}"
 
 
-def from_environment(environ: Mapping[str, str]) -> tuple[list[Source], tuple[str, ...]]:
+def from_environment(environ: Mapping[str, str]) -> tuple[list[SettingSource], tuple[str, ...]]:
     """Return the settings in `WAVEDECK_<OPTION>`, and a remark for each variable that looks like a setting but is none."""
-    sources: list[Source] = []
+    sources: list[SettingSource] = []
     remarks: list[str] = []
     for variable in sorted(environ):
         if not variable.startswith(PREFIX) or variable in NOT_SETTINGS or not environ[variable]:
             continue
         key = variable.removeprefix(PREFIX).lower().replace("_", "-")
         if key in FIELDS and key not in ONLY_IN_FILES:
-            sources.append(Source(variable, {key: environ[variable]}))
+            sources.append(SettingSource(variable, {key: environ[variable]}))
             continue
         near = difflib.get_close_matches(variable, [*map(variable_of, FIELDS), *NOT_SETTINGS], n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
@@ -233,7 +233,7 @@ def variable_of(key: str) -> str:
     return PREFIX + key.upper().replace("-", "_")
 
 
-def person_file(environ: Mapping[str, str]) -> Iterator[Source]:
+def person_file(environ: Mapping[str, str]) -> Iterator[SettingSource]:
     """Yield the settings of the user's own file, if it exists."""
     base = environ.get("XDG_CONFIG_HOME", "")
     # XDG Base Directory Specification: ignore a relative path.
@@ -241,7 +241,7 @@ def person_file(environ: Mapping[str, str]) -> Iterator[Source]:
     yield from read(folder / "wavedeck" / "config.toml", shown=None)
 
 
-def project_file(folder: Path) -> Iterator[Source]:
+def project_file(folder: Path) -> Iterator[SettingSource]:
     """Yield the settings of `./wavedeck.toml`. The project may be another person's, so the file may not set a model's URL."""
     for source in read(folder / PROJECT_FILE, shown=f"./{PROJECT_FILE}"):
         if "://" in str(source.values.get("model", "")):
@@ -252,7 +252,7 @@ def project_file(folder: Path) -> Iterator[Source]:
         yield source
 
 
-def read(path: Path, *, shown: str | None) -> Iterable[Source]:
+def read(path: Path, *, shown: str | None) -> Iterable[SettingSource]:
     """Return the settings of a TOML file; empty if there is no file."""
     name = shown or str(path)
     try:
@@ -271,4 +271,4 @@ def read(path: Path, *, shown: str | None) -> Iterable[Source]:
         problem = str(error).partition(" (at ")[0]
         at = f" {place.group(1).replace(', column', ' column')}" if place else ""
         raise Complaint(f"{name}{at}: {problem[:1].lower()}{problem[1:]}; fix the TOML there") from error
-    return [Source(name, values, text or "\n")]
+    return [SettingSource(name, values, text or "\n")]

@@ -37,7 +37,7 @@ class Doing(NamedTuple):
 
 def doing(state: SessionState, instance: InstanceState) -> Doing:
     """Return what an instance does now; what a person asked for comes first."""
-    if not instance.finished and instance.key in state.stops:
+    if not instance.finished and instance.key in state.retired:
         return Doing(".", "stopping", "warn")
     asked = {split_attempt(measure.attempt).instance for measure in state.measures}
     if instance.word in ("wait", "done") and instance.key in asked:

@@ -1,10 +1,10 @@
-"""Follow a running session without a cockpit: print its events until the session ends or its engine is gone."""
+"""Follow a running session without a cockpit: its events as lines until it ends, then its summary and the next command."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 
@@ -16,9 +16,11 @@ from sessions.codec import encode
 from sessions.events import AnyEvent, EngineStopped, SessionFinished
 from sessions.home import Home
 
-from .diagnostics import OutputGone, leaves, say
+from .diagnostics import ExitCode, OutputGone, leaves, say, silence
 from .narrate import Narrator
 from .plain import emit, emit_line
+from .summary import next_line, summary
+from .vocabulary import next_command, not_stored
 
 POLL_S = 0.1
 """Seconds between two reads of the journal; a read costs one system call if nothing is new."""
@@ -28,7 +30,7 @@ GONE_AFTER_S = 1.0
 """Seconds with a free lock and no new event after which the engine counts as gone."""
 
 
-class Ending(Enum):
+class FollowEnding(Enum):
     """Why following a session ended."""
 
     FINISHED = "finished"
@@ -109,7 +111,7 @@ class EventPrinter:
             emit(line)
 
 
-async def follow(home: Home, session: str, printer: EventPrinter, *, stoppable: bool) -> Ending:
+async def follow(home: Home, session: str, printer: EventPrinter, *, stoppable: bool) -> FollowEnding:
     """
     Print a session until it ends. With `stoppable`, an interrupt stops the engine and sets `printer.interrupted`.
 
@@ -123,7 +125,7 @@ async def follow(home: Home, session: str, printer: EventPrinter, *, stoppable: 
     raise OutputGone(why)
 
 
-async def _follow(home: Home, session: str, printer: EventPrinter, *, stoppable: bool) -> Ending:
+async def _follow(home: Home, session: str, printer: EventPrinter, *, stoppable: bool) -> FollowEnding:
     async with asyncio.TaskGroup() as group:
         printing = group.create_task(_print_events(home, session, printer), name="print the session")
 
@@ -142,16 +144,16 @@ async def _follow(home: Home, session: str, printer: EventPrinter, *, stoppable:
     return printing.result()
 
 
-async def _print_events(home: Home, session: str, printer: EventPrinter) -> Ending:
+async def _print_events(home: Home, session: str, printer: EventPrinter) -> FollowEnding:
     last: AnyEvent | None = None
     async for event in events(home, session, after=printer.state.last_seq):
         printer.take(event)
         last = event
     if printer.state.finished:
-        return Ending.FINISHED
+        return FollowEnding.FINISHED
     if isinstance(last, EngineStopped):
-        return Ending.FAILED if last.failed else Ending.STOPPED
-    return Ending.STOPPED if printer.state.stopped else Ending.GONE
+        return FollowEnding.FAILED if last.failed else FollowEnding.STOPPED
+    return FollowEnding.STOPPED if printer.state.stopped else FollowEnding.GONE
 
 
 async def _stop(home: Home, session: str) -> None:
@@ -175,3 +177,53 @@ def on_interrupt(act: Callable[[], None]) -> Iterator[None]:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
+
+
+async def print_until_end(
+    home: Home, session: str, *, as_json: bool, past: Sequence[AnyEvent] = (), stoppable: bool = True
+) -> ExitCode:
+    """
+    Print a session's events until it ends, then its summary and the next command. `past` events are not printed again.
+
+    With `as_json`, standard output holds only events; the next command goes to standard error.
+    """
+    printer = EventPrinter(as_json=as_json)
+    printer.prime(past)
+    try:
+        ending = await follow(home, session, printer, stoppable=stoppable)
+    except KeyboardInterrupt:
+        say(f"{session} is still running; come back with: wavedeck attach {session}")
+        return ExitCode.INTERRUPTED
+    except OutputGone as gone:
+        silence(1)
+        say(
+            f"{gone.why or 'the output was closed'}; {session} is still running; come back with: wavedeck attach {session}"
+        )
+        return ExitCode.FAILED
+    if not as_json:
+        emit("")
+        emit(summary(printer.state))
+    return _next_step(home, session, ending, printer, as_json=as_json)
+
+
+def _next_step(
+    home: Home, session: str, ending: FollowEnding, printer: EventPrinter, *, as_json: bool
+) -> ExitCode:
+    is_stored = ending is FollowEnding.FINISHED and not home.live(session).journal.exists()
+    following = next_command(session, finished=is_stored)
+    if ending is FollowEnding.GONE:
+        say(
+            f"the engine of {session} ended without a message, see {home.live(session).log}; "
+            f"all its events are kept, go on with: {following}"
+        )
+        return ExitCode.FAILED
+    if ending is FollowEnding.FINISHED and not is_stored:
+        say(not_stored(session))
+        return ExitCode.FAILED
+    if as_json:
+        say(f"next: {following}")
+    else:
+        emit(next_line(following))
+    if ending is FollowEnding.FAILED:
+        return ExitCode.FAILED
+    return ExitCode.INTERRUPTED if printer.interrupted and ending is FollowEnding.STOPPED else ExitCode.DONE

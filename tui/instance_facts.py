@@ -14,6 +14,7 @@ from sessions.state import AttemptState, Confirmation, InstanceState, SessionSta
 from sessions.tally import tally
 from sessions.winners import place
 from tui.doing import Doing, busy_attempts, doing
+from tui.facts.spending import spending_of
 
 STUCK_AFTER = 3
 """So many attempts in a row with the same error mean that an instance is stuck."""
@@ -124,10 +125,10 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
     best = best if best is not None and best.verdict is Verdict.CORRECT else None
     same_error, errors = _repeated_error(judged)
     usages = [attempt.usage for attempt in instance.attempts]
-    costs = [attempt.cost_usd for attempt in instance.attempts if attempt.cost_usd is not None]
     speeds = [attempt_speed(attempt) for attempt in judged]
     shown = busy[-1] if busy else instance.attempts[-1] if instance.attempts else None
     counts = tally(judged)
+    spent = spending_of(instance.attempts)
     return InstanceFacts(
         key=instance.key,
         task=instance.task,
@@ -146,10 +147,10 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
         errors=errors,
         judged=counts.judged,
         correct=counts.correct,
-        cost_usd=sum(costs) if costs else None,
+        cost_usd=spent.cost_usd,
         read_tokens=sum(usage.input_tokens or 0 for usage in usages),
         written_tokens=sum(usage.output_tokens or 0 for usage in usages),
-        device_s=sum(attempt.device_s for attempt in instance.attempts),
+        device_s=spent.device_s,
         confirmed=any(attempt.confirmation is Confirmation.CONFIRMED for attempt in instance.attempts),
         history=tuple(
             (attempt.judged_seq, speed.value if speed is not None else None)

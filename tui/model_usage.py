@@ -1,4 +1,4 @@
-"""Calls, tokens and cost of a session, by role and model."""
+"""Calls, tokens, cost and device time: of a session by role and model, and of some attempts in words."""
 
 from __future__ import annotations
 

@@ -13,15 +13,14 @@ from sessions.names import instance_key
 from suites.python_source import source_lines
 
 from .diagnostics import one_line
-from .endings import ending_words
 from .facts.evaluation.certainty import exam_sentence, exam_word, is_winner
 from .facts.evaluation.spread import measured_words, timing_words
 from .facts.evaluation.verdict import error_table, headline
-from .method_words import method_words
+from .facts.spending import spent_words
 from .plain import indented, tables_text
-from .spent import spent_words
+from .session_words import ending_words, method_words
 from .text_diff import compare_lines, diff_text
-from .vocabulary import UNKNOWN, duration, grouped, money
+from .vocabulary import UNKNOWN, counted, duration, grouped, money
 
 LABEL_WIDTH = 20
 STRATEGY_WIDTH = 80
@@ -102,8 +101,8 @@ class Narrator:
                 return event.attempt, f"pinned by {event.by}: the base of the next optimizations"
             case ev.AttemptBanned():
                 return event.attempt, f"banned by {event.by}: no longer a base"
-            case ev.StopAsked():
-                return event.instance, f"stopped by {event.by}"
+            case ev.RetireAsked():
+                return event.instance, f"retired by {event.by}"
             case ev.InstanceForked():
                 word, hint = "edit" if event.source else "fork", f", hint: {event.hint}" if event.hint else ""
                 key = instance_key(event.task, event.instance)
@@ -111,12 +110,12 @@ class Narrator:
             case ev.MeasureAsked():
                 return (
                     event.attempt,
-                    f"to be timed again on GPU {', '.join(event.devices)}, asked by {event.by}",
+                    f"to be measured on GPU {', '.join(event.devices)}, asked by {event.by}",
                 )
             case ev.DeviceLent():
                 return f"device {event.device}", f"lent by {event.by}: no candidate starts on it"
             case ev.DeviceReturned():
-                return f"device {event.device}", f"taken back by {event.by}"
+                return f"device {event.device}", f"returned by {event.by}"
             case ev.IterationsMoved():
                 return event.to, f"gets {counted(event.iterations, 'iteration')} of {event.source}"
             case ev.SessionExtended():
@@ -127,8 +126,8 @@ class Narrator:
                 return "session", f"extended by {event.by}: {', '.join(filter(None, gains))}"
             case ev.Paused():
                 return event.instance or "session", f"paused by {event.by}: no call and no attempt starts"
-            case ev.Continued():
-                return event.instance or "session", f"goes on, by {event.by}"
+            case ev.Unpaused():
+                return event.instance or "session", f"unpaused by {event.by}"
             case ev.InstanceFinished():
                 word = self._exam_word(event)
                 best = f", best {event.best}{f' ({word})' if word else ''}" if event.best else ""
@@ -193,11 +192,6 @@ def rung_words(rung: ev.SweepRung) -> str:
     not_correct = f", {wrong} not correct" if wrong else ""
     kept = sum(entry.kept for entry in rung.entries)
     return f"rung {rung.rung}: {kept} of {counted(len(rung.entries), 'variant')} kept{not_correct}{best}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return `1 task`, `2 tasks`."""
-    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def clock(seconds: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import shutil
 import sys
 import textwrap
@@ -51,10 +53,23 @@ def emit(text: str) -> None:
     _write(printable(text).encode(encoding, errors="replace") + b"\n")
 
 
+def emit_exactly(text: str) -> None:
+    """Write text unchanged, for files and pipes; a terminal gets it as from `emit`."""
+    if is_terminal():
+        emit(text.removesuffix("\n"))
+    else:
+        _write(text.encode("utf-8", "replace"))
+
+
 def emit_json(value: object) -> None:
     """Write one JSON document: indented in a terminal, on one line elsewhere. Paths become texts."""
+    _write(json_document(value, indented=is_terminal()) + b"\n")
+
+
+def json_document(value: object, *, indented: bool) -> bytes:
+    """Return one JSON document, indented or on one line. Paths become texts."""
     data = msgspec.json.encode(value, enc_hook=_path_text)
-    _write((msgspec.json.format(data, indent=2) if is_terminal() else data) + b"\n")
+    return msgspec.json.format(data, indent=2) if indented else data
 
 
 def _path_text(value: object) -> str:
@@ -119,6 +134,25 @@ def _table_text(shown: Table) -> str:
             table(shown.columns, [[cell.text for cell in row.cells] for row in shown.rows], indent=indent)
         )
     return "\n".join([*parts, *(wrapped(indented(sentence.text, indent)) for sentence in shown.sentences)])
+
+
+def markdown_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in GitHub's Markdown."""
+    lines = [
+        "| " + " | ".join(column.title for column in columns) + " |",
+        "|" + "|".join("---:" if column.right else "---" for column in columns) + "|",
+        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows),
+    ]
+    return "\n".join(lines)
+
+
+def csv_page(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return rows as CSV under the names of their fields; `None` is an empty cell."""
+    page = io.StringIO()
+    writer = csv.writer(page, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(["" if value is None else value for value in row] for row in rows)
+    return page.getvalue().rstrip("\n")
 
 
 def wrapped(text: str) -> str:

@@ -22,7 +22,7 @@ from sessions.events import Role
 from sessions.home import Home
 from sessions.names import short_task
 from suites import SuiteError, load_suite, suite_names
-from tui.config import Source, checked, load
+from tui.config import SettingSource, checked, load
 from tui.diagnostics import Complaint
 from tui.doctor.model_checks import recordings
 from tui.node_facts import NodeFacts
@@ -36,7 +36,7 @@ ROLES = tuple(role.value for role in Role)
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FormField:
     """One line of the form."""
 
     key: str
@@ -47,42 +47,42 @@ class Field:
 
 
 FIELDS = (
-    Field("suite", "suite", "Suite of the tasks.", has_choices=True),
-    Field(
+    FormField("suite", "suite", "Suite of the tasks.", has_choices=True),
+    FormField(
         "tasks",
         "tasks",
         "Tasks to write kernels for; none marked: all of them.",
         has_choices=True,
         several=True,
     ),
-    Field("method", "method", "How attempts are made.", has_choices=True),
-    Field(
+    FormField("method", "method", "How attempts are made.", has_choices=True),
+    FormField(
         "model",
         "model",
         "Model of all roles. A recorded model needs no key and costs nothing.",
         has_choices=True,
     ),
     *(
-        Field(role, f"  {role}", f"Model of the {role}; empty: the model above.", has_choices=True)
+        FormField(role, f"  {role}", f"Model of the {role}; empty: the model above.", has_choices=True)
         for role in ROLES
     ),
-    Field("instances", "instances", "Independent chains of attempts on each task."),
-    Field("iterations", "iterations", "Attempts of each instance, at most."),
-    Field("devices", "devices", "Devices of the judge.", has_choices=True, several=True),
-    Field(
+    FormField("instances", "instances", "Independent chains of attempts on each task."),
+    FormField("iterations", "iterations", "Attempts of each instance, at most."),
+    FormField("devices", "devices", "Devices of the judge.", has_choices=True, several=True),
+    FormField(
         "against", "against", "Timing baseline on GPUs: task is the task's own baseline.", has_choices=True
     ),
-    Field(
+    FormField(
         "review",
         "review",
         "manual: instances wait for your decision at each better attempt.",
         has_choices=True,
     ),
-    Field("budget-usd", "most money, $", "The session stops at this cost. It needs prices."),
-    Field("budget-tokens", "most tokens", "The session stops at this number of tokens."),
-    Field("budget-device-s", "most GPU time, s", "Seconds of judging on devices, summed over devices."),
-    Field("budget-wall-s", "most wall time, s", "Seconds that the session runs."),
-    Field("title", "title", "Name of the session in lists."),
+    FormField("budget-usd", "most money, $", "The session stops at this cost. It needs prices."),
+    FormField("budget-tokens", "most tokens", "The session stops at this number of tokens."),
+    FormField("budget-device-s", "most GPU time, s", "Seconds of judging on devices, summed over devices."),
+    FormField("budget-wall-s", "most wall time, s", "Seconds that the session runs."),
+    FormField("title", "title", "Name of the session in lists."),
 )
 BY_KEY = {entry.key: entry for entry in FIELDS}
 OPTIONS = tuple(key for key in BY_KEY if key not in ("tasks", "title", *ROLES))
@@ -90,7 +90,7 @@ OPTIONS = tuple(key for key in BY_KEY if key not in ("tasks", "title", *ROLES))
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FormChoice:
     """One value to choose."""
 
     name: str
@@ -109,7 +109,7 @@ class CheckedRun:
     models: tuple[ModelSpec, ...] = ()
 
 
-def shown_fields(values: Values) -> list[Field]:
+def shown_fields(values: Values) -> list[FormField]:
     """Return the fields of the form: roles only where the method has several and the model is not recorded."""
     roles = open_method(values.get("method") or "geak").roles
     recorded = (values.get("model") or RECORDED).startswith("recorded:")
@@ -161,7 +161,7 @@ def check(values: Values, *, home: Home, environ: Mapping[str, str], folder: Pat
     errors = {}
     for key, value in flags.items():
         try:
-            checked(Source(f"--{key}", {}), key, value)
+            checked(SettingSource(f"--{key}", {}), key, value)
         except Complaint as error:
             errors[key] = str(error)
     if errors:
@@ -191,37 +191,40 @@ def field_of(error: Exception) -> str:
 
 def choices(
     key: str, values: Values, *, home: Home, environ: Mapping[str, str], node: NodeFacts, past: Sequence[str]
-) -> list[Choice]:
+) -> list[FormChoice]:
     """Return the choices of a field; `past` are the models of past sessions. Blocks: tasks are read. Raises `SuiteError`."""
     if key == "suite":
-        return [Choice(name) for name in suite_names(registry=home.suites)]
+        return [FormChoice(name) for name in suite_names(registry=home.suites)]
     if key == "tasks":
         tasks = load_suite(values.get("suite") or SUITE, registry=home.suites)
-        return [Choice(task.short_id, task.title) for task in tasks]
+        return [FormChoice(task.short_id, task.title) for task in tasks]
     if key == "method":
-        return [Choice(name, words) for name, words in METHODS.items()]
+        return [FormChoice(name, words) for name, words in METHODS.items()]
     if key == "devices":
-        gpus = [Choice(gpu.name, f"{gpu.model}: {gpu.busy or 'idle'}") for gpu in node.gpus]
-        usual = [Choice("idle", "all GPUs that nobody uses"), Choice("all", "all GPUs, also busy ones")]
+        gpus = [FormChoice(gpu.name, f"{gpu.model}: {gpu.busy or 'idle'}") for gpu in node.gpus]
+        usual = [
+            FormChoice("idle", "all GPUs that nobody uses"),
+            FormChoice("all", "all GPUs, also busy ones"),
+        ]
         return [
             *usual,
             *gpus,
-            Choice("cpu", "Triton's interpreter: right or wrong, and estimates of the speed"),
+            FormChoice("cpu", "Triton's interpreter: right or wrong, and estimates of the speed"),
         ]
     if key == "against":
         words = {TASK: "the task's own baseline", "eager": "PyTorch, eager", "compile": "torch.compile"}
         return [
-            *(Choice(kind, words.get(kind, "")) for kind in dict.fromkeys((TASK, *KINDS))),
-            Choice(ANOTHER, "a kernel file"),
+            *(FormChoice(kind, words.get(kind, "")) for kind in dict.fromkeys((TASK, *KINDS))),
+            FormChoice(ANOTHER, "a kernel file"),
         ]
     if key == "review":
-        return [Choice(name) for name in REVIEWS]
+        return [FormChoice(name) for name in REVIEWS]
     return model_choices(environ, home=home, past=past, of_role=key in ROLES)
 
 
 def model_choices(
     environ: Mapping[str, str], *, home: Home, past: Sequence[str], of_role: bool
-) -> list[Choice]:
+) -> list[FormChoice]:
     """Return recorded models, models of past sessions, and models with a price and a key here."""
     models: dict[str, str] = {}
     if not of_role:
@@ -234,5 +237,5 @@ def model_choices(
         if environ.get(provider.key_variable, "").strip():
             words = f"${price.input:g} in, ${price.output:g} out for a million tokens ({price.date})"
             models[model] = words
-    listed = [Choice(model, words) for model, words in models.items()]
-    return [*listed, Choice(ANOTHER, "anthropic:NAME, openai:NAME@URL, gemini:NAME, azure:DEPLOYMENT")]
+    listed = [FormChoice(model, words) for model, words in models.items()]
+    return [*listed, FormChoice(ANOTHER, "anthropic:NAME, openai:NAME@URL, gemini:NAME, azure:DEPLOYMENT")]

@@ -49,7 +49,7 @@ def plan(settings: Settings, tasks: tuple[str, ...], model: str, *, title: str =
             start=settings.start,
             workers=settings.workers,
             descendants=settings.descendants,
-            profile=settings.profile,
+            prompt_style=settings.prompt_style,
             corpus=settings.corpus,
         ),
     )

@@ -9,14 +9,15 @@ from sessions import AttemptState, SessionState
 from sessions.findings import findings_of
 from sessions.names import short_task
 from sessions.tally import tally
-from sessions.winners import best_of
+from sessions.winners import bests_by_task
 
 from .facts.evaluation.certainty import against_words, speed_words, used_share, worst_first
 from .facts.evaluation.spread import spread_lines
-from .narrate import counted
+from .facts.spending import device_words, session_spent_words
 from .plain import table
+from .session_words import session_ending
 from .tables import Column
-from .vocabulary import UNKNOWN, duration, grouped, money
+from .vocabulary import UNKNOWN, counted, duration, grouped
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class TaskOutcome:
     """Judged attempts."""
     correct: int
     best: AttemptState | None
-    """Best judged attempt over all instances, by `best_of`."""
+    """Best judged attempt over all instances, by `bests_by_task`."""
 
     @property
     def exam(self) -> str:
@@ -47,19 +48,16 @@ class TaskOutcome:
 
 def outcomes(state: SessionState) -> list[TaskOutcome]:
     """Return one outcome per task, in the session's order; tasks without a judged attempt are included."""
-    tasks = list(state.started.tasks) if state.started else []
-    tasks += [instance.task for instance in state.instances.values() if instance.task not in tasks]
+    bests = bests_by_task(state)
     results = []
-    for task in dict.fromkeys(tasks):
-        judged = [
+    for task in state.tasks():
+        counts = tally(
             attempt
             for instance in state.instances.values()
             if instance.task == task
             for attempt in instance.attempts
-            if attempt.evaluation is not None
-        ]
-        counts = tally(judged)
-        results.append(TaskOutcome(task, counts.judged, counts.correct, best_of(judged)))
+        )
+        results.append(TaskOutcome(task, counts.judged, counts.correct, bests.get(task)))
     return results
 
 
@@ -91,7 +89,7 @@ def summary(state: SessionState) -> str:
     ]
     counts = tally(state.attempts())
     uncounted = f", {grouped(counts.uncounted)} not counted" if counts.uncounted else ""
-    took = f" after {duration(state.worked_s)}"
+    spent = "; ".join(filter(None, (session_spent_words(state), device_words(state.device_s))))
     spread = [
         f"{outcome.best.attempt} on {words}"
         for outcome in outcomes(state)
@@ -103,8 +101,8 @@ def summary(state: SessionState) -> str:
             table(columns, rows),
             *spread,
             "",
-            f"session   {name}, {ending(state)}{took}",
-            f"attempts  {grouped(counts.judged)} judged{uncounted}; {spending_words(state)}{device_words(state)}",
+            f"session   {name}, {session_ending(state)} after {duration(state.worked_s)}",
+            f"attempts  {grouped(counts.judged)} judged{uncounted}; {spent}",
         ]
     )
 
@@ -113,25 +111,6 @@ def verdict_words(attempt: AttemptState) -> str:
     """Return the verdict of a judged attempt: `correct`, or `correct, 2 findings`."""
     findings = findings_of(attempt)
     return f"{attempt.verdict}, {counted(len(findings), 'finding')}" if findings else f"{attempt.verdict}"
-
-
-def spending_words(state: SessionState) -> str:
-    """Return `1,840 tokens in, 612 out; cost $0.02`, or why nothing was spent."""
-    if not any(attempt.calls for attempt in state.attempts()):
-        return "no model was asked; nothing was spent"
-    tokens = f"{grouped(state.input_tokens)} tokens in, {grouped(state.output_tokens)} out"
-    if state.started is not None and state.started.model.startswith("recorded:"):
-        return f"{tokens} (as recorded); nothing was spent"
-    if state.cost_usd is None:
-        return f"{tokens}; cost unknown (no price configured)"
-    unpriced = state.unpriced_calls
-    more = f" and {counted(unpriced, 'call')} without a known price" if unpriced else ""
-    return f"{tokens}; cost {money(state.cost_usd)}{more}"
-
-
-def device_words(state: SessionState) -> str:
-    """Return `; 3 min 2 s on devices`; empty if the events have no device times."""
-    return f"; {duration(state.device_s)} on devices" if state.device_s else ""
 
 
 def next_line(command: str) -> str:
@@ -145,10 +124,3 @@ def speed(attempt: AttemptState | None) -> str:
         return UNKNOWN
     words = speed_words(attempt)
     return f"{words}{against_words(attempt.evaluation)}" if words else UNKNOWN
-
-
-def ending(state: SessionState) -> str:
-    """Return `finished`, `stopped (reason)` or `not finished`, from the events."""
-    if state.finished:
-        return "finished"
-    return f"stopped ({state.stopped})" if state.stopped else "not finished"

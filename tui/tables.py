@@ -14,6 +14,8 @@ GAP = 2
 """Cells between columns."""
 FOLDED = 14
 """Least width of folded words."""
+UNBOUNDED = 10_000
+"""Greatest width of a column without a limit."""
 NOTHING = frozenset({"", UNKNOWN, NOT_VISIBLE})
 """Texts of a cell without a known value."""
 
@@ -32,7 +34,7 @@ class Column:
     title: str
     least: int | None = None
     """Least width in cells, also of short contents; `None`: `FOLDED` for words, and numbers as wide as they are."""
-    most: int = 10_000
+    most: int = UNBOUNDED
     """Greatest width; equal to `least` where contents change all the time."""
     right: bool = False
     """Aligned to the right, for numbers."""
@@ -41,7 +43,7 @@ class Column:
     if_known: bool = False
     """Removed if no cell has a known value."""
     keep: bool = False
-    """As wide as its contents, for names that users copy."""
+    """As wide as its contents, for names that users copy, unless it has a least width."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def named_values(title: str, pairs: Iterable[tuple[str, str]]) -> Table:
     return Table(title, columns, tuple(row(Cell(name, "dim"), value) for name, value in pairs))
 
 
-class Place(NamedTuple):
+class PlacedColumn(NamedTuple):
     """The position of a column."""
 
     column: int
@@ -99,7 +101,7 @@ def lay_out(
     width: int,
     only: Collection[str] | None = None,
     gap: int = GAP,
-) -> tuple[Place, ...]:
+) -> tuple[PlacedColumn, ...]:
     """Return the columns that fit into `width` cells, `gap` cells apart, with the widths of their contents or less.
 
     Columns with `drop` go first. If that is not enough, the widest column that may be narrower shrinks.
@@ -134,14 +136,14 @@ def lay_out(
         widths[max(narrowable, key=lambda place: widths[place])] -= 1
         over -= 1
     x = 0
-    places: list[Place] = []
+    places: list[PlacedColumn] = []
     for place in shown:
-        places.append(Place(place, x, widths[place]))
+        places.append(PlacedColumn(place, x, widths[place]))
         x += widths[place] + gap
     return tuple(places)
 
 
 def _least(column: Column, wanted: int) -> int:
-    if column.keep or (column.right and column.least is None):
-        return wanted
-    return column.least if column.least is not None else max(FOLDED, cell_len(column.title))
+    if column.least is not None:
+        return column.least
+    return wanted if column.keep or column.right else max(FOLDED, cell_len(column.title))

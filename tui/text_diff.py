@@ -1,22 +1,37 @@
 """The difference between two texts as hunks of rows, and as plain lines.
 
-Lines are matched by content (`tui.line_matching`). Swapped texts give the mirrored difference.
+Lines are matched by content: equal lines, similar lines with their changed words, and moved blocks. Swapped texts give
+the mirrored difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
 from enum import StrEnum
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
-
-from .line_matching import Marks, Pair, match_lines
 
 CONTEXT = 3
 """Same lines that are shown around a change."""
+MOVED_LINES = 3
+"""A block counts as moved if it has at least so many lines with words."""
+SIMILAR = 0.5
+"""Share of equal words from which a removed and an added line are a pair."""
+MOST_COMPARISONS = 40_000
+"""Lines of a larger block are not paired: the work is the product of its removed and its added lines."""
+MOST_TOKENS = 1000
+"""The words of a longer pair of lines are not compared: both lines count as changed from end to end."""
+TOKEN = re.compile(r"\d[\w.]*|\w+|[^\w\s]")
+WORD = re.compile(r"\w+")
+
+Marks = tuple[tuple[int, int], ...]
+"""Ranges of characters within a line."""
 
 
-class Kind(StrEnum):
+class LineKind(StrEnum):
     """The meaning of a row."""
 
     SAME = "same"
@@ -30,10 +45,10 @@ class Kind(StrEnum):
     """The same line in its new place."""
 
 
-class Row(NamedTuple):
+class DiffRow(NamedTuple):
     """One line, or a pair of lines. A row of a moved block has both its numbers, too."""
 
-    kind: Kind
+    kind: LineKind
     old: int | None
     """0-based line number."""
     new: int | None
@@ -47,7 +62,7 @@ class Hunk(NamedTuple):
 
     skipped: int
     """Same lines between the hunk before, or the start, and this hunk."""
-    rows: tuple[Row, ...]
+    rows: tuple[DiffRow, ...]
 
 
 class Diff(NamedTuple):
@@ -57,15 +72,18 @@ class Diff(NamedTuple):
     rest: int
     """Same lines after the last hunk."""
 
-    def count(self, *kinds: Kind) -> int:
+    def count(self, *kinds: LineKind) -> int:
         """Returns the number of rows of these kinds."""
         return sum(row.kind in kinds for hunk in self.hunks for row in hunk.rows)
 
     @property
     def summary(self) -> str:
         """`+14 -9`, and the number of moved lines if there are any."""
-        added, removed = self.count(Kind.ADDED, Kind.CHANGED), self.count(Kind.REMOVED, Kind.CHANGED)
-        moved = self.count(Kind.MOVED_HERE)
+        added, removed = (
+            self.count(LineKind.ADDED, LineKind.CHANGED),
+            self.count(LineKind.REMOVED, LineKind.CHANGED),
+        )
+        moved = self.count(LineKind.MOVED_HERE)
         return f"+{added} -{removed}" + (f", {moved} moved" if moved else "")
 
 
@@ -74,7 +92,7 @@ def compare_lines(old: Sequence[str], new: Sequence[str]) -> Diff:
     rows = list(_rows(old, new))
     is_shown = [False] * len(rows)
     for place, row in enumerate(rows):
-        if row.kind is not Kind.SAME:
+        if row.kind is not LineKind.SAME:
             first, last = max(place - CONTEXT, 0), min(place + CONTEXT + 1, len(rows))
             is_shown[first:last] = [True] * (last - first)
     if not any(is_shown):
@@ -92,21 +110,123 @@ def compare_lines(old: Sequence[str], new: Sequence[str]) -> Diff:
     return Diff(tuple(hunks), skipped)
 
 
-def _rows(old: Sequence[str], new: Sequence[str]) -> Iterator[Row]:
+def _rows(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffRow]:
     """Yield all lines: between two pairs first those of the old text, then those of the new text."""
-    pairs, moves = match_lines(old, new)
+    # Ties are decided by position. With one fixed order of the texts, both directions agree.
+    mirrored = list(new) < list(old)
+    pairs, moves = _matched(new, old) if mirrored else _matched(old, new)
+    if mirrored:
+        pairs, moves = [(i, j) for j, i in pairs], {there: here for here, there in moves.items()}
     sources = {there: here for here, there in moves.items()}
-    i = j = 0
-    for pair in [*pairs, Pair(len(old), len(new))]:
-        for number in range(i, pair.old):
+    for (last, new_last), (i, j) in pairwise([(-1, -1), *pairs, (len(old), len(new))]):
+        for number in range(last + 1, i):
             target = moves.get(number)
-            yield Row(Kind.REMOVED if target is None else Kind.MOVED_AWAY, number, target)
-        for number in range(j, pair.new):
+            yield DiffRow(LineKind.REMOVED if target is None else LineKind.MOVED_AWAY, number, target)
+        for number in range(new_last + 1, j):
             source = sources.get(number)
-            yield Row(Kind.ADDED if source is None else Kind.MOVED_HERE, source, number)
-        if pair.old < len(old):
-            yield Row(Kind.SAME if old[pair.old] == new[pair.new] else Kind.CHANGED, *pair)
-        i, j = pair.old + 1, pair.new + 1
+            yield DiffRow(LineKind.ADDED if source is None else LineKind.MOVED_HERE, source, number)
+        if i < len(old) and old[i] == new[j]:
+            yield DiffRow(LineKind.SAME, i, j)
+        elif i < len(old):
+            marks = _marks(new[j], old[i])[::-1] if mirrored else _marks(old[i], new[j])
+            yield DiffRow(LineKind.CHANGED, i, j, *marks)
+
+
+def _matched(old: Sequence[str], new: Sequence[str]) -> tuple[list[tuple[int, int]], dict[int, int]]:
+    """The numbers of equal and similar lines, rising on both sides; old and new number of each moved line."""
+    start = _common(old, new)
+    end = _common(old[start:][::-1], new[start:][::-1])
+    stop, new_stop = len(old) - end, len(new) - end
+    equal = [(place, place) for place in range(start)]
+    for block in SequenceMatcher(_is_bare, old[start:stop], new[start:new_stop]).get_matching_blocks():
+        equal += [(start + block.a + step, start + block.b + step) for step in range(block.size)]
+    equal += [(stop + step, new_stop + step) for step in range(end)]
+    removed = set(range(len(old))) - {i for i, _ in equal}
+    added = set(range(len(new))) - {j for _, j in equal}
+    moves = _moves(old, new, removed, added)
+    removed -= moves.keys()
+    added -= set(moves.values())
+    pairs = list(equal)
+    for (last, new_last), (i, j) in pairwise([(-1, -1), *equal, (len(old), len(new))]):
+        olds = [number for number in range(last + 1, i) if number in removed]
+        news = [number for number in range(new_last + 1, j) if number in added]
+        pairs += _similar(old, new, olds, news)
+    return sorted(pairs), moves
+
+
+def _common(old: Sequence[str], new: Sequence[str]) -> int:
+    """The number of equal lines at the start."""
+    lines = enumerate(zip(old, new, strict=False))
+    return next((place for place, (here, there) in lines if here != there), min(len(old), len(new)))
+
+
+def _is_bare(line: str) -> bool:
+    return not WORD.search(line)
+
+
+def _moves(old: Sequence[str], new: Sequence[str], removed: set[int], added: set[int]) -> dict[int, int]:
+    """Blocks of removed lines that come again among the added lines, longest first, as old and new line numbers."""
+    before: list[object] = [line if number in removed else (number, "old") for number, line in enumerate(old)]
+    after: list[object] = [line if number in added else (number, "new") for number, line in enumerate(new)]
+    moves: dict[int, int] = {}
+    while True:
+        i, j, size = SequenceMatcher(None, before, after).find_longest_match()
+        if size < MOVED_LINES:
+            return moves
+        if sum(not _is_bare(line) for line in old[i : i + size]) >= MOVED_LINES:
+            moves |= {i + step: j + step for step in range(size)}
+        before[i : i + size] = [(number, "old") for number in range(i, i + size)]
+        after[j : j + size] = [(number, "new") for number in range(j, j + size)]
+
+
+def _similar(
+    old: Sequence[str], new: Sequence[str], removed: Sequence[int], added: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Pairs of similar lines that rise on both sides; the most similar lines are paired first."""
+    if len(removed) * len(added) > MOST_COMPARISONS:
+        return []
+    words, new_words = (
+        [frozenset(WORD.findall(text[n])) for n in numbers]
+        for text, numbers in ((old, removed), (new, added))
+    )
+    candidates: list[tuple[float, int, int, int]] = []
+    for i, here in enumerate(words):
+        for j, there in enumerate(new_words):
+            share = 2 * len(here & there) / max(len(here) + len(there), 1)
+            if share >= SIMILAR:
+                candidates.append((-share, abs(i - j), i, j))
+    pairs = [(-1, -1), (len(removed), len(added))]
+    for _, _, i, j in sorted(candidates):
+        place = bisect(pairs, (i, j))
+        if pairs[place - 1][0] < i < pairs[place][0] and pairs[place - 1][1] < j < pairs[place][1]:
+            pairs.insert(place, (i, j))
+    return [(removed[i], added[j]) for i, j in pairs[1:-1]]
+
+
+def _marks(old: str, new: str) -> tuple[Marks, Marks]:
+    """The changed words of two lines; blanks do not count."""
+    before, after = list(TOKEN.finditer(old)), list(TOKEN.finditer(new))
+    if len(before) + len(after) > MOST_TOKENS:
+        return ((0, len(old)),), ((0, len(new)),)
+    words, new_words = ([token[0] for token in tokens] for tokens in (before, after))
+    edits = SequenceMatcher(None, words, new_words, autojunk=False).get_opcodes()
+    changes = [edit for edit in edits if edit[0] != "equal"]
+    return _ranges(old, before, (edit[1:3] for edit in changes)), _ranges(
+        new, after, (edit[3:5] for edit in changes)
+    )
+
+
+def _ranges(line: str, tokens: Sequence[re.Match[str]], edits: Iterable[tuple[int, int]]) -> Marks:
+    """Ranges of tokens as ranges of characters; ranges with only blanks between them are one."""
+    marks: list[tuple[int, int]] = []
+    for first, last in edits:
+        if first == last:
+            continue
+        start = tokens[first].start()
+        if marks and not line[marks[-1][1] : start].strip():
+            start, _ = marks.pop()
+        marks.append((start, tokens[last - 1].end()))
+    return tuple(marks)
 
 
 def diff_text(diff: Diff, old: Sequence[str], new: Sequence[str]) -> list[str]:
@@ -115,24 +235,24 @@ def diff_text(diff: Diff, old: Sequence[str], new: Sequence[str]) -> list[str]:
     for hunk in diff.hunks:
         lines += [f"... {skipped_words(hunk.skipped)}"] if hunk.skipped else []
         for kind, rows in stretches(hunk.rows):
-            if kind is Kind.MOVED_AWAY:
+            if kind is LineKind.MOVED_AWAY:
                 lines.append(f"... {moved_words(rows)}")
                 continue
             for row in rows:
-                if row.old is not None and kind is not Kind.MOVED_HERE:
-                    lines.append(f"{' ' if kind is Kind.SAME else '-'}{old[row.old]}")
-                if row.new is not None and kind is not Kind.SAME:
-                    lines.append(f"{'>' if kind is Kind.MOVED_HERE else '+'}{new[row.new]}")
+                if row.old is not None and kind is not LineKind.MOVED_HERE:
+                    lines.append(f"{' ' if kind is LineKind.SAME else '-'}{old[row.old]}")
+                if row.new is not None and kind is not LineKind.SAME:
+                    lines.append(f"{'>' if kind is LineKind.MOVED_HERE else '+'}{new[row.new]}")
     if lines and diff.rest:
         lines.append(f"... {skipped_words(diff.rest)}")
     return lines
 
 
-def stretches(rows: Sequence[Row]) -> Iterator[tuple[Kind, list[Row]]]:
+def stretches(rows: Sequence[DiffRow]) -> Iterator[tuple[LineKind, list[DiffRow]]]:
     """Yield the rows in stretches of one kind; each moved block is a stretch of its own."""
 
-    def stretch(row: Row) -> tuple[Kind, int]:
-        is_moved = row.kind in (Kind.MOVED_AWAY, Kind.MOVED_HERE)
+    def stretch(row: DiffRow) -> tuple[LineKind, int]:
+        is_moved = row.kind in (LineKind.MOVED_AWAY, LineKind.MOVED_HERE)
         return row.kind, row.new - row.old if is_moved and row.old is not None and row.new is not None else 0
 
     for (kind, _), stretch_rows in groupby(rows, key=stretch):
@@ -144,6 +264,6 @@ def skipped_words(lines: int) -> str:
     return f"{lines} unchanged line{'s' if lines != 1 else ''}"
 
 
-def moved_words(rows: Sequence[Row]) -> str:
+def moved_words(rows: Sequence[DiffRow]) -> str:
     """Returns the words that stand for a moved block in its old place."""
     return f"{len(rows)} lines moved to line {(rows[0].new or 0) + 1}"

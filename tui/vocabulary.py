@@ -1,4 +1,4 @@
-"""The words, letters, marks and number formats of all screens and commands: one word for one thing.
+"""The words, letters, marks, number formats and next commands of all screens and commands: one word for one thing.
 
 State is never shown by colour alone, and a value that is not known is `-`, never 0.
 """
@@ -14,7 +14,6 @@ from sessions.ratio_words import signed
 
 if TYPE_CHECKING:
     from sessions import AttemptState
-    from sessions.speed import Speed
 
 UNKNOWN = "-"
 """A value that was not measured or is not known."""
@@ -51,20 +50,6 @@ def letter(verdict: Verdict | None) -> str:
 def words(verdict: Verdict) -> str:
     """Return a verdict in words: `compile error`."""
     return verdict.value.replace("_", " ")
-
-
-def verdict_style(verdict: Verdict | None) -> str:
-    """Return the style of a verdict's letter and words."""
-    if verdict is None:
-        return "busy"
-    if verdict is Verdict.CORRECT:
-        return "good"
-    return "bad" if verdict.counted else "dim"
-
-
-def speed_style(speed: Speed | None) -> str:
-    """Return `good` if the whole interval is above 1, `bad` if it is below 1, else the plain style."""
-    return "" if speed is None else "good" if speed.is_gain else "bad" if speed.is_loss else ""
 
 
 def decision_mark(attempt: AttemptState) -> str:
@@ -189,3 +174,17 @@ def estimate(factor: float) -> str:
 def counted(number: int, noun: str) -> str:
     """Return `1 task`, `2 tasks`."""
     return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def next_command(session: str, *, running: bool = False, finished: bool) -> str:
+    """Return `attach` for a running session, `replay` for a finished session, `resume` for any other."""
+    verb = "attach" if running else "replay" if finished else "resume"
+    return f"wavedeck {verb} {session}"
+
+
+def not_stored(session: str) -> str:
+    """Return that a finished session still has its live files, which no engine moves to the store."""
+    command = next_command(session, finished=False)
+    return (
+        f"{session} is finished, but not in the store; all its events are kept, move it there with: {command}"
+    )

@@ -26,7 +26,7 @@ class Direct:
 
     name = "direct"
     asks_model = True
-    takes = frozenset({"without", "profile", "corpus", "start"})
+    takes = frozenset({"without", "prompt_style", "corpus", "start"})
     roles = frozenset({Role.GENERATOR})
     modules = frozenset({"knowledge", "one-shot"})
     iterations: int | None = 1

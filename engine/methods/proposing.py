@@ -24,7 +24,7 @@ REPLIES = 2
 
 async def setting_of(context: Context) -> Setting:
     """Returns the common setting of all prompts of an instance."""
-    profile = context.options.profile
+    profile = context.options.prompt_style
     return Setting(
         context.task,
         context.targets,
@@ -81,5 +81,5 @@ async def propose(
 
 
 def read_proposal(context: Context, reply: Reply) -> Candidate | Unusable:
-    """Read a reply in the format of the session's prompt profile."""
-    return read_answer(context.options.profile, reply.text, context.task, stop_reason=reply.stop_reason)
+    """Read a reply in the format of the session's prompt style."""
+    return read_answer(context.options.prompt_style, reply.text, context.task, stop_reason=reply.stop_reason)

@@ -25,7 +25,7 @@ class Reflexion:
 
     name = "reflexion"
     asks_model = True
-    takes = frozenset({"without", "profile", "corpus", "start"})
+    takes = frozenset({"without", "prompt_style", "corpus", "start"})
     roles = frozenset({Role.GENERATOR, Role.REFLECTOR})
     modules = frozenset({"knowledge", "one-shot", "reflection"})
     iterations: int | None = None

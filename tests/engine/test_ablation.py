@@ -133,7 +133,7 @@ def test_interrupted_ablation_is_found_by_its_settings(home: Home) -> None:
     assert again.name == first.name
     assert again.plan.seed == first.plan.seed, "the remaining rows get the same inputs as the finished rows"
     assert {number: str(info.state) for number, info in again.sessions.items()} == {
-        1: "finished",
+        1: "not stored",
         2: "crashed",
     }
     assert row_sessions(home, first.name).keys() == {1, 2}

@@ -159,7 +159,7 @@ def test_profile_that_does_not_fit_is_an_error() -> None:
     with pytest.raises(UsageProblem, match="fits the methods direct and reflexion, not geak"):
         check_profile("autotriton", "geak", [softmax])
     with pytest.raises(
-        UsageProblem, match="no prompt profile is called 'kernelmm'; there are: chat, kernelllm"
+        UsageProblem, match="no prompt style is called 'kernelmm'; there are: chat, kernelllm"
     ):
         check_profile("kernelmm", "direct", [softmax])
     two = msgspec.structs.replace(softmax, entry_points=(*softmax.entry_points, EntryPoint("g", "g(x)")))
@@ -177,7 +177,7 @@ def test_task_without_a_module_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["direct", "reflexion"])
 @pytest.mark.parametrize("profile", TRAINED)
 def test_methods_use_the_format_of_their_profile(method: str, profile: str) -> None:
-    context = ScriptedContext("wrong", "correct", options=MethodOptions(profile=profile))
+    context = ScriptedContext("wrong", "correct", options=MethodOptions(prompt_style=profile))
     asyncio.run(open_method(method).run(context))
     prompts = [messages for attempt in context.attempts for _, messages in attempt.calls]
     assert prompts[0] == first_prompt(Setting(context.task, context.targets, profile=profile))
@@ -193,12 +193,12 @@ def plan_with(home: Path, method: str, **options: str) -> MethodOptions:
 
 
 def test_run_with_a_wrong_profile_or_corpus_is_an_error(tmp_path: Path) -> None:
-    kept = plan_with(tmp_path, "direct", profile="kernelllm", corpus=str(tmp_path))
-    assert (kept.profile, kept.corpus) == ("kernelllm", str(tmp_path))
-    with pytest.raises(UsageProblem, match=r"--profile is an option of .*reflexion.*, not of geak"):
-        plan_with(tmp_path, "geak", profile="kernelllm")
-    with pytest.raises(UsageProblem, match="no prompt profile is called 'gpt'"):
-        plan_with(tmp_path, "reflexion", profile="gpt")
+    kept = plan_with(tmp_path, "direct", prompt_style="kernelllm", corpus=str(tmp_path))
+    assert (kept.prompt_style, kept.corpus) == ("kernelllm", str(tmp_path))
+    with pytest.raises(UsageProblem, match=r"--prompt-style is an option of .*reflexion.*, not of geak"):
+        plan_with(tmp_path, "geak", prompt_style="kernelllm")
+    with pytest.raises(UsageProblem, match="no prompt style is called 'gpt'"):
+        plan_with(tmp_path, "reflexion", prompt_style="gpt")
     missing = re.escape(str(tmp_path / "missing"))
     with pytest.raises(UsageProblem, match=f"--corpus {missing} cannot be read"):
         plan_with(tmp_path, "geak", corpus=str(tmp_path / "missing"))

@@ -32,9 +32,9 @@ from tui.cockpit.lines import plain
 from tui.cockpit.pages.page import PageSubject
 from tui.cockpit.pages.tabs import page_of
 from tui.facts.evaluation.spread import spread_lines, timing_words
+from tui.facts.report.metrics import task_metrics
 from tui.instance_facts import FactsCache
 from tui.narrate import Narrator
-from tui.reporting import rows
 from tui.summary import summary
 
 GPUS = tuple(Device(name=name, kind="cuda", target="sm_90") for name in ("0", "1", "2"))
@@ -82,7 +82,7 @@ async def test_winner_is_measured_on_every_gpu_after_its_exam(tmp_path: Path) ->
         "GPU 2: infra error: GPU 2 is in quarantine: it hangs",
     ]
     assert "vector_add#1/1 on GPU 1: 1.40x against eager" in summary(state)
-    assert rows(state)[0].best_spread == "0 1.50x, 1 1.40x, 2 -"
+    assert task_metrics(state)[0].best_spread == "0 1.50x, 1 1.40x, 2 -"
     files = exam_files(state)
     assert {"spread/starter/vector_add/1/1/0.json", "spread/starter/vector_add/1/1/2.json"} <= files.keys()
     pane = "\n".join(map(plain, page_of("speed", PageSubject(winner), 160).lines))

@@ -22,7 +22,6 @@ from sessions import Home, Recorder, apply, fold, resume
 from sessions.events import (
     AttemptStarted,
     CallStarted,
-    Continued,
     DecisionMade,
     EngineStarted,
     Event,
@@ -30,9 +29,10 @@ from sessions.events import (
     MethodOptions,
     Origin,
     Paused,
+    RetireAsked,
     SessionFinished,
-    StopAsked,
     StopRules,
+    Unpaused,
     WaitingForPerson,
 )
 from sessions.journal import read_journal
@@ -270,19 +270,19 @@ async def test_hint_to_an_ended_instance_is_refused(tmp_path: Path) -> None:
         event_of(hint, fold(events))
 
 
-async def test_stopped_instance_keeps_its_winner_and_is_examined(tmp_path: Path) -> None:
+async def test_retired_instance_keeps_its_winner_and_is_examined(tmp_path: Path) -> None:
     table = Table(tmp_path, plan(instances=2, iterations=4), "correct 1.5")
-    table.acts["1/2/optimizer"] = lambda: table.command("stop", instance="vector_add#1", by="me")
+    table.acts["1/2/optimizer"] = lambda: table.command("retire", instance="vector_add#1", by="me")
     events = await table.play()
     state = fold(events)
     stopped = state.instances["vector_add#1"]
-    assert (stopped.finished, stopped.message, stopped.best) == ("stopped", "by me", "vector_add#1/1")
+    assert (stopped.finished, stopped.message, stopped.best) == ("retired", "by me", "vector_add#1/1")
     assert [attempt.verdict for attempt in stopped.attempts] == [Verdict.CORRECT, Verdict.CANCELLED]
     assert stopped.attempts[0].confirmation is Confirmation.CONFIRMED
     assert len(state.instances["vector_add#2"].attempts) == 4, "the other instance goes on"
 
 
-async def test_stop_before_a_crash_holds_after_resume(tmp_path: Path) -> None:
+async def test_retirement_before_a_crash_holds_after_resume(tmp_path: Path) -> None:
     table = Table(tmp_path, plan(iterations=4), "correct 1.5")
 
     async def crash() -> list[Event]:
@@ -290,25 +290,25 @@ async def test_stop_before_a_crash_holds_after_resume(tmp_path: Path) -> None:
 
     await crash()
     with resume(table.home, PLAN.session) as recorder:
-        recorder.record(StopAsked(instance="vector_add#1", by="me"))
+        recorder.record(RetireAsked(instance="vector_add#1", by="me"))
     events = await table.play()
     instance = fold(events).instances["vector_add#1"]
-    assert instance.finished == "stopped"
+    assert instance.finished == "retired"
     assert [attempt.verdict for attempt in instance.attempts] == [Verdict.CORRECT, Verdict.CANCELLED]
 
 
 @pytest.mark.parametrize("instance", ["vector_add#1", ""])
-async def test_paused_instance_starts_nothing_until_go(tmp_path: Path, instance: str) -> None:
+async def test_paused_instance_starts_nothing_until_unpaused(tmp_path: Path, instance: str) -> None:
     table = Table(tmp_path, plan(instances=2, iterations=3), "correct 1.5")
 
     table.acts["1/2/optimizer"] = lambda: table.command("pause", instance=instance)
     engine = asyncio.create_task(table.play())
     await until(lambda: table.is_judged("vector_add#1/2"))
     await give_turns()
-    table.command("go", instance=instance)
+    table.command("unpause", instance=instance)
     events = await engine
     [begin] = [event.seq for event in events if isinstance(event, Paused)]
-    [end] = [event.seq for event in events if isinstance(event, Continued)]
+    [end] = [event.seq for event in events if isinstance(event, Unpaused)]
     begun = [
         event.attempt
         for event in events
@@ -331,7 +331,7 @@ async def test_pause_holds_after_resume(tmp_path: Path) -> None:
     assert not engine.done()
     with pytest.raises(CommandRefused, match="already paused"):
         table.command("pause")
-    table.command("go")
+    table.command("unpause")
     events = await engine
     assert fold(events).instances["vector_add#1"].finished == "iterations"
 
@@ -587,18 +587,18 @@ async def test_gpu_is_lent_and_taken_back_but_never_the_last_one(tmp_path: Path)
     events = await Table(tmp_path, plan(devices=("0", "1"))).play(kill_at="1/1/generator")
     state = fold(events)
 
-    def give(command: str, gpu: str) -> None:
-        apply(state, event_of(Command(command=command, devices=(gpu,)), state))  # type: ignore[arg-type]
+    def give(text: str, gpu: str) -> None:
+        apply(state, event_of(Command(command="gpu", text=text, devices=(gpu,)), state))  # type: ignore[arg-type]
 
-    give("drain", "1")
+    give("lend", "1")
     assert state.lent == {"1"}
-    for command, gpu, words in [
-        ("drain", "1", "already lent"),
-        ("drain", "0", "the last one in service"),
-        ("drain", "7", "has no GPU 7; it has 0, 1"),
+    for text, gpu, words in [
+        ("lend", "1", "already lent"),
+        ("lend", "0", "the last one in service"),
+        ("lend", "7", "has no GPU 7; it has 0, 1"),
         ("return", "0", "is not lent"),
     ]:
         with pytest.raises(CommandRefused, match=words):
-            give(command, gpu)
+            give(text, gpu)
     give("return", "1")
     assert not state.lent

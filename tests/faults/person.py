@@ -23,7 +23,7 @@ from tests.support.live_engines import WAIT_S, journal, until_left
 WEIGHTS = {
     "hint": 4,
     "pause": 3,
-    "go": 3,
+    "unpause": 3,
     "pin": 3,
     "ban": 2,
     "accept": 4,
@@ -32,7 +32,7 @@ WEIGHTS = {
     "extend": 1,
     "fork": 1,
     "edit": 1,
-    "stop": 1,
+    "retire": 1,
 }
 """How often each command is given."""
 
@@ -93,9 +93,9 @@ class Person:
         match command:
             case "hint":
                 return {"instance": self.chance.choice(instances), "text": f"Hint of {name}."}
-            case "pause" | "go":
+            case "pause" | "unpause":
                 return {"instance": self.chance.choice(["", *instances])}
-            case "stop":
+            case "retire":
                 return {"instance": self.chance.choice(instances)}
             case "extend":
                 return {"iterations": 1}
@@ -139,7 +139,7 @@ class Person:
             assert time.monotonic() < limit, f"waited {WAIT_S:.0f} s for the engine to leave"
             state = self.state()
             if state.on_hold:
-                await self.give("go", instance="")
+                await self.give("unpause", instance="")
             for attempt in state.attempts():
                 if attempt.waiting:
                     await self.give("accept", attempt=attempt.attempt, why="It is faster.")

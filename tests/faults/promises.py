@@ -16,7 +16,6 @@ from sessions.events import (
     CallFinished,
     CallStarted,
     CandidateProposed,
-    Continued,
     DecisionMade,
     DecisionUndone,
     EndReason,
@@ -25,8 +24,9 @@ from sessions.events import (
     InstanceForked,
     Origin,
     Paused,
+    RetireAsked,
     SessionExtended,
-    StopAsked,
+    Unpaused,
     WinnerExamined,
 )
 from sessions.names import instance_key, split_attempt, split_call
@@ -36,7 +36,7 @@ from tests.faults.person import Order
 EVENTS: dict[str, type[Event]] = {
     "hint": HintGiven,
     "pause": Paused,
-    "go": Continued,
+    "unpause": Unpaused,
     "pin": AttemptPinned,
     "ban": AttemptBanned,
     "accept": DecisionMade,
@@ -45,7 +45,7 @@ EVENTS: dict[str, type[Event]] = {
     "extend": SessionExtended,
     "fork": InstanceForked,
     "edit": InstanceForked,
-    "stop": StopAsked,
+    "retire": RetireAsked,
 }
 
 
@@ -56,7 +56,7 @@ def assert_orders_hold(orders: Sequence[Order], events: Sequence[Event]) -> None
     for event in events:
         if isinstance(event, Paused):
             on_hold.add(event.instance)
-        elif isinstance(event, Continued):
+        elif isinstance(event, Unpaused):
             on_hold -= {event.instance} if event.instance else set(on_hold)
     assert state.on_hold == on_hold
     for order in orders:
@@ -81,9 +81,9 @@ def is_in_state(event: Event, state: SessionState) -> bool:
             return state.forks[instance_key(event.task, event.instance)] == event
         case SessionExtended():
             return event in state.extensions
-        case StopAsked():
-            return state.stops[event.instance].startswith("person-")
-        case Paused() | Continued():
+        case RetireAsked():
+            return state.retired[event.instance].startswith("person-")
+        case Paused() | Unpaused():
             return True
         case _:
             return event in state.commands
@@ -149,7 +149,7 @@ def assert_each_instance_ended(events: Sequence[Event]) -> None:
     for key, instance in state.instances.items():
         assert instance.finished, key
         edited = key in state.forks and state.forks[key].source
-        if key in state.stops or edited:
+        if key in state.retired or edited:
             continue
         asked = sum(attempt.origin not in UNASKED for attempt in instance.attempts)
         if instance.finished == EndReason.NO_GAIN:

@@ -226,6 +226,7 @@ async def test_speedup_of_partly_timed_task_says_how_many_cases_it_covers(
             timing_seed=1,
             against=None,
             effort=WHOLE,
+            again=False,
         ),
         _sheet=sheet,
     )

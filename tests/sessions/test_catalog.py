@@ -36,7 +36,7 @@ def begin(home: Home, name: str = OTHER) -> Recorder:
 
 def test_empty_home_has_no_sessions(home: Home) -> None:
     assert list_sessions(home) == []
-    with pytest.raises(NoSuchSession, match="wavedeck sessions"):
+    with pytest.raises(NoSuchSession, match="wavedeck run"):
         find_session(home, "2025")
     assert not home.root.exists()
 
@@ -80,6 +80,29 @@ def test_unique_prefix_finds_a_session(copied_home: Home) -> None:
         find_session(copied_home, "20250102-030405-gaek")
     with pytest.raises(NoSuchSession):
         find_session(copied_home, "")
+
+
+def test_session_is_found_by_name_then_prefix_then_title_then_as_the_latest(home: Home) -> None:
+    names = ["20250102-030405-geak-0001", "20250102-030406-geak-0002", "20250102-030407-geak-0003"]
+
+    def titled(*titles: str) -> None:
+        for name, title in zip(names, titles, strict=True):
+            with Recorder.begin(home, story.started(name)) as recorder:
+                recorder.record(ev.SessionTitled(title=title))
+
+    titled("night", names[0], "night")
+    assert find_session(home, names[0]) == names[0], "a name comes before a title"
+    assert find_session(home, "latest") == names[2]
+    with pytest.raises(AmbiguousSession, match="fits 2 sessions"):
+        find_session(home, "night")
+    shutil.rmtree(home.live(names[2]).folder)
+    assert find_session(home, "night") == names[0]
+    for name in names[:2]:
+        shutil.rmtree(home.live(name).folder)
+    titled("latest", "20250102-030407", "2025")
+    assert find_session(home, "20250102-030407") == names[2], "a prefix comes before a title"
+    assert find_session(home, "latest") == names[0], "a title comes before the word"
+    assert find_session(home, "2025") == names[2], "a title comes before an ambiguous prefix"
 
 
 def test_events_are_read_from_live_files_or_store(copied_home: Home) -> None:

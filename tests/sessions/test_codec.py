@@ -67,6 +67,25 @@ def test_unknown_event_is_not_a_bad_line() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "event"),
+    [
+        (
+            b'{"type":"stop_asked","seq":7,"instance":"softmax#1","by":"me"}',
+            ev.RetireAsked(seq=7, instance="softmax#1", by="me"),
+        ),
+        (b'{"type":"continued","seq":8,"instance":"","by":"me"}', ev.Unpaused(seq=8, by="me")),
+    ],
+)
+def test_event_under_its_older_tag_is_read(line: bytes, event: ev.Event) -> None:
+    assert decode(line) == event
+    assert isinstance(decode(line.replace(b'"me"', b"7")), BadLine)
+
+
+def test_prompt_style_is_read_from_older_sessions() -> None:
+    assert msgspec.json.decode(b'{"profile":"kernelllm"}', type=ev.MethodOptions).prompt_style == "kernelllm"
+
+
 def test_unknown_fields_are_ignored() -> None:
     line = encode(ev.Notice(seq=3, level="info", message="hello"))[:-1] + b',"colour":"red"}'
     assert decode(line) == ev.Notice(seq=3, level="info", message="hello")

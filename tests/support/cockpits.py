@@ -23,7 +23,7 @@ from tui.cockpit.decider import DecisionFailed
 from tui.cockpit.doors import Doors
 from tui.cockpit.preferences import Preferences
 from tui.cockpit.replays import Story, read_story
-from tui.cockpit.sources import Batch
+from tui.cockpit.sources import EventBatch
 from tui.cockpit.viewer import ExitNote
 from tui.node_facts import Gpu, NodeFacts
 
@@ -50,9 +50,9 @@ class ScriptedSource:
     def start(self) -> None:
         """Nothing to do."""
 
-    def take(self, now: float) -> Batch:
+    def take(self, now: float) -> EventBatch:
         taken, self.pending = self.pending, []
-        return Batch(taken)
+        return EventBatch(taken)
 
     def close(self) -> None:
         """Nothing to release."""
@@ -75,19 +75,15 @@ class RecordingDecider:
     decisions: list[tuple[object, ...]] = field(default_factory=list)
     refusal: str = ""
 
-    async def decide(self, session: str, attempt: str, *, accepted: bool, why: str) -> None:
-        self._note(session, attempt, accepted, why)
-
-    async def undo(self, session: str, attempt: str) -> None:
-        self._note(session, attempt, None)
-
-    async def command(self, session: str, command: str, **arguments: object) -> None:
-        self._note(session, command, arguments)
-
-    def _note(self, *decision: object) -> None:
+    async def give(self, session: str, name: str, **arguments: object) -> None:
         if self.refusal:
             raise DecisionFailed(self.refusal)
-        self.decisions.append(decision)
+        if name in ("accept", "reject"):
+            self.decisions.append((session, arguments["attempt"], name == "accept", arguments["why"]))
+        elif name == "undo":
+            self.decisions.append((session, arguments["attempt"], None))
+        else:
+            self.decisions.append((session, name, arguments))
 
 
 def live(
@@ -173,13 +169,16 @@ def _no_live(session: str) -> None:
 
 
 async def settle(_: float = 0.0) -> None:
-    """Wait until the app has handled all messages and has drawn what they changed.
+    """Wait until the app has handled all messages and has drawn what they changed, also the diff that a thread makes.
 
     Textual's own wait ends as soon as the process uses no CPU. On a busy machine that is also true of a process that has to wait
     for a core. `tests/tui/conftest.py` puts this function into its place, so `Pilot.press` and `Pilot.pause` use it.
     """
     app = active_app.get()
     await _until_nothing_is_ready()
+    while any(worker.name == "comparing" and not worker.is_finished for worker in app.workers):
+        await asyncio.sleep(0.001)
+        await _until_nothing_is_ready()
     while app.is_running and _has_to_draw(app.screen):
         app.screen._on_timer_update()
         await _until_nothing_is_ready()

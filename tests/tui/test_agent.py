@@ -52,9 +52,9 @@ async def test_head_shows_lineage_count_limit_and_what_runs_since_when() -> None
         )
 
 
-async def test_narrow_head_shows_how_many_attempts_wait() -> None:
+async def test_line_of_screens_shows_how_many_attempts_wait() -> None:
     async with opened("softmax#1", 5, size=NARROW, events=chain()) as (_, screen, _source):
-        assert screen.head.text.rstrip().endswith("! 1")
+        assert screen.screens_bar.text.rstrip().endswith("! 1")
         assert not screen.header_bar.display
 
 
@@ -152,25 +152,25 @@ async def test_zoom_shows_one_pane_and_escape_ends_it() -> None:
         assert pilot.app.screen is screen
 
 
-async def test_finished_session_shows_it_in_the_narrow_head() -> None:
+async def test_finished_session_shows_it_in_the_narrow_line_of_screens() -> None:
     async with opened("softmax#1", size=NARROW, events=finished()) as (_, screen, _source):
-        assert "finished" in screen.head.text
+        assert "finished" in screen.screens_bar.text
 
 
-async def test_narrow_head_shows_that_the_view_is_for_reading() -> None:
+async def test_line_of_screens_shows_that_the_view_is_for_reading() -> None:
     async with opened("softmax#1", 5, size=NARROW, events=chain(), readonly=True) as (_, screen, _source):
-        assert "READ-ONLY  ! 1" in screen.head.text
+        assert "READ-ONLY  ! 1" in screen.screens_bar.text
 
 
-async def test_silent_model_leaves_room_for_the_attempt_in_the_narrow_head() -> None:
+async def test_silent_model_leaves_room_for_the_attempt() -> None:
     call = "softmax#1/6/optimizer/1"
     refused = CallRetried(call=call, reason="rate_limited", message="429", wait_s=60, retry=1)
     events = chain()
     refused = msgspec.structs.replace(refused, seq=len(events) + 1, wall=events[-1].wall)
     async with opened("softmax#1", 5, size=NARROW, events=[*events, refused]) as (_, screen, _source):
-        assert "MODEL 429" in screen.head.text
+        assert "MODEL 429" in screen.screens_bar.text
         assert "attempt 5 of 6" in screen.head.text
-        assert len(screen.head.text) <= 80
+        assert len(screen.screens_bar.text) <= 80
 
 
 async def test_clock_in_the_head_goes_on_without_events() -> None:

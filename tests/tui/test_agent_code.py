@@ -12,7 +12,7 @@ from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, correct,
 from tui.cockpit.lines import plain
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
-from tui.cockpit.sides import Comparison, other_sides, read_task_facts
+from tui.cockpit.sides import ComparedTo, other_sides, read_task_files
 from tui.facts.evaluation.verdict import error_lines
 
 PADDING = '''\
@@ -56,6 +56,17 @@ async def test_less_and_greater_choose_the_other_side_and_d_leads_back_to_the_co
         assert screen.code.copy_text == FAST_SOURCE
 
 
+async def test_diff_is_made_in_a_thread_while_the_plain_source_is_shown() -> None:
+    async with opened("softmax#1", 5, events=chain()) as (pilot, screen, _):
+        screen.action_diff()
+        assert title(screen) == "diff #1/3 -> #1/5   comparing"
+        assert screen.code.copy_text == FAST_SOURCE
+        assert {span.style for row in screen.code.lines for span in row} <= {"", "dim"}, "no colours yet"
+        await pilot.pause()
+        assert "hunk 1 of" in title(screen)
+        assert "+ " in screen.code.text
+
+
 async def test_capital_d_puts_the_diff_side_by_side() -> None:
     async with opened("softmax#1", 5, events=chain()) as (pilot, screen, _):
         await pilot.press("d", "D")
@@ -67,24 +78,24 @@ def test_sides_without_a_source_or_with_the_same_source_are_left_out() -> None:
     state = fold(chain())
     instance = state.instances["softmax#1"]
     first, best = state.attempt("softmax#1/1"), state.attempt("softmax#1/5")
-    assert list(other_sides(state, instance, first, None, None)) == [Comparison.BEST]
-    assert list(other_sides(state, instance, best, None, None)) == [Comparison.BASE]
+    assert list(other_sides(state, instance, first, None, None)) == [ComparedTo.BEST]
+    assert list(other_sides(state, instance, best, None, None)) == [ComparedTo.BASE]
 
 
 def test_baseline_is_the_tasks_own_the_given_kernel_or_none_for_torch() -> None:
     (started, *_) = running()
     assert isinstance(started, SessionStarted)
-    facts = read_task_facts(started, "starter/softmax")
+    facts = read_task_files(started, "starter/softmax")
     assert facts.baseline is not None
     assert (facts.baseline.name, "@triton.jit" in facts.baseline.source) == ("baseline triton", True)
     assert facts.shapes["fp32"] == "8192x8192"
     with_kernel = msgspec.structs.replace(started, against="mine.py", against_source="x = 1")
-    kernel = read_task_facts(with_kernel, "starter/softmax").baseline
+    kernel = read_task_files(with_kernel, "starter/softmax").baseline
     assert kernel is not None
     assert (kernel.name, kernel.source) == ("baseline mine.py", "x = 1")
     eager = msgspec.structs.replace(started, against="eager")
-    assert read_task_facts(eager, "starter/softmax").baseline is None
-    assert read_task_facts(started, "other/unknown") == read_task_facts(None, "starter/softmax")
+    assert read_task_files(eager, "starter/softmax").baseline is None
+    assert read_task_files(started, "other/unknown") == read_task_files(None, "starter/softmax")
 
 
 def far_apart() -> list[AnyEvent]:

@@ -10,9 +10,9 @@ from sessions.folding import fold
 from sessions.state import SessionState
 from tests.support.journals import EventLog, call_error, correct, latencies, wrong
 from tui.attention import Concern, Kind, attention, model_trouble, summary
-from tui.cockpit.sources import Health
+from tui.cockpit.sources import TailHealth
 
-RUNNING = Health(running=True)
+RUNNING = TailHealth(running=True)
 
 
 def measured(factor: float) -> Evaluation:
@@ -34,7 +34,7 @@ def judged(log: EventLog, attempt: str, evaluation: Evaluation) -> None:
     log.add(ev.AttemptJudged(attempt=attempt, evaluation=evaluation), after_s=1.0)
 
 
-def concerns(log: EventLog, *, after_s: float = 0.0, health: Health | None = RUNNING) -> list[Concern]:
+def concerns(log: EventLog, *, after_s: float = 0.0, health: TailHealth | None = RUNNING) -> list[Concern]:
     return attention(fold(log.events), now_wall=log.wall + after_s, health=health)
 
 
@@ -141,7 +141,7 @@ def test_ended_engine_has_its_cause_and_hides_what_no_longer_changes() -> None:
         "ENGINE ENDED 0:40 ago: stopped by ada"
     ]
     del log.events[-1]
-    (crash,) = concerns(log, after_s=40.0, health=Health(running=False))
+    (crash,) = concerns(log, after_s=40.0, health=TailHealth(running=False))
     assert crash.words == "ENGINE ENDED 0:40 ago: it crashed or was killed"
 
 

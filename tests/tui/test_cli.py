@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
@@ -13,10 +12,13 @@ import click
 import pytest
 
 from harness import Verdict
-from sessions import Home, Store
+from sessions import Home, Store, fold
+from sessions.catalog import journal_of
 from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT, Shell, one_line
-from tui.cli import COMMANDS
+from tui.cli import COMMANDS, wavedeck
+from tui.commands.options import complete_sessions
+from tui.commands.show import complete_words
 from tui.diagnostics import ExitCode
 from tui.doctor import store_checks
 from tui.doctor.doctor_findings import State
@@ -24,13 +26,26 @@ from tui.doctor.doctor_findings import State
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_lists_each_command_with_its_own_description(name: str) -> None:
-    module = importlib.import_module(f"tui.commands.{COMMANDS[name].module}")
-    command = getattr(module, f"{name}_command")
-    assert isinstance(command, click.Command)
+    command = wavedeck.get_command(click.Context(wavedeck), name)
+    assert command is not None
     assert command.name == name
     assert command.help
-    listed = COMMANDS[name].help.rstrip(".").split()[0]
+    listed = COMMANDS[name].does.rstrip(".").split()[0]
     assert command.help.startswith(listed)
+
+
+def test_help_lists_the_commands_in_groups_on_one_line_each(shell: Shell) -> None:
+    lines = shell("--help").out.splitlines()
+    assert [line for line in lines if line in ("Run:", "Watch:", "Decide:", "Steer:", "Keep:")] == [
+        "Run:", "Watch:", "Decide:", "Steer:", "Keep:",
+    ]  # fmt: skip
+    for name, action in COMMANDS.items():
+        assert f"  {name:<8}  {action.does}" in lines
+
+
+def test_page_of_commands_documents_every_command() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if f"| `wavedeck {name}" not in page] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -107,9 +122,46 @@ def test_unknown_or_ambiguous_session_error_names_candidates(shell: Shell, home:
     unknown = shell("replay", "20260102-030405-geak-aaab")
     assert unknown.code == ExitCode.USAGE
     assert f"nearest: {stored.FIRST}" in one_line(unknown)
-    ambiguous = shell("report", "20260102")
+    ambiguous = shell("report", "2026")
     assert ambiguous.code == ExitCode.USAGE
     assert "fits 2 sessions" in one_line(ambiguous)
+
+
+def test_attempt_is_shown_as_verdict_kernel_changes_or_prompt(shell: Shell, home: Home) -> None:
+    stored.stopped(home, stored.FIRST)
+    stored.finished(home, stored.SECOND)
+    state = fold(journal_of(home, stored.SECOND).events)
+    source = state.attempt("softmax#1/2").source or ""
+    assert shell("show", "softmax#1/2", "--source").out == source, "of the latest session"
+    assert shell("show", stored.SECOND, "softmax#1/2", "--source").out == source
+    shown = shell("show", "softmax#1/2").out
+    assert shown.startswith(f"softmax#1/2 of {stored.SECOND}: repair of softmax#1/1\n")
+    assert "softmax on cpu: correct" in shown
+    assert "not examined" in shown
+    changes = shell("show", "softmax#1/2", "--diff", "softmax#1/1").out.splitlines()
+    assert changes[:2] == ["--- softmax#1/1", "+++ softmax#1/2"]
+    assert "+def softmax(x):" in changes
+    assert shell("show", "softmax#1/2", "--diff", "softmax#1/2").out == ""
+    row = json.loads(shell("show", "softmax#1/1", "--json").out)
+    assert (row["attempt"], row["verdict"], row["session"]) == ("softmax#1/1", "wrong", stored.SECOND)
+    assert row["evaluation"]["verdict"] == "wrong"
+    [message] = state.attempt("softmax#1/1").calls[0].messages
+    prompt = shell("show", "softmax#1/1", "--prompt").out
+    assert prompt == f"=== {message.role}\n{message.content}\n"
+    assert "no attempt 'softmax#1/9'" in one_line(shell("show", "softmax#1/9"))
+    assert "exclude each other" in one_line(shell("show", "softmax#1/1", "--source", "--prompt"))
+
+
+def test_shell_completes_names_titles_and_the_latest(shell: Shell, home: Home) -> None:
+    stored.finished(home, stored.FIRST)
+    assert shell("sessions", "title", "latest", "night run").code == 0
+    context = click.Context(wavedeck)
+    words = [item.value for item in complete_sessions(context, click.Argument(["session"]), "")]
+    assert words == ["latest", stored.FIRST, "night run"]
+    [attempt] = complete_words(click.Context(wavedeck, obj=None), click.Argument(["words"]), "lat")
+    assert attempt.value == "latest"
+    assert "softmax#1/2" in shell("replay", "night run").out
+    assert shell("replay").out == shell("replay", "latest").out
 
 
 def test_replay_without_a_terminal_prints_every_attempt(shell: Shell, home: Home) -> None:
@@ -231,6 +283,49 @@ def test_report_counts_judged_attempts_without_unmeasured_speed(shell: Shell, ho
         in shell("report", stored.FIRST, "--format", "md").out
     )
     assert shell("report", stored.FIRST, "--format", "html").out.startswith("<!doctype html>")
+
+
+def test_report_without_a_session_is_of_the_newest(shell: Shell, home: Home) -> None:
+    stored.finished(home, stored.FIRST)
+    stored.finished(home, stored.SECOND)
+    newest = max(stored.FIRST, stored.SECOND)
+    assert {row["session"] for row in json.loads(shell("report", "--format", "json").out)} == {newest}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "begins"),
+    [
+        ("report.html", (), b"<!doctype html>"),
+        ("report.md", (), b"# 2026"),
+        ("report.txt", (), b"session   2026"),
+        ("report.json", (), b"["),
+        ("report.csv", (), b"session,method,"),
+        ("report.html", ("--format", "md"), b"# 2026"),
+    ],
+)
+def test_report_is_written_to_a_file_in_the_format_of_its_ending(
+    shell: Shell, home: Home, tmp_path: Path, name: str, options: tuple[str, ...], begins: bytes
+) -> None:
+    stored.finished(home)
+    file = tmp_path / name
+    done = shell("report", stored.FIRST, "-o", str(file), *options)
+    assert (done.code, done.out) == (0, "")
+    assert one_line(done) == f"wavedeck: the report is in {file}"
+    assert file.read_bytes().startswith(begins)
+
+
+def test_report_that_cannot_be_written_leaves_the_old_file(shell: Shell, home: Home, tmp_path: Path) -> None:
+    stored.finished(home)
+    missing = shell("report", stored.FIRST, "-o", str(tmp_path / "missing" / "report.md"))
+    assert missing.code == ExitCode.USAGE
+    assert "the report was not written to" in one_line(missing)
+    folder = tmp_path / "folder.md"
+    folder.mkdir()
+    assert "is not a file" in one_line(shell("report", stored.FIRST, "-o", str(folder)))
+    old = tmp_path / "old.md"
+    old.write_text("old")
+    assert shell("report", "no-such-session", "-o", str(old)).code == ExitCode.USAGE
+    assert old.read_text() == "old"
 
 
 def test_exam_result_is_shown_with_the_best_attempt(shell: Shell, home: Home) -> None:

@@ -11,11 +11,10 @@ from sessions.files import FileLock
 from tests.support.cockpits import NARROW, WIDE, Clock, live, replayed, until
 from tests.support.journals import SESSION, finished, running, write_live
 from tui.cockpit.app import Cockpit
-from tui.cockpit.column_names import check_columns
 from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.keymap import check_keymap, key_names
 from tui.cockpit.preferences import Preferences
-from tui.cockpit.running import run_cockpit
+from tui.cockpit.running import check_columns, run_cockpit
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.viewer import ExitNote
@@ -29,7 +28,7 @@ async def exit_note_of(app: Cockpit) -> ExitNote:
         live = app.feed.live
         if live is not None:
             await until(pilot, lambda: not live.behind, "all events")
-        await pilot.press("Q")
+        await pilot.press("q")
     assert isinstance(app.return_value, ExitNote)
     return app.return_value
 

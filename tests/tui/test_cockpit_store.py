@@ -167,9 +167,9 @@ async def test_parallel_decisions_are_recorded_in_order(home: Home) -> None:
     stored.stopped(home, verdict=Verdict.CORRECT)
     decider = SessionDecider(home)
     async with asyncio.TaskGroup() as group:
-        for accepted in (True, False, True):
-            group.create_task(decider.decide(stored.FIRST, "softmax#1/1", accepted=accepted, why=""))
-        group.create_task(decider.undo(stored.FIRST, "softmax#1/1"))
+        for name in ("accept", "reject", "accept"):
+            group.create_task(decider.give(stored.FIRST, name, attempt="softmax#1/1"))
+        group.create_task(decider.give(stored.FIRST, "undo", attempt="softmax#1/1"))
     events = journal_of(home, stored.FIRST).events
     made = [event.accepted for event in events if isinstance(event, DecisionMade)]
     assert made == [True, False, True]

@@ -76,7 +76,11 @@ def test_every_error_of_a_group_is_printed(tmp_path: Path, capsys: pytest.Captur
         (("run", "--instnces", "2"), "--instances"),
         (("eval", "kernel.py"), "missing option '--task'; see wavedeck eval --help"),
         (("replay", "x", "--speed", "1000"), "1000.0 is not in the range 0.5<=x<=100"),
-        (("report",), "missing argument 'SESSION...'; see wavedeck report --help"),
+        (("report",), "no session 'latest'; there are none yet; start one with: wavedeck run TASK"),
+        (
+            ("report", "-o", "report.docx"),
+            "no format has the ending of report.docx; use .txt, .md, .html, .json, .csv",
+        ),
         (("run", "--detach", "--headless"), "--detach and --headless exclude each other"),
     ],
 )
@@ -177,7 +181,7 @@ def test_journal_that_is_a_folder_is_named_by_every_reader(shell: Shell, home: H
     ):
         done = shell(*arguments)
         assert done.code == ExitCode.FAILED
-        assert f"{journal} cannot be used (Is a directory)" in one_line(done)
+        assert f"{journal} cannot be read (Is a directory)" in one_line(done)
 
 
 def test_store_without_a_readable_configuration_is_named(shell: Shell, home: Home) -> None:

@@ -10,7 +10,8 @@ from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE
 from tui.cockpit.diffing import (
     CURRENT,
     LONGEST_LINES,
-    View,
+    DiffView,
+    SourceDiff,
     compare,
     enclosing_function,
     side_by_side,
@@ -18,27 +19,26 @@ from tui.cockpit.diffing import (
 )
 from tui.cockpit.highlighting import highlighted
 from tui.cockpit.lines import cells, clean, plain
-from tui.text_diff import Diff
 
 
-def compared(old: str, new: str) -> Diff:
-    diff = compare(old, new)
-    assert diff is not None
-    return diff
+def compared(old: str, new: str) -> SourceDiff:
+    both = compare(old, new)
+    assert both is not None
+    return both
 
 
 def test_unified_diff_marks_sides_with_signs() -> None:
-    diff = compared(RIGHT_SOURCE, FAST_SOURCE)
-    text = [plain(line) for line in unified(RIGHT_SOURCE, FAST_SOURCE, diff, 100, View()).lines]
-    assert diff.summary == "+3 -2"
+    both = compared(RIGHT_SOURCE, FAST_SOURCE)
+    text = [plain(line) for line in unified(both, 100, DiffView()).lines]
+    assert both.diff.summary == "+3 -2"
     assert sum("+ " in line[5:8] for line in text) == 3
     assert sum("- " in line[5:8] for line in text) == 2
     assert text[0] == "...     4 unchanged lines (enter opens them)"
 
 
 def test_current_hunk_has_a_bar_and_its_line_is_known() -> None:
-    diff = compared(RIGHT_SOURCE, FAST_SOURCE)
-    drawn = unified(RIGHT_SOURCE, FAST_SOURCE, diff, 100, View(hunk=1))
+    both = compared(RIGHT_SOURCE, FAST_SOURCE)
+    drawn = unified(both, 100, DiffView(hunk=1))
     assert len(drawn.hunks) == 2
     marked = [place for place, line in enumerate(drawn.lines) if CURRENT in plain(line)]
     assert marked == [drawn.hunks[1], drawn.hunks[1] + 1]
@@ -47,15 +47,15 @@ def test_current_hunk_has_a_bar_and_its_line_is_known() -> None:
 def test_moved_line_has_both_its_numbers() -> None:
     block = "def helper(x):\n    y = x + 1\n    return y / 2\n"
     old, new = block + RIGHT_SOURCE, RIGHT_SOURCE + block
-    text = [plain(line) for line in unified(old, new, compared(old, new), 100, View()).lines]
+    text = [plain(line) for line in unified(compared(old, new), 100, DiffView()).lines]
     assert text[0] == "...     3 lines moved to line 25"
     assert " 1 25 > def helper(x):" in text
 
 
 @pytest.mark.parametrize("width", [40, 79])
 def test_unified_diff_is_folded_at_its_width(width: int) -> None:
-    diff = compared(RIGHT_SOURCE, FAST_SOURCE)
-    text = [plain(line) for line in unified(RIGHT_SOURCE, FAST_SOURCE, diff, width, View()).lines]
+    both = compared(RIGHT_SOURCE, FAST_SOURCE)
+    text = [plain(line) for line in unified(both, width, DiffView()).lines]
     assert max(len(line) for line in text) <= width
     assert "num_warps=8)" in "".join(line[8:] for line in text)
 
@@ -63,7 +63,7 @@ def test_unified_diff_is_folded_at_its_width(width: int) -> None:
 @pytest.mark.parametrize("width", [40, 81, 160])
 def test_side_by_side_diff_fits_its_width(width: int) -> None:
     old, new = RIGHT_SOURCE, FAST_SOURCE.replace("eight waves", "\u516b\u500b\u306e\u6ce2" * 10)
-    drawn = side_by_side(old, new, compared(old, new), width, View())
+    drawn = side_by_side(compared(old, new), width, DiffView())
     assert all(cells(line) <= width for line in drawn.lines)
     assert any("…" in plain(line) for line in drawn.lines), "a cut line says so"
 
@@ -71,9 +71,9 @@ def test_side_by_side_diff_fits_its_width(width: int) -> None:
 def test_opened_folds_give_all_lines_of_the_new_source() -> None:
     block = "def helper(x):\n    y = x + 1\n    return y / 2\n"
     old, new = block + RIGHT_SOURCE, FAST_SOURCE + block
-    diff = compared(old, new)
-    everything = View(opened=frozenset(range(len(diff.hunks) + 1)))
-    drawn = unified(old, new, diff, 200, everything)
+    both = compared(old, new)
+    everything = DiffView(opened=frozenset(range(len(both.diff.hunks) + 1)))
+    drawn = unified(both, 200, everything)
     assert not drawn.folds
     shown = [plain(line) for line in drawn.lines]
     numbers = [int(line[3:5]) for line in shown if line[3:5].strip().isdigit() and "..." not in line]
@@ -81,8 +81,8 @@ def test_opened_folds_give_all_lines_of_the_new_source() -> None:
 
 
 def test_error_line_in_folded_lines_opens_them() -> None:
-    diff = compared(RIGHT_SOURCE, FAST_SOURCE)
-    drawn = unified(RIGHT_SOURCE, FAST_SOURCE, diff, 100, View(errors=frozenset({2}), chosen=2))
+    both = compared(RIGHT_SOURCE, FAST_SOURCE)
+    drawn = unified(both, 100, DiffView(errors=frozenset({2}), chosen=2))
     assert drawn.chosen is not None
     assert plain(drawn.lines[drawn.chosen]).split() == ["2", "2", "E", "import", "triton"]
 

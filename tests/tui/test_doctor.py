@@ -16,12 +16,12 @@ from harness.sandbox.layers import COMPILING
 from sessions import Home
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell
-from tui.doctor import configuration_checks, examination, machine, model_checks, store_checks, terminal_checks
-from tui.doctor.doctor_findings import Finding, Section, State, page, tally
+from tui.doctor import examination, machine, model_checks, store_checks, terminal_checks
+from tui.doctor.doctor_findings import DoctorFinding, DoctorSection, State, page, tally
 from tui.doctor.examination import Examination, section
 
 
-def finding_of(findings: Iterable[Finding], subject: str) -> Finding:
+def finding_of(findings: Iterable[DoctorFinding], subject: str) -> DoctorFinding:
     return next(finding for finding in findings if finding.subject == subject)
 
 
@@ -78,8 +78,8 @@ def test_doctor_fits_80_columns_and_writes_nothing(
 
 
 def test_failed_examination_is_a_finding() -> None:
-    def look() -> Iterable[Finding]:
-        yield Finding("first", State.OK, "fine")
+    def look() -> Iterable[DoctorFinding]:
+        yield DoctorFinding("first", State.OK, "fine")
         raise PermissionError(13, "Permission denied", "/sys/thing")
 
     report = section(Examination("GPUs", look))
@@ -90,7 +90,9 @@ def test_failed_examination_is_a_finding() -> None:
 
 
 def test_page_shows_the_consequence_below_the_finding() -> None:
-    text = page(Section("store", (Finding("home", State.WARNING, "overlay " * 10, "mount a volume"),)))
+    text = page(
+        DoctorSection("store", (DoctorFinding("home", State.WARNING, "overlay " * 10, "mount a volume"),))
+    )
     assert text.splitlines() == [
         "store",
         "  warning  home  overlay overlay overlay overlay overlay overlay overlay overlay",
@@ -228,7 +230,7 @@ def test_missing_terminal_names_the_consequence() -> None:
 def test_wrong_settings_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wavedeck.toml").write_text("instnces = 1\n")
-    (finding,) = configuration_checks.configuration({"HOME": str(tmp_path)})
+    (finding,) = examination.configuration({"HOME": str(tmp_path)})
     assert finding.state is State.WARNING
     assert "did you mean 'instances'?" in finding.found
 

@@ -59,7 +59,7 @@ def test_cockpit_opens_while_the_engine_starts(home: Home, gate: Path, engines: 
         assert b"ENGINE ENDED" not in screen.received
         gate.touch()
         screen.until(lambda seen: b"recorded:mine" in seen.rpartition(WAITS)[2], "the session")
-        screen.press("Q")
+        screen.press("q")
         assert screen.ends() == ExitCode.DONE
     assert b"ENGINE ENDED" not in screen.received
 
@@ -80,7 +80,7 @@ def test_engine_that_does_not_start_closes_the_cockpit(home: Home, gate: Path, e
 def test_leaving_during_the_start_names_the_session(home: Home, gate: Path, engines: None) -> None:
     with running(gate, action=STARTS) as screen:
         screen.until(lambda seen: WAITS in seen, "the words of the start")
-        screen.press("Q")
+        screen.press("q")
         screen.until(lambda seen: b"wavedeck attach" in seen, "how to come back")
         gate.touch()
         assert screen.ends() == ExitCode.DONE

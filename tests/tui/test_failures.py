@@ -9,12 +9,11 @@ from sessions.events import AnyEvent, InstanceStarted
 from sessions.folding import fold
 from tests.support.cockpits import WIDE, live, until
 from tests.support.journals import RIGHT_SOURCE, EventLog, correct
-from tui.cockpit import report_tables
 from tui.cockpit.messages import OpenLatency
 from tui.cockpit.replays import read_story
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.latency import LatencyScreen
-from tui.report import report_of
+from tui.facts.report import report_of
 
 VERDICTS = (Verdict.CORRECT, Verdict.INFRA_ERROR, Verdict.NO_CODE, Verdict.CANCELLED, Verdict.WRONG)
 FAILURES = [3, 5]
@@ -53,5 +52,5 @@ async def test_x_goes_to_the_same_attempts_in_agent_and_latency() -> None:
 def test_reports_and_replays_know_the_same_failures() -> None:
     events = mixed()
     names = [f"softmax#1/{number}" for number in FAILURES]
-    assert list(report_tables.failures(report_of(fold(events)))) == names
+    assert report_of(fold(events)).attempts_to_visit("failure") == names
     assert len(read_story("mixed", events).with_marks().marks.failures) == len(FAILURES)

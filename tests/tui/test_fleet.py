@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
+from benchmarks.eighty_instances import session
 from harness.wire.latency import Bound
 from sessions import events as ev
 from sessions.events import EndReason
@@ -17,7 +18,7 @@ from sessions.speed import Speed
 from sessions.state import SessionState
 from tests.support import fleets
 from tests.support.cockpits import NARROW, WIDE, ScriptedSource, live, until
-from tests.support.journals import EventLog, correct, finished, latencies
+from tests.support.journals import EventLog, correct, finished, latencies, running
 from tests.support.pictures import picture
 from tui.cockpit import device_view, fleet_cells, fleet_view
 from tui.cockpit.app import Cockpit, ExitNote
@@ -27,8 +28,8 @@ from tui.cockpit.lines import plain
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
+from tui.facts.styles import speed_style
 from tui.instance_facts import FactsCache, instance_facts
-from tui.vocabulary import speed_style
 
 Opened = tuple[Pilot[ExitNote], FleetScreen, ScriptedSource]
 
@@ -324,7 +325,7 @@ async def test_fleet_draws_at_any_terminal_size(size: tuple[int, int]) -> None:
     assert isinstance(app, Cockpit)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        await pilot.press("1", "l", "j", "2", "3", "o", "T", "l", "escape", "question_mark")
+        await pilot.press("1", "l", "j", "2", "3", "o", "l", "escape", "question_mark")
         await pilot.resize_terminal(80, 24)
         await pilot.resize_terminal(*size)
 
@@ -336,3 +337,29 @@ async def test_session_without_instances_says_so() -> None:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         assert "No instance has started yet." in picture(app)
         assert "Nothing needs you." in picture(app)
+
+
+async def test_short_table_leaves_room_for_reasoning_verdicts_and_letters() -> None:
+    app, _ = live(running())
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen) and app.screen.latest.display, "lines")
+        lines = app.screen.latest.text.split("\n")
+        assert lines[0].startswith(" Reasoning ─ the last line of each")
+        assert lines[2] == "    softmax#2/2     reflect   tl.maximum is element-wise; tl.max reduces."
+        assert lines[4].startswith(" Verdicts ─ newest first")
+        assert [row.split()[0] for row in lines[5:9]] == [
+            "softmax#1/3",
+            "softmax#2/1",
+            "softmax#1/2",
+            "softmax#1/1",
+        ]
+        assert lines[-1] == " Letters  C correct  X call error "
+
+
+async def test_twenty_tasks_leave_no_room_for_reasoning() -> None:
+    app, _ = live(session(20, 4, 8))
+    async with app.run_test(size=WIDE) as pilot:
+        await until(
+            pilot, lambda: isinstance(app.screen, FleetScreen) and bool(app.screen.tasks.rows), "rows"
+        )
+        assert not app.screen.latest.display

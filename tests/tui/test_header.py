@@ -13,7 +13,7 @@ from tui.cockpit.feed import Feed
 from tui.cockpit.header import header_line, status_line
 from tui.cockpit.lines import EMPTY, Line, Span, cells, plain
 from tui.cockpit.replays import Replay, read_story
-from tui.cockpit.sources import Batch, Health, LiveTail
+from tui.cockpit.sources import EventBatch, LiveTail, TailHealth
 from tui.instance_facts import FactsCache
 
 
@@ -41,16 +41,16 @@ def status(source: object, log: EventLog, *, readonly: bool = False, after_s: fl
 class Tail(LiveTail):
     """A live tail that reads nothing."""
 
-    def __init__(self, health: Health) -> None:
+    def __init__(self, health: TailHealth) -> None:
         self.health = health
 
     behind = 0
 
-    def take(self, now: float) -> Batch:
-        return Batch()
+    def take(self, now: float) -> EventBatch:
+        return EventBatch()
 
 
-RUNNING = Tail(Health(running=True))
+RUNNING = Tail(TailHealth(running=True))
 
 
 def test_wide_header_has_everything_in_words() -> None:
@@ -114,8 +114,8 @@ def test_status_of_a_running_session_is_empty() -> None:
 def test_status_says_what_is_unusual() -> None:
     log = fleets.opened()
     assert status(RUNNING, log, readonly=True) == "READ-ONLY"
-    assert status(Tail(Health(running=True, error="no such file")), log) == "disconnected"
-    crashed = status(Tail(Health(running=False)), log, after_s=40.0)
+    assert status(Tail(TailHealth(running=True, error="no such file")), log) == "disconnected"
+    crashed = status(Tail(TailHealth(running=False)), log, after_s=40.0)
     assert crashed == "ENGINE ENDED 0:40 ago: it crashed or was killed"
     log.add(ev.Paused(by="ada"))
     assert status(RUNNING, log) == "paused"
@@ -124,7 +124,7 @@ def test_status_says_what_is_unusual() -> None:
     log.add(ev.SessionFinished())
     assert status(RUNNING, log) == "finished"
     assert (
-        status(Tail(Health(running=True, reachable=True)), log, after_s=70.0)
+        status(Tail(TailHealth(running=True, reachable=True)), log, after_s=70.0)
         == "being put away for 1 min 10 s"
     )
 

@@ -38,7 +38,7 @@ async def obey(app: Cockpit, pilot: Pilot[ExitNote], text: str) -> None:
 COMMANDS = {
     "pause": ("pause", {"instance": "softmax#1"}),
     "pause softmax#2": ("pause", {"instance": "softmax#2"}),
-    "go session": ("go", {"instance": ""}),
+    "unpause session": ("unpause", {"instance": ""}),
     "hint softmax#2 use tl.max": ("hint", {"instance": "softmax#2", "text": "use tl.max"}),
     "pin softmax#1/2": ("pin", {"attempt": "softmax#1/2"}),
     "ban softmax#1/2": ("ban", {"attempt": "softmax#1/2"}),
@@ -72,7 +72,7 @@ async def test_decisions_of_the_line_name_attempt_and_reason() -> None:
         await until(pilot, lambda: len(decider.decisions) == 2, "the decision")
         await obey(app, pilot, "undo softmax#1/2")
         await until(pilot, lambda: len(decider.decisions) == 3, "the undo")
-        await obey(app, pilot, "stop session")
+        await obey(app, pilot, "stop")
         await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the question")
         await pilot.press("enter")
         await until(pilot, lambda: len(decider.decisions) == 4, "the stop")
@@ -87,7 +87,7 @@ async def test_decisions_of_the_line_name_attempt_and_reason() -> None:
 async def test_line_leads_to_every_screen_and_says_what_it_does_not_know() -> None:
     app, _ = live(running())
     destinations = {
-        "open softmax#1/2": AgentScreen,
+        "show softmax#1/2": AgentScreen,
         "latency softmax#1/3": LatencyScreen,
         "review": ReviewScreen,
         "report": ReportScreen,

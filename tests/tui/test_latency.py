@@ -146,7 +146,7 @@ def test_footnotes_explain_the_marks_that_are_present_and_no_others() -> None:
         "t GPU5 asked for",
         "W GPU4 wrong: y[3] is nan",
         "left out: both short",
-        "t times ! and - again",
+        "t measures ! and - again",
     ):
         assert words in notes
     log = opened("2")
@@ -282,5 +282,5 @@ async def test_brackets_walk_to_an_attempt_without_times() -> None:
         await pilot.press("less_than_sign")
         assert screen.times.display
         assert screen.focused is screen.times
-        await pilot.press("q")
+        await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, LatencyScreen), "the screen closes")

@@ -37,10 +37,12 @@ from tui.commands.status import status_table
 from tui.facts.evaluation.certainty import certainty_words, exam_sentence, tolerance_words
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline
+from tui.facts.report import facts_of, report_of, sections_of
+from tui.facts.report.winner_sections import winner_sections
 from tui.instance_facts import FactsCache
 from tui.plain import tables_text
-from tui.report import as_html, as_text, report_of
-from tui.summary import summary
+from tui.print.report_pages import as_html, as_text
+from tui.summary import outcomes, summary
 
 BEST = "softmax#1/2"
 SPEED = ">= 2.24x"
@@ -105,8 +107,9 @@ def review(state: SessionState) -> str:
 
 def report_screen(state: SessionState) -> str:
     report = report_of(state)
-    rows = [" ".join(cell.text for cell in row.cells) for row in report_view.winner_rows(report)]
-    return "\n".join([*rows, *map(plain, report_view.winner_lines(report, BEST, 157))])
+    sections = winner_sections(report)
+    rows = [" ".join(cell.text for cell in row.cells) for row in report_view.shown_rows(sections[0])]
+    return "\n".join([*rows, *map(plain, report_view.detail_lines(sections, BEST, 157))])
 
 
 def printed_report(state: SessionState) -> str:
@@ -221,6 +224,37 @@ def test_judged_attempts_are_counted_alike() -> None:
     header = header_line(state, cache.all(state), name="s", status=(), concerns=(), width=200)
     assert "4 attempts" in plain(header)
     assert "4 judged, 100 % correct, 1 not counted" in printed_report(state)
+
+
+def test_best_attempts_and_spending_are_the_same_everywhere() -> None:
+    state = session()
+    report = report_of(state)
+    (outcome,) = outcomes(state)
+    assert outcome.best is not None
+    bests = {outcome.best.attempt, report.winners[0].attempt, report.metrics[0].best_attempt}
+    assert bests == {BEST} == set(summarise(state).best.values())
+    assert (outcome.attempts, report.costs[0].attempts, report.metrics[0].attempts) == (4, 4, 4)
+    assert report.costs[0].spent.cost_usd == report.metrics[0].cost_usd == pytest.approx(state.cost_usd)
+    spent = facts_of(report)["spent"]
+    assert spent in summary(state)
+    assert spent in printed_report(state)
+
+
+def test_decisions_are_counted_alike() -> None:
+    state = session()
+    report = report_of(state)
+    assert facts_of(report)["people"].startswith("2 accepted, 1 rejected")
+    assert len(report.decisions) == 3
+    assert plain(report_view.summary_line(report, 157)).count("2 accepted, 1 rejected") == 1
+
+
+def test_report_screen_has_the_cells_of_the_printed_report() -> None:
+    report = report_of(session())
+    for section in sections_of(report):
+        shown = [[cell.text for cell in row.cells] for row in report_view.shown_rows(section)]
+        printed = section.printed()[1]
+        if not any(cell.style == "bar" for row in section.rows for cell in row.cells):
+            assert all(set(cells) <= set(texts) for cells, texts in zip(printed, shown, strict=True))
 
 
 def test_report_names_the_kernel_that_was_accepted_last() -> None:

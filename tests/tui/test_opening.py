@@ -80,7 +80,7 @@ def test_replay_opens_the_cockpit_and_prints_its_command_at_exit(home: Home) -> 
     stored.finished(home)
     terminal = Terminal("replay", stored.FIRST[:12])
     terminal.wait_until(lambda: b"softmax" in terminal.received, "the replay")
-    terminal.press(b"Q")
+    terminal.press(b"q")
     assert terminal.end() == 0
     assert DRAWN in terminal.received
     assert f"wavedeck replay {stored.FIRST}" in terminal.after_closing()
@@ -100,7 +100,7 @@ def test_run_opens_the_cockpit_and_prints_its_summary_at_exit(home: Home) -> Non
     terminal = Terminal("run", "vector_add", "--model", "recorded:mine")
     terminal.wait_until(lambda: DRAWN in terminal.received, "the cockpit")
     terminal.wait_until(lambda: not home.live_sessions(), "the end of the session")
-    terminal.press(b"Q")
+    terminal.press(b"q")
     assert terminal.end() == 0
     text = terminal.after_closing()
     assert "vector_add  correct       confirmed" in text

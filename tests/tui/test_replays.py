@@ -159,7 +159,7 @@ def test_jumps_over_checkpoints_end_in_the_fold(monkeypatch: pytest.MonkeyPatch)
     crashed = EngineStarted(
         host="node17", pid=4343, resumed=True, seq=9000, wall=events[middle].wall, mono=0.1
     )
-    ends = InstanceFinished(task="starter/softmax", instance=1, reason=EndReason.STOPPED)
+    ends = InstanceFinished(task="starter/softmax", instance=1, reason=EndReason.RETIRED)
     samples = [event for event in events[middle:] if isinstance(event, DeviceSampled)]
     waits = WaitingForPerson(attempt="softmax#1/2")
     events = [*events[:middle], crashed, waits, *samples, ends, *samples[:200]]

@@ -54,7 +54,7 @@ async def test_pictures(size: tuple[int, int], key: str, snapshot: SnapshotAsser
 async def test_enter_opens_the_winner_and_escape_comes_back() -> None:
     async with opened(measured()) as (pilot, app, _, screen):
         assert screen.winners.cursor_key == "softmax#1/3"
-        assert "accepted as  starter/softmax/kernel.py" in screen.detail.text
+        assert "accepted file  starter/softmax/kernel.py" in screen.detail.text
         await pilot.press("j")
         assert screen.detail.text.startswith("rms_norm#1/1")
         await pilot.press("k", "enter")
@@ -71,11 +71,45 @@ async def test_enter_opens_the_winner_and_escape_comes_back() -> None:
 async def test_keys_jump_to_the_next_failure_and_the_next_that_waits() -> None:
     async with opened(measured()) as (pilot, _, _, screen):
         await pilot.press("x")
-        assert screen.changes.has_focus
-        assert screen.changes.cursor_key == "softmax#1/1"
+        assert screen.panes["attempts"].table.has_focus
+        assert screen.panes["attempts"].table.cursor_key == "softmax#1/1"
         await pilot.press("w")
         assert screen.winners.has_focus
         assert screen.winners.cursor_key == "rms_norm#1/1"
+
+
+async def test_decisions_of_people_have_a_pane() -> None:
+    async with opened(measured()) as (pilot, app, _, screen):
+        await pilot.press("5")
+        table = screen.panes["decisions"].table
+        assert table.has_focus
+        assert [cell.text for cell in table.rows[0].cells][2:] == [
+            "accepted",
+            "ada",
+            "2026-11-20 14:04",
+            "reads once",
+        ]
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
+
+
+@pytest.mark.parametrize("key", ["6", "7"], ids=["cost", "metrics"])
+async def test_enter_on_a_row_without_an_attempt_stays(key: str) -> None:
+    async with opened(measured()) as (pilot, app, _, screen):
+        await pilot.press(key, "enter", "L")
+        await pilot.pause()
+        assert app.screen is screen
+
+
+async def test_closest_attempt_of_an_unsolved_task_opens() -> None:
+    async with opened(measured()) as (pilot, app, _, screen):
+        await pilot.press("G")
+        assert "ended: budget spent" in screen.detail.text
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
+        assert isinstance(app.screen, AgentScreen)
+        assert app.screen.attempt is not None
+        assert app.screen.attempt.attempt == "matmul#1/1"
 
 
 async def test_new_verdict_changes_an_open_report() -> None:
@@ -102,8 +136,8 @@ async def test_replay_shows_the_report_as_it_was_then() -> None:
         assert "2 of 3 solved" in app.screen.summary.text
         await pilot.press("0")
         await pilot.pause()
-        assert "0 attempts" in app.screen.summary.text
-        assert app.screen.winners.empty == "No attempt was judged yet."
+        assert "0 judged" in app.screen.summary.text
+        assert app.screen.winners.empty == "There is no winner. No attempt was judged yet."
 
 
 @pytest.mark.parametrize(
@@ -138,6 +172,8 @@ async def test_several_sessions_are_merged_at_home() -> None:
         assert isinstance(app.screen, MergedReportScreen)
         screen = app.screen
         await until(pilot, lambda: bool(screen.winners.rows), "its rows")
-        assert [row.cells[0].text for row in screen.winners.rows] == ["softmax"] * 2 + ["rms_norm"] * 2
+        assert [row.cells[0].text for row in screen.winners.rows] == ["softmax#1/3"] * 2 + [
+            "rms_norm#1/1"
+        ] * 2
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home again")

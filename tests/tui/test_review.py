@@ -15,7 +15,7 @@ from textual.widgets import Static
 from harness import Verdict
 from sessions import events as ev
 from sessions.best_ever import BestEver
-from sessions.bests import Measured
+from sessions.bests import MeasuredBest
 from sessions.speed import Speed
 from tests.support import reviews
 from tests.support.cockpits import (
@@ -29,13 +29,13 @@ from tests.support.cockpits import (
 )
 from tests.support.journals import RIGHT_SOURCE, SESSION, EventLog, examined, finished, running
 from tests.support.pictures import picture
+from tui.actions.send import login_name
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs import ReasonDialog
 from tui.cockpit.review_library import Accepted, Archive
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.review import ReviewScreen
 from tui.cockpit.viewer import ExitNote
-from tui.deciding import login_name
 
 MIDDLE = (120, 40)
 
@@ -50,7 +50,7 @@ class Shelf:
         return self.source
 
     def archive(self) -> Archive:
-        best = Measured(
+        best = MeasuredBest(
             task="starter/softmax",
             attempt="softmax#4/2",
             confirmed=False,

@@ -12,18 +12,18 @@ from sessions.state import SessionState
 from tests.support import reviews
 from tests.support.journals import RIGHT_SOURCE, EventLog, correct, finished, running
 from tui.cockpit.lines import Line, cells, plain
-from tui.cockpit.review_footer import footer
 from tui.cockpit.review_queue import (
-    Kind,
+    QueueKind,
+    SentDecisions,
     decided_words,
     empty_words,
+    footer,
     gain_words,
     next_undecided,
     queue_title,
     review_queue,
 )
 from tui.cockpit.review_reasons import decision_words
-from tui.cockpit.review_sent import SentDecisions
 from tui.cockpit.review_view import evidence
 
 
@@ -46,10 +46,10 @@ def by_name(lines: list[Line]) -> dict[str, str]:
 def test_waiting_attempts_come_first_and_the_oldest_before_all() -> None:
     entries = review_queue(fold(reviews.waiting()), over=False)
     assert [(entry.key, entry.kind) for entry in entries] == [
-        ("softmax#1/3", Kind.WAITS),
-        ("vector_add#1/1", Kind.WAITS),
-        ("softmax#2/1", Kind.DECIDED),
-        ("softmax#1/1", Kind.DECIDED),
+        ("softmax#1/3", QueueKind.WAITS),
+        ("vector_add#1/1", QueueKind.WAITS),
+        ("softmax#2/1", QueueKind.DECIDED),
+        ("softmax#1/1", QueueKind.DECIDED),
     ]
     assert queue_title(entries) == "Review: 2 wait"
     assert decided_words(entries) == "decided 2: 1 accepted, 1 rejected"
@@ -58,16 +58,16 @@ def test_waiting_attempts_come_first_and_the_oldest_before_all() -> None:
 def test_winners_of_a_finished_session_are_open() -> None:
     entries = review_queue(fold(finished()), over=True)
     assert [(entry.key, entry.kind) for entry in entries] == [
-        ("softmax#1/3", Kind.OPEN),
-        ("vector_add#1/1", Kind.OPEN),
-        ("softmax#1/2", Kind.DECIDED),
+        ("softmax#1/3", QueueKind.OPEN),
+        ("vector_add#1/1", QueueKind.OPEN),
+        ("softmax#1/2", QueueKind.DECIDED),
     ]
 
 
 def test_best_attempt_of_a_running_instance_is_no_winner_yet() -> None:
     state = fold(running())
-    assert [entry.kind for entry in review_queue(state, over=False)] == [Kind.DECIDED]
-    assert Kind.OPEN in [entry.kind for entry in review_queue(state, over=True)]
+    assert [entry.kind for entry in review_queue(state, over=False)] == [QueueKind.DECIDED]
+    assert QueueKind.OPEN in [entry.kind for entry in review_queue(state, over=True)]
 
 
 def test_attempt_stays_in_the_queue_when_its_decision_is_undone() -> None:
@@ -75,7 +75,7 @@ def test_attempt_stays_in_the_queue_when_its_decision_is_undone() -> None:
     log.wall = log.events[-1].wall
     log.add(ev.DecisionUndone(attempt="softmax#2/1", by="kim"))
     kinds = {entry.key: entry.kind for entry in review_queue(fold(log.events), over=False)}
-    assert kinds["softmax#2/1"] is Kind.OPEN
+    assert kinds["softmax#2/1"] is QueueKind.OPEN
 
 
 def test_next_entry_wraps_around_and_is_never_the_same() -> None:

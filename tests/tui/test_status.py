@@ -89,14 +89,14 @@ async def test_follower_says_once_that_a_session_is_being_put_away(
             while "is being put away in the store" not in shown:
                 await asyncio.sleep(0.01)
                 shown += capsys.readouterr().err
-    assert await following is follow.Ending.FINISHED
+    assert await following is follow.FollowEnding.FINISHED
     assert "put away" not in capsys.readouterr().err
 
 
 def test_short_status_loads_neither_git_nor_the_judge_nor_textual() -> None:
     loaded = loaded_by("from tui.cli import main; main(['status', '--short'])")
     assert "sessions.info" in loaded
-    assert loaded.isdisjoint(("git", "textual", "engine", "harness.processes.pool", "torch"))
+    assert loaded.isdisjoint(("git", "textual", "engine.control", "harness.processes.pool", "torch"))
 
 
 def test_wait_returns_when_an_attempt_needs_a_decision(shell: Shell, home: Home) -> None:

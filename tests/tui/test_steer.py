@@ -22,14 +22,14 @@ def test_command_to_a_stopped_session_is_kept_for_its_resume(shell: Shell, home:
     stored.stopped(home)
     assert shell("hint", stored.FIRST, "softmax#1", "Use wide loads.").code == 0
     assert shell("pause", stored.FIRST).code == 0
-    assert shell("stop", stored.FIRST, "softmax#1").code == 0
+    assert shell("retire", stored.FIRST, "softmax#1").code == 0
     events = journal_of(home, stored.FIRST).events
     state = fold(events)
     assert state.commands[-1].text == "Use wide loads."
     assert state.is_on_hold("softmax#1")
-    assert "softmax#1" in state.stops
+    assert "softmax#1" in state.retired
     lines = "\n".join(narrated(events)[-3:])
-    for words in ("Use wide loads.", "paused by", "stopped by"):
+    for words in ("Use wide loads.", "paused by", "retired by"):
         assert words in lines
 
 
@@ -37,8 +37,11 @@ def test_command_to_a_stopped_session_is_kept_for_its_resume(shell: Shell, home:
     ("arguments", "words"),
     [
         (("stop", stored.FIRST), "not running"),
-        (("go", stored.FIRST), "the session is not paused"),
+        (("unpause", stored.FIRST), "the session is not paused"),
         (("pause", stored.FIRST, "softmax#7"), "nearest: softmax#1"),
+        (("stop", stored.FIRST, "softmax#1"), "unexpected extra argument"),
+        (("go", stored.FIRST), "no such command 'go'"),
+        (("gpu", stored.FIRST, "0", "lend"), "the session has no GPU"),
         (("extend", stored.FIRST, "--budget-usd", "nan"), "must be a number of US dollars"),
     ],
 )

@@ -20,6 +20,7 @@ from sessions.folding import fold
 from tests.support import stored_sessions as stored
 from tests.support.cockpits import WIDE, RecordingDecider, ScriptedSource, live, replayed, until
 from tests.support.journals import SESSION, EventLog, finished, running
+from tui.actions.line import Order
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs import ConfirmDialog, LineDialog
 from tui.cockpit.editing import NotEdited, edited
@@ -52,8 +53,8 @@ async def palette(app: Cockpit) -> dict[str, object]:
     ("held", "names"),
     [
         ((), {"pause softmax#1", "pause session"}),
-        (("softmax#1",), {"go softmax#1", "pause session"}),
-        (("", "softmax#1"), {"go softmax#1", "go session"}),
+        (("softmax#1",), {"unpause softmax#1", "pause session"}),
+        (("", "softmax#1"), {"unpause softmax#1", "unpause session"}),
     ],
 )
 async def test_command_of_the_palette_does_what_its_name_says(held: tuple[str, ...], names: set[str]) -> None:
@@ -61,7 +62,7 @@ async def test_command_of_the_palette_does_what_its_name_says(held: tuple[str, .
         assert app.feed is not None
         app.feed.state.on_hold.update(held)
         commands = await palette(app)
-        assert {name for name in commands if name.startswith(("pause", "go"))} == names
+        assert {name for name in commands if name.startswith(("pause", "unpause"))} == names
         for name in sorted(names):
             commands[name]()
         await until(pilot, lambda: len(decider.decisions) == 2, "both commands")
@@ -80,7 +81,7 @@ async def test_key_p_pauses_the_instance_under_the_cursor_and_lets_it_go_on() ->
         await until(pilot, lambda: len(decider.decisions) == 2, "the end of the pause")
         assert decider.decisions == [
             (SESSION, "pause", {"instance": "softmax#2"}),
-            (SESSION, "go", {"instance": "softmax#2"}),
+            (SESSION, "unpause", {"instance": "softmax#2"}),
         ]
 
 
@@ -112,7 +113,7 @@ async def test_key_i_asks_for_a_hint_and_sends_it() -> None:
         assert len(decider.decisions) == 1
 
 
-async def test_key_t_times_the_best_attempt_of_the_cell_again() -> None:
+async def test_key_t_measures_the_best_attempt_of_the_cell() -> None:
     async with fleet() as (pilot, _, decider, _source):
         await pilot.press("l", "t", "h", "t")
         await until(pilot, lambda: bool(decider.decisions), "the measurement")
@@ -120,15 +121,15 @@ async def test_key_t_times_the_best_attempt_of_the_cell_again() -> None:
         assert decider.decisions == [(SESSION, "measure", again)], "softmax#2 has no correct attempt"
 
 
-async def test_stop_asks_once() -> None:
+async def test_retire_asks_once() -> None:
     async with fleet() as (pilot, app, decider, _):
         for answer in ("escape", "enter"):
-            (await palette(app))["stop softmax#1"]()
+            (await palette(app))["retire softmax#1"]()
             await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the question")
             await pilot.press(answer)
             await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the answer")
-        await until(pilot, lambda: bool(decider.decisions), "the stop")
-        assert decider.decisions == [(SESSION, "stop", {"instance": "softmax#1"})]
+        await until(pilot, lambda: bool(decider.decisions), "the command")
+        assert decider.decisions == [(SESSION, "retire", {"instance": "softmax#1"})]
 
 
 async def test_palette_has_each_command_of_the_attempt_and_the_session() -> None:
@@ -162,8 +163,8 @@ async def test_gpus_are_lent_and_taken_back() -> None:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         assert app.feed is not None
         app.feed.state.lent.add("1")
-        names = [name for name in await palette(app) if "GPU" in name]
-        assert names == ["lend GPU 0", "return GPU 1"]
+        names = [name for name in await palette(app) if name.startswith("gpu")]
+        assert names == ["gpu 0 lend", "gpu 1 return"]
 
 
 async def test_refusal_is_a_toast_with_the_words_of_the_engine() -> None:
@@ -191,14 +192,14 @@ async def test_fork_opens_a_finished_session_again_and_shows_it_live(
 ) -> None:
     stored.finished(home)
     resumed: list[str] = []
-    monkeypatch.setattr("tui.steering.plan_at_rest", lambda *_: None)
-    monkeypatch.setattr("tui.steering.resume", lambda _, session: resumed.append(session))
+    monkeypatch.setattr("tui.actions.send.plan_at_rest", lambda *_: None)
+    monkeypatch.setattr("tui.actions.send.resume", lambda _, session: resumed.append(session))
     app = Cockpit(home)
     async with app.run_test(size=WIDE) as pilot:
         await asyncio.sleep(0)
         app.open_session(stored.FIRST)
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
-        app.commander.give("fork", "", attempt="softmax#1/2", text="")
+        app.commander.carry_out(Order("fork", attempt="softmax#1/2"))
         await until(pilot, lambda: app.feed is not None and app.feed.live is not None, "the live session")
         await until(pilot, lambda: bool(app.feed and app.feed.state.forks), "the fork")
     assert resumed == [stored.FIRST]

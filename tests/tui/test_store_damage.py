@@ -15,8 +15,9 @@ from sessions.events import WaitingForPerson
 from sessions.journal import read_journal
 from sessions.session_list import SessionList
 from tests.support import stored_sessions as stored
-from tests.support.command_line import Shell, one_line, scripted_judge, start, wait_for
+from tests.support.command_line import Shell, one_line, scripted_judge, start
 from tests.support.story import git
+from tests.support.waiting import wait_until
 from tui.cockpit.home_view import about_line, session_row
 from tui.diagnostics import ExitCode
 from tui.doctor import store_checks
@@ -55,7 +56,7 @@ def test_run_ends_in_the_store_beside_a_session_that_lost_an_object(shell: Shell
 def test_run_that_the_store_refuses_exits_with_3_and_is_not_finished(shell: Shell, home: Home) -> None:
     stored.vector_add_recording(home, "mine")
     with start(*RUN, "--review", "manual", "--headless") as run:
-        wait_for(lambda: bool(waiting(home)))
+        wait_until(lambda: waiting(home), "an attempt that waits")
         [(live, attempt)] = waiting(home)
         branch = home.store / "refs" / "heads" / live.session / "_journal"
         branch.unlink()

@@ -70,12 +70,13 @@ def open_agent(screen: Terminal, title: bytes = b"steps #1/3") -> None:
     screen.until(lambda seen: title in seen, "Agent")
 
 
-def test_exit_restores_the_screen_and_names_replay(home: Home) -> None:
+def test_exit_restores_the_screen_and_says_how_to_go_on(home: Home) -> None:
     write_live(home, finished())
     with terminal(code(home), size=(80, 24)) as screen:
         wait_for_fleet(screen)
-        screen.press("q")
-        screen.until(lambda seen: b"Finished" in seen, "Home")
+        screen.until(lambda seen: b"not in the store" in seen, "the banner")
+        screen.press("\x1b")
+        screen.until(lambda seen: b"Finished 1" in seen, "Home")
         screen.press("q")
         assert screen.ends() == 0
         before, leave, _ = screen.received.rpartition(b"\x1b[?1049l")
@@ -83,7 +84,7 @@ def test_exit_restores_the_screen_and_names_replay(home: Home) -> None:
         assert b"\x1b[H\x1b[2J" in before[-200:], (
             "cleared: tmux keeps text that is too long for a larger screen"
         )
-        assert f"wavedeck replay {SESSION}".encode() in screen.received.rpartition(b"SAID:")[2]
+        assert f"wavedeck resume {SESSION}".encode() in screen.received.rpartition(b"SAID:")[2]
 
 
 def test_idle_session_sends_nothing(home: Home) -> None:
@@ -179,7 +180,7 @@ def test_editor_gets_the_terminal_and_gives_it_back(home: Home) -> None:
         shown, _, after = screen.received.partition(b"EDITED")
         assert b"\x1b[?1049l" in shown
         assert b"\x1b[?1049h" in after
-        screen.press("Q")
+        screen.press("q")
         assert screen.ends() == 0
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.text_diff import CONTEXT, Kind, Row, compare_lines, diff_text
+from tui.text_diff import CONTEXT, DiffRow, LineKind, compare_lines, diff_text
 
 TEXTS = st.lists(
     st.sampled_from(
@@ -18,19 +18,21 @@ TEXTS = st.lists(
 )
 
 
-def all_rows(old: list[str], new: list[str]) -> list[Row]:
+def all_rows(old: list[str], new: list[str]) -> list[DiffRow]:
     """Return the rows of a diff with its skipped lines as rows of same lines."""
     diff = compare_lines(old, new)
-    rows: list[Row] = []
+    rows: list[DiffRow] = []
     i = j = 0
     for skipped, hunk_rows in [*diff.hunks, (diff.rest, ())]:
-        rows += [Row(Kind.SAME, i + step, j + step) for step in range(skipped)]
+        rows += [DiffRow(LineKind.SAME, i + step, j + step) for step in range(skipped)]
         rows += hunk_rows
         i = 1 + max(
-            (row.old for row in rows if row.old is not None and row.kind is not Kind.MOVED_HERE), default=-1
+            (row.old for row in rows if row.old is not None and row.kind is not LineKind.MOVED_HERE),
+            default=-1,
         )
         j = 1 + max(
-            (row.new for row in rows if row.new is not None and row.kind is not Kind.MOVED_AWAY), default=-1
+            (row.new for row in rows if row.new is not None and row.kind is not LineKind.MOVED_AWAY),
+            default=-1,
         )
     return rows
 
@@ -40,11 +42,11 @@ def test_new_text_follows_from_the_old_text_and_the_diff(old: list[str], new: li
     rebuilt: list[str] = []
     used: list[int] = []
     for row in all_rows(old, new):
-        if row.kind in (Kind.SAME, Kind.MOVED_HERE) and row.old is not None:
+        if row.kind in (LineKind.SAME, LineKind.MOVED_HERE) and row.old is not None:
             rebuilt.append(old[row.old])
-        elif row.kind in (Kind.ADDED, Kind.CHANGED) and row.new is not None:
+        elif row.kind in (LineKind.ADDED, LineKind.CHANGED) and row.new is not None:
             rebuilt.append(new[row.new])
-        if row.kind not in (Kind.ADDED, Kind.MOVED_HERE) and row.old is not None:
+        if row.kind not in (LineKind.ADDED, LineKind.MOVED_HERE) and row.old is not None:
             used.append(row.old)
     assert rebuilt == new
     assert used == list(range(len(old)))
@@ -53,13 +55,13 @@ def test_new_text_follows_from_the_old_text_and_the_diff(old: list[str], new: li
 @given(TEXTS, TEXTS)
 def test_swapped_texts_give_the_mirrored_diff(old: list[str], new: list[str]) -> None:
     mirror = {
-        Kind.REMOVED: Kind.ADDED,
-        Kind.ADDED: Kind.REMOVED,
-        Kind.MOVED_AWAY: Kind.MOVED_HERE,
-        Kind.MOVED_HERE: Kind.MOVED_AWAY,
+        LineKind.REMOVED: LineKind.ADDED,
+        LineKind.ADDED: LineKind.REMOVED,
+        LineKind.MOVED_AWAY: LineKind.MOVED_HERE,
+        LineKind.MOVED_HERE: LineKind.MOVED_AWAY,
     }
     mirrored = {
-        Row(mirror.get(row.kind, row.kind), row.new, row.old, row.new_marks, row.old_marks)
+        DiffRow(mirror.get(row.kind, row.kind), row.new, row.old, row.new_marks, row.old_marks)
         for row in all_rows(new, old)
     }
     assert set(all_rows(old, new)) == mirrored
@@ -73,7 +75,7 @@ def test_same_texts_have_no_hunks(text: list[str]) -> None:
 @given(TEXTS, TEXTS)
 def test_marks_cover_what_differs_in_a_pair(old: list[str], new: list[str]) -> None:
     for row in all_rows(old, new):
-        if row.kind is not Kind.CHANGED or row.old is None or row.new is None:
+        if row.kind is not LineKind.CHANGED or row.old is None or row.new is None:
             assert row.old_marks == row.new_marks == ()
             continue
         kept = [
@@ -107,7 +109,7 @@ def test_whole_words_are_marked() -> None:
 
 def test_unrelated_lines_are_removed_and_added() -> None:
     diff = compare_lines(["import torch"], ["x = tl.load(p)"])
-    assert [row.kind for row in diff.hunks[0].rows] == [Kind.REMOVED, Kind.ADDED]
+    assert [row.kind for row in diff.hunks[0].rows] == [LineKind.REMOVED, LineKind.ADDED]
 
 
 def test_moved_block_is_shown_in_its_new_place() -> None:

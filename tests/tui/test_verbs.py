@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from engine.commands import OPENING
+from engine.control import COMMANDS
+from harness import Verdict
 from sessions.folding import fold
-from tests.support.journals import EventLog, running
+from tests.support.command_line import ROOT
+from tests.support.journals import EventLog, finished, running
+from tui.actions.catalogue import ACTIONS
+from tui.actions.line import VERBS, NotUnderstood, Order, Subject, completions, parse
+from tui.actions.possible import is_possible, possible_orders
 from tui.cockpit.line_prompt import common_start
-from tui.cockpit.verbs import NotUnderstood, Order, Subject, completions, parse
 
 STATE = fold(running())
 HERE = Subject(("softmax#1", "softmax#2"), "softmax#1/2")
@@ -18,7 +24,9 @@ HERE = Subject(("softmax#1", "softmax#2"), "softmax#1/2")
     [
         ("pause", Order("pause", ("softmax#1", "softmax#2"))),
         ("pause vector_add#1", Order("pause", ("vector_add#1",))),
-        ("stop session", Order("stop")),
+        ("stop", Order("stop")),
+        ("pause session", Order("pause")),
+        ("retire softmax#2", Order("retire", ("softmax#2",))),
         ("hint use 8 warps", Order("hint", HERE.instances, text="use 8 warps")),
         ("hint vector_add#1  don't  unroll ", Order("hint", ("vector_add#1",), text="don't  unroll")),
         ('hint say "two', Order("hint", HERE.instances, text='say "two')),
@@ -41,9 +49,12 @@ def test_line_acts_on_the_named_or_else_on_the_marked(text: str, order: Order) -
         ("pause softmax#9", "did you mean 'softmax#"),
         ("accept softmax#1/9", "no attempt 'softmax#1/9'"),
         ("extend many", "N is a number above 0"),
-        ("gpu 0 drain", "GPUs of the session are none"),
+        ("gpu 0 lend", "GPUs of the session are none"),
         ("hint", "the text is missing"),
         ("fleet now", "'now' is too much"),
+        ("stop softmax#1", "'softmax#1' is too much"),
+        ("retire session", "no instance 'session'"),
+        ("go", "unknown command"),
         ("", "type a command"),
     ],
 )
@@ -62,12 +73,39 @@ def test_line_without_a_subject_needs_a_name() -> None:
 def test_gpu_of_the_session_can_be_lent() -> None:
     log = EventLog()
     log.open(devices=("0", "1"))
-    assert parse("gpu 1 drain", Subject(), fold(log.events)) == Order("gpu", attempt="1", text="drain")
+    assert parse("gpu 1 lend", Subject(), fold(log.events)) == Order("gpu", gpu="1", text="lend")
+    assert completions("gpu 1 r", fold(log.events)) == ["return"]
 
 
 def test_completions_follow_the_verb() -> None:
     assert completions("pa", STATE) == ["pause"]
+    assert completions("retire ", STATE) == [*STATE.instances]
     assert completions("pause soft", STATE) == ["softmax#1", "softmax#2"]
     assert completions("accept softmax#1/", STATE) == ["softmax#1/1", "softmax#1/2", "softmax#1/3"]
     assert common_start(["softmax#1", "softmax#2"]) == "softmax#"
     assert common_start([]) == ""
+
+
+def test_page_of_the_cockpit_documents_every_action_of_the_line() -> None:
+    page = (ROOT / "docs" / "cockpit.md").read_text(encoding="utf-8")
+    rows = [f"| `{verb.usage.replace('|', chr(92) + '|')}` | {verb.does} |" for verb in VERBS.values()]
+    assert [row for row in rows if row not in page] == []
+
+
+def test_work_that_opens_a_session_is_the_engines() -> None:
+    assert {name for name, action in ACTIONS.items() if action.opens} == set(OPENING)
+    sent = {name for name, action in ACTIONS.items() if action.done}
+    assert sent == {*COMMANDS} - {"ping"}
+
+
+def test_possible_actions_follow_session_and_attempt() -> None:
+    state, over = fold(running()), fold(finished())
+    instance = state.instances["softmax#1"]
+    wrong = next(attempt for attempt in instance.attempts if attempt.verdict is Verdict.WRONG)
+    assert is_possible("pause", state, instance=instance)
+    assert not is_possible("unpause", state, instance=instance)
+    assert not is_possible("accept", state, instance=instance, attempt=wrong)
+    assert is_possible("reject", state, instance=instance, attempt=wrong)
+    names = {order.name for order in possible_orders(over, None, over.attempts()[0])}
+    assert names >= {"extend", "fork", "edit", "title"}
+    assert names.isdisjoint({"pause", "stop", "retire", "gpu", "hint", "pin"})

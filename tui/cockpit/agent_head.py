@@ -13,7 +13,7 @@ from tui.attention import Concern, Kind
 from tui.cockpit import attempts
 from tui.cockpit.lines import Line, Span, cells, fit, joined, plain
 from tui.doing import WORDS, doing
-from tui.vocabulary import speed_style
+from tui.facts.styles import speed_style, verdict_style
 
 DOT = Span(" · ", "dim")
 
@@ -25,16 +25,15 @@ def head_line(
     shown: AttemptState | None,
     *,
     wall: float,
-    tail: Sequence[Span] = (),
     width: int,
 ) -> Line:
-    """Return `softmax#3 · optimize of #3/5 · attempt 7 of 10 · judge: timing 0:12`, with `tail` at the right end.
+    """Return `softmax#3 · optimize of #3/5 · attempt 7 of 10 · judge: timing 0:12`.
 
     `wall` is the present time in seconds since the epoch. If the line is too long, the lineage goes first.
     """
     head = Span(f" {key}", "key")
     if instance is None or shown is None:
-        return _spread((head, DOT, Span("not started", "dim")), tail, width)
+        return (head, DOT, Span("not started", "dim"))
     limit = sum(state.phases(instance.key))
     lineage = (DOT, Span(attempts.lineage(shown)))
     count = (DOT, Span(f"attempt {shown.number} of {len(instance.attempts)}"))
@@ -50,14 +49,9 @@ def head_line(
         brief,
     ):
         line = (head, *parts)
-        if cells(line) + cells(tail) + 2 <= width:
+        if cells(line) < width:
             break
-    return _spread(line, tail, width)
-
-
-def _spread(head: Line, tail: Sequence[Span], width: int) -> Line:
-    gap = max(width - cells(head) - cells(tail) - 1, 1)
-    return (*head, Span(" " * gap), *tail) if tail else head
+    return line
 
 
 def _now(
@@ -77,7 +71,7 @@ def _now(
 
 
 def head_tail(status: Line, concerns: Sequence[Concern], width: int) -> Line:
-    """Return the end of a head that replaces the session's header: status, and `! 3` for what needs a person.
+    """Return the session in a few cells, for a screen without its header: status, and `! 3` for what needs a person.
 
     A status that is longer than `width` cells is cut.
     """
@@ -132,4 +126,4 @@ def _style(attempt: AttemptState) -> str:
         return speed_style(attempt_speed(attempt))
     if attempt.verdict is None and attempt.word == "wait":
         return "dim"
-    return vocabulary.verdict_style(attempt.verdict)
+    return verdict_style(attempt.verdict)

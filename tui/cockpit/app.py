@@ -16,30 +16,28 @@ from textual.widgets import Input
 from sessions.folding import fold
 from sessions.home import Home
 from sessions.names import split_attempt
+from tui.actions.line import NotUnderstood, Subject, completions, parse
 from tui.cockpit import attempts, messages, terminal, themes
-from tui.cockpit.ascii_filter import AsciiOnly
 from tui.cockpit.commanding import Commander
 from tui.cockpit.decider import Decider, SessionDecider
-from tui.cockpit.dialogs import TextDialog
+from tui.cockpit.dialogs import QUIT
 from tui.cockpit.doors import Doors, doors_of
-from tui.cockpit.explaining import explanation
-from tui.cockpit.governor import Governor
+from tui.cockpit.explaining import HelpDialog
 from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.lines import Span, clean
 from tui.cockpit.orders import carry_out
-from tui.cockpit.outside import Outside
 from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.preferences import Preferences
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.home import HomeScreen
-from tui.cockpit.verbs import NotUnderstood, Subject, completions, parse
+from tui.cockpit.terminal import AsciiOnly, Governor, Outside
 from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import write_crash
 
 if TYPE_CHECKING:
     from engine.launch import EngineStart
-    from tui.report import SessionReport
+    from tui.facts.report import SessionReport
 
 Mode = Literal["live", "replay", "home"]
 FRAME_S = 0.05
@@ -66,7 +64,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         Binding("colon", "command_line", "command", id="app.commands", key_display=":", priority=True),
         Binding("y", "copy", "copy", id="app.copy"),
         Binding("m", "mouse", "mouse", id="app.mouse"),
-        Binding("Q", "quit", "leave", id="app.quit", show=False),
+        QUIT,
         Binding("ctrl+l", "redraw", "redraw", id="app.redraw", show=False),
         Binding("ctrl+z", "suspend_process", "suspend", id="app.suspend", show=False),
         Binding("ctrl+c", "help_quit", "how to quit", show=False, system=True),
@@ -209,7 +207,7 @@ class Cockpit(Viewer, inherit_bindings=False):
             self.push_screen(MergedReportScreen(message.sessions, read=self._read_report))
 
     def _read_report(self, session: str) -> SessionReport:
-        from tui.report import report_of
+        from tui.facts.report import report_of
 
         return report_of(fold(self._doors.load_story(session).events))
 
@@ -307,8 +305,7 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     def explain(self) -> None:
         """Show the help of the focused pane."""
-        title, lines = explanation(self.screen)
-        self.push_screen(TextDialog(title, lines))
+        self.push_screen(HelpDialog(self.screen))
 
     def action_command_line(self) -> None:
         """Ask for a command on the bottom line; an empty line and tab lead to the palette."""

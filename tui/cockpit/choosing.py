@@ -11,7 +11,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
-from tui.cockpit.closing import ClosesOnce
+from tui.cockpit.dialogs import QUIT
+from tui.cockpit.layers import ClosesOnce
 from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.lines import clean
 from tui.cockpit.widgets.key_bar import KeyBar
@@ -40,7 +41,8 @@ class ChoiceDialog(ClosesOnce, ModalScreen[tuple[str, ...] | None]):
     CSS_PATH = "choosing.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "find", "find", id="choice.find", key_display="/"),
-        Binding("escape,q", "cancel", "cancel", id="choice.cancel"),
+        Binding("escape", "cancel", "cancel", id="choice.cancel", key_display="esc"),
+        QUIT,
     ]
 
     def __init__(

@@ -13,6 +13,8 @@ from textual.app import App, SuspendNotSupported
 
 from sessions.names import split_attempt
 from sessions.state import AttemptState, Decision, InstanceState
+from tui.actions.catalogue import ACTIONS, Group, Takes, done_words
+from tui.actions.line import NotUnderstood, Order, with_text
 from tui.cockpit.decider import Decider, DecisionFailed
 from tui.cockpit.dialogs import ConfirmDialog, LineDialog, ReasonDialog
 from tui.cockpit.editing import NotEdited, edited
@@ -69,7 +71,7 @@ class Commander:
                 self._refuse(f"{attempt.attempt}: not decided", _meanwhile(now))
                 return
             decided()
-            self._send(attempt.attempt, accepted=accepted, why=why)
+            self.carry_out(Order("accept" if accepted else "reject", attempt=attempt.attempt, text=why))
 
         feed = self._host.feed
         if feed is None:
@@ -82,134 +84,65 @@ class Commander:
         )
         self._host.app.push_screen(dialog, answered)
 
-    def decide(self, attempt: str, *, accepted: bool, why: str) -> None:
-        """Accept or reject an attempt without further questions."""
-        self._send(attempt, accepted=accepted, why=why)
-
-    def undo_decision(self, attempt: str) -> None:
-        """Take a decision back."""
-        self._send(attempt, accepted=None)
-
-    def pause(self, instances: Sequence[str]) -> None:
-        """Pause instances, or the session if there are none."""
-        for instance in instances or ("",):
-            name = instance or "the session"
-            self.give("pause", f"{name} pauses: what runs ends, nothing more starts", instance=instance)
-
-    def go(self, instances: Sequence[str]) -> None:
-        """Let instances go on, or the session if there are none."""
-        for instance in instances or ("",):
-            self.give("go", f"{instance or 'the session'} goes on", instance=instance)
-
-    def toggle_pause(self, instances: Sequence[str] = ()) -> None:
-        """Pause instances (none: the session), or let them go on if they are all paused."""
-        feed = self._host.feed
-        if feed is None:
-            return
-        state = feed.state
-        paused = all(map(state.is_on_hold, instances)) if instances else "" in state.on_hold
-        if paused:
-            self.go(instances)
+    def carry_out(self, order: Order) -> None:
+        """Do what an order says; ask once before something ends."""
+        if order.name == "edit":
+            self._edit(order.attempt)
+        elif order.name in ("stop", "retire"):
+            self._confirm(order)
         else:
-            self.pause([instance for instance in instances if not state.is_on_hold(instance)])
+            self._give(order)
 
-    def hint(self, instances: Sequence[str], text: str) -> None:
-        """Give instances a hint, which the prompts of their next attempts quote."""
-        for instance in instances:
-            self.give("hint", f"{instance}: the next attempt gets the hint", instance=instance, text=text)
-
-    def ask_hint(self, instances: Sequence[str]) -> None:
-        """Ask for a hint, then give it to instances."""
-
-        def answered(text: str | None) -> None:
-            if text is not None:
-                self.hint(instances, text)
-
-        about = "The prompts of the next attempt quote it.  enter: send, escape: cancel"
-        self._host.app.push_screen(LineDialog(f"Hint for {', '.join(instances)}", hint=about), answered)
-
-    def ask_stop(self, instances: Sequence[str] = ()) -> None:
-        """Ask once, then stop instances for good, or the session (if there are none) until somebody resumes it."""
-        from tui.deciding import login_name
-
-        def answered(answer: bool | None) -> None:  # noqa: FBT001 -- as the screen gives it
-            if not answer:
-                return
-            for instance in instances:
-                self.give("stop", f"{instance} stops", instance=instance)
-            if not instances:
-                self.give("stop", "the session stops", reason=f"stopped by {login_name()}")
-
-        consequence = (
-            "Its work in progress is cancelled, for good. Its best attempt is still examined."
-            if instances
-            else "Work in progress is cancelled. `wavedeck resume` goes on from there."
-        )
-        name = ", ".join(instances) or "the session"
-        self._host.app.push_screen(ConfirmDialog(f"Stop {name}?", consequence=consequence), answered)
-
-    def extend(self, iterations: int) -> None:
-        """Give each instance more attempts."""
-        self.give("extend", f"{iterations} further attempts in each instance", iterations=iterations)
-
-    def ask_extend(self) -> None:
-        """Ask for a number of further attempts in each instance."""
+    def ask(self, order: Order) -> None:
+        """Ask for the text that an order still needs, then carry it out."""
+        action, feed = order.action, self._host.feed
+        if action.takes not in (Takes.HINT, Takes.FORK, Takes.DECISION, Takes.NUMBER, Takes.TEXT):
+            self.carry_out(order)
+            return
 
         def answered(text: str | None) -> None:
             if text is None:
                 return
-            if not text.isdecimal():
-                self._refuse("not extended", f"{text!r} is no number; give the number of further attempts")
-                return
-            self.extend(int(text))
+            try:
+                self.carry_out(with_text(order, text))
+            except NotUnderstood as error:
+                self._refuse(order.name, str(error))
 
-        hint = "A stopped or finished session goes on at once.  enter: extend, escape: cancel"
-        self._host.app.push_screen(LineDialog("Further attempts of each instance", hint=hint), answered)
-
-    def fork(self, attempt: str, hint: str) -> None:
-        """Add an instance that starts from an attempt."""
-        self.give("fork", f"a new instance starts from {attempt}", attempt=attempt, text=hint)
-
-    def ask_fork(self, attempt: str) -> None:
-        """Ask for a hint, then add an instance that starts from an attempt."""
-
-        def answered(text: str | None) -> None:
-            if text is not None:
-                self.fork(attempt, text)
-
-        hint = "A new instance starts from its kernel.  enter: fork, escape: cancel"
+        if action.takes is Takes.DECISION:
+            attempt = self._find(order.attempt)
+            if feed is not None and attempt is not None:
+                self.ask_and_decide(attempt, accepted=order.name == "accept", decided=lambda: None)
+            return
+        may_be_empty = action.takes is Takes.FORK
         dialog = LineDialog(
-            f"Fork {attempt}", hint=hint, placeholder="a hint for its first attempt (may stay empty)"
+            f"{order.name.capitalize()} {order.target}",
+            hint=f"{action.does}\nenter: {order.name}   escape: cancel",
+            placeholder="a hint for its first attempt (may stay empty)" if may_be_empty else "",
         )
         self._host.app.push_screen(dialog, answered)
 
-    def pin(self, attempt: str) -> None:
-        """Make an attempt the base of its instance's optimizations."""
-        self.give("pin", f"{attempt} is the base of the next optimizations", attempt=attempt)
+    def toggle_pause(self, instances: Sequence[str]) -> None:
+        """Pause instances, or end their pause if they are all paused."""
+        feed = self._host.feed
+        if feed is None:
+            return
+        going_on = tuple(instance for instance in instances if not feed.state.is_on_hold(instance))
+        self.carry_out(Order("pause", going_on) if going_on else Order("unpause", tuple(instances)))
 
-    def ban(self, attempt: str) -> None:
-        """Let an instance build on an attempt no more."""
-        self.give("ban", f"{attempt} is no base any more", attempt=attempt)
+    def _confirm(self, order: Order) -> None:
+        def answered(answer: bool | None) -> None:  # noqa: FBT001 -- as the screen gives it
+            if answer:
+                self._give(order)
 
-    def measure(self, attempt: str) -> None:
-        """Time an attempt again on every GPU of the session."""
-        from engine.commands import ALL_GPUS
+        question = f"{order.name.capitalize()} {order.target}?"
+        self._host.app.push_screen(ConfirmDialog(question, consequence=order.action.does), answered)
 
-        self.give("measure", f"{attempt} is timed again on every GPU", attempt=attempt, devices=ALL_GPUS)
+    def _give(self, order: Order) -> None:
+        for request in order.requests():
+            target = request.get("instance") or order.attempt or order.gpu or "the session"
+            self.give(order.name, done_words(order.action, str(target), text=order.given), **request)
 
-    def lend(self, device: str) -> None:
-        """Lend a GPU to others."""
-        self.give("drain", f"GPU {device} is lent: what runs on it finishes", devices=(device,))
-
-    def take_back(self, device: str) -> None:
-        """Take a lent GPU back."""
-        self.give("return", f"GPU {device} is used again", devices=(device,))
-
-    def title(self, text: str) -> None:
-        """Give the session a title."""
-        self.give("title", f"the session is now {text!r}", text=text)
-
-    def edit(self, attempt: str) -> None:
+    def _edit(self, attempt: str) -> None:
         """Open an attempt's kernel in the person's editor; a changed kernel is judged as an instance of its own."""
         state = self._find(attempt)
         if state is None or not state.source:
@@ -226,31 +159,26 @@ class Commander:
             if source == state.source:
                 self._host.app.notify("nothing was changed, so nothing is judged")
                 return
-            done = f"the edit of {attempt} is judged in an instance of its own"
-            self.give("edit", done, attempt=attempt, source=source)
+            self.give("edit", done_words(ACTIONS["edit"], attempt), attempt=attempt, source=source)
 
-    def give(self, command: str, done: str, **arguments: object) -> None:
-        """Send a command; `done` says what follows from it."""
+    def give(self, name: str, done: str, **arguments: object) -> None:
+        """Send the command of an action; `done` says what follows from it."""
         self._host.app.run_worker(
-            self._command(command, done, arguments),
-            name=f"sending {command}",
-            group="decide",
-            exit_on_error=False,
+            self._send(name, done, arguments), name=f"sending {name}", group="decide", exit_on_error=False
         )
 
-    async def _command(self, command: str, done: str, arguments: dict[str, object]) -> None:
-        from engine.commands import OPENING
-
-        feed = self._host.feed
+    async def _send(self, name: str, done: str, arguments: dict[str, object]) -> None:
+        feed, action = self._host.feed, ACTIONS[name]
         if feed is None:
             return
         try:
-            await self._decider.command(feed.session, command, **arguments)
+            await self._decider.give(feed.session, name, **arguments)
         except DecisionFailed as error:
-            self._refuse(f"{command}: refused", str(error))
+            self._refuse(f"{name}: refused", str(error))
             return
-        self._host.app.notify(clean(done), markup=False)
-        if feed.replay is not None and command in OPENING:
+        if action.group is not Group.DECIDE:
+            self._host.app.notify(clean(done), markup=False)
+        if feed.replay is not None and action.opens:
             self._host.reopen(feed.session)
         else:
             self._look_again()
@@ -267,28 +195,6 @@ class Commander:
     def _decision(self, attempt: str) -> Decision | None:
         state = self._find(attempt)
         return state.decision if state is not None else None
-
-    def _send(self, attempt: str, *, accepted: bool | None, why: str = "") -> None:
-        self._host.app.run_worker(
-            self._decide(attempt, accepted=accepted, why=why),
-            name="sending the decision",
-            group="decide",
-            exit_on_error=False,
-        )
-
-    async def _decide(self, attempt: str, *, accepted: bool | None, why: str) -> None:
-        feed = self._host.feed
-        if feed is None:
-            return
-        try:
-            if accepted is None:
-                await self._decider.undo(feed.session, attempt)
-            else:
-                await self._decider.decide(feed.session, attempt, accepted=accepted, why=why)
-        except DecisionFailed as error:
-            self._refuse(f"{attempt}: not decided", str(error))
-            return
-        self._look_again()
 
     def _look_again(self) -> None:
         feed = self._host.feed

@@ -1,4 +1,4 @@
-"""How a person's decisions and commands leave the cockpit."""
+"""How a person's commands leave the cockpit."""
 
 from __future__ import annotations
 
@@ -12,33 +12,21 @@ from tui.diagnostics import Complaint
 
 
 class DecisionFailed(Exception):
-    """A decision or command was not taken; the message is one line that says why and what to do."""
+    """A command was not taken; the message is one line that says why and what to do."""
 
 
 class Decider(Protocol):
-    """Carries decisions and commands to whoever holds the session.
+    """Carries commands to whoever holds the session. Their effect is seen through the session's events alone."""
 
-    Each method returns when the decision is durable and raises `DecisionFailed` when it is not. What changed is seen through the
-    session's events alone.
-    """
-
-    async def decide(self, session: str, attempt: str, *, accepted: bool, why: str) -> None:
-        """Accept or reject an attempt (`softmax#2/7`)."""
-        ...
-
-    async def undo(self, session: str, attempt: str) -> None:
-        """Take the standing decision about an attempt back."""
-        ...
-
-    async def command(self, session: str, command: str, **arguments: object) -> None:
-        """Steer the session: a command of `engine.commands` with its arguments."""
+    async def give(self, session: str, name: str, **arguments: object) -> None:
+        """Give the command of an action; it is durable when this returns. Raises `DecisionFailed`."""
         ...
 
 
 class SessionDecider:
-    """Asks the session's engine while one runs, else writes to the store. Loads git at the first decision, not before.
+    """Asks the session's engine while one runs, else writes to the store. Loads git at the first command, not before.
 
-    Decisions go one after the other: one that writes holds the session as an engine does, and the next would look for
+    Commands go one after the other: one that writes holds the session as an engine does, and the next would look for
     that engine.
     """
 
@@ -46,35 +34,12 @@ class SessionDecider:
         self._home = home
         self._turn = asyncio.Lock()
 
-    async def decide(self, session: str, attempt: str, *, accepted: bool, why: str) -> None:
-        """Accept or reject an attempt."""
-        from tui.deciding import decide, login_name
+    async def give(self, session: str, name: str, **arguments: object) -> None:
+        """Give the command; new work starts an engine if none runs."""
+        from tui.actions.send import give
 
         try:
             async with self._turn:
-                await decide(self._home, session, attempt, accepted=accepted, why=why, by=login_name())
-        except (EngineError, SessionsError, Complaint) as error:
-            raise DecisionFailed(str(error)) from error
-
-    async def undo(self, session: str, attempt: str) -> None:
-        """Take the standing decision back."""
-        from tui.deciding import login_name, undo
-
-        try:
-            async with self._turn:
-                await undo(self._home, session, attempt, by=login_name())
-        except (EngineError, SessionsError, Complaint) as error:
-            raise DecisionFailed(str(error)) from error
-
-    async def command(self, session: str, command: str, **arguments: object) -> None:
-        """Steer the session; new work starts an engine if none runs."""
-        from engine.commands import OPENING
-        from tui.deciding import login_name
-        from tui.steering import begin, steer
-
-        give = begin if command in OPENING else steer
-        try:
-            async with self._turn:
-                await give(self._home, session, command, by=login_name(), **arguments)
+                await give(self._home, session, name, **arguments)
         except (EngineError, SessionsError, Complaint) as error:
             raise DecisionFailed(str(error)) from error

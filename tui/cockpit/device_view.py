@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.node.discovery import CPU
-from sessions.names import split_attempt
-from sessions.state import AttemptState, DeviceState, SessionState
+from sessions.state import DeviceState, SessionState
 from tui import vocabulary
 from tui.attention import foreign_words
+from tui.cockpit.fleet_cells import TREND, last_minute
 from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import Line, Span, clean, fit
-from tui.cockpit.trend import TREND, last_minute
 from tui.tables import Cell, Column, Row
 
 COLUMNS = (
@@ -159,17 +158,11 @@ def _attempts(names: Sequence[str]) -> str:
 
 
 def _is_timed(state: SessionState, name: str) -> bool:
-    attempt = _find(state, name)
-    return attempt is not None and "performance" in (attempt.word, attempt.stage, attempt.examining)
-
-
-def _find(state: SessionState, name: str) -> AttemptState | None:
     try:
-        instance = state.instances.get(split_attempt(name).instance)
-    except ValueError:
-        return None
-    attempts = instance.attempts if instance is not None else []
-    return next((attempt for attempt in reversed(attempts) if attempt.attempt == name), None)
+        attempt = state.attempt(name)
+    except KeyError:
+        return False
+    return "performance" in (attempt.word, attempt.stage, attempt.examining)
 
 
 def _gib(number: int) -> str:

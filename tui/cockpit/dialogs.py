@@ -11,13 +11,14 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from tui.cockpit.closing import ClosesOnce
-from tui.cockpit.lines import Line, Span, line, wrap
+from tui.cockpit.layers import ClosesOnce
+from tui.cockpit.lines import Line, line, wrap
 from tui.cockpit.widgets.line_view import LineView
 
 MOST_CHARACTERS = 2000
 """Most characters of an answer: of a reason, and of a hint (`engine.orders`)."""
-CLOSE: list[BindingType] = [Binding("escape,q,question_mark,enter", "close", "close", id="dialog.close")]
+QUIT = Binding("q", "app.quit", "leave", id="app.quit")
+"""Leaves the cockpit. A window hides the keys of the app, so each window without a line to type on has this key again."""
 
 
 class LineDialog(ClosesOnce, ModalScreen[str | None]):
@@ -71,7 +72,8 @@ class ConfirmDialog(ClosesOnce, ModalScreen[bool]):
     CSS_PATH = "dialogs.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,y", "answer(True)", "yes", id="confirm.yes"),
-        Binding("escape,n,q", "answer(False)", "no", id="confirm.no"),
+        Binding("escape,n", "answer(False)", "no", id="confirm.no"),
+        QUIT,
     ]
 
     def __init__(self, question: str, *, consequence: str) -> None:
@@ -94,7 +96,10 @@ class TextDialog(ClosesOnce, ModalScreen[None]):
     """Some lines of text in a window; any of the usual keys closes it."""
 
     CSS_PATH = "dialogs.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = CLOSE
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,question_mark,enter", "close", "close", id="dialog.close"),
+        QUIT,
+    ]
 
     def __init__(self, title: str, paragraphs: list[Line | str]) -> None:
         super().__init__()
@@ -118,22 +123,16 @@ class TextDialog(ClosesOnce, ModalScreen[None]):
 
     def _draw(self) -> None:
         view = self.query_one(LineView)
-        width = view.scrollable_content_region.width
+        view.show(self.lines(view.scrollable_content_region.width))
+        view.focus()
+
+    def lines(self, width: int) -> list[Line]:
+        """Return the text in lines of at most `width` cells."""
         lines: list[Line] = []
         for each in self._paragraphs:
             lines += [line(row) for row in wrap(each, width)] if isinstance(each, str) else [each]
-        view.show(lines)
-        view.focus()
+        return lines
 
     def action_close(self) -> None:
         """Close."""
         self.dismiss()
-
-
-def help_lines(explained: str, keys: list[tuple[str, str]]) -> list[Line | str]:
-    """What the focused pane is, and the keys that work now."""
-    paragraphs: list[Line | str] = [*explained.rstrip("\n").split("\n"), ()]
-    width = max((len(key) for key, _ in keys), default=0)
-    paragraphs.append(line("keys that work here now", "head"))
-    paragraphs += [(Span(f"  {key:<{width}}  ", "key"), Span(words)) for key, words in keys]
-    return paragraphs

@@ -11,8 +11,17 @@ from typing import NamedTuple
 from suites.python_source import source_lines
 from tui.cockpit.highlighting import highlighted
 from tui.cockpit.lines import ELLIPSIS, Line, Span, beginning, cells, plain, wrap_line
-from tui.line_matching import Marks
-from tui.text_diff import Diff, Kind, Row, compare_lines, diff_text, moved_words, skipped_words, stretches
+from tui.text_diff import (
+    Diff,
+    DiffRow,
+    LineKind,
+    Marks,
+    compare_lines,
+    diff_text,
+    moved_words,
+    skipped_words,
+    stretches,
+)
 
 LONGEST_LINES = 4000
 """Longer sources are not compared on screen."""
@@ -21,7 +30,7 @@ CURRENT = "▌"
 """Stands before the signs of the current hunk."""
 
 
-class Drawn(NamedTuple):
+class DrawnDiff(NamedTuple):
     """A drawn diff."""
 
     lines: list[Line]
@@ -33,7 +42,7 @@ class Drawn(NamedTuple):
     """Index of the chosen error line, if it is in the new source."""
 
 
-class View(NamedTuple):
+class DiffView(NamedTuple):
     """The open folds and the marked lines of a diff."""
 
     hunk: int = 0
@@ -46,24 +55,37 @@ class View(NamedTuple):
     """The line of them that `e` went to last."""
 
 
+class SourceDiff(NamedTuple):
+    """Two sources and their difference."""
+
+    before: list[Line]
+    """Lines of the old source; removed lines and their changed words are marked."""
+    after: list[Line]
+    """Lines of the new source, marked in the same way."""
+    diff: Diff
+    text: str
+    """The difference for the clipboard."""
+
+
 @lru_cache(maxsize=32)
-def compare(old: str, new: str) -> Diff | None:
-    """Returns the difference from `old` to `new`; `None` if one of them is too long."""
-    before, after = _texts(old), _texts(new)
-    return None if max(len(before), len(after)) > LONGEST_LINES else compare_lines(before, after)
+def compare(old: str, new: str) -> SourceDiff | None:
+    """Returns the difference from `old` to `new`; `None` if one of them is too long. Slow: call it in a thread."""
+    if max(old.count("\n"), new.count("\n")) > LONGEST_LINES:
+        return None
+    before, after = list(highlighted(old)), list(highlighted(new))
+    texts = [plain(row) for row in before], [plain(row) for row in after]
+    diff = compare_lines(*texts)
+    for hunk in diff.hunks:
+        for row in hunk.rows:
+            if row.old is not None and row.kind in (LineKind.REMOVED, LineKind.CHANGED):
+                before[row.old] = marked(before[row.old], row.old_marks, "del")
+            if row.new is not None and row.kind in (LineKind.ADDED, LineKind.CHANGED):
+                after[row.new] = marked(after[row.new], row.new_marks, "add")
+    return SourceDiff(before, after, diff, "\n".join(diff_text(diff, *texts)))
 
 
-def copied(old: str, new: str, diff: Diff) -> str:
-    """Returns the diff as text for the clipboard."""
-    return "\n".join(diff_text(diff, _texts(old), _texts(new)))
-
-
-def _texts(source: str) -> list[str]:
-    return [plain(row) for row in highlighted(source)]
-
-
-def marked(row: Line, marks: Marks, *, under: str, strong: str) -> Line:
-    """The line with one style laid under all of it and a stronger one under the marked ranges."""
+def marked(row: Line, marks: Marks, style: str) -> Line:
+    """The line with a style laid under all of it, and its strong form under the marked ranges."""
     edges = sorted({edge for mark in marks for edge in mark})
     spans: list[Span] = []
     at = 0
@@ -71,10 +93,8 @@ def marked(row: Line, marks: Marks, *, under: str, strong: str) -> Line:
         end = at + len(span.text)
         stops = [at, *(edge for edge in edges if at < edge < end), end]
         for start, stop in pairwise(stops):
-            inside = any(first <= start < last for first, last in marks)
-            spans.append(
-                Span(span.text[start - at : stop - at], f"{strong if inside else under} {span.style}".strip())
-            )
+            under = f"{style}-strong" if any(first <= start < last for first, last in marks) else style
+            spans.append(Span(span.text[start - at : stop - at], f"{under} {span.style}".strip()))
         at = end
     return tuple(spans)
 
@@ -84,16 +104,16 @@ def number(value: int | None, width: int) -> str:
     return " " * width if value is None else str(value + 1).rjust(width)
 
 
-def unified(old: str, new: str, diff: Diff, width: int, view: View) -> Drawn:
+def unified(compared: SourceDiff, width: int, view: DiffView) -> DrawnDiff:
     """Return one column: the numbers of both sides, a sign, the line, folded at `width` cells.
 
     A changed line is above its successor. `E` marks a line that the error names.
     """
-    before, after = highlighted(old), highlighted(new)
+    before, after, diff, _ = compared
     digits = len(str(max(len(before), len(after))))
     indent = 2 * digits + 4 + bool(view.errors)
 
-    def wrapped(row: Row, sign: str, style: str, text: Line) -> list[Line]:
+    def wrapped(row: DiffRow, sign: str, style: str, text: Line) -> list[Line]:
         if view.errors:
             sign += "E" if _is_error(row, view) else " "
         if _is_chosen(row, view):
@@ -104,58 +124,62 @@ def unified(old: str, new: str, diff: Diff, width: int, view: View) -> Drawn:
         head = f"{numbers}{sign} "
         return [(Span(head, style), *first), *((Span(" " * len(head), style), *part) for part in rest)]
 
-    def drawn(row: Row, bar: str) -> list[Line]:
-        if row.kind is Kind.SAME and row.new is not None:
-            return wrapped(row, "  ", "dim", after[row.new])
-        if row.kind is Kind.MOVED_HERE and row.new is not None:
-            return wrapped(row, f"{bar}>", "hunk", after[row.new])
+    def drawn(row: DiffRow, bar: str) -> list[Line]:
+        if row.kind in (LineKind.SAME, LineKind.MOVED_HERE) and row.new is not None:
+            sign, style = ("  ", "dim") if row.kind is LineKind.SAME else (f"{bar}>", "hunk")
+            return wrapped(row, sign, style, after[row.new])
         lines: list[Line] = []
         if row.old is not None:
-            text = marked(before[row.old], row.old_marks, under="del", strong="del-strong")
-            lines += wrapped(row._replace(new=None), f"{bar}-", "del bad", text)
+            lines += wrapped(row._replace(new=None), f"{bar}-", "del bad", before[row.old])
         if row.new is not None:
-            text = marked(after[row.new], row.new_marks, under="add", strong="add-strong")
-            lines += wrapped(row._replace(old=None), f"{bar}+", "add good", text)
+            lines += wrapped(row._replace(old=None), f"{bar}+", "add good", after[row.new])
         return lines
 
     return _draw(diff, drawn, view, indent, width)
 
 
-def side_by_side(old: str, new: str, diff: Diff, width: int, view: View) -> Drawn:
+def side_by_side(compared: SourceDiff, width: int, view: DiffView) -> DrawnDiff:
     """Return two columns in `width` cells: the old side left, the new side right; long lines are cut."""
-    before, after = highlighted(old), highlighted(new)
+    before, after, diff, _ = compared
     digits = len(str(max(len(before), len(after))))
-    size = digits, (width - 3) // 2
+    half = (width - 3) // 2
 
-    def drawn(row: Row, bar: str) -> list[Line]:
+    def side(source: Sequence[Line], place: int | None, sign: str, gutter: str, fill: str = "dim") -> Line:
+        if place is None:
+            return (Span(" " * half),)
+        return _half(Span(f"{number(place, digits)}{sign}", gutter), source[place], half, fill)
+
+    def drawn(row: DiffRow, bar: str) -> list[Line]:
         error = "E" if _is_error(row, view) else " "
         match row.kind:
-            case Kind.SAME:
-                left = _half(before, row.old, (), size, _Look("   ", "dim"))
+            case LineKind.SAME:
                 style = "dim error-line" if _is_chosen(row, view) else "dim"
-                right = _half(after, row.new, (), size, _Look(f" {error} ", style))
-            case Kind.MOVED_HERE:
-                left = (Span(f"{number(row.old, digits)}{bar}> ".ljust(size[1]), "hunk"),)
-                right = _half(after, row.new, (), size, _Look(f"{bar}>{error}", "hunk"))
+                left = side(before, row.old, "   ", "dim")
+                right = side(after, row.new, f" {error} ", style)
+            case LineKind.MOVED_HERE:
+                left = (Span(f"{number(row.old, digits)}{bar}> ".ljust(half), "hunk"),)
+                right = side(after, row.new, f"{bar}>{error}", "hunk")
             case _:
-                left = _half(before, row.old, row.old_marks, size, _Look(f"{bar}- ", "del bad", "del"))
-                right = _half(after, row.new, row.new_marks, size, _Look(f"{bar}+{error}", "add good", "add"))
+                left = side(before, row.old, f"{bar}- ", "del bad", "del")
+                right = side(after, row.new, f"{bar}+{error}", "add good", "add")
         return [(*left, Span(" │ ", "dim"), *right)]
 
     return _draw(diff, drawn, view, digits + 3, width)
 
 
-def _is_error(row: Row, view: View) -> bool:
+def _is_error(row: DiffRow, view: DiffView) -> bool:
     return row.new is not None and row.new + 1 in view.errors
 
 
-def _is_chosen(row: Row, view: View) -> bool:
+def _is_chosen(row: DiffRow, view: DiffView) -> bool:
     return row.new is not None and row.new + 1 == view.chosen
 
 
-def _draw(diff: Diff, drawn: Callable[[Row, str], list[Line]], view: View, indent: int, width: int) -> Drawn:
+def _draw(
+    diff: Diff, drawn: Callable[[DiffRow, str], list[Line]], view: DiffView, indent: int, width: int
+) -> DrawnDiff:
     """Draw all hunks, each row as `drawn(row, bar)` draws it, with the folds between them."""
-    picture = Drawn([], [], {}, None)
+    picture = DrawnDiff([], [], {}, None)
     lines, hunks = picture.lines, picture.hunks
     chosen: int | None = None
     for place, rows in enumerate(_folded_rows(diff)):
@@ -171,9 +195,9 @@ def _draw(diff: Diff, drawn: Callable[[Row, str], list[Line]], view: View, inden
             break
         bar = CURRENT if place == view.hunk and len(diff.hunks) > 1 else " "
         for kind, stretch in stretches(diff.hunks[place].rows):
-            if kind is not Kind.SAME and len(hunks) == place:
+            if kind is not LineKind.SAME and len(hunks) == place:
                 hunks.append(len(lines))
-            if kind is Kind.MOVED_AWAY:
+            if kind is LineKind.MOVED_AWAY:
                 lines.append(_note(moved_words(stretch), indent, width))
                 continue
             for row in stretch:
@@ -187,16 +211,20 @@ def adjacent_folds(hunk: int) -> tuple[int, int]:
     return hunk, hunk + 1
 
 
-def _folded_rows(diff: Diff) -> list[list[Row]]:
+def _folded_rows(diff: Diff) -> list[list[DiffRow]]:
     """The unchanged rows before each hunk, then those after the last one."""
-    folds: list[list[Row]] = []
+    folds: list[list[DiffRow]] = []
     old = new = 0
     for hunk in (*diff.hunks, None):
         count = hunk.skipped if hunk is not None else diff.rest
-        folds.append([Row(Kind.SAME, old + step, new + step) for step in range(count)])
+        folds.append([DiffRow(LineKind.SAME, old + step, new + step) for step in range(count)])
         if hunk is not None:
-            olds = [row.old for row in hunk.rows if row.old is not None and row.kind is not Kind.MOVED_HERE]
-            news = [row.new for row in hunk.rows if row.new is not None and row.kind is not Kind.MOVED_AWAY]
+            olds = [
+                row.old for row in hunk.rows if row.old is not None and row.kind is not LineKind.MOVED_HERE
+            ]
+            news = [
+                row.new for row in hunk.rows if row.new is not None and row.kind is not LineKind.MOVED_AWAY
+            ]
             old, new = max(olds, default=old + count - 1) + 1, max(news, default=new + count - 1) + 1
     return folds
 
@@ -214,34 +242,16 @@ def _note(words: str, indent: int, width: int) -> Line:
     return (Span(beginning(f"{'...':<{indent}}{words}", width), "hunk"),)
 
 
-class _Look(NamedTuple):
-    """How one side of a row looks."""
-
-    sign: str
-    gutter: str
-    """Style of number and sign."""
-    under: str = ""
-    """Style under the text."""
-
-
-def _half(
-    source: Sequence[Line], place: int | None, marks: Marks, size: tuple[int, int], look: _Look
-) -> Line:
-    """One side of a row; `size` is the width of a line number and of the whole side, in cells."""
-    digits, width = size
-    if place is None:
-        return (Span(" " * width),)
-    text = source[place]
-    if look.under:
-        text = marked(text, marks, under=look.under, strong=f"{look.under}-strong")
-    room = max(width - digits - len(look.sign), 1)
+def _half(gutter: Span, text: Line, width: int, fill: str) -> Line:
+    """One side of a row in `width` cells; `fill` is the style behind the text."""
+    room = max(width - len(gutter.text), 1)
     end = ELLIPSIS if cells(text) > room else ""
     room -= len(end)
-    spans = [Span(f"{number(place, digits)}{look.sign}", look.gutter)]
+    spans = [gutter]
     for span in text:
         head = beginning(span.text, room)
         spans.append(Span(head, span.style))
         room -= cells([spans[-1]])
         if head != span.text:
             break
-    return (*spans, Span(end + " " * room, look.under or "dim"))
+    return (*spans, Span(end + " " * room, fill))

@@ -13,7 +13,7 @@ from engine.keys import environment_with_keys
 from sessions.home import Home
 from tui.cockpit.collecting import many_objects_stay
 from tui.cockpit.replays import Story, open_story
-from tui.cockpit.sources import LiveTail, Source
+from tui.cockpit.sources import EventSource, LiveTail
 from tui.node_facts import NodeFacts, read_node
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Doors:
     """Reads a whole session, perhaps without its marks; runs in a thread."""
     is_live: Callable[[str], bool]
     """Whether it has live files: it runs, or it ended without being put away."""
-    open_live: Callable[[str], Source]
+    open_live: Callable[[str], EventSource]
     mark: Callable[[str], tuple[int, ...]]
     """Changes when the store gets events of a session; cheap."""
     list_mark: Callable[[], object] = tuple
@@ -80,7 +80,7 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
 
         return started(run, home)
 
-    def open_live(session: str) -> Source:
+    def open_live(session: str) -> EventSource:
         begun = engine if engine is not None and engine.session == session else None
         return LiveTail(home, session, stored=stored, engine=begun)
 

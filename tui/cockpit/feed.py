@@ -7,8 +7,7 @@ from sessions.folding import apply
 from sessions.state import SessionState
 from tui.cockpit.lines import Span
 from tui.cockpit.replays import Replay
-from tui.cockpit.sources import LiveTail, Source
-from tui.cockpit.standing import session_word
+from tui.cockpit.sources import EventSource, LiveTail
 from tui.instance_facts import FactsCache
 
 EVERYTHING = "*"
@@ -18,7 +17,7 @@ EVERYTHING = "*"
 class Feed:
     """Takes what is due from a source and folds it. Nobody else changes the state."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: EventSource) -> None:
         self.source = source
         self.state = SessionState()
         self.facts = FactsCache()
@@ -93,3 +92,17 @@ class Feed:
         if self.state.stopped is not None:
             return f"Stopped. Go on with: wavedeck resume {self.session}"
         return f"The engine is gone. Go on with: wavedeck resume {self.session}"
+
+
+def session_word(state: SessionState) -> Span:
+    """Return what the session does, from its events."""
+    if state.finished:
+        return Span("finished", "dim")
+    if state.stopped is not None:
+        return Span(f"stopped ({state.stopped})", "warn")
+    if state.started is None:
+        return Span("no events yet", "dim")
+    if "" in state.on_hold:
+        return Span("paused", "warn")
+    waiting = sum(instance.word == "person" for instance in state.instances.values())
+    return Span(f"running, {waiting} wait for you", "warn") if waiting else Span("running", "busy")

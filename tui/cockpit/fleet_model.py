@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sessions.state import SessionState
 from sessions.winners import place
 from tui.cockpit import fleet_view
-from tui.cockpit.fleet_view import Layout, TaskFacts
+from tui.cockpit.fleet_view import FleetLayout, TaskFacts
 from tui.cockpit.lines import Line
 from tui.cockpit.widgets.matrix import MatrixRow
 from tui.instance_facts import FactsCache, InstanceFacts
@@ -23,7 +23,7 @@ class _Drawn:
     """A row and all that it was made from."""
 
     task: TaskFacts
-    layout: Layout
+    layout: FleetLayout
     changes: tuple[str, ...]
     minute: int
     money: bool
@@ -36,7 +36,7 @@ class FleetModel:
 
     tasks: list[TaskFacts] = field(default_factory=list)
     """In the session's order."""
-    layout: Layout | None = None
+    layout: FleetLayout | None = None
     changes: dict[str, tuple[str, float]] = field(default_factory=dict)
     """By instance: mark, and until when it is shown, in monotonic seconds."""
     _width: int = 0
@@ -96,7 +96,7 @@ class FleetModel:
     def _row(
         self,
         task: TaskFacts,
-        layout: Layout,
+        layout: FleetLayout,
         marks: Mapping[str, str],
         minute: int,
         now_wall: float,

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from sessions.names import short_task, split_attempt
 from sessions.ranking import estimated_slowdown
 from tui import vocabulary
-from tui.cockpit.fleet_cells import FORMS, NARROW, Form, cell, cell_width
-from tui.cockpit.lines import Line, Span, clean, fit
-from tui.cockpit.trend import TREND, trend
+from tui.cockpit.fleet_cells import FORMS, NARROW, TREND, Form, cell, cell_width, trend
+from tui.cockpit.lines import Line, Span, cells, clean, fit
 from tui.cockpit.widgets.matrix import MatrixRow, Spot
+from tui.facts.styles import speed_style
 from tui.instance_facts import InstanceFacts, mark_of_best
 from tui.tables import Cell
-from tui.vocabulary import speed_style
 
 GAP = 2
 LONGEST_TASK = 24
@@ -55,7 +54,7 @@ class TaskFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FleetLayout:
     """Which columns a width has room for, and in which form the cells are."""
 
     form: Form
@@ -101,7 +100,7 @@ def in_order(tasks: Sequence[TaskFacts], order: str) -> list[TaskFacts]:
             return list(tasks)
 
 
-def layout(tasks: Sequence[TaskFacts], width: int, *, wanted: Collection[str] = EXTRAS) -> Layout:
+def layout(tasks: Sequence[TaskFacts], width: int, *, wanted: Collection[str] = EXTRAS) -> FleetLayout:
     """Return the richest layout that fits into `width` cells; `wanted` names the extra columns with content."""
     name = min(max((len(short_task(task.task)) for task in tasks), default=4), LONGEST_TASK)
     most = max((len(task.instances) for task in tasks), default=1)
@@ -121,17 +120,19 @@ def layout(tasks: Sequence[TaskFacts], width: int, *, wanted: Collection[str] = 
             extras = frozenset(kept) - set(droppable[:gone])
             for task_width in dict.fromkeys((name, min(name, SHORTEST_TASK))):
                 if _fixed(task_width, best, by, extras) + most * cell_cells <= width:
-                    return Layout(form, cell_cells, most, task_width, best, extras, by, digits, named=False)
+                    return FleetLayout(
+                        form, cell_cells, most, task_width, best, extras, by, digits, named=False
+                    )
     task_width = min(name, SHORTEST_TASK)
     widest = len(str(max((facts.number for task in tasks for facts in task.instances), default=1))) + 2
     cell_cells = cell_width(NARROW, digits) + widest
     extras = frozenset(extra for extra in kept if width >= 100 and extra in ("interval", "by"))
     room = width - _fixed(task_width, best, by, extras) - len("+99 ")
     shown = max(1, room // cell_cells)
-    return Layout(NARROW, cell_cells, shown, task_width, best, extras, by, digits, named=most > 1)
+    return FleetLayout(NARROW, cell_cells, shown, task_width, best, extras, by, digits, named=most > 1)
 
 
-def titles(form: Layout, spent: str) -> Line:
+def titles(form: FleetLayout, spent: str) -> Line:
     """Return the titles of the columns; `spent` is `spent` for money, else `tokens`."""
     parts = [fit("task", form.task), ""]
     words = "best [95 %]" if "interval" in form.extras else "best"
@@ -155,7 +156,7 @@ def titles(form: Layout, spent: str) -> Line:
 
 
 def row(
-    task: TaskFacts, form: Layout, *, changes: Mapping[str, str], now_wall: float, money: bool
+    task: TaskFacts, form: FleetLayout, *, changes: Mapping[str, str], now_wall: float, money: bool
 ) -> MatrixRow:
     """Return the row of a task; `changes` has the mark of each instance that changed lately."""
     leader = task.leader
@@ -198,6 +199,16 @@ def row(
 
 def counts(facts: Iterable[InstanceFacts], *, short: bool) -> list[Span]:
     """Return how many instances are in each state: `generate 31 · judge 40`, or `g31 j40` where space is short."""
+    spans: list[Span] = []
+    for word, letter, style, number in state_words(facts):
+        if spans:
+            spans.append(Span(" " if short else " · ", "dim"))
+        spans.append(Span(f"{letter}{number}" if short else f"{word} {number}", style))
+    return spans
+
+
+def state_words(facts: Iterable[InstanceFacts]) -> list[tuple[str, str, str, int]]:
+    """Return (word, letter, style, number of instances) of each state that an instance is in."""
     states: dict[str, tuple[str, str, int]] = {}
     for instance in facts:
         now = instance.doing
@@ -205,12 +216,18 @@ def counts(facts: Iterable[InstanceFacts], *, short: bool) -> list[Span]:
         letter, style, number = states.get(word, (now.letter, now.style, 0))
         states[word] = (letter, style, number + 1)
     order = "gjtr?m=q.x"
-    spans: list[Span] = []
-    for word, (letter, style, number) in sorted(states.items(), key=lambda item: order.find(item[1][0])):
-        if spans:
-            spans.append(Span(" " if short else " · ", "dim"))
-        spans.append(Span(f"{letter}{number}" if short else f"{word} {number}", style))
-    return spans
+    return [(word, *state) for word, state in sorted(states.items(), key=lambda item: order.find(item[1][0]))]
+
+
+def rule(name: str, middle: Sequence[Span], right: str, width: int, *, focused: bool = False) -> Line:
+    """Return `Tasks 20 ─ generate 31 · judge 40 ───── order: attention`; `right` goes first, then `middle`."""
+    left = [Span(f" {name} ", "bold" if focused else "head")]
+    if middle and cells(left) + cells(middle) + 4 <= width:
+        left += [Span("─ ", "dim"), *middle, Span(" ")]
+    if right and cells(left) + len(right) + 4 <= width:
+        fill = width - cells(left) - len(right) - 2
+        return (*left, Span("─" * fill, "dim"), Span(f" {right} ", "dim"))
+    return (*left, Span("─" * max(0, width - cells(left)), "dim"))
 
 
 def wanted_extras(tasks: Sequence[TaskFacts]) -> tuple[str, ...]:
@@ -250,11 +267,11 @@ def _fixed(task: int, best: int, by: int, extras: Collection[str]) -> int:
     )
 
 
-def _best_width(form: Layout) -> int:
+def _best_width(form: FleetLayout) -> int:
     return (max(form.best, BEST + INTERVAL) if "interval" in form.extras else form.best) + 2
 
 
-def _best_spans(leader: InstanceFacts | None, form: Layout) -> list[Span]:
+def _best_spans(leader: InstanceFacts | None, form: FleetLayout) -> list[Span]:
     width = _best_width(form)
     if leader is None or leader.best is None:
         return [Span(fit(vocabulary.UNKNOWN, width - 2), "dim"), Span("  ")]
@@ -281,7 +298,7 @@ def _by(leader: InstanceFacts | None) -> str:
     return f"#{leader.number}/{split_attempt(leader.best.attempt).number}"
 
 
-def _shown(task: TaskFacts, form: Layout) -> Sequence[InstanceFacts]:
+def _shown(task: TaskFacts, form: FleetLayout) -> Sequence[InstanceFacts]:
     """All instances if there is room, else the most interesting ones; by number."""
     if len(task.instances) <= form.shown:
         return task.instances

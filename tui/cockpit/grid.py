@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tui.cockpit.lines import Line, Span, fit
-from tui.tables import GAP, Cell, Column, Place, Row, lay_out
+from tui.tables import GAP, Cell, Column, PlacedColumn, Row, lay_out
 
 
 def places(
@@ -14,7 +14,7 @@ def places(
     width: int,
     only: Collection[str] | None = None,
     gap: int = GAP,
-) -> tuple[Place, ...]:
+) -> tuple[PlacedColumn, ...]:
     """Return the columns that fit into `width` cells; the last of them is cut at the edge."""
     laid_out = lay_out(columns, [[cell.text for cell in row.cells] for row in rows], width, only, gap)
     return tuple(
@@ -22,13 +22,13 @@ def places(
     )
 
 
-def heading(columns: Sequence[Column], placed: Sequence[Place]) -> Line:
+def heading(columns: Sequence[Column], placed: Sequence[PlacedColumn]) -> Line:
     """The row of titles."""
     cells = tuple(Cell(column.title) for column in columns)
     return row_line(columns, placed, Row("", cells, "head"))
 
 
-def row_line(columns: Sequence[Column], placed: Sequence[Place], row: Row) -> Line:
+def row_line(columns: Sequence[Column], placed: Sequence[PlacedColumn], row: Row) -> Line:
     """One row as a line."""
     spans: list[Span] = []
     x = 0

@@ -12,7 +12,7 @@ from tui.attention import Concern, Kind, ended_words, model_trouble, summary
 from tui.cockpit.feed import Feed
 from tui.cockpit.lines import Line, Span, cells, clean
 from tui.instance_facts import InstanceFacts, baseline_names
-from tui.method_words import method_words
+from tui.session_words import method_words
 
 GAP = 2
 LONGEST_NAME = 40

@@ -54,7 +54,9 @@ def highlighted(source: str) -> tuple[Line, ...]:
     for token, value in lexer.get_tokens(text):
         style = _style(token)
         first, *others = value.split("\n")
-        if first:
+        if first and row and row[-1].style == style:
+            row[-1] = Span(row[-1].text + first, style)
+        elif first:
             row.append(Span(first, style))
         for other in others:
             lines.append(tuple(row))

@@ -9,11 +9,11 @@ from sessions.names import short_task
 from tui import vocabulary
 from tui.cockpit.lines import Line, Span, cells, clean, line
 from tui.filters import Filter
-from tui.method_words import method_words
-from tui.next_step import next_command
 from tui.node_facts import NodeFacts, node_words
 from tui.session_fields import fastest, session_fields
+from tui.session_words import method_words
 from tui.tables import Cell, Column, Row
+from tui.vocabulary import next_command
 
 if TYPE_CHECKING:
     from sessions.catalog import SessionInfo

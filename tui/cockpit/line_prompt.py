@@ -12,7 +12,7 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from tui.cockpit.closing import ClosesOnce
+from tui.cockpit.layers import ClosesOnce
 
 MOST_CHARACTERS = 2000
 SHOWN_COMPLETIONS = 12

@@ -131,6 +131,10 @@ def wrap_line(spans: Line, width: int) -> list[Line]:
     left = max(width, 4)
     for span in spans:
         text = span.text
+        if len(text) <= left and text.isascii():
+            row.append(span)
+            left -= len(text)
+            continue
         while text:
             if left <= 0:
                 rows.append(tuple(row))

@@ -1,4 +1,4 @@
-"""What `ctrl+p` and `:` lead to: orders to the engine, agents, attempts, and Textual's own commands."""
+"""Entries of the palette, in their order: screens or sessions, instances and attempts, actions, the way to stop."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from textual.screen import Screen
 
 from sessions.state import SessionState
 from tui import vocabulary
+from tui.actions.possible import possible_orders
 from tui.cockpit import views
 from tui.cockpit.desk import Desk
+from tui.cockpit.home_view import ORDERS, ordered, waits_cell
 from tui.cockpit.lines import clean
-from tui.cockpit.messages import OpenInstance
+from tui.cockpit.messages import LeaveSession, OpenInstance, OpenSession
 from tui.cockpit.screens.acting import ActingScreen
+from tui.cockpit.screens.base import SessionScreen
+from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.widgets.screens_bar import PLACES
 
 
 class Command(NamedTuple):
@@ -30,16 +35,23 @@ class Command(NamedTuple):
 
 
 class SessionCommands(Provider):
-    """Jumps within the session on screen."""
+    """Entries of equal score keep their order; a search puts better matches before it."""
 
     def _commands(self) -> Iterator[Command]:
-        desk = cast("Desk", self.app)
-        if desk.feed is not None:
-            if desk.commander.can_act:
-                yield from _orders(desk, self.app.screen_stack)
+        desk, orders = cast("Desk", self.app), list[Command]()
+        if isinstance(self.screen, HomeScreen):
+            yield from _sessions(self.screen)
+        elif desk.feed is not None:
+            if isinstance(self.screen, SessionScreen):
+                yield from _screens(self.screen)
             yield from _jumps(self.app, desk.feed.state)
+            if desk.commander.can_act:
+                orders += _orders(desk, self.app.screen_stack)
+        stops = [order for order in orders if order.name.startswith(("retire ", "stop "))]
+        yield from (order for order in orders if order not in stops)
         for command in self.app.get_system_commands(self.screen):
             yield Command(command.title, command.help, command.callback, command.discover)
+        yield from stops
 
     async def discover(self) -> Hits:
         """What is listed before anything is typed."""
@@ -54,6 +66,24 @@ class SessionCommands(Provider):
             score = matcher.match(command.name)
             if score > 0:
                 yield Hit(score, matcher.highlight(command.name), command.run, help=clean(command.told))
+
+
+def _sessions(home: HomeScreen) -> Iterator[Command]:
+    """The form of a new run, and each session."""
+    yield Command("new run", "choose tasks and a model, see the cost, start", home.action_new_run, True)
+    for info in ordered(home.table.infos, ORDERS[0]):
+        words = ", ".join(filter(None, (info.title, waits_cell(info).text)))
+        yield Command(f"session {info.name}", words, partial(home.post_message, OpenSession(info.name)), True)
+
+
+def _screens(screen: SessionScreen) -> Iterator[Command]:
+    """The screens that can be opened from this one."""
+    for name, place in PLACES.items():
+        if screen.destination(name) is not None:
+            yield Command(place.title, place.answers, partial(screen.action_go, name), True)
+    yield Command(
+        "Home", "close this session; its engine goes on", partial(screen.post_message, LeaveSession()), True
+    )
 
 
 def _jumps(app: App[Any], state: SessionState) -> Iterator[Command]:
@@ -79,30 +109,9 @@ def _jumps(app: App[Any], state: SessionState) -> Iterator[Command]:
 def _orders(desk: Desk, screens: Sequence[Screen[Any]]) -> Iterator[Command]:
     """Commands about the instance and attempt under the cursor, the session, and its GPUs."""
     assert desk.feed is not None
-    state, give = desk.feed.state, desk.commander
-    gpus = views.gpus(state)
     screen = next((each for each in reversed(screens) if isinstance(each, ActingScreen)), None)
     instance = screen.steered_instance if screen is not None else None
     attempt = screen.steered_attempt if screen is not None else None
-    if instance is not None:
-        key = instance.key
-        word, act = ("go", give.go) if state.is_on_hold(key) else ("pause", give.pause)
-        yield Command(f"{word} {key}", "calls and attempts of this instance", partial(act, (key,)), True)
-        yield Command(f"hint {key}", "its next prompts quote it", partial(give.ask_hint, (key,)), True)
-        yield Command(f"stop {key}", "for good", partial(give.ask_stop, (key,)), True)
-    if attempt is not None:
-        name = attempt.attempt
-        yield Command(f"pin {name}", "the base of the next optimizations", partial(give.pin, name), True)
-        yield Command(f"ban {name}", "no base any more", partial(give.ban, name), True)
-        yield Command(f"fork {name}", "a new instance starts from it", partial(give.ask_fork, name), True)
-        if gpus:
-            yield Command(f"measure {name}", "time it again on every GPU", partial(give.measure, name), True)
-    word, act = ("go", give.go) if "" in state.on_hold else ("pause", give.pause)
-    yield Command(f"{word} session", "all its instances", partial(act, ()), True)
-    yield Command("extend session", "further attempts in each instance", give.ask_extend, True)
-    yield Command("stop session", "until wavedeck resume", give.ask_stop, True)
-    for device in gpus:
-        if device in state.lent:
-            yield Command(f"return GPU {device}", "take it back", partial(give.take_back, device), True)
-        else:
-            yield Command(f"lend GPU {device}", "to others", partial(give.lend, device), True)
+    for order in possible_orders(desk.feed.state, instance, attempt):
+        name = " ".join(filter(None, (order.name, order.target, order.text)))
+        yield Command(name, order.action.does, partial(desk.commander.ask, order), True)

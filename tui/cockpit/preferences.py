@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from textual.theme import BUILTIN_THEMES
 
 from tui.cockpit import themes
-from tui.cockpit.outside import Notify
+from tui.cockpit.terminal import Notify
 from tui.diagnostics import Complaint
 
 OWN_THEMES = (themes.DARK.name, themes.LIGHT.name)

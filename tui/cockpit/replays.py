@@ -19,7 +19,7 @@ from sessions.events import (
 from sessions.state import SessionState
 from tui import vocabulary
 from tui.cockpit.checkpoints import Checkpoints
-from tui.cockpit.sources import MOST_EVENTS, Batch
+from tui.cockpit.sources import MOST_EVENTS, EventBatch
 from tui.vocabulary import ACCEPTED, REJECTED
 
 SPEEDS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
@@ -174,7 +174,7 @@ class Replay:
     def close(self) -> None:
         """Nothing to let go."""
 
-    def take(self, now: float) -> Batch:
+    def take(self, now: float) -> EventBatch:
         """What happened since the last call, at the clock's speed; after a jump a whole state."""
         if self.playing and not self.at_end:
             passed = 0.0 if self._last_now is None else max(0.0, now - self._last_now)
@@ -186,10 +186,10 @@ class Replay:
         self._last_now = now
         shown, self._shown = self._shown, self.position
         if self.position == shown:
-            return Batch()
+            return EventBatch()
         if shown < self.position <= shown + MOST_EVENTS:
-            return Batch(self.story.events[shown : self.position])
-        return Batch(state=self.story.state_after(self.position))
+            return EventBatch(self.story.events[shown : self.position])
+        return EventBatch(state=self.story.state_after(self.position))
 
     def toggle(self) -> None:
         """Play or pause; at the end, play again from the start."""

@@ -1,232 +1,112 @@
-"""Rows and lines of the Report screen. Pure functions: the same report gives the same rows, live and in replay."""
+"""Draws the sections of a report on the Report screen. Pure functions: the same report gives the same lines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from sessions.names import short_task
-from sessions.state import Confirmation
 from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, joined, line, shorten, wrap
-from tui.report.bars import Glyphs, axis, bars_of
-from tui.report.merging import ranked_winners
-from tui.report.model import SessionReport, Winner
-from tui.report.phrases import (
-    cases_words,
-    exam_words,
-    figure_words,
-    interval_words,
-    marks,
-    origin_words,
-    roof_range_words,
-    short_commit,
-    speed_words,
-)
-from tui.tables import Cell, Column, Row
-from tui.vocabulary import (
-    NO_GPU,
-    UNKNOWN,
-    counted,
-    duration,
-    money,
-    percent,
-    speed_style,
-)
+from tui.facts.report import Section, SessionReport, facts_of
+from tui.facts.report.bars import PLAIN, Glyphs, axis, bars_of
+from tui.facts.report.model import Winner
+from tui.facts.styles import speed_style
+from tui.tables import NOTHING, Cell, Row
 
-WINNER_COLUMNS = (
-    Column("task", 8, 26),
-    Column("speedup", 9, 10, right=True),
-    Column("95 %", 12, 14, right=True, drop=3, if_known=True),
-    Column("", 3, 3),
-    Column("cases", 6, 6, right=True, drop=5, if_known=True),
-    Column("roof", 7, 8, right=True, drop=4, if_known=True),
-    Column("exam", 12, 12),
-    Column("by", 6, 24),
-    Column("origin", 8, 18, drop=6),
-    Column("against", 7, 12, drop=7, if_known=True),
-    Column("device", 6, 16, drop=8, if_known=True),
-    Column("strategy", 20, 60, drop=9, if_known=True),
-)
-MERGED_COLUMNS = (
-    Column("task", 8, 26),
-    Column("speedup", 9, 10, right=True),
-    Column("95 %", 12, 14, right=True, drop=2, if_known=True),
-    Column("", 3, 3),
-    Column("cases", 6, 6, right=True, drop=4, if_known=True),
-    Column("exam", 12, 12, drop=1),
-    Column("against", 7, 12, drop=3, if_known=True),
-    Column("device", 6, 16, drop=5, if_known=True),
-    Column("by", 6, 24, drop=6),
-    Column("session", 25, 34),
-)
 DIM = "dim"
-EXAM_STYLES = {
-    Confirmation.CONFIRMED: "",
-    Confirmation.NOT_CONFIRMED: "bad",
-    Confirmation.NOT_EXAMINED: DIM,
-}
+GLYPHS = Glyphs()
+NAME_CELLS = 26
 LEAST_BAR_CELLS = 16
 MOST_BAR_CELLS = 60
+FACT_CELLS = 15
+
+
+def shown_rows(section: Section) -> list[Row]:
+    """Return the rows of a section with texts that are safe to draw."""
+    return [Row(row.key, tuple(map(_shown, row.cells)), row.style) for row in section.rows]
+
+
+def _shown(cell: Cell) -> Cell:
+    if cell.style == "bar":
+        return Cell(cell.text.replace(PLAIN.bar, GLYPHS.bar))
+    return cell._replace(text=clean(cell.text).replace("\n", " "))
+
+
+def note_lines(sentences: Iterable[str], width: int) -> list[Line]:
+    """Return sentences as dim lines."""
+    return [line(piece, DIM) for sentence in sentences for piece in wrap(clean(sentence), width)]
 
 
 def summary_line(report: SessionReport, width: int) -> Line:
-    """Return what the session reached, in one line; device time and money go first if it does not fit."""
-    summary = report.summary
-    confirmed = "" if summary.confirmed is None else f", {summary.confirmed} confirmed"
-    speed = {"no GPU": NO_GPU, "measured": f"against {summary.against or 'the baseline'}"}
-    share = "" if summary.tally.share_correct is None else f", {percent(summary.tally.share_correct)} correct"
-    parts = [
-        line(f"{summary.solved} of {summary.tasks} solved{confirmed}", "bold"),
-        line(clean(speed.get(summary.timing, summary.timing))),
-        line(f"{counted(summary.tally.judged, 'attempt')}{share}"),
-        line(money(summary.cost_usd)) if summary.cost_usd is not None else EMPTY,
-        line(f"{duration(summary.device_s)} on devices", DIM) if summary.device_s else EMPTY,
-    ]
+    """Return what the session reached, in one line; its last parts go first if it does not fit."""
+    facts = facts_of(report)
+    parts = [line(facts["tasks"], "bold")]
+    parts += [line(facts[name]) for name in ("speed", "attempts", "people") if name in facts]
     while len(parts) > 1 and cells(joined(parts)) > width:
         parts.pop()
     return joined(parts)
 
 
-def no_winner_words(report: SessionReport) -> str:
-    """Return what the table of winners says while it is empty."""
-    if not report.summary.tally.judged:
-        return "No attempt was judged yet."
-    closest = [
-        f"{clean(task.closest or short_task(task.task))}  {clean(task.why)}"
-        for task in report.unsolved
-        if task.closest
-    ]
-    return "\n".join(["No task is solved yet. The closest attempts:", *closest])
-
-
-def winner_rows(report: SessionReport) -> list[Row]:
-    """Return a row for each winner, the fastest first, then one for each task without a winner."""
-    rows = [Row(winner.attempt, _winner_cells(winner)) for winner in report.winners]
-    if not rows:
+def bar_lines(winners: Sequence[Winner], width: int) -> list[Line]:
+    """Return a bar for each of these winners, with the scale below; empty without winners."""
+    if not winners:
         return []
-    for task in report.unsolved:
-        cells = [Cell("")] * len(WINNER_COLUMNS)
-        cells[0] = Cell(clean(short_task(task.task)), DIM)
-        cells[1] = Cell(UNKNOWN, DIM)
-        cells[6] = Cell("not solved", DIM)
-        cells[7] = Cell(_short_attempt(task.closest), DIM)
-        cells[11] = Cell(line(task.why)[0].text if task.why else "", DIM)
-        rows.append(Row(f"task:{task.task}", tuple(cells)))
-    return rows
-
-
-def _winner_cells(winner: Winner) -> tuple[Cell, ...]:
-    style = speed_style(winner.speed)
-    return (
-        Cell(clean(short_task(winner.task))),
-        Cell(figure_words(winner.speed), style),
-        Cell(interval_words(winner.speed), style),
-        Cell(marks(winner), "warn" if winner.waiting or winner.findings else ""),
-        Cell(cases_words(winner.speed).replace(" of ", "/"), DIM),
-        Cell(roof_range_words(winner.roof)),
-        Cell(exam_words(winner), EXAM_STYLES[winner.confirmed]),
-        Cell(_short_attempt(winner.attempt)),
-        Cell(origin_words(winner.origin, winner.base and _short_attempt(winner.base)), DIM),
-        Cell(clean(winner.against) or UNKNOWN, DIM),
-        Cell(clean(winner.device) or UNKNOWN, DIM),
-        Cell(clean(winner.strategy) or UNKNOWN),
-    )
-
-
-def merged_rows(reports: Sequence[SessionReport]) -> list[Row]:
-    """Return the winners of several sessions, by task, the fastest first."""
-    rows = []
-    for report, winner in ranked_winners(reports):
-        style = speed_style(winner.speed)
-        cells = (
-            Cell(clean(short_task(winner.task))),
-            Cell(figure_words(winner.speed), style),
-            Cell(interval_words(winner.speed), style),
-            Cell(marks(winner), "warn" if winner.waiting or winner.findings else ""),
-            Cell(cases_words(winner.speed).replace(" of ", "/"), DIM),
-            Cell(exam_words(winner), EXAM_STYLES[winner.confirmed]),
-            Cell(clean(winner.against) or UNKNOWN, DIM),
-            Cell(clean(winner.device) or UNKNOWN, DIM),
-            Cell(_short_attempt(winner.attempt)),
-            Cell(clean(report.summary.session), "key"),
-        )
-        rows.append(Row(f"{report.summary.session}|{winner.attempt}", cells))
-    return rows
-
-
-def _short_attempt(attempt: str) -> str:
-    """Return `#3/7`, for rows that name the task."""
-    task, mark, number = attempt.rpartition("#")
-    return f"{mark}{number}" if task else attempt
-
-
-def bar_lines(report: SessionReport, width: int, glyphs: Glyphs) -> list[Line]:
-    """Return a bar for each winner with a speedup, with the scale below; empty if nothing was timed."""
-    names = min(26, max((len(short_task(winner.task)) for winner in report.winners), default=0))
-    figures = max((len(speed_words(winner.speed)) for winner in report.winners), default=0)
-    cells = min(MOST_BAR_CELLS, width - names - 2)
-    beside = cells - figures - 2 >= LEAST_BAR_CELLS
-    cells = min(MOST_BAR_CELLS, width - names - figures - 4) if beside else cells
-    bars = bars_of(report.winners, cells, glyphs)
-    if not bars:
-        return []
-    styles = {winner.task: speed_style(winner.speed) for winner in report.winners}
+    bars = bars_of(winners, MOST_BAR_CELLS, GLYPHS)
+    names = min(NAME_CELLS, max(cells(line(bar.name)) for bar in bars))
+    figures = max(len(bar.figure) for bar in bars)
+    room = min(MOST_BAR_CELLS, width - names - 2)
+    beside = room - figures - 2 >= LEAST_BAR_CELLS
+    if beside:
+        room = min(MOST_BAR_CELLS, width - names - figures - 4)
     lines: list[Line] = []
-    for bar in bars:
-        figure = Span(f"  {bar.figure}", styles[bar.task]) if beside else Span("")
-        name = shorten(clean(bar.name), names)
-        lines.append((Span(f"{name:<{names}}  "), Span(bar.drawing, styles[bar.task]), figure))
-    return [*lines, line(f"{'':<{names}}  {axis(report.winners, cells)}".rstrip(), DIM)]
+    for winner, bar in zip(winners, bars_of(winners, room, GLYPHS), strict=True):
+        style = speed_style(winner.speed)
+        figure = Span(f"  {bar.figure}", style) if beside else Span("")
+        lines.append(
+            (Span(f"{shorten(clean(bar.name), names):<{names}}  "), Span(bar.drawing, style), figure)
+        )
+    return [*lines, line(f"{'':<{names}}  {axis(winners, room)}".rstrip(), DIM)]
 
 
-def winner_lines(report: SessionReport, attempt: str | None, width: int) -> list[Line]:
-    """Return why one winner is fast, and where its kernel lies."""
-    winner = next((winner for winner in report.winners if winner.attempt == attempt), None)
-    if winner is None:
+def detail_lines(sections: Sequence[Section], key: str | None, width: int) -> list[Line]:
+    """
+    Return what the sections say of one row: why a winner is fast, and where its kernel lies.
+
+    Of the first section, these are the columns that a narrow table leaves out.
+    """
+    first, *rest = (_facts(section, key) for section in sections)
+    if not first:
         return []
-    before = winner.before_exam
-    first = "" if before is None else f"{before.figure} before the exam timed it again"
-    facts = [
-        ("speedup", winner.no_speed or "; ".join(filter(None, (speed_words(winner.speed), first)))),
-        ("on each GPU", winner.by_gpu),
-        (
-            "roof",
-            roof_range_words(winner.roof).replace(UNKNOWN, "")
-            and f"{roof_range_words(winner.roof)} of the practical roof",
-        ),
-        ("findings", winner.findings),
-        ("strategy", winner.strategy),
-        (
-            "commit",
-            f"{short_commit(winner.commit)} on {winner.branch}" if winner.commit else "not in the store yet",
-        ),
-        ("accepted as", f"{winner.accepted_file} on the branch accepted" if winner.accepted_file else ""),
-        ("accepted", f"{winner.accepted_instead} instead" if winner.accepted_instead else ""),
-    ]
-    lines: list[Line] = [
-        (Span(clean(winner.attempt), "bold"), Span(f"  {origin_words(winner.origin, winner.base)}", DIM))
-    ]
-    for name, value in facts:
-        pieces = wrap(clean(value), max(width - 13, 20)) if value else []
-        for number, piece in enumerate(pieces):
-            lines.append((Span(f"{name if number == 0 else '':<13}", DIM), Span(piece)))
-    return [*lines, *_estimate_lines(report, winner)]
+    lines: list[Line] = [(Span(first[0][1].text, "bold"),)]
+    optional = {column.title for column in sections[0].columns if column.drop}
+    lines += _packed([(name, cell) for name, cell in first if name in optional], width)
+    for facts in rest:
+        for name, cell in facts[1:]:
+            for number, piece in enumerate(wrap(cell.text, max(width - FACT_CELLS, 20))):
+                lines.append((Span(f"{'' if number else name:<{FACT_CELLS}}", DIM), Span(piece, cell.style)))
+    return lines
 
 
-def _estimate_lines(report: SessionReport, winner: Winner) -> list[Line]:
-    """Return the bounds of each case of a winner without a time."""
-    estimates = [case for case in report.estimates if case.attempt == winner.attempt]
-    if not estimates:
+def _facts(section: Section, key: str | None) -> list[tuple[str, Cell]]:
+    """Return the names and the known cells of the row with this key; empty if the section has none."""
+    row = next((row for row in section.rows if row.key == key), None)
+    if row is None:
         return []
-    names = min(24, max(len(case.case) for case in estimates))
-    title = f"Estimate for {clean(estimates[0].target)}, not measured: from the roofline to no use of caches"
-    return [
-        EMPTY,
-        line(title, DIM),
-        *(
-            line(
-                f"  {case.case:<{names}}  {case.low_us:,.4g} to {case.high_us:,.4g} us, limit {case.limit}",
-                DIM,
-            )
-            for case in estimates
-        ),
-    ]
+    named = zip(section.columns, map(_shown, row.cells), strict=True)
+    return [(column.title, cell) for column, cell in named if cell.text not in NOTHING]
+
+
+def _packed(facts: Sequence[tuple[str, Cell]], width: int) -> list[Line]:
+    """Return names and values one after the other, in as few lines as they need."""
+    lines: list[Line] = []
+    for name, cell in facts:
+        fact = (Span(f"{name} ", DIM), _plainer(cell))
+        longer = joined([lines[-1], fact]) if lines else EMPTY
+        if lines and cells(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(fact)
+    return lines
+
+
+def _plainer(cell: Cell) -> Span:
+    """Return a cell as a span; a cell that is dim in a table is plain beside its name."""
+    return Span(cell.text, "" if cell.style == DIM else cell.style)

@@ -11,12 +11,12 @@ from sessions.ratio_words import times
 from sessions.speed import Speed, attempt_speed, speed_of, timed_evaluation
 from sessions.state import AttemptState, SessionState
 from tui import vocabulary
+from tui.actions.line import gpus_of
 from tui.cockpit.lines import Span, clean
-from tui.cockpit.views import gpus
 from tui.facts.evaluation.certainty import against_words
 from tui.facts.evaluation.roofs import peak_range, roof_range
 from tui.facts.evaluation.times import missing_cases
-from tui.report.phrases import roof_range_words
+from tui.facts.report.phrases import roof_range_words
 
 MOST_CASES = 3
 """Cases that are named; more are counted."""
@@ -79,7 +79,7 @@ def _where(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
     spread = {measured.device: measured.evaluation for measured in attempt.spread}
     if not spread:
         devices = list(dict.fromkeys(row.device for row in evaluation.latency))
-        only = " only (t: all)" if set(gpus(state)) - set(devices) else ""
+        only = " only (t: all)" if set(gpus_of(state)) - set(devices) else ""
         return [Span(f"GPU {', '.join(devices)}{only}")]
     speeds = [speed_of(judged) for judged in spread.values()]
     values = [speed.value for speed in speeds if speed is not None]
@@ -107,7 +107,7 @@ def _not_measured(state: SessionState, attempt: AttemptState) -> list[Span]:
     if evaluation is None:
         return []
     phrases = [
-        Span(vocabulary.NOT_MEASURED if gpus(state) else f"{vocabulary.NOT_MEASURED}, {vocabulary.NO_GPU}")
+        Span(vocabulary.NOT_MEASURED if gpus_of(state) else f"{vocabulary.NOT_MEASURED}, {vocabulary.NO_GPU}")
     ]
     short_cases = [clean(row.case) for row in evaluation.latency if row.outcome is Outcome.TOO_SHORT]
     if short_cases:

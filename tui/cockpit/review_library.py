@@ -9,16 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from sessions.bests import Field, field_of
+from sessions.bests import BestKey, best_key
 from sessions.errors import SessionsError
 from sessions.events import SessionStarted
 from sessions.home import Home
 
 if TYPE_CHECKING:
     from sessions.best_ever import BestEver
-
-KERNEL_MARK = "@triton.jit"
-"""In each Triton kernel; a baseline without it is PyTorch code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +34,9 @@ class Archive:
     """Kernels by full task name."""
     bests: Sequence[BestEver] = ()
 
-    def best(self, wanted: Field) -> BestEver | None:
+    def best(self, wanted: BestKey) -> BestEver | None:
         """Return the best attempt of a task, device product and baseline; `None` if none was measured."""
-        return next((best for best in self.bests if field_of(best.measured) == wanted), None)
+        return next((best for best in self.bests if best_key(best.measured) == wanted), None)
 
 
 class Library(Protocol):
@@ -62,9 +59,9 @@ class HomeLibrary:
 
     def baseline(self, started: SessionStarted, task: str) -> str:
         """Return the kernel file that `--against` named, else the task's own baseline as the suite has it now."""
-        from tui.cockpit.sides import read_task_facts
+        from tui.cockpit.sides import read_task_files
 
-        baseline = read_task_facts(started, task, self._home.suites).baseline
+        baseline = read_task_files(started, task, self._home.suites).baseline
         return baseline.source if baseline is not None else ""
 
     def archive(self) -> Archive | None:
@@ -82,8 +79,3 @@ class HomeLibrary:
             return None
         accepted = {task: Accepted(kernel.session, kernel.attempt) for task, kernel in kernels.items()}
         return Archive(accepted, bests)
-
-
-def is_kernel(source: str) -> bool:
-    """True if a diff from this source to a Triton kernel says something."""
-    return KERNEL_MARK in source

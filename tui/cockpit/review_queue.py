@@ -1,10 +1,12 @@
-"""The attempts that a person may decide on, in the order of the Review screen. Pure functions of the state."""
+"""The queue of the Review screen: the attempts that a person may decide on, the last line, and decisions on their way."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+
+from rich.cells import cell_len
 
 from harness import Verdict
 from sessions.findings import findings_of
@@ -13,14 +15,15 @@ from sessions.state import AttemptState, Confirmation, Decision, InstanceState, 
 from sessions.winners import earlier_best
 from tui import vocabulary
 from tui.cockpit import attempts
-from tui.cockpit.lines import clean, shorten
+from tui.cockpit.lines import Line, Span, clean, fit, shorten
+from tui.cockpit.review_reasons import accept_words, reject_words
 from tui.tables import Cell, Column, Row
 
 LONGEST_NAME = 30
 EXAM_WORDS = {Confirmation.CONFIRMED: "confirmed", Confirmation.NOT_CONFIRMED: "failed exam"}
 
 
-class Kind(Enum):
+class QueueKind(Enum):
     """Why an attempt is in the queue."""
 
     WAITS = "waits"
@@ -31,10 +34,10 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class QueueEntry:
     """One attempt of the queue."""
 
-    kind: Kind
+    kind: QueueKind
     attempt: AttemptState
     instance: InstanceState
 
@@ -44,22 +47,22 @@ class Entry:
         return self.attempt.attempt
 
 
-def review_queue(state: SessionState, *, over: bool) -> list[Entry]:
+def review_queue(state: SessionState, *, over: bool) -> list[QueueEntry]:
     """Return what waits, oldest first; then open winners, oldest first; then decisions, newest first.
 
     `over`: no engine works on the session, so that the best attempt of each instance is its winner.
     """
-    waiting: list[Entry] = []
-    undecided: list[Entry] = []
-    decided: list[tuple[Decision, Entry]] = []
+    waiting: list[QueueEntry] = []
+    undecided: list[QueueEntry] = []
+    decided: list[tuple[Decision, QueueEntry]] = []
     for instance in state.instances.values():
         for attempt in instance.attempts:
             if attempt.waiting:
-                waiting.append(Entry(Kind.WAITS, attempt, instance))
+                waiting.append(QueueEntry(QueueKind.WAITS, attempt, instance))
             elif attempt.decision is not None:
-                decided.append((attempt.decision, Entry(Kind.DECIDED, attempt, instance)))
+                decided.append((attempt.decision, QueueEntry(QueueKind.DECIDED, attempt, instance)))
             elif attempt.verdict is Verdict.CORRECT and _is_open(attempt, instance, over=over):
-                undecided.append(Entry(Kind.OPEN, attempt, instance))
+                undecided.append(QueueEntry(QueueKind.OPEN, attempt, instance))
     waiting.sort(key=lambda entry: entry.attempt.waiting_wall)
     undecided.sort(key=lambda entry: entry.attempt.judged_wall)
     decided.sort(key=lambda pair: pair[0].wall, reverse=True)
@@ -71,12 +74,12 @@ def _is_open(attempt: AttemptState, instance: InstanceState, *, over: bool) -> b
     return attempt.held or (ended and instance.best == attempt.attempt)
 
 
-def undecided(entries: Sequence[Entry]) -> list[Entry]:
+def undecided(entries: Sequence[QueueEntry]) -> list[QueueEntry]:
     """Return the entries without a decision, in their order."""
-    return [entry for entry in entries if entry.kind is not Kind.DECIDED]
+    return [entry for entry in entries if entry.kind is not QueueKind.DECIDED]
 
 
-def next_undecided(entries: Sequence[Entry], after: str | None) -> Entry | None:
+def next_undecided(entries: Sequence[QueueEntry], after: str | None) -> QueueEntry | None:
     """Return the next entry to decide behind an attempt, from the start again behind the last; `None` if none is left.
 
     The attempt itself is never returned.
@@ -87,7 +90,9 @@ def next_undecided(entries: Sequence[Entry], after: str | None) -> Entry | None:
     return next((entry for entry in undecided(in_order) if entry.key != after), None)
 
 
-def next_of_kind(entries: Sequence[Entry], after: str | None, kind: str, direction: int) -> Entry | None:
+def next_of_kind(
+    entries: Sequence[QueueEntry], after: str | None, kind: str, direction: int
+) -> QueueEntry | None:
     """Return the next entry (`direction` -1: the one before) that is `waiting`, the `best` of its instance or a `failure`."""
     place = next((place for place, entry in enumerate(entries) if entry.key == after), -1)
     later = entries[place + 1 :] if direction > 0 else entries[: max(place, 0)][::-1]
@@ -105,7 +110,7 @@ def gain_words(attempt: AttemptState, instance: InstanceState) -> str:
     return vocabulary.percent_change(gain(speed, attempt_speed(before)))
 
 
-def seen(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
+def seen(entries: Sequence[QueueEntry]) -> list[tuple[object, ...]]:
     """Return what the rows depend on, cheap to compare: equal lists give equal rows at the same moment."""
     return [
         (
@@ -120,9 +125,9 @@ def seen(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
     ]
 
 
-def queue_columns(entries: Sequence[Entry], *, wide: bool) -> tuple[Column, ...]:
+def queue_columns(entries: Sequence[QueueEntry], *, wide: bool) -> tuple[Column, ...]:
     """Return the columns of the queue; `wide`: it has the whole width of the screen."""
-    waits = any(entry.kind is Kind.WAITS for entry in entries)
+    waits = any(entry.kind is QueueKind.WAITS for entry in entries)
     columns = (
         Column("waits" if waits else "state", 7, 9, right=True),
         Column("attempt", 10, LONGEST_NAME, keep=wide),
@@ -138,7 +143,7 @@ def queue_columns(entries: Sequence[Entry], *, wide: bool) -> tuple[Column, ...]
     )
 
 
-def queue_rows(entries: Sequence[Entry], wall: float, name_cells: int) -> list[Row]:
+def queue_rows(entries: Sequence[QueueEntry], wall: float, name_cells: int) -> list[Row]:
     """Return a row for each entry; `wall` is the present moment in seconds since the epoch.
 
     Names of attempts have at most `name_cells` cells, but at least ten and at most `LONGEST_NAME`.
@@ -146,18 +151,18 @@ def queue_rows(entries: Sequence[Entry], wall: float, name_cells: int) -> list[R
     return [Row(entry.key, tuple(_cells(entry, wall, name_cells))) for entry in entries]
 
 
-def rows_later(rows: Sequence[Row], entries: Sequence[Entry], wall: float) -> list[Row]:
+def rows_later(rows: Sequence[Row], entries: Sequence[QueueEntry], wall: float) -> list[Row]:
     """Return the rows of the same entries at a later moment: only the times of those that wait are new."""
     return [
-        Row(row.key, (_state_cell(entry, wall), *row.cells[1:])) if entry.kind is Kind.WAITS else row
+        Row(row.key, (_state_cell(entry, wall), *row.cells[1:])) if entry.kind is QueueKind.WAITS else row
         for row, entry in zip(rows, entries, strict=True)
     ]
 
 
-def _cells(entry: Entry, wall: float, name_cells: int) -> list[Cell]:
+def _cells(entry: QueueEntry, wall: float, name_cells: int) -> list[Cell]:
     attempt = entry.attempt
     speed = attempt_speed(attempt)
-    decided = entry.kind is Kind.DECIDED
+    decided = entry.kind is QueueKind.DECIDED
     reason = attempt.decision.why if attempt.decision is not None else attempt.strategy
     return [
         _state_cell(entry, wall),
@@ -172,16 +177,16 @@ def _cells(entry: Entry, wall: float, name_cells: int) -> list[Cell]:
     ]
 
 
-def _name_cell(entry: Entry, width: int) -> Cell:
+def _name_cell(entry: QueueEntry, width: int) -> Cell:
     """The attempt; `softmax#3/7 !` if it has findings."""
     if findings_of(entry.attempt):
         return Cell(f"{shorten(entry.key, width - 2)} {vocabulary.FINDING}", "warn")
-    return Cell(shorten(entry.key, width), "dim" if entry.kind is Kind.DECIDED else "")
+    return Cell(shorten(entry.key, width), "dim" if entry.kind is QueueKind.DECIDED else "")
 
 
-def _state_cell(entry: Entry, wall: float) -> Cell:
+def _state_cell(entry: QueueEntry, wall: float) -> Cell:
     decision = entry.attempt.decision
-    if entry.kind is Kind.WAITS:
+    if entry.kind is QueueKind.WAITS:
         return Cell(f"{vocabulary.WAITS} {vocabulary.clock(wall - entry.attempt.waiting_wall)}", "warn")
     if decision is None:
         return Cell("open")
@@ -189,15 +194,15 @@ def _state_cell(entry: Entry, wall: float) -> Cell:
     return Cell(mark, "" if decision.accepted else "bad")
 
 
-def queue_title(entries: Sequence[Entry]) -> str:
+def queue_title(entries: Sequence[QueueEntry]) -> str:
     """Return `Review: 6 wait, 16 open`."""
-    waits = sum(entry.kind is Kind.WAITS for entry in entries)
+    waits = sum(entry.kind is QueueKind.WAITS for entry in entries)
     rest = len(undecided(entries)) - waits
     parts = [f"{waits} wait{'s' if waits == 1 else ''}" if waits else "", f"{rest} open" if rest else ""]
     return f"Review: {', '.join(filter(None, parts)) or 'nothing to decide'}"
 
 
-def decided_words(entries: Sequence[Entry]) -> str:
+def decided_words(entries: Sequence[QueueEntry]) -> str:
     """Return `decided 7: 5 accepted, 2 rejected`."""
     decisions = [entry.attempt.decision for entry in entries if entry.attempt.decision is not None]
     accepted = sum(decision.accepted for decision in decisions)
@@ -228,3 +233,87 @@ def empty_words(state: SessionState, *, over: bool) -> list[str]:
         "`wavedeck run --review manual` lets an instance build on accepted attempts only.",
         "Then each gain waits here for your decision.",
     ]
+
+
+GAP = "   "
+
+
+def footer(
+    state: SessionState,
+    entries: Sequence[QueueEntry],
+    entry: QueueEntry | None,
+    undoable: str | None,
+    *,
+    over: bool,
+    width: int,
+) -> Line:
+    """Return `decided 7: 5 accepted, 2 rejected   if accepted: ...`; the longest words that fit into `width` cells.
+
+    `u` undoes the decision about `undoable`.
+    """
+    head = f" {decided_words(entries)}"
+    choices = [""]
+    if entry is not None and entry.kind is not QueueKind.DECIDED:
+        rejected = f"if rejected: {reject_words(state, entry.attempt, entry.instance, over=over)}"
+        choices = [rejected]
+        if entry.attempt.verdict is Verdict.CORRECT:
+            long, short = (
+                f"if accepted: {accept_words(state, entry.attempt, entry.instance, over=over, short=short)}"
+                for short in (False, True)
+            )
+            choices = [f"{long}{GAP}{rejected}", long, f"{short}{GAP}{rejected}", short]
+    elif undoable is not None:
+        choices = [f"u undoes the decision about {undoable}"]
+    room = width - cell_len(head) - len(GAP)
+    if cell_len(choices[0]) > room:
+        head = head.partition(":")[0]
+        room = width - cell_len(head) - len(GAP)
+    words = next((choice for choice in choices if cell_len(choice) <= room), choices[-1])
+    return Span(head, "key"), Span(fit(f"{GAP}{words}", room + len(GAP)).rstrip(), "dim")
+
+
+class SentDecisions:
+    """Knows the decisions of this screen from those of other people and other screens."""
+
+    def __init__(self) -> None:
+        self._sent: dict[str, int] = {}
+        """Attempts with a decision on its way, with the number of the last event before it."""
+        self._made: list[str] = []
+        """Attempts that were decided here, the latest last."""
+
+    def send(self, attempt: str, last_seq: int) -> None:
+        """Note that a decision goes out; `last_seq` is the number of the last event before it."""
+        self._sent[attempt] = last_seq
+
+    def arrived(self, entries: Sequence[QueueEntry], last_seq: int, me: str) -> list[str]:
+        """Return the attempts with a decision by `me` that the session has now; each is returned once.
+
+        A decision by another person ends the wait, too: the engine refused ours, or theirs came later.
+        """
+        arrived: list[str] = []
+        for entry in entries:
+            decision = entry.attempt.decision
+            before = self._sent.get(entry.key)
+            if before is None or decision is None or last_seq <= before:
+                continue
+            del self._sent[entry.key]
+            if decision.by == me:
+                arrived.append(entry.key)
+        self._made += arrived
+        return arrived
+
+    @property
+    def pending(self) -> bool:
+        """True while a decision is on its way."""
+        return bool(self._sent)
+
+    def undoable(self, entries: Sequence[QueueEntry], cursor: QueueEntry | None) -> str | None:
+        """Return the decided attempt under the cursor, else the latest that was decided here; `None` without one."""
+        if cursor is not None and cursor.attempt.decision is not None:
+            return cursor.key
+        decided = {entry.key for entry in entries if entry.attempt.decision is not None}
+        return next((key for key in reversed(self._made) if key in decided), None)
+
+    def undo(self, attempt: str) -> None:
+        """Forget a decision that is taken back."""
+        self._made = [made for made in self._made if made != attempt]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from rich.cells import cell_len
 
 from harness import STAGES, Evaluation, Stage, Verdict
-from sessions.bests import field_of, measured_attempt, order
+from sessions.bests import best_key, measured_attempt, order
 from sessions.findings import findings_of, located
 from sessions.speed import attempt_speed
 from sessions.state import AttemptState, Decision, InstanceState, SessionState
@@ -147,7 +147,7 @@ def _best_ever(
     measured = measured_attempt(instance.task, attempt)
     if archive is None or measured is None:
         return []
-    best = archive.best(field_of(measured))
+    best = archive.best(best_key(measured))
     if best is None or order(measured) >= order(best.measured):
         return [Span("best ever: this")]
     where = best.measured.attempt if best.session == session_name(state) else best.session[:DATE_CELLS]

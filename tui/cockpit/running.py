@@ -1,20 +1,24 @@
-"""Runs the cockpit in this terminal until the person leaves."""
+"""Checks the names of columns in a configuration, and runs the cockpit in this terminal until the person leaves."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessions.home import Home
+from sessions.state import SessionState
+from tui.cockpit import fleet_view, home_view
 from tui.cockpit.app import Cockpit, Mode
-from tui.cockpit.column_names import check_columns
 from tui.cockpit.decider import Decider
-from tui.cockpit.preferences import Preferences, check_theme
+from tui.cockpit.preferences import Preferences, check_names, check_theme
 from tui.cockpit.signals import ending_by_signal
 from tui.cockpit.viewer import ExitNote
+from tui.facts.report import PANES, report_of
 from tui.plain import colours
+from tui.tables import Column
 
 if TYPE_CHECKING:
     from engine.launch import EngineStart
@@ -64,3 +68,23 @@ def run_cockpit(
     app.theme = chosen
     with ending_by_signal(app.exit):
         return app.run(mouse=preferences.mouse) or ExitNote()
+
+
+def titles(columns: Sequence[Column]) -> tuple[str, ...]:
+    """Return the titles of the columns that have one."""
+    return tuple(column.title for column in columns if column.title)
+
+
+TABLES: dict[str, tuple[str, ...]] = {
+    "sessions": titles(home_view.COLUMNS),
+    "tasks": fleet_view.EXTRAS,
+    **{pane: titles(sections(report_of(SessionState()))[0].columns) for pane, sections in PANES.items()},
+}
+"""Names of the columns by table: of Home, of Fleet (beside task, best and instances), and of the Report."""
+
+
+def check_columns(columns: Mapping[str, Sequence[str]]) -> None:
+    """Raise `Complaint` for a table or a column that does not exist, with the nearest right name."""
+    check_names(columns, TABLES, table="[columns]", noun="table with columns to choose")
+    for table, names in columns.items():
+        check_names(names, TABLES[table], table=f"[columns] {table}:", noun="column of this table")

@@ -1,4 +1,4 @@
-"""The other side of a diff: base, baseline, best or an attempt that a person chose."""
+"""Sources that an attempt is compared with: its base, the baseline, the best, or an attempt that a person chose."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from pathlib import Path
 
 from sessions.events import SessionStarted
 from sessions.state import AttemptState, InstanceState, SessionState
+from sessions.winners import earlier_best
 from suites import SuiteError, Task, baseline_source, load_task
 from tui.cockpit import attempts
 
 OF_TORCH = ("eager", "compile")
 """Timing baselines that torch makes from the task's reference: there is no kernel to compare with."""
+
+KERNEL_MARK = "@triton.jit"
+"""In each Triton kernel; a baseline without it is PyTorch code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +24,12 @@ class Side:
     """One source of a diff."""
 
     name: str
-    """`#2/7`, or `baseline triton`."""
+    """`#2/7`, `base softmax#3/5`, or `baseline triton`."""
     source: str
     commit: str | None = None
 
 
-class Comparison(StrEnum):
+class ComparedTo(StrEnum):
     """Contents of the code pane; `d` goes from one to the next."""
 
     CODE = "code"
@@ -37,7 +41,7 @@ class Comparison(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFacts:
+class TaskFiles:
     """Facts from the task's folder on this machine; empty if the task is not here."""
 
     baseline: Side | None = None
@@ -45,19 +49,19 @@ class TaskFacts:
     """Sizes on a GPU by case: `8192x4097`."""
 
 
-def read_task_facts(started: SessionStarted | None, task: str, registry: Path | None = None) -> TaskFacts:
+def read_task_files(started: SessionStarted | None, task: str, registry: Path | None = None) -> TaskFiles:
     """Return the timing baseline's source and the shapes of a task. Reads files.
 
     `registry` names the suites that people added.
     """
     if started is None:
-        return TaskFacts()
+        return TaskFiles()
     try:
         loaded = load_task(task, registry=registry)
         shapes = {case.name: "x".join(map(str, case.gpu.values())) for case in loaded.cases}
-        return TaskFacts(_baseline(started, loaded), shapes)
+        return TaskFiles(_baseline(started, loaded), shapes)
     except (SuiteError, OSError):
-        return TaskFacts(_given_baseline(started))
+        return TaskFiles(_given_baseline(started))
 
 
 def _baseline(started: SessionStarted, task: Task) -> Side | None:
@@ -84,7 +88,7 @@ def other_sides(
     attempt: AttemptState,
     baseline: Side | None,
     chosen: int | None,
-) -> dict[Comparison, Side]:
+) -> dict[ComparedTo, Side]:
     """Return what an attempt can be compared with, each source once, in the order of `d`.
 
     `chosen` is the number of the attempt that a person chose. Without a base, the attempt before counts as the base.
@@ -92,25 +96,45 @@ def other_sides(
     before = [earlier for earlier in instance.attempts if earlier.number < attempt.number]
     base = attempts.base_of(state, attempt) or (before[-1] if before else None)
     sides = {
-        Comparison.BASE: side_of(base),
-        Comparison.BASELINE: baseline,
-        Comparison.BEST: side_of(attempts.best_of(instance)),
+        ComparedTo.BASE: side_of(base),
+        ComparedTo.BASELINE: baseline,
+        ComparedTo.BEST: side_of(attempts.best_of(instance)),
     }
-    kept: dict[Comparison, Side] = {}
+    kept: dict[ComparedTo, Side] = {}
     for comparison, side in sides.items():
         names = [attempts.short_name(attempt.attempt), *(earlier.name for earlier in kept.values())]
         if side is not None and side.name not in names:
             kept[comparison] = side
     picked = side_of(attempts.numbered(instance, chosen)) if chosen is not None else None
     if picked is not None:
-        kept[Comparison.OTHER] = picked
+        kept[ComparedTo.OTHER] = picked
     return kept
 
 
-def following(current: Comparison, sides: dict[Comparison, Side]) -> Comparison:
+def review_sides(
+    state: SessionState, attempt: AttemptState, instance: InstanceState, baseline: str, baseline_name: str
+) -> list[Side]:
+    """Return what Review compares an attempt with: baseline, base, and the best before it, each attempt once.
+
+    `baseline` is the source of the baseline; empty if it is not known. A baseline in PyTorch comes last.
+    """
+    base, best = attempts.base_of(state, attempt), earlier_best(attempt, instance)
+    earlier = {"base": base, "best before": best if best is not base else None}
+    sides = [
+        Side(f"{word} {other.attempt}", other.source, other.commit)
+        for word, other in earlier.items()
+        if other is not None and other.source
+    ]
+    if baseline:
+        place = 0 if KERNEL_MARK in baseline else len(sides)
+        sides.insert(place, Side(f"baseline {baseline_name}".rstrip(), baseline))
+    return sides
+
+
+def following(current: ComparedTo, sides: dict[ComparedTo, Side]) -> ComparedTo:
     """Return what `d` shows after `current`: the next side that exists, and the code after the last."""
-    order = [Comparison.CODE, *(side for side in sides if side is not Comparison.OTHER)]
-    return order[(order.index(current) + 1) % len(order)] if current in order else Comparison.CODE
+    order = [ComparedTo.CODE, *(side for side in sides if side is not ComparedTo.OTHER)]
+    return order[(order.index(current) + 1) % len(order)] if current in order else ComparedTo.CODE
 
 
 def neighbour(instance: InstanceState, attempt: AttemptState, current: str, direction: int) -> int | None:

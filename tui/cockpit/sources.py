@@ -29,7 +29,7 @@ MOST_EVENTS = 4000
 """Events folded in one turn of the screen: some 20 ms."""
 
 
-class Batch(NamedTuple):
+class EventBatch(NamedTuple):
     """What is due now."""
 
     events: Sequence[AnyEvent | Skipped] = ()
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
     """A whole other state to go on from, after a jump."""
 
 
-class Source(Protocol):
+class EventSource(Protocol):
     """Events of one session, at the pace they should be shown."""
 
     @property
@@ -49,7 +49,7 @@ class Source(Protocol):
         """Begin; nothing is read before."""
         ...
 
-    def take(self, now: float) -> Batch:
+    def take(self, now: float) -> EventBatch:
         """What is due by `now` (seconds of a monotonic clock), in order; never waits."""
         ...
 
@@ -59,7 +59,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class TailHealth:
     """What is known of the engine behind a live session."""
 
     running: bool
@@ -106,7 +106,7 @@ class LiveTail:
         self._mark: tuple[int, ...] | None = None
         """The store's mark of the session when it was last read."""
         self._thread: threading.Thread | None = None
-        self.health = Health(self._is_starting or home.live(session).running, starting=self._is_starting)
+        self.health = TailHealth(self._is_starting or home.live(session).running, starting=self._is_starting)
 
     @property
     def session(self) -> str:
@@ -127,12 +127,12 @@ class LiveTail:
         self._thread = threading.Thread(target=self._read, name=f"tail {self._session}", daemon=True)
         self._thread.start()
 
-    def take(self, now: float) -> Batch:
+    def take(self, now: float) -> EventBatch:
         """What was read since."""
         taken: list[AnyEvent | Skipped] = []
         while self._queue and len(taken) < MOST_EVENTS:
             taken.append(self._queue.popleft())
-        return Batch(taken)
+        return EventBatch(taken)
 
     def look_again(self) -> None:
         """A decision was made: where no engine wrote it into the journal, it stands in the store alone.
@@ -171,7 +171,7 @@ class LiveTail:
                         self._look_for_changes()
                     error = error or self._read_store()
                 is_left = live.journal.exists() if due else self.health.is_left
-                self.health = Health(
+                self.health = TailHealth(
                     running, error, is_left and not running, starting, running and live.reachable
                 )
                 turn += 1

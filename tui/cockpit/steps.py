@@ -15,14 +15,14 @@ from sessions.state import AttemptState, CallState
 from tui import vocabulary
 from tui.cockpit.lines import clean
 from tui.facts.evaluation.certainty import exam_of
-from tui.vocabulary import speed_style, verdict_style
+from tui.facts.styles import speed_style, verdict_style
 
 SHORTEST_PART = 4
 """Lines of a block that counts as a part of the code. A shorter block is a quotation."""
 CALL_WORDS = {Role.GENERATOR: "generate", Role.OPTIMIZER: "optimize", Role.REFLECTOR: "reflect"}
 
 
-class Step(NamedTuple):
+class AttemptStep(NamedTuple):
     """One step: a line, and text below it while the step is open."""
 
     key: str
@@ -41,14 +41,14 @@ class Step(NamedTuple):
     """The pane that shows this step: `code` or `verdict`; empty if its text is here."""
 
 
-def steps_of(attempt: AttemptState) -> list[Step]:
+def steps_of(attempt: AttemptState) -> list[AttemptStep]:
     """Return the steps of an attempt so far. Reasoning and reply of its latest call are open."""
-    steps: list[Step] = []
+    steps: list[AttemptStep] = []
     code = written_code(attempt)
     for call in attempt.calls:
         steps += _call_steps(call, code, is_latest=call is attempt.calls[-1])
     steps += _judge_steps(attempt)
-    return steps or [Step("none", "nothing yet", "no call of a model has started", style="dim")]
+    return steps or [AttemptStep("none", "nothing yet", "no call of a model has started", style="dim")]
 
 
 def written_code(attempt: AttemptState) -> str | None:
@@ -59,24 +59,26 @@ def written_code(attempt: AttemptState) -> str | None:
     return blocks[-1].source if blocks else None
 
 
-def _call_steps(call: CallState, code: str | None, *, is_latest: bool) -> Iterator[Step]:
-    yield Step(call.call, CALL_WORDS[call.role], _call_facts(call), is_call=True)
+def _call_steps(call: CallState, code: str | None, *, is_latest: bool) -> Iterator[AttemptStep]:
+    yield AttemptStep(call.call, CALL_WORDS[call.role], _call_facts(call), is_call=True)
     if call.retries:
         retry = f"{call.retries + 1}, after {clean(call.last_retry)}"
-        yield Step(f"{call.call} retry", "try", retry, style="warn")
+        yield AttemptStep(f"{call.call} retry", "try", retry, style="warn")
     if call.reasoning:
         key = f"{call.call} reasoning {call.retries}"
-        yield Step(key, "reasoning", _length(call.reasoning), call.reasoning, is_open=is_latest)
+        yield AttemptStep(key, "reasoning", _length(call.reasoning), call.reasoning, is_open=is_latest)
     for number, (name, text) in enumerate(_reply(call, code)):
         key = f"{call.call} {name} {call.retries} {number}"
         if name == "code":
-            yield Step(key, name, text, leads_to="code")
+            yield AttemptStep(key, name, text, leads_to="code")
         else:
-            yield Step(key, name, _length(text), text, is_open=is_latest)
+            yield AttemptStep(key, name, _length(text), text, is_open=is_latest)
     if call.failed:
-        yield Step(f"{call.call} failed", "no reply", clean(call.failed), style="bad")
+        yield AttemptStep(f"{call.call} failed", "no reply", clean(call.failed), style="bad")
     elif call.finished and call.stop_reason not in ("", "end"):
-        yield Step(f"{call.call} stop", "cut", f"the reply ended early: {call.stop_reason}", style="warn")
+        yield AttemptStep(
+            f"{call.call} stop", "cut", f"the reply ended early: {call.stop_reason}", style="warn"
+        )
 
 
 def _call_facts(call: CallState) -> str:
@@ -118,25 +120,27 @@ def _reply(call: CallState, code: str | None) -> Iterator[tuple[str, str]]:
         yield name, text
 
 
-def _judge_steps(attempt: AttemptState) -> Iterator[Step]:
+def _judge_steps(attempt: AttemptState) -> Iterator[AttemptStep]:
     key = attempt.attempt
     if attempt.rungs:
-        yield Step(f"{key} sweep", "sweep", vocabulary.counted(len(attempt.rungs), "rung"))
+        yield AttemptStep(f"{key} sweep", "sweep", vocabulary.counted(len(attempt.rungs), "rung"))
     if attempt.evaluation is None and attempt.stage:
-        yield Step(f"{key} judge", "judge", attempt.stage, style="busy", leads_to="verdict")
+        yield AttemptStep(f"{key} judge", "judge", attempt.stage, style="busy", leads_to="verdict")
     if attempt.evaluation is not None:
         words, style = _verdict_words(attempt, attempt.evaluation)
-        yield Step(f"{key} verdict", "verdict", words, style=style, leads_to="verdict")
+        yield AttemptStep(f"{key} verdict", "verdict", words, style=style, leads_to="verdict")
     exam = exam_of(attempt, None)
     if exam is not None and (attempt.exam is not None or attempt.examining is not None):
-        yield Step(f"{key} exam", "exam", clean(exam.sentence), style=exam.style, leads_to="verdict")
+        yield AttemptStep(f"{key} exam", "exam", clean(exam.sentence), style=exam.style, leads_to="verdict")
     if attempt.decision is not None:
         word = "accepted" if attempt.decision.accepted else "rejected"
         why = f": {clean(attempt.decision.why)}" if attempt.decision.why else ""
         facts = f"{word} by {clean(attempt.decision.by) or 'a person'}{why}"
-        yield Step(f"{key} decision", "decision", facts, style="" if attempt.decision.accepted else "bad")
+        yield AttemptStep(
+            f"{key} decision", "decision", facts, style="" if attempt.decision.accepted else "bad"
+        )
     elif attempt.waiting:
-        yield Step(f"{key} decision", "decision", "waits for you", style="warn")
+        yield AttemptStep(f"{key} decision", "decision", "waits for you", style="warn")
 
 
 def _verdict_words(attempt: AttemptState, evaluation: Evaluation) -> tuple[str, str]:

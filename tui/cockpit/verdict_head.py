@@ -35,5 +35,5 @@ def _fitted(head: Line, width: int) -> Line:
         room = width - cells(first)
         if room >= LEAST_CELLS or not first:
             return (*first, Span(fit(last.text, max(room, 1)), last.style))
-        head = tuple(first)
+        head = tuple(first[:-1] if first[-1] == DOT else first)
     return head

@@ -18,9 +18,9 @@ from tui.cockpit.feed import Feed
 from tui.cockpit.layers import LayeredApp
 from tui.cockpit.lines import Line, clean
 from tui.cockpit.replays import Replay, Story
-from tui.cockpit.sources import Source
+from tui.cockpit.sources import EventSource
 from tui.diagnostics import write_crash
-from tui.next_step import not_stored
+from tui.vocabulary import not_stored
 
 
 def marked(story: Story) -> Story:
@@ -101,7 +101,7 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
         if playing and not worker.is_cancelled:
             self.call_from_thread(replay.extend, marked(story))
 
-    def _watch(self, source: Source) -> None:
+    def _watch(self, source: EventSource) -> None:
         self._close_feed()
         self.feed = Feed(source)
         source.start()

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from harness.node.discovery import CPU
 from sessions.state import InstanceState, SessionState
 from tui.doing import busy_attempts, doing, live_calls
 from tui.tables import Cell
-
-
-def gpus(state: SessionState) -> list[str]:
-    """Return the session's GPUs, which a person may lend and time on."""
-    return [name for name in (state.started.devices if state.started else ()) if name != CPU.name]
 
 
 def ordered_instances(state: SessionState) -> list[InstanceState]:

@@ -31,7 +31,7 @@ from tui.commands.options import complete_tasks, targets_option
 from tui.commands.report import FORMATS
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
-from tui.follow import Ending, EventPrinter, follow
+from tui.follow import EventPrinter, FollowEnding, follow
 from tui.plain import emit, emit_json
 from tui.run_plan import RECORDED, model_of, plan
 
@@ -156,11 +156,11 @@ class AblationRun:
         except KeyboardInterrupt:
             say(f"{session} is still running; come back with: wavedeck attach {session}")
             return False
-        if ending is Ending.FAILED:
+        if ending is FollowEnding.FAILED:
             self.failed[row.number] = printer.state.stopped or "the session failed"
-        elif ending is Ending.GONE:
+        elif ending is FollowEnding.GONE:
             self.failed[row.number] = f"its engine ended without a message, see {self.home.live(session).log}"
-        return ending is not Ending.STOPPED
+        return ending is not FollowEnding.STOPPED
 
     def _session(self, row: AblationRow) -> tuple[str | None, bool]:
         """Start or resume the session of a row. Return its name (`None` if the row is finished) and whether it is new."""

@@ -10,11 +10,11 @@ import click
 from sessions import fold
 from sessions.catalog import find_session, journal_of
 from sessions.home import Home, home_from
-from tui.commands.ending import print_until_end
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint, ExitCode
-from tui.next_step import next_command
+from tui.follow import print_until_end
 from tui.plain import interactive
+from tui.vocabulary import next_command
 
 
 @click.command(name="attach")

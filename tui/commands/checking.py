@@ -13,10 +13,9 @@ from harness.node.selection import targets_for
 from suites import Task
 from tui.config import load
 from tui.diagnostics import say
-from tui.narrate import counted
 from tui.plain import table
 from tui.tables import Column
-from tui.vocabulary import UNKNOWN
+from tui.vocabulary import UNKNOWN, counted
 
 
 def weigh(tasks: Sequence[Task], targets: str | None) -> list[OracleReport]:

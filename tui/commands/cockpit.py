@@ -12,9 +12,9 @@ from tui.cockpit.preferences import Preferences
 from tui.cockpit.running import run_cockpit
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
-from tui.next_step import next_command
 from tui.plain import emit
 from tui.summary import next_line, summary
+from tui.vocabulary import next_command
 
 if TYPE_CHECKING:
     from engine.launch import EngineStart

@@ -120,9 +120,9 @@ def eval_command(
             raise Complaint(
                 "--predictions takes only --suite, --protocol, --only, --again, --out, --json and the device"
             )
-        from .predictions import Request, judge_predictions
+        from .predictions import PredictionsOptions, judge_predictions
 
-        request = Request(suite, predictions, protocol=protocol, only=only, again=again, out=out)
+        request = PredictionsOptions(suite, predictions, protocol=protocol, only=only, again=again, out=out)
         return judge_predictions(request, settings, as_json=as_json)
     if file is None or task is None:
         missing = "argument 'FILE'" if file is None else "option '--task'"

@@ -33,16 +33,21 @@ def complete_tasks(_ctx: click.Context, _param: click.Parameter, incomplete: str
 
 
 def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the sessions that start with the typed text, newest first."""
+    """Return names and titles of the sessions that start with the typed text, newest first, and `latest`."""
     from sessions import SessionsError
-    from sessions.catalog import list_sessions
+    from sessions.catalog import LATEST, list_sessions
     from sessions.home import home_from
 
     try:
         infos = list_sessions(home_from(os.environ))
     except SessionsError:
         return []
-    return [CompletionItem(info.name, help=info.state) for info in infos if info.name.startswith(incomplete)]
+    items = [CompletionItem(LATEST, help=infos[0].name)] if infos else []
+    for info in infos:
+        items.append(CompletionItem(info.name, help=f"{info.state}  {info.title}".rstrip()))
+        if info.title:
+            items.append(CompletionItem(info.title, help=info.name))
+    return [item for item in items if item.value.startswith(incomplete)]
 
 
 def json_option(function: F) -> F:
@@ -53,7 +58,7 @@ def json_option(function: F) -> F:
 
 
 def session_argument(function: F) -> F:
-    """Add the argument `SESSION`: a name, or a prefix of only one session."""
+    """Add the argument `SESSION`: what `find_session` takes."""
     return click.argument("session", shell_complete=complete_sessions)(function)
 
 

@@ -39,7 +39,7 @@ SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PredictionsOptions:
     """The options of the command."""
 
     suite: str
@@ -52,7 +52,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedPredictions:
     """Results of all predictions of a file."""
 
     results: list[PredictionResult]
@@ -61,7 +61,7 @@ class Judged:
     session: str
 
 
-def judge_predictions(request: Request, settings: Settings, *, as_json: bool) -> ExitCode:
+def judge_predictions(request: PredictionsOptions, settings: Settings, *, as_json: bool) -> ExitCode:
     """Judge a file of predictions, print the results and write them in the suite's own format."""
     home = home_from(os.environ)
     if request.suite not in public_suite_names(registry=home.suites):
@@ -77,7 +77,7 @@ def judge_predictions(request: Request, settings: Settings, *, as_json: bool) ->
     for problem in problems:
         say(f"not judged: {problem}")
     samples = _chosen(samples, request.only)
-    judged = asyncio.run(_judge(samples, request, settings)) if samples else Judged([], [], "")
+    judged = asyncio.run(_judge(samples, request, settings)) if samples else JudgedPredictions([], [], "")
     folder = request.out or home.root / "results" / request.suite / _folder_name(request)
     written = write_results(tasks[0].kind, judged.results, folder, name=request.file.stem) if tasks else []
     if as_json:
@@ -110,11 +110,13 @@ def _chosen(samples: Sequence[Sample], only: str) -> list[Sample]:
     return chosen
 
 
-def _folder_name(request: Request) -> str:
+def _folder_name(request: PredictionsOptions) -> str:
     return request.file.stem + ("" if request.protocol == WAVEDECK else f"-{request.protocol}")
 
 
-async def _judge(samples: Sequence[Sample], request: Request, settings: Settings) -> Judged:
+async def _judge(
+    samples: Sequence[Sample], request: PredictionsOptions, settings: Settings
+) -> JudgedPredictions:
     home = home_from(os.environ)
     chosen = (await wait_for_devices(settings.devices, on_wait=say))[:1]
     device = chosen[0]
@@ -148,13 +150,15 @@ async def _judge(samples: Sequence[Sample], request: Request, settings: Settings
         for sample in samples
         if (result := results.find(key_of(sample))) is not None
     ]
-    return Judged(all_results, lost, session.name if session is not None else _newest_session(all_results))
+    return JudgedPredictions(
+        all_results, lost, session.name if session is not None else _newest_session(all_results)
+    )
 
 
 def _open_session(
     home: Home,
     samples: Sequence[Sample],
-    request: Request,
+    request: PredictionsOptions,
     device: Device,
     targets: Sequence[Target],
     seed: int,
@@ -182,7 +186,7 @@ def _entry(result: PredictionResult) -> dict[str, object]:
 
 
 def _print(
-    judged: Judged, tasks: Sequence[PublicTask], problems: Sequence[str], written: Sequence[Path]
+    judged: JudgedPredictions, tasks: Sequence[PublicTask], problems: Sequence[str], written: Sequence[Path]
 ) -> None:
     results = judged.results
     if results:

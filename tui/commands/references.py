@@ -21,7 +21,7 @@ from tui.tables import Column
 from tui.vocabulary import UNKNOWN
 
 
-class ResultFile:
+class ReferencesFile:
     """The results of one suite on one kind of device, for one target."""
 
     def __init__(self, registry: Path, suite: str, device: str, target: str) -> None:
@@ -55,7 +55,7 @@ async def judge_all(
     if not tasks:
         return []
     target = targets_for([device], targets)[0]
-    results = ResultFile(
+    results = ReferencesFile(
         registry, tasks[0].suite, device.kind if device.kind == "cpu" else "gpu", target.name
     )
     missing = [task for task in tasks if again or results.find(task) is None]

@@ -7,9 +7,9 @@ import os
 import click
 
 from sessions import fold
-from sessions.catalog import find_session, journal_of
+from sessions.catalog import LATEST, find_session, journal_of
 from sessions.home import home_from
-from tui.commands.options import session_argument
+from tui.commands.options import complete_sessions
 from tui.commands.sessions import skipped_words
 from tui.diagnostics import ExitCode, say
 from tui.narrate import log
@@ -18,7 +18,7 @@ from tui.summary import summary
 
 
 @click.command(name="replay")
-@session_argument
+@click.argument("session", default=LATEST, shell_complete=complete_sessions)
 @click.option(
     "--speed",
     type=click.FloatRange(0.5, 100),
@@ -27,7 +27,7 @@ from tui.summary import summary
     help="Speed: X times as fast as the session. [10]",
 )
 def replay_command(session: str, *, speed: float) -> ExitCode:
-    """Replay SESSION on the same screens, from the store. Nothing is written and no model is called.
+    """Replay SESSION (by default the latest) on the same screens, from the store. Nothing is written and no model is called.
 
     Without a terminal: print the whole session as text, attempt by attempt, with sources, changes and verdicts.
     """

@@ -10,10 +10,10 @@ import click
 from engine.launch import resume
 from sessions.catalog import find_session, journal_of
 from sessions.home import home_from
-from tui.commands.ending import print_until_end
 from tui.commands.home import prepare_home
 from tui.commands.options import session_argument
 from tui.diagnostics import ExitCode
+from tui.follow import print_until_end
 from tui.plain import interactive
 
 

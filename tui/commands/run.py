@@ -17,11 +17,11 @@ from engine.methods import METHODS
 from engine.plan import check_model
 from sessions.home import Home, home_from
 from suites import public_suite_names
-from tui.commands.ending import print_until_end
 from tui.commands.home import prepare_home
 from tui.commands.options import complete_tasks, targets_option
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
+from tui.follow import print_until_end
 from tui.plain import emit, emit_json, interactive
 from tui.run_plan import RECORDED, model_of, plan, shipped_price_words
 
@@ -54,7 +54,7 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
 @click.option("--workers", type=int, metavar="N", help="kernelagent: number of parallel workers. [4]")
 @click.option("--descendants", type=int, metavar="N", help="geak-evolve: candidates per round. [8]")
 @click.option(
-    "--profile", metavar="NAME", help="Prompt format of the model: chat, kernelllm or autotriton. [chat]"
+    "--prompt-style", metavar="NAME", help="Prompt format of the model: chat, kernelllm or autotriton. [chat]"
 )
 @click.option(
     "--corpus",

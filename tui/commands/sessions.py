@@ -14,24 +14,22 @@ from sessions import Journal, fold
 from sessions.catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
 from sessions.home import home_from
 from sessions.names import short_task
+from sessions.state import AttemptState
+from tui.actions.send import give
 from tui.commands.options import json_option, session_argument
 from tui.commands.sharing import fetch_command, push_command
-from tui.deciding import login_name
 from tui.diagnostics import Complaint, one_line, say
 from tui.facts.evaluation.certainty import confirmed_words, exam_sentence, exam_word
 from tui.facts.evaluation.spread import spread_lines, timing_words
+from tui.facts.spending import spending_of
 from tui.filters import parse
-from tui.method_words import method_words, option_words
 from tui.model_usage import model_usage, usage_table
-from tui.narrate import counted
-from tui.next_step import next_command
 from tui.plain import emit, emit_json, interactive, table
 from tui.session_fields import SESSION_FIELDS, best_words, session_fields
-from tui.spent import cost_of, device_s_of, tokens_of
-from tui.steering import steer
+from tui.session_words import method_words, option_words
 from tui.summary import next_line, outcomes, summary
 from tui.tables import Column
-from tui.vocabulary import UNKNOWN, duration, grouped, money
+from tui.vocabulary import UNKNOWN, counted, duration, grouped, money, next_command
 
 
 @click.group(name="sessions", invoke_without_command=True)
@@ -153,23 +151,7 @@ def show_command(session: str, *, as_json: bool) -> None:
                     }
                     for outcome in outcomes(state)
                 ],
-                "attempts": [
-                    {
-                        "attempt": attempt.attempt,
-                        "origin": attempt.origin,
-                        "base": attempt.base,
-                        "verdict": attempt.verdict,
-                        "exam": attempt.exam.verdict if attempt.exam else None,
-                        "confirmation": attempt.confirmation if attempt.verdict is Verdict.CORRECT else None,
-                        "spread": [measurement.evaluation for measurement in attempt.spread],
-                        "accepted": attempt.decision.accepted if attempt.decision else None,
-                        "usage": attempt.usage,
-                        "cost_usd": attempt.cost_usd,
-                        "device_s": attempt.device_s,
-                        "commit": attempt.commit,
-                    }
-                    for attempt in state.attempts()
-                ],
+                "attempts": list(map(attempt_row, state.attempts())),
             }
         )
         return
@@ -206,12 +188,13 @@ def show_command(session: str, *, as_json: bool) -> None:
                     exam_word(state.attempt(instance.best), instance) or UNKNOWN
                     if instance.best
                     else UNKNOWN,
-                    grouped(tokens_of(instance.attempts)),
-                    money(cost_of(instance.attempts)),
-                    duration(device_s_of(instance.attempts) or None),
+                    grouped(spent.tokens),
+                    money(spent.cost_usd),
+                    duration(spent.device_s or None),
                     (instance.finished or UNKNOWN).replace("_", " "),
                 )
                 for instance in state.instances.values()
+                for spent in (spending_of(instance.attempts),)
             ],
         )
     )
@@ -241,6 +224,24 @@ def show_command(session: str, *, as_json: bool) -> None:
     emit(next_line(next_for(info)))
 
 
+def attempt_row(attempt: AttemptState) -> dict[str, object]:
+    """Return the facts of an attempt, for JSON."""
+    return {
+        "attempt": attempt.attempt,
+        "origin": attempt.origin,
+        "base": attempt.base,
+        "verdict": attempt.verdict,
+        "exam": attempt.exam.verdict if attempt.exam else None,
+        "confirmation": attempt.confirmation if attempt.verdict is Verdict.CORRECT else None,
+        "spread": [measurement.evaluation for measurement in attempt.spread],
+        "accepted": attempt.decision.accepted if attempt.decision else None,
+        "usage": attempt.usage,
+        "cost_usd": attempt.cost_usd,
+        "device_s": attempt.device_s,
+        "commit": attempt.commit,
+    }
+
+
 def next_for(info: SessionInfo) -> str:
     """Return the next command for a session in this state."""
     if info.state is Standing.DAMAGED:
@@ -261,7 +262,7 @@ def title_command(session: str, text: str) -> None:
     """Give a session the title TEXT, one line of at most 80 characters; an empty TEXT removes the title."""
     home = home_from(os.environ)
     name = find_session(home, session)
-    asyncio.run(steer(home, name, "title", text=text, by=login_name()))
+    asyncio.run(give(home, name, "title", text=text))
     say(f"{name} has the title {text.strip()}" if text.strip() else f"{name} has no title now")
 
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import click
 
+from sessions.catalog import find_session
 from sessions.home import home_from
-from sessions.sharing import Shared, fetch_sessions, push_sessions
+from sessions.sharing import SharedSessions, fetch_sessions, push_sessions
 from tui.commands.options import complete_sessions
 from tui.diagnostics import say
 from tui.vocabulary import counted
@@ -18,7 +19,7 @@ QUIET_S = 1.0
 """Seconds before the first line of progress, and between two lines."""
 
 
-class Progress:
+class GitProgress:
     """Prints git's progress on standard error, at most one line a second; nothing for what is done at once."""
 
     def __init__(self, action: str) -> None:
@@ -42,7 +43,9 @@ def push_command(remote: str, sessions: tuple[str, ...]) -> None:
 
     Of a running session, the part that is in the store. A branch that REMOTE has with other commits is refused.
     """
-    shared = push_sessions(home_from(os.environ), remote, sessions, on_progress=Progress(f"push to {remote}"))
+    home = home_from(os.environ)
+    names = [find_session(home, session) for session in sessions]
+    shared = push_sessions(home, remote, names, on_progress=GitProgress(f"push to {remote}"))
     say(result_words("pushed", shared, f"{remote} has"))
 
 
@@ -55,11 +58,11 @@ def fetch_command(remote: str, sessions: tuple[str, ...]) -> None:
     A branch that the store has with other commits is refused. Fetched sessions are listed, replayed and reported.
     """
     home = home_from(os.environ)
-    shared = fetch_sessions(home, remote, sessions, on_progress=Progress(f"fetch from {remote}"))
+    shared = fetch_sessions(home, remote, sessions, on_progress=GitProgress(f"fetch from {remote}"))
     say(result_words("fetched", shared, "the store has"))
 
 
-def result_words(verb: str, shared: Shared, owner: str) -> str:
+def result_words(verb: str, shared: SharedSessions, owner: str) -> str:
     """Return `pushed 2 sessions: A, B; node:store has 3 sessions already`."""
     parts = [
         f"{verb} {counted(len(shared.sessions), 'session')}: {', '.join(shared.sessions)}"

@@ -1,4 +1,4 @@
-"""`wavedeck status`: the sessions that run now, as a table, one line or JSON. Reads no git, so it is fast."""
+"""`wavedeck status`: the sessions that run now, as a table, one line or JSON. Without SESSION it reads no git, so it is fast."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def status_command(session: str | None, *, short: bool, as_json: bool) -> None:
     if short and as_json:
         raise Complaint("--short and --json exclude each other; give one of them")
     home = home_from(os.environ)
-    infos = [info for info in running_infos(home) if info.name.startswith(session or "")]
+    name = full_name(home, session) if session else None
+    infos = [info for info in running_infos(home) if name in (None, info.name)]
     if as_json:
         emit_json(infos)
     elif short:
@@ -39,7 +40,7 @@ def status_command(session: str | None, *, short: bool, as_json: bool) -> None:
     elif infos:
         emit(status_table(infos))
     else:
-        say(not_running(home, session))
+        say(not_running(name))
 
 
 def short_line(infos: Sequence[SessionInfo]) -> str:
@@ -86,11 +87,15 @@ def _row(info: SessionInfo) -> tuple[str, ...]:
     )
 
 
-def not_running(home: Home, session: str | None) -> str:
-    """Return that nothing runs, or that this session does not run, with the next command."""
-    if session is None:
-        return "no session runs; start one with: wavedeck run"
-    # Imported here: it needs git.
+def full_name(home: Home, session: str) -> str:
+    """Return the session's full name; reads git."""
     from sessions.catalog import find_session
 
-    return f"{find_session(home, session)} does not run; see it with: wavedeck sessions show {session}"
+    return find_session(home, session)
+
+
+def not_running(name: str | None) -> str:
+    """Return that nothing runs, or that this session does not run, with the next command."""
+    if name is None:
+        return "no session runs; start one with: wavedeck run"
+    return f"{name} does not run; see it with: wavedeck sessions show {name}"

@@ -1,10 +1,11 @@
-"""Commands that steer a session or one of its instances: `stop`, `pause`, `hint`, `pin`, `fork` and others."""
+"""The commands that decide and steer, derived from the catalogue of actions."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,171 +13,137 @@ import click
 
 from engine.commands import ALL_GPUS
 from engine.plan import read_kernel
-from sessions import fold
+from sessions import SessionState, fold
 from sessions.catalog import find_session, journal_of
-from sessions.home import home_from
-from tui import steering
-from tui.commands.options import session_argument
-from tui.deciding import login_name
+from sessions.findings import finding_words, findings_of
+from sessions.home import Home, home_from
+from sessions.names import split_attempt
+from sessions.store import AcceptedKernel, Store
+from tui.actions.catalogue import GPU_WORDS, Action, Takes, done_words, further_words
+from tui.actions.send import give
+from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint, say
+from tui.facts.evaluation.certainty import exam_sentence
 
-INSTANCE = click.argument("instance", default="")
-
-
-@click.command(name="stop")
-@session_argument
-@INSTANCE
-def stop_command(session: str, instance: str) -> None:
-    """Stop SESSION, which `wavedeck resume` continues; or only INSTANCE (such as softmax#2), for good.
-
-    Work in progress is cancelled. The winner of a stopped instance is still examined.
-    """
-    if not instance:
-        name = give(session, "stop", reason=f"stopped by {login_name()}")
-        say(f"{name} stops; go on with: wavedeck resume {name}")
-        return
-    name = give(session, "stop", instance=instance)
-    say(f"{instance} of {name} stops")
-
-
-@click.command(name="pause")
-@session_argument
-@INSTANCE
-def pause_command(session: str, instance: str) -> None:
-    """Pause SESSION, or only INSTANCE (such as softmax#2): what runs ends, but no call and no attempt starts."""
-    name = give(session, "pause", instance=instance)
-    say(f"{instance or name} is paused; let it go on with: wavedeck go {name} {instance}".rstrip())
-
-
-@click.command(name="go")
-@session_argument
-@INSTANCE
-def go_command(session: str, instance: str) -> None:
-    """End the pause of INSTANCE (such as softmax#2), or all pauses of SESSION."""
-    name = give(session, "go", instance=instance)
-    say(f"{instance or name} goes on")
-
-
-@click.command(name="hint")
-@session_argument
-@click.argument("instance")
-@click.argument("text")
-def hint_command(session: str, instance: str, text: str) -> None:
-    """Give INSTANCE (such as softmax#2) of SESSION a hint: TEXT is quoted in the prompts of its next attempt."""
-    name = give(session, "hint", instance=instance, text=text)
-    say(f"{instance} of {name}: the next attempt gets the hint")
+INSTANCE = click.Argument(["instance"])
+ATTEMPT = click.Argument(["attempt"])
+WHY = click.Option(["--why"], default="", metavar="TEXT", help="The reason, kept with the decision.")
+PARAMETERS: dict[Takes | None, list[click.Parameter]] = {
+    Takes.INSTANCES_OR_SESSION: [click.Argument(["instance"], default="")],
+    Takes.INSTANCES: [INSTANCE],
+    Takes.HINT: [INSTANCE, click.Argument(["text"])],
+    Takes.ATTEMPT: [ATTEMPT],
+    Takes.FORK: [
+        ATTEMPT,
+        click.Option(
+            ["--hint", "text"], default="", metavar="TEXT", help="A hint for the first attempt after it."
+        ),
+    ],
+    Takes.DECISION: [ATTEMPT, WHY],
+    Takes.GPU: [
+        click.Argument(["gpu"]),
+        click.Argument(["text"], metavar="|".join(GPU_WORDS), type=click.Choice(list(GPU_WORDS))),
+    ],
+    Takes.NUMBER: [
+        click.Option(["--iterations"], type=int, default=0, metavar="N", help="For each instance."),
+        click.Option(["--budget-usd"], type=float, default=0.0, metavar="X", help="Added to the budget."),
+    ],
+}
+FURTHER: dict[str, list[click.Parameter]] = {
+    "accept": [
+        click.Option(
+            ["--force", "forced"], is_flag=True, help="Accept an attempt that is not correct; needs --why."
+        )
+    ],
+    "edit": [click.Argument(["file"], type=click.Path(path_type=Path))],
+    "measure": [
+        click.Option(
+            ["--gpu"], metavar="N", help="As the session names it. [the GPU that judged the attempt]"
+        ),
+        click.Option(["--all-gpus"], is_flag=True, help="Every GPU of the session."),
+    ],
+}
+"""Parameters that the `:` line does not have."""
+EXAMPLES = {"instance": "An INSTANCE is written softmax#2.", "attempt": "An ATTEMPT is written softmax#2/7."}
+OPENS = "A session that is stopped or finished goes on at once."
 
 
-@click.command(name="extend")
-@session_argument
-@click.option("--iterations", type=int, default=0, metavar="N", help="Further attempts of each instance.")
-@click.option(
-    "--budget-usd", type=float, default=0.0, metavar="X", help="Added to the budget of the session."
-)
-def extend_command(session: str, *, iterations: int, budget_usd: float) -> None:
-    """Give SESSION more iterations or a larger budget. A session that is stopped or finished goes on at once."""
-    if not math.isfinite(budget_usd):
-        raise Complaint("--budget-usd must be a number of US dollars above 0, such as 2.50")
-    name = begin(session, "extend", iterations=iterations, budget_usd=budget_usd)
-    gains = [
-        f"{iterations} more attempts in each instance" if iterations else "",
-        f"${budget_usd:.2f} more" if budget_usd else "",
-    ]
-    say(f"{name} goes on with {' and '.join(filter(None, gains))}; watch it with: wavedeck attach {name}")
+def command_of(action: Action) -> click.Command:
+    """Return the command of an action that is sent to a session."""
+    parameters = [*PARAMETERS.get(action.takes, []), *FURTHER.get(action.name, [])]
+    examples = [EXAMPLES[parameter.name] for parameter in parameters if parameter.name in EXAMPLES]
+    further = " ".join([*examples, OPENS] if action.opens else examples)
+    return click.Command(
+        action.name,
+        params=[click.Argument(["session"], shell_complete=complete_sessions), *parameters],
+        callback=partial(_obey, action),
+        help=f"{action.does}\n\n{further}",
+    )
 
 
-@click.command(name="pin")
-@session_argument
-@click.argument("attempt")
-def pin_command(session: str, attempt: str) -> None:
-    """Choose ATTEMPT (such as softmax#2/7) of SESSION as the kernel that its instance optimizes, until the next pin."""
-    name = give(session, "pin", attempt=attempt)
-    say(f"{attempt} of {name} is the base of the next optimizations")
+def _obey(action: Action, session: str, **values: Any) -> None:
+    """Send the command and print what follows."""
+    fields = _fields(**values)
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    before = accepted_kernels(home) if action.name == "accept" else {}
+    asyncio.run(give(home, name, action.name, **fields))
+    about = str(values.get("instance") or values.get("attempt") or values.get("gpu") or "")
+    text = further_words(values["iterations"], values["budget_usd"]) if action.takes is Takes.NUMBER else ""
+    done = done_words(action, f"{about} of {name}" if about else name, text=text or values.get("text", ""))
+    match action.name:
+        case "accept" | "reject":
+            state = fold(journal_of(home, name).events)
+            done += _known(state, about)
+            if action.name == "accept":
+                task = state.instances[split_attempt(about).instance].task
+                done += _replaced(before.get(task), name, about)
+                done += f"; all accepted kernels: git clone -b accepted {home.store}"
+        case "fork" | "edit":
+            done += f": {list(fold(journal_of(home, name).events).forks)[-1]}"
+        case "pause":
+            done += f"; end the pause with: wavedeck unpause {name} {values['instance']}".rstrip()
+        case "stop":
+            done += f"; go on with: wavedeck resume {name}"
+        case _:
+            pass
+    say(f"{done}; watch it with: wavedeck attach {name}" if action.opens else done)
 
 
-@click.command(name="ban")
-@session_argument
-@click.argument("attempt")
-def ban_command(session: str, attempt: str) -> None:
-    """Exclude ATTEMPT (such as softmax#2/7) of SESSION: its instance builds on it no more. A later pin lifts the ban."""
-    name = give(session, "ban", attempt=attempt)
-    say(f"{attempt} of {name} is no base any more")
-
-
-@click.command(name="fork")
-@session_argument
-@click.argument("attempt")
-@click.option("--hint", default="", metavar="TEXT", help="A hint for the first attempt after it.")
-def fork_command(session: str, attempt: str, *, hint: str) -> None:
-    """Add an instance to SESSION that starts from ATTEMPT (such as softmax#2/7).
-
-    A session that is stopped or finished goes on at once.
-    """
-    say_added(begin(session, "fork", attempt=attempt, text=hint))
-
-
-@click.command(name="edit")
-@session_argument
-@click.argument("attempt")
-@click.argument("file", type=click.Path(path_type=Path))
-def edit_command(session: str, attempt: str, file: Path) -> None:
-    """Judge FILE, your edit of ATTEMPT (such as softmax#2/7) of SESSION, as an instance of one attempt.
-
-    A session that is stopped or finished goes on at once.
-    """
-    say_added(begin(session, "edit", attempt=attempt, source=read_kernel(file, "the file")))
-
-
-@click.command(name="measure")
-@session_argument
-@click.argument("attempt")
-@click.option(
-    "--gpu", metavar="N", help="The GPU, as the session names it. [the GPU that judged the attempt]"
-)
-@click.option("--all-gpus", is_flag=True, help="Every GPU of the session.")
-def measure_command(session: str, attempt: str, *, gpu: str | None, all_gpus: bool) -> None:
-    """Time ATTEMPT (such as softmax#2/7) of SESSION again in new processes, beside the timing baseline.
-
-    A session that is stopped or finished goes on at once. No prompt contains the result.
-    """
+def _fields(
+    *, gpu: str | None = None, all_gpus: bool = False, file: Path | None = None, **fields: Any
+) -> dict[str, Any]:
+    """Return the fields of the request. Raises `Complaint` for values that exclude each other."""
     if gpu is not None and all_gpus:
         raise Complaint("--gpu and --all-gpus exclude each other; give one of them")
-    devices = ALL_GPUS if all_gpus else (gpu,) if gpu is not None else ()
-    name = begin(session, "measure", attempt=attempt, devices=devices)
-    say(f"{attempt} of {name} is timed again; watch it with: wavedeck attach {name}")
+    if not math.isfinite(fields.get("budget_usd", 0.0)):
+        raise Complaint("--budget-usd must be a number of US dollars above 0, such as 2.50")
+    if gpu is not None or all_gpus:
+        fields["devices"] = ALL_GPUS if gpu is None else (gpu,)
+    if file is not None:
+        fields["source"] = read_kernel(file, "the file")
+    return fields
 
 
-@click.command(name="gpu")
-@session_argument
-@click.argument("gpu")
-@click.argument("action", type=click.Choice(["drain", "return"]))
-def gpu_command(session: str, gpu: str, action: str) -> None:
-    """Lend GPU of SESSION to others (drain), or take it back (return).
-
-    What runs on a lent GPU finishes, and nothing more starts on it.
-    """
-    name = give(session, action, devices=(gpu,))
-    say(f"GPU {gpu} of {name} is {'lent: what runs on it finishes' if action == 'drain' else 'used again'}")
+def _known(state: SessionState, name: str) -> str:
+    """Return in parentheses what a person who decides should know of an attempt: its exam and its findings."""
+    attempt = state.attempt(name)
+    instance = state.instances[split_attempt(name).instance]
+    facts = [exam_sentence(attempt, instance), finding_words(findings_of(attempt))]
+    words = "; ".join(filter(None, facts))
+    return f" ({words})" if words else ""
 
 
-def say_added(name: str) -> None:
-    """Print the instance that was added last, and how to watch it."""
-    state = fold(journal_of(home_from(os.environ), name).events)
-    key = list(state.forks)[-1]
-    say(f"{key} starts from {state.forks[key].base}; watch it with: wavedeck attach {name}")
+def accepted_kernels(home: Home) -> dict[str, AcceptedKernel]:
+    """Return the kernels on the branch `accepted` by full task name; empty without a store."""
+    if not home.store.exists():
+        return {}
+    with Store.read_only(home.store) as store:
+        return store.accepted()
 
 
-def begin(session: str, command: str, **arguments: Any) -> str:
-    """Give a command that brings new work, start an engine if none runs, and return the session's full name."""
-    home = home_from(os.environ)
-    name = find_session(home, session)
-    asyncio.run(steering.begin(home, name, command, by=login_name(), **arguments))
-    return name
-
-
-def give(session: str, command: str, **arguments: Any) -> str:
-    """Give a command in this person's name and return the session's full name."""
-    home = home_from(os.environ)
-    name = find_session(home, session)
-    asyncio.run(steering.steer(home, name, command, by=login_name(), **arguments))
-    return name
+def _replaced(kernel: AcceptedKernel | None, session: str, attempt: str) -> str:
+    """Return `; it replaces softmax#2/1 of SESSION` for a kernel that was accepted before."""
+    if kernel is None or (kernel.session, kernel.attempt) == (session, attempt):
+        return ""
+    return f"; it replaces {kernel.attempt}{'' if kernel.session == session else f' of {kernel.session}'}"

@@ -8,13 +8,13 @@ import time
 import click
 
 from sessions import JournalTail, SessionState, apply, fold
+from sessions.catalog import find_session, journal_of
 from sessions.home import Home, home_from
 from sessions.info import DETAILS
 from tui.commands.options import session_argument
 from tui.diagnostics import ExitCode, say
-from tui.next_step import not_stored
 from tui.plain import emit
-from tui.vocabulary import duration
+from tui.vocabulary import duration, not_stored
 
 POLL_S = 0.2
 """Seconds between two looks; a look costs a few system calls if nothing is new."""
@@ -37,7 +37,7 @@ def wait_command(session: str, *, goal: str, timeout: float | None) -> ExitCode:
     without it, or after --timeout; 3 if its engine is gone.
     """
     home = home_from(os.environ)
-    name = session_to_watch(home, session)
+    name = find_session(home, session)
     state = SessionState()
     limit = None if timeout is None else time.monotonic() + timeout
     with JournalTail(home.live(name).journal) as tail:
@@ -63,28 +63,10 @@ def wait_command(session: str, *, goal: str, timeout: float | None) -> ExitCode:
             time.sleep(POLL_S)
 
 
-def session_to_watch(home: Home, prefix: str) -> str:
-    """Return the running session with this name or unique prefix, else any session."""
-    running = [
-        files.session
-        for files in home.live_sessions()
-        if files.session.startswith(prefix) and prefix and files.running
-    ]
-    if len(running) == 1:
-        return running[0]
-    # Imported here: it needs git.
-    from sessions.catalog import find_session
-
-    return find_session(home, prefix)
-
-
 def final_state(home: Home, session: str, state: SessionState) -> SessionState:
     """Return the state of a session that ended; reads the store if the session moved there before the first look."""
     if state.started is not None:
         return state
-    # Imported here: it needs git.
-    from sessions.catalog import journal_of
-
     return fold(journal_of(home, session).events)
 
 

@@ -4,7 +4,7 @@ Sections of the report, in order, and their files (`examination.py` puts them to
 
 machine, GPUs, judge, sandbox    machine.py
 models                           model_checks.py
-configuration                    configuration_checks.py
+configuration                    examination.py
 store, detached engine           store_checks.py
 terminal                         terminal_checks.py
 

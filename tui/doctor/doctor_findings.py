@@ -21,7 +21,7 @@ class State(StrEnum):
     """Something will not work, or may be lost."""
 
 
-class Finding(msgspec.Struct, frozen=True):
+class DoctorFinding(msgspec.Struct, frozen=True):
     """One fact about this machine."""
 
     subject: str
@@ -32,20 +32,20 @@ class Finding(msgspec.Struct, frozen=True):
     """The consequence, and what to do."""
 
 
-class Section(msgspec.Struct, frozen=True):
+class DoctorSection(msgspec.Struct, frozen=True):
     """Findings about one thing."""
 
     name: str
-    findings: tuple[Finding, ...]
+    findings: tuple[DoctorFinding, ...]
 
 
-def page(section: Section) -> str:
+def page(section: DoctorSection) -> str:
     """Return a section as text, folded to the terminal (80 columns without a terminal)."""
     columns = min(width(), 110) if is_terminal() else 80
     return "\n".join([section.name, *_lines(section, columns)])
 
 
-def _lines(section: Section, columns: int) -> Iterable[str]:
+def _lines(section: DoctorSection, columns: int) -> Iterable[str]:
     subjects = max((len(finding.subject) for finding in section.findings), default=0)
     margin = 2 + len(State.WARNING) + 2 + subjects + 2
     for finding in section.findings:
@@ -67,7 +67,7 @@ def _lines(section: Section, columns: int) -> Iterable[str]:
             )
 
 
-def tally(sections: Iterable[Section]) -> str:
+def tally(sections: Iterable[DoctorSection]) -> str:
     """Return the number of findings in each state."""
     states = [finding.state for section in sections for finding in section.findings]
     return ", ".join(f"{states.count(state)} {state}" for state in State)

@@ -17,7 +17,7 @@ from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
 from tui.facts.evaluation.times import state_words
 from tui.vocabulary import size
 
-from .doctor_findings import Finding, State
+from .doctor_findings import DoctorFinding, State
 
 GUEST_BYTES = 8 << 30
 """Limit of a guest's address space on `cpu`."""
@@ -27,30 +27,30 @@ AMD_NODE = Path("/dev/kfd")
 VISIBLE = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 
 
-def machine() -> Iterator[Finding]:
+def machine() -> Iterator[DoctorFinding]:
     """Yield Python, cores and memory that this process may use."""
-    yield Finding(
+    yield DoctorFinding(
         "system", State.OK, f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
     )
     cores = len(os.sched_getaffinity(0))
     quota = cpu_quota(CGROUP)
     limit = f", limited to {quota:g} by a control group" if quota is not None and quota < cores else ""
-    yield Finding(
+    yield DoctorFinding(
         "cores", State.OK, f"{cores}{limit}", f"device cpu judges up to {cores} candidates at a time"
     )
     yield memory(meminfo(MEMINFO), memory_limit(CGROUP))
 
 
-def memory(facts: Mapping[str, int], limit: int | None) -> Finding:
+def memory(facts: Mapping[str, int], limit: int | None) -> DoctorFinding:
     """Return whether a judge and a guest fit into memory; `facts` and `limit` are in bytes."""
     total, available = facts.get("MemTotal"), facts.get("MemAvailable")
     if total is None:
-        return Finding("memory", State.NOTE, "unknown: the kernel does not report it")
+        return DoctorFinding("memory", State.NOTE, "unknown: the kernel does not report it")
     is_limited = limit is not None and limit < total
     usable = limit if limit is not None and is_limited else total
     limited = " (a control group's limit)" if is_limited else ""
     is_small = usable < GUEST_BYTES
-    return Finding(
+    return DoctorFinding(
         "memory",
         State.WARNING if is_small else State.OK,
         f"{size(usable)}{limited}, {size(available)} available on the machine",
@@ -85,19 +85,19 @@ def memory_limit(group: Path) -> int | None:
         return None
 
 
-def gpu(device: Device) -> Finding:
+def gpu(device: Device) -> DoctorFinding:
     """Return a GPU with its product and the peaks for efficiency."""
     name = f"{device.description}, {device.target}" if device.target else device.description
     product, why = product_of(device)
     if product is None:
-        return Finding(
+        return DoctorFinding(
             f"GPU {device.name}", State.OK, f"{name}; unknown product", f"no efficiency is shown: {why}"
         )
     peak = f"{product.memory_bytes_per_s / 1e12:.4g} TB/s, {product.matrix_flops['float16'] / 1e12:.4g} TFLOP/s of float16"
-    return Finding(f"GPU {device.name}", State.OK, f"{name}; {product.name}, at most {peak}")
+    return DoctorFinding(f"GPU {device.name}", State.OK, f"{name}; {product.name}, at most {peak}")
 
 
-def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
+def gpus(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Yield the GPUs of the drivers, their users, and the choice of a run."""
     devices = [device for device in discover_devices() if device.kind != "cpu"]
     for device in devices:
@@ -105,7 +105,7 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
         if device.address:
             yield telemetry(device.name, ask_once(device.address, device.kind))
         if not device.visibility:
-            yield Finding(
+            yield DoctorFinding(
                 f"GPU {device.name} is",
                 State.WARNING,
                 "silent: its runtime does not answer",
@@ -115,7 +115,7 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
         yield capacity(devices)
         yield from use(environ)
     else:
-        yield Finding(
+        yield DoctorFinding(
             "GPUs",
             State.NOTE,
             "none found by a driver",
@@ -123,7 +123,7 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
             "speed is an estimate between two bounds, never a measurement",
         )
     if AMD_NODE.exists() and not os.access(AMD_NODE, os.R_OK | os.W_OK):
-        yield Finding(
+        yield DoctorFinding(
             str(AMD_NODE),
             State.WARNING,
             "exists, but you may not open it",
@@ -131,7 +131,7 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
         )
     chosen = [f"{name}={environ[name]}" for name in VISIBLE if name in environ]
     if chosen:
-        yield Finding(
+        yield DoctorFinding(
             "visible devices",
             State.NOTE,
             ", ".join(chosen),
@@ -139,11 +139,11 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
         )
 
 
-def capacity(devices: Sequence[Device]) -> Finding:
+def capacity(devices: Sequence[Device]) -> DoctorFinding:
     """Return how many candidates each GPU judges at a time if a run uses all GPUs."""
     counts = {device.name: slots_of(device, gpus=len(devices), cores=own_cores()) for device in devices}
     shown = ", ".join(f"GPU {name}: {count}" for name, count in counts.items())
-    return Finding(
+    return DoctorFinding(
         "candidates",
         State.OK,
         f"{shown} at a time",
@@ -151,79 +151,81 @@ def capacity(devices: Sequence[Device]) -> Finding:
     )
 
 
-def telemetry(name: str, answer: StateReport) -> Finding:
+def telemetry(name: str, answer: StateReport) -> DoctorFinding:
     """Return the telemetry of a GPU and its source; without it, times have no clock, temperature or other processes."""
     subject = f"telemetry {name}"
     if not answer.source:
         follows = "times have no clock, power, temperature or other processes, and disturbed samples cannot be left out"
-        return Finding(subject, State.WARNING, answer.note, follows)
-    return Finding(subject, State.OK, f"{answer.source}: {state_words(answer.state)}", answer.note)
+        return DoctorFinding(subject, State.WARNING, answer.note, follows)
+    return DoctorFinding(subject, State.OK, f"{answer.source}: {state_words(answer.state)}", answer.note)
 
 
-def use(environ: Mapping[str, str]) -> Iterator[Finding]:
+def use(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Yield whether each GPU is idle, and the folder of the leases."""
     try:
         usages = standings(environ=environ)
         kept_out = not_granted(environ)
         folder = lease_folder(environ)
     except HarnessError as error:
-        yield Finding("leases", State.WARNING, str(error), "GPUs cannot be used until this is fixed")
+        yield DoctorFinding("leases", State.WARNING, str(error), "GPUs cannot be used until this is fixed")
         return
     for usage in usages:
         unseen = f"not visible here: {usage.unseen}" if usage.unseen else ""
         state = State.NOTE if usage.busy else State.OK
-        yield Finding(f"GPU {usage.device.name} is", state, usage.busy or "idle", unseen)
+        yield DoctorFinding(f"GPU {usage.device.name} is", state, usage.busy or "idle", unseen)
     for device in kept_out:
-        yield Finding(f"GPU {device.name} is", State.NOTE, "not granted to this job by Slurm", "never used")
+        yield DoctorFinding(
+            f"GPU {device.name} is", State.NOTE, "not granted to this job by Slurm", "never used"
+        )
     idle = [usage.device.name for usage in usages if not usage.busy]
     chosen = (
         f"--devices idle means {','.join(idle)}" if idle else "no GPU is idle; --devices all shares busy GPUs"
     )
-    yield Finding("a run", State.OK if idle else State.NOTE, chosen)
-    yield Finding(
+    yield DoctorFinding("a run", State.OK if idle else State.NOTE, chosen)
+    yield DoctorFinding(
         "leases", State.OK, str(folder), "engines and users that share GPUs must use the same folder"
     )
 
 
-def judge(report: HarnessReport) -> Iterator[Finding]:
+def judge(report: HarnessReport) -> Iterator[DoctorFinding]:
     """Yield whether this machine can judge candidates, and with which versions."""
     yield version("torch", report.torch)
     yield triton(report)
     if report.judges:
-        yield Finding("judging", State.OK, f"a guest was started and answered; {report.fork_detail}")
+        yield DoctorFinding("judging", State.OK, f"a guest was started and answered; {report.fork_detail}")
     else:
-        yield Finding(
+        yield DoctorFinding(
             "judging", State.WARNING, f"not possible here: {report.why_not}", "replay, review and report work"
         )
 
 
-def sandbox(report: HarnessReport) -> Iterator[Finding]:
+def sandbox(report: HarnessReport) -> Iterator[DoctorFinding]:
     """Yield the sandbox, layer by layer, as applied to a guest just now."""
     if not report.sandbox:
-        yield Finding(
+        yield DoctorFinding(
             "layers", State.WARNING, "not known: no guest could be started", "see the section about the judge"
         )
     for layer in report.sandbox:
         yield sandboxed(layer)
 
 
-def version(package: str, installed: str | None) -> Finding:
+def version(package: str, installed: str | None) -> DoctorFinding:
     """Return the installed version of a package."""
     if installed is None:
-        return Finding(
+        return DoctorFinding(
             package, State.WARNING, "not installed", "`make setup`, or pip install 'wavedeck[judge]'"
         )
-    return Finding(package, State.OK, installed)
+    return DoctorFinding(package, State.OK, installed)
 
 
-def triton(report: HarnessReport) -> Finding:
+def triton(report: HarnessReport) -> DoctorFinding:
     """Return Triton's version, and whether it is tested: the internals of its interpreter change between versions."""
     if report.triton is None:
         return version("triton", None)
     tested = ", ".join(report.tested_triton)
     if report.triton.partition("+")[0] in report.tested_triton:
-        return Finding("triton", State.OK, f"{report.triton}, a tested version")
-    return Finding(
+        return DoctorFinding("triton", State.OK, f"{report.triton}, a tested version")
+    return DoctorFinding(
         "triton",
         State.NOTE,
         f"{report.triton}; tested: {tested}",
@@ -231,11 +233,11 @@ def triton(report: HarnessReport) -> Finding:
     )
 
 
-def sandboxed(layer: Layer) -> Finding:
+def sandboxed(layer: Layer) -> DoctorFinding:
     """Return the state of a sandbox layer, and the risk without it."""
     if layer.state == "active":
-        return Finding(layer.name, State.OK, f"active{f': {layer.why}' if layer.why else ''}")
+        return DoctorFinding(layer.name, State.OK, f"active{f': {layer.why}' if layer.why else ''}")
     why = f"{layer.state}: {layer.why}" if layer.why else layer.state
     name = layer.name.removeprefix(COMPILING)
     grave = layer.state == "failed" or name in GRAVE
-    return Finding(layer.name, State.WARNING if grave else State.NOTE, why, WITHOUT.get(name, ""))
+    return DoctorFinding(layer.name, State.WARNING if grave else State.NOTE, why, WITHOUT.get(name, ""))

@@ -10,19 +10,19 @@ from engine.models.access import AZURE_ENDPOINT, HEADERS_VARIABLE, PROVIDERS, az
 from engine.models.spec import ELSEWHERE, SHIPPED_RECORDINGS
 from sessions.home import home_from
 
-from .doctor_findings import Finding, State
+from .doctor_findings import DoctorFinding, State
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
-def models(environ: Mapping[str, str]) -> Iterator[Finding]:
+def models(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Yield the keys that are set (by name, never by value) and the recordings."""
     present = False
     for name, provider in PROVIDERS.items():
         if environ.get(provider.key_variable, "").strip():
             present = True
-            yield Finding(
+            yield DoctorFinding(
                 provider.key_variable,
                 State.OK,
                 "set",
@@ -30,16 +30,18 @@ def models(environ: Mapping[str, str]) -> Iterator[Finding]:
             )
         else:
             where = " without @URL" if name in ELSEWHERE else ""
-            yield Finding(provider.key_variable, State.NOTE, "not set", f"{name}:NAME cannot be used{where}")
+            yield DoctorFinding(
+                provider.key_variable, State.NOTE, "not set", f"{name}:NAME cannot be used{where}"
+            )
         if environ.get(provider.url_variable, "").rstrip("/") not in ("", provider.url):
-            yield Finding(
+            yield DoctorFinding(
                 provider.url_variable,
                 State.WARNING,
                 "set, but ignored",
                 f"write --model {name}:NAME@URL, with its key in WAVEDECK_MODEL_KEY",
             )
     has_own = bool(environ.get("WAVEDECK_MODEL_KEY", "").strip())
-    yield Finding(
+    yield DoctorFinding(
         "WAVEDECK_MODEL_KEY",
         State.OK if has_own else State.NOTE,
         "set" if has_own else "not set",
@@ -48,10 +50,10 @@ def models(environ: Mapping[str, str]) -> Iterator[Finding]:
     yield from _gateway(environ)
     proxies = [name for name in PROXIES if environ.get(name)]
     if proxies:
-        yield Finding("proxy", State.NOTE, f"{', '.join(proxies)} set", "model calls go through it")
+        yield DoctorFinding("proxy", State.NOTE, f"{', '.join(proxies)} set", "model calls go through it")
     names = recordings(home_from(environ).recordings)
     listed = ", ".join(f"recorded:{name}" for name in names)
-    yield Finding(
+    yield DoctorFinding(
         "recordings",
         State.OK if names else State.WARNING,
         listed or "none found",
@@ -61,25 +63,27 @@ def models(environ: Mapping[str, str]) -> Iterator[Finding]:
     )
 
 
-def _gateway(environ: Mapping[str, str]) -> Iterator[Finding]:
+def _gateway(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Yield headers (by name, never by value), Azure's variables if set, and the user's own certificates."""
     try:
         headers = ", ".join(name for name, _ in extra_headers(environ))
         if headers:
-            yield Finding(HEADERS_VARIABLE, State.OK, f"sets {headers}", "sent only to @URLs and to Azure")
+            yield DoctorFinding(
+                HEADERS_VARIABLE, State.OK, f"sets {headers}", "sent only to @URLs and to Azure"
+            )
     except UsageProblem as error:
-        yield Finding(HEADERS_VARIABLE, State.WARNING, "cannot be used", str(error))
+        yield DoctorFinding(HEADERS_VARIABLE, State.WARNING, "cannot be used", str(error))
     if environ.get(AZURE_ENDPOINT, "").strip():
         try:
             azure_access(environ)
         except UsageProblem as error:
-            yield Finding(AZURE_ENDPOINT, State.WARNING, "cannot be used yet", str(error))
+            yield DoctorFinding(AZURE_ENDPOINT, State.WARNING, "cannot be used yet", str(error))
         else:
-            yield Finding(AZURE_ENDPOINT, State.OK, "set", "--model azure:DEPLOYMENT can be used")
+            yield DoctorFinding(AZURE_ENDPOINT, State.OK, "set", "--model azure:DEPLOYMENT can be used")
     for name in CERTIFICATES:
         if environ.get(name):
             there = Path(environ[name]).exists()
-            yield Finding(
+            yield DoctorFinding(
                 name,
                 State.NOTE if there else State.WARNING,
                 "set" if there else "names a path that does not exist",

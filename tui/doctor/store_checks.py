@@ -18,12 +18,12 @@ from sessions.home import Home, home_from
 from sessions.home_access import readers_warning, require_private
 from tui.vocabulary import size
 
-from .doctor_findings import Finding, State
+from .doctor_findings import DoctorFinding, State
 
 LOW_SPACE_BYTES = 2 << 30
 
 
-def store(environ: Mapping[str, str]) -> Iterator[Finding]:
+def store(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Yield the place of the sessions, whether it is writable, and whether it is permanent."""
     home = home_from(environ)
     yield from writable(home)
@@ -39,10 +39,10 @@ def nearest_folder(path: Path) -> Path:
     return next((folder for folder in (path, *path.parents) if folder.is_dir()), Path("/"))
 
 
-def writable(home: Home) -> Iterator[Finding]:
+def writable(home: Home) -> Iterator[DoctorFinding]:
     """Yield whether the home can be made, written and locked. Leaves no file or folder behind."""
     if home.root.exists() and not home.root.is_dir():
-        yield Finding(
+        yield DoctorFinding(
             "home",
             State.WARNING,
             f"{home.root}: is a file, not a folder",
@@ -57,37 +57,37 @@ def writable(home: Home) -> Iterator[Finding]:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (OSError, UnicodeEncodeError) as error:
         why = "the path is not UTF-8" if isinstance(error, UnicodeError) else error.strerror or str(error)
-        yield Finding(
+        yield DoctorFinding(
             "home",
             State.WARNING,
             f"{home.root}: cannot be written or locked ({why})",
             "nothing can run; set WAVEDECK_HOME to a folder you may write",
         )
         return
-    yield Finding("home", State.OK, f"{home.root}, writable{note}")
+    yield DoctorFinding("home", State.OK, f"{home.root}, writable{note}")
 
 
-def private(home: Home) -> Iterator[Finding]:
+def private(home: Home) -> Iterator[DoctorFinding]:
     """Yield whether other users can write into the home or read it; nothing if there is no home yet."""
     if not home.root.is_dir():
         return
     try:
         require_private(home)
     except HomeNotPrivate as error:
-        yield Finding("privacy", State.WARNING, str(error), "run and resume refuse this home")
+        yield DoctorFinding("privacy", State.WARNING, str(error), "run and resume refuse this home")
         return
     warning = readers_warning(home)
     if warning:
-        yield Finding("privacy", State.WARNING, warning)
+        yield DoctorFinding("privacy", State.WARNING, warning)
     else:
-        yield Finding("privacy", State.OK, "no other user can open the home")
+        yield DoctorFinding("privacy", State.OK, "no other user can open the home")
 
 
-def filesystem(home: Home) -> Finding:
+def filesystem(home: Home) -> DoctorFinding:
     """Return the file system of the home, and whether it survives the end of this machine."""
     mount = mount_of(home.root)
     if mount is None:
-        return Finding(
+        return DoctorFinding(
             "file system",
             State.NOTE,
             "unknown: the kernel does not report it",
@@ -96,38 +96,38 @@ def filesystem(home: Home) -> Finding:
     place = f"{mount.filesystem}, mounted on {mount.point}"
     risk = home_risk(home.root)
     if risk is None:
-        return Finding("file system", State.OK, place)
+        return DoctorFinding("file system", State.OK, place)
     is_permanent = mount.filesystem in NETWORK_FILESYSTEMS
-    return Finding("file system", State.NOTE if is_permanent else State.WARNING, place, risk)
+    return DoctorFinding("file system", State.NOTE if is_permanent else State.WARNING, place, risk)
 
 
-def space(home: Home) -> Finding:
+def space(home: Home) -> DoctorFinding:
     """Return the free space."""
     free = shutil.disk_usage(nearest_folder(home.root)).free
     if free < LOW_SPACE_BYTES:
-        return Finding(
+        return DoctorFinding(
             "free space",
             State.WARNING,
             size(free),
             "a full disk stops an engine (the session can be resumed); free some space",
         )
-    return Finding("free space", State.OK, size(free))
+    return DoctorFinding("free space", State.OK, size(free))
 
 
-def git() -> Finding:
+def git() -> DoctorFinding:
     """Return the version of git; the store needs git."""
     path = shutil.which("git")
     if path is None:
-        return Finding("git", State.WARNING, "not found", "no session can be stored; install git")
+        return DoctorFinding("git", State.WARNING, "not found", "no session can be stored; install git")
     done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False)
-    return Finding(
+    return DoctorFinding(
         "git",
         State.OK,
         f"{done.stdout.strip().removeprefix('git version ') or 'unknown version'} at {path}",
     )
 
 
-def sessions(home: Home) -> Finding:
+def sessions(home: Home) -> DoctorFinding:
     """Return the number of sessions by state."""
     from sessions.catalog import list_sessions
     from sessions.store import Store
@@ -139,37 +139,41 @@ def sessions(home: Home) -> Finding:
             with Store.read_only(home.store) as store:
                 damaged += [f"{ref} is damaged" for ref in sorted(store.repository.branches().damaged)]
     except SessionsError as error:
-        return Finding("sessions", State.WARNING, str(error))
+        return DoctorFinding("sessions", State.WARNING, str(error))
     if damaged:
         words = ", ".join(damaged[:4]) + (", ..." if len(damaged) > 4 else "")
-        return Finding("sessions", State.WARNING, words, "repair the store with: wavedeck doctor --repair")
+        return DoctorFinding(
+            "sessions", State.WARNING, words, "repair the store with: wavedeck doctor --repair"
+        )
     if not infos:
-        return Finding("sessions", State.OK, "none yet", "begin with: wavedeck run")
+        return DoctorFinding("sessions", State.OK, "none yet", "begin with: wavedeck run")
     states = [info.state for info in infos]
     counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
-    return Finding("sessions", State.OK, counts)
+    return DoctorFinding("sessions", State.OK, counts)
 
 
-def detached(environ: Mapping[str, str]) -> Iterator[Finding]:
+def detached(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Yield what may end an engine after its user logs out."""
     home = home_from(environ).root
     yield sockets(environ)
     # The section about the store already reports the risk of the home's file system.
     risks = [risk for risk in detach_risks(home, environ=environ) if risk != home_risk(home)]
     for risk in risks:
-        yield Finding("after you leave", State.WARNING, risk)
+        yield DoctorFinding("after you leave", State.WARNING, risk)
     if not risks:
-        yield Finding("after you leave", State.OK, "no known risk: engines keep running when you log out")
+        yield DoctorFinding(
+            "after you leave", State.OK, "no known risk: engines keep running when you log out"
+        )
 
 
-def sockets(environ: Mapping[str, str]) -> Finding:
+def sockets(environ: Mapping[str, str]) -> DoctorFinding:
     """Return the folder of the engines' sockets."""
     folder = socket_place(environ)
     if not os.access(nearest_folder(folder), os.W_OK):
-        return Finding(
+        return DoctorFinding(
             "sockets",
             State.WARNING,
             f"{folder} cannot be made",
             "engines cannot receive commands; unset XDG_RUNTIME_DIR",
         )
-    return Finding("sockets", State.OK, f"{folder}")
+    return DoctorFinding("sockets", State.OK, f"{folder}")

@@ -1,1 +1,1 @@
-"""Facts as plain values, tables and sentences. The cockpit and the printed pages render them; nothing here knows a width."""
+"""Facts as plain values, tables and sentences, which the cockpit and the printed pages show. No width, no Textual."""

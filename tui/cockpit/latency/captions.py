@@ -11,7 +11,8 @@ from sessions.state import AttemptState
 from tui.cockpit.lines import Line, Span, cells, clean, line, wrap
 from tui.facts.evaluation.certainty import against_words, exam_of
 from tui.facts.evaluation.times import throttle_words
-from tui.vocabulary import percent, speed_style, verdict_style
+from tui.facts.styles import speed_style, verdict_style
+from tui.vocabulary import percent
 from tui.vocabulary import words as verdict_words
 
 from .time_table import BOTH_SHORT, LEFT_OUT, Shown, limit_word
@@ -114,7 +115,7 @@ def footnotes(timings: Timings, width: int, shown: Iterable[str], *, can_measure
             notes.append(Span(f"suspect {case.letter}: {clean(own.efficiency.suspect)}", "bad"))
     again = can_measure and any(note.text[:1] in "!-" for note in notes)
     if again:
-        notes.append(Span("t times ! and - again", "dim"))
+        notes.append(Span("t measures ! and - again", "dim"))
     return packed(notes, width)
 
 

@@ -11,7 +11,8 @@ from tui.cockpit import plots
 from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, line, shorten, wrap_line
 from tui.facts.evaluation.roofs import is_launch_bound, roof_share
 from tui.facts.evaluation.times import is_hidden, microsecond_digits, side_us
-from tui.vocabulary import letter, speed_style, verdict_style
+from tui.facts.styles import speed_style, verdict_style
+from tui.vocabulary import letter
 
 from .captions import measured_roofs
 from .time_table import THROTTLED

@@ -10,7 +10,7 @@ from string import ascii_uppercase
 from harness import Evaluation, Latency, Verdict
 from sessions.events import WinnerMeasured
 from sessions.state import AttemptState, InstanceState, SessionState
-from tui.cockpit.views import gpus
+from tui.actions.line import gpus_of
 from tui.facts.evaluation.times import is_hidden
 from tui.facts.evaluation.verdict import failure_words
 from tui.vocabulary import UNKNOWN, letter
@@ -96,7 +96,7 @@ def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
         if again.device != own or not evaluation.latency
         for latency in again.evaluation.latency
     } | {(latency.device, latency.case): latency for latency in evaluation.latency}
-    devices = tuple(dict.fromkeys([*gpus(state), *sorted({device for device, _ in by_place})]))
+    devices = tuple(dict.fromkeys([*gpus_of(state), *sorted({device for device, _ in by_place})]))
     timed = {device for device, _ in by_place}
     repeated = measured.get(own) if evaluation.latency else None
     return Timings(

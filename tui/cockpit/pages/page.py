@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sessions.state import AttemptState, InstanceState
 from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import EMPTY, Line, clean, line, wrap
-from tui.tables import Column, Place, Row, Table
+from tui.tables import Column, PlacedColumn, Row, Table
 
 
 class Page(NamedTuple):
@@ -54,7 +54,7 @@ def table_lines(shown: Table, width: int) -> list[Line]:
     return lines + [line for text, style in shown.sentences for line in paragraph(text, width, style)]
 
 
-def _row_lines(columns: Sequence[Column], placed: Sequence[Place], row: Row) -> Iterator[Line]:
+def _row_lines(columns: Sequence[Column], placed: Sequence[PlacedColumn], row: Row) -> Iterator[Line]:
     folded = [wrap(clean(row.cells[place.column].text), place.width) for place in placed]
     for texts in zip_longest(*folded, fillvalue=""):
         cells = list(row.cells)

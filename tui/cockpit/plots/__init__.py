@@ -1,7 +1,6 @@
 """Plots as lines of text: pure functions of values, with block and braille characters or with ASCII alone."""
 
-from .bars import Bar, share_bars, time_bars
-from .intervals import Interval, interval_rows
+from .bars import Bar, Interval, interval_rows, share_bars, time_bars
 from .scatter import Point, by_number, roofline
 
 __all__ = [

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 
 from tui.cockpit.lines import Line, Span
 
@@ -29,11 +30,23 @@ class Scale:
 
     def ticks(self, most: int) -> list[float]:
         """Return at most `most` round values from low to high."""
-        for step in _log_steps(self.low, self.high) if self.log else _steps(self.high - self.low):
-            values = step(self.low, self.high)
-            if len(values) <= max(most, 1):
-                return values
-        return []
+        return next((values for values in self._round_values() if len(values) <= max(most, 1)), [])
+
+    def _round_values(self) -> Iterator[list[float]]:
+        """Yield sets of round values, from many to few."""
+        if not self.log:
+            power = math.floor(math.log10(self.high - self.low)) - 1
+            for step in (factor * 10.0**exponent for exponent in count(power) for factor in (1, 2, 5)):
+                first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+                yield [index * step for index in range(first, last + 1)]
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        for factors, apart in (
+            ((1, 2, 5), 1),
+            ((1, 3), 1),
+            *(((1,), apart) for apart in range(1, len(powers) + 1)),
+        ):
+            values = (factor * 10.0**power for power in powers if power % apart == 0 for factor in factors)
+            yield [value for value in values if self.low <= value <= self.high]
 
 
 def covering(values: Iterable[float], *, log: bool = False) -> Scale:
@@ -47,7 +60,7 @@ def covering(values: Iterable[float], *, log: bool = False) -> Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class PlotAxis:
     """A scale with its unit and with the form of its tick labels."""
 
     scale: Scale
@@ -66,7 +79,7 @@ def number(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
-def framed(canvas: Canvas, x: Axis, y: Axis, *, ascii: bool) -> list[Line]:
+def framed(canvas: Canvas, x: PlotAxis, y: PlotAxis, *, ascii: bool) -> list[Line]:
     """Return the canvas with a title line, labelled axes and the title of `x` below; see `frame_size`."""
     bar, corner, rule, tick = "|+-+" if ascii else "│└─┴"
     labels = {
@@ -76,65 +89,31 @@ def framed(canvas: Canvas, x: Axis, y: Axis, *, ascii: bool) -> list[Line]:
     lines: list[Line] = [(Span(" " * (LABEL + 1 - len(y.title)) + y.title, "dim"),)]
     for row, drawn in enumerate(canvas.lines()):
         lines.append((Span(f"{labels.get(row, ''):>{LABEL}} {bar}", "dim"), *drawn))
+    ticks = [
+        (canvas.column(x.scale.share(value)), words)
+        for value in x.scale.ticks(max(2, canvas.width // x.tick_cells))
+        if (words := x.label(value))
+    ]
     edge = [rule] * canvas.width
-    below = [" "] * (canvas.width + LABEL)
-    free = 0
-    for value in x.scale.ticks(max(2, canvas.width // x.tick_cells)):
-        column = canvas.column(x.scale.share(value))
-        words = x.label(value)
-        if not words:
-            continue
-        start = max(0, column - len(words) // 2)
+    for column, _ in ticks:
         edge[column] = tick
-        if start >= free and start + len(words) <= len(below):
-            below[start : start + len(words)] = words
-            free = start + len(words) + 1
     lines.append((Span(" " * (LABEL + 1) + corner + "".join(edge), "dim"),))
-    lines.append((Span(" " * (LABEL + 2) + "".join(below).rstrip(), "dim"),))
+    lines.append((Span(" " * (LABEL + 2) + tick_labels(ticks, canvas.width + LABEL), "dim"),))
     lines.append((Span(" " * (LABEL + 2) + x.title, "dim"),))
     return lines
+
+
+def tick_labels(ticks: Iterable[tuple[int, str]], width: int) -> str:
+    """Return the words of ticks, each centred below its column; words without room are left out."""
+    labels = ""
+    for column, words in ticks:
+        start = max(0, column - len(words) // 2)
+        if start >= len(labels) + bool(labels) and start + len(words) <= width:
+            labels = f"{labels:<{start}}{words}"
+    return labels
 
 
 LABEL = 5
 """Cells of a tick label left of the y axis."""
 FRAME_WIDTH, FRAME_HEIGHT = LABEL + 2, 4
 """Cells that `framed` adds to a canvas."""
-
-Step = Callable[[float, float], list[float]]
-
-
-def _steps(reach: float) -> Iterable[Step]:
-    power = 10.0 ** (math.floor(math.log10(reach)) - 1)
-    while True:
-        for factor in (1, 2, 5):
-            yield _multiples(factor * power)
-        power *= 10
-
-
-def _multiples(step: float) -> Step:
-    def ticks(low: float, high: float) -> list[float]:
-        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-        return [index * step for index in range(first, last + 1)]
-
-    return ticks
-
-
-def _log_steps(low: float, high: float) -> Iterable[Step]:
-    yield _decades((1, 2, 5), 1)
-    yield _decades((1, 3), 1)
-    for apart in range(1, 2 + math.ceil(math.log10(high / low))):
-        yield _decades((1,), apart)
-
-
-def _decades(factors: tuple[int, ...], apart: int) -> Step:
-    def ticks(low: float, high: float) -> list[float]:
-        first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-        values = (
-            factor * 10.0**power
-            for power in range(first, last + 1)
-            if power % apart == 0
-            for factor in factors
-        )
-        return [value for value in values if low <= value <= high]
-
-    return ticks

@@ -1,13 +1,14 @@
-"""Horizontal bars: shares of a roof, and parts of a time."""
+"""Plots with one line for each value: shares of a roof, parts of a time, and values with their intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from tui.cockpit.lines import Line, Span, fit
 
-from .axes import number
+from .axes import covering, number, tick_labels
 
 BASELINE, ATTEMPT, BOTH = "o", "#", "@"
 """Marks of the two sides of a share bar; `BOTH` if they fall on one cell."""
@@ -60,10 +61,14 @@ def _share_bar(bar: Bar, label_width: int, room: int, most: float, *, ascii: boo
         places[place] = Span(BOTH if place in places else mark, style)
     for place, span in places.items():
         cells[place] = span
+    joined = (
+        Span("".join(span.text for span in group), style)
+        for style, group in groupby(cells, lambda span: span.style)
+    )
     words = " 100 %"
     if figures:
         words += f"  this {_percent(bar.attempt)}  baseline {_percent(bar.baseline)}"
-    return head, Span("0 ", "dim"), *_joined(cells), Span(words, "dim")
+    return head, Span("0 ", "dim"), *joined, Span(words, "dim")
 
 
 def _percent(share: float | None) -> str:
@@ -90,11 +95,71 @@ def time_bars(
     ]
 
 
-def _joined(spans: Sequence[Span]) -> Line:
-    joined: list[Span] = []
-    for span in spans:
-        if joined and joined[-1].style == span.style:
-            joined[-1] = Span(joined[-1].text + span.text, span.style)
-        else:
-            joined.append(span)
-    return tuple(joined)
+class Interval(NamedTuple):
+    """One line of `interval_rows`; without a value, `words` says why."""
+
+    label: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    words: str = ""
+    """Behind the interval: the figures."""
+    style: str = ""
+
+
+def interval_rows(
+    rows: Sequence[Interval],
+    width: int,
+    *,
+    ascii: bool,
+    axis: str,
+    label: Callable[[float], str],
+    reference: float | None = None,
+) -> list[Line]:
+    """
+    Return one line a row, and below them the scale with the words of `axis`.
+
+    The scale covers all intervals and `reference`, which is a vertical line. It does not begin at 0, and says so.
+    """
+    ends = [
+        number for row in rows for number in (row.low, row.value, row.high, reference) if number is not None
+    ]
+    label_width = max((len(row.label) for row in rows), default=0)
+    if not any(row.value is not None for row in rows):
+        return [_without_value(row, label_width) for row in rows]
+    words_width = max(len(row.words) for row in rows if row.value is not None)
+    room = max(width - label_width - words_width - 6, 12)
+    scale = covering(ends)
+
+    def place(value: float) -> int:
+        return round(scale.share(value) * (room - 1))
+
+    left, rule, right, point, upright = ("|", "-", "|", "*", ":") if ascii else ("├", "─", "┤", "●", "┊")
+    lines: list[Line] = []
+    for row in rows:
+        if row.value is None:
+            lines.append(_without_value(row, label_width))
+            continue
+        cells = [" "] * room
+        if reference is not None:
+            cells[place(reference)] = upright
+        if row.low is not None and row.high is not None:
+            first, last = place(row.low), place(row.high)
+            cells[first : last + 1] = rule * (last + 1 - first)
+            cells[first], cells[last] = left, right
+        cells[place(row.value)] = point
+        lines.append(
+            (
+                Span(f"  {fit(row.label, label_width)}  "),
+                Span("".join(cells), row.style),
+                Span(f"  {row.words}", "dim"),
+            )
+        )
+    indent = " " * (label_width + 4)
+    ticks = [(place(tick), label(tick)) for tick in scale.ticks(max(2, room // 12))]
+    lines.append((Span(indent + tick_labels(ticks, room + 8), "dim"),))
+    return [*lines, (Span(f"{indent}{axis}; the scale is not from 0", "dim"),)]
+
+
+def _without_value(row: Interval, label_width: int) -> Line:
+    return Span(f"  {fit(row.label, label_width)}  "), Span(row.words, row.style or "dim")

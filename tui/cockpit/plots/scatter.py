@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tui.cockpit.lines import Line, Span
 
-from .axes import FRAME_HEIGHT, FRAME_WIDTH, Axis, Scale, covering, framed, number
+from .axes import FRAME_HEIGHT, FRAME_WIDTH, PlotAxis, Scale, covering, framed, number
 from .canvas import Canvas
 
 
@@ -39,12 +39,9 @@ def by_number(
     The marks of points without a value stand below their numbers. Without any value the result is the words of `empty`.
     The y axis covers the values and does not begin at 0.
     """
+    measured = [point for point in points if point.y is not None]
     ends = [
-        end
-        for point in points
-        if point.y is not None
-        for end in (point.y, point.low, point.high, reference)
-        if end is not None
+        end for point in measured for end in (point.y, point.low, point.high, reference) if end is not None
     ]
     if not ends:
         return [(Span(empty, "dim"),)]
@@ -56,25 +53,26 @@ def by_number(
         for step in range(0, canvas.width, 2):
             canvas.dot(step / max(canvas.width - 1, 1), y.share(reference), "dim")
     for point in points:
-        across = x.share(point.x)
         if point.y is None:
             continue
+        across = x.share(point.x)
         if point.low is not None and point.high is not None:
             upright = canvas.centred(across)
             canvas.segment((upright, y.share(point.low)), (upright, y.share(point.high)), point.style)
         canvas.mark(across, y.share(point.y), point.mark, point.style)
     *plot, title = framed(
-        canvas, Axis(x, x_title, _whole, tick_cells=4), Axis(y, y_title, number), ascii=ascii
+        canvas, PlotAxis(x, x_title, _whole, tick_cells=4), PlotAxis(y, y_title, number), ascii=ascii
     )
-    unknown = [point for point in points if point.y is None]
-    return [*plot, *([_marks_without_value(unknown, canvas, x)] if unknown else []), title]
-
-
-def _marks_without_value(points: Sequence[Point], canvas: Canvas, x: Scale) -> Line:
-    row = Canvas(canvas.width, 1, ascii=True)
+    without_value = Canvas(canvas.width, 1, ascii=True)
     for point in points:
-        row.mark(x.share(point.x), 0.0, point.mark, point.style)
-    return Span(" " * FRAME_WIDTH), *row.lines()[0]
+        if point.y is None:
+            without_value.mark(x.share(point.x), 0.0, point.mark, point.style)
+    (marks,) = without_value.lines()
+    return [
+        *plot,
+        *([(Span(" " * FRAME_WIDTH), *marks)] if any(point.y is None for point in points) else []),
+        title,
+    ]
 
 
 def _whole(value: float) -> str:
@@ -112,7 +110,7 @@ def roofline(
     for point in drawn:
         canvas.mark(x.share(point.x), y.share(point.y or 0.0), point.mark, point.style)
     title = "FLOP per byte (both axes logarithmic)"
-    return framed(canvas, Axis(x, title, number), Axis(y, "FLOP/s", number), ascii=ascii)
+    return framed(canvas, PlotAxis(x, title, number), PlotAxis(y, "FLOP/s", number), ascii=ascii)
 
 
 def _roof_at(intensity: float, bytes_per_s: float | None, flops_per_s: float | None) -> float | None:

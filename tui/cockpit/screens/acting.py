@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from harness import Verdict
 from sessions.state import AttemptState, InstanceState
-from tui.cockpit import views
-from tui.cockpit.messages import OpenLatency
+from tui.actions.catalogue import ACTIONS, Takes
+from tui.actions.line import Order, Subject
+from tui.actions.possible import is_possible
+from tui.cockpit.messages import OpenInstance, OpenLatency
 from tui.cockpit.screens.base import SessionScreen
-from tui.cockpit.verbs import Subject
 from tui.cockpit.writing import write_attempt
 from tui.diagnostics import Complaint
 from tui.reproducers import reproducer
 
+STEERED = ("hint", "measure", "edit")
+INSTANCES = (Takes.INSTANCES_OR_SESSION, Takes.INSTANCES, Takes.HINT)
+"""Arguments of actions about instances, not attempts."""
+
+
+def action_bindings(prefix: str, names: Iterable[str]) -> list[BindingType]:
+    """Return the keys of actions, with the names and keys of the catalogue."""
+    return [Binding(ACTIONS[name].key, name, name, id=f"{prefix}.{name}") for name in names]
+
+
 STEERING: list[BindingType] = [
-    Binding("i", "hint", "hint", id="steer.hint"),
-    Binding("t", "measure", "time again", id="steer.measure"),
-    Binding("E", "edit", "edit", id="steer.edit"),
+    *action_bindings("steer", STEERED),
     Binding("Y", "reproduce", "copy reproducer", id="attempt.reproduce", show=False),
     Binding("O", "write", "write files", id="attempt.write", show=False),
 ]
@@ -46,10 +55,12 @@ class ActingScreen(SessionScreen):
         return ""
 
     def destination(self, name: str) -> Message | None:
-        """Return the message to a screen; Latency is about the attempt of the keys."""
-        if name == "latency":
-            attempt = self.steered_attempt
-            return OpenLatency(attempt.attempt) if attempt is not None else None
+        """Return the message to a screen; Agent and Latency are about the instance and the attempt of the keys."""
+        instance, attempt = self.steered_instance, self.steered_attempt
+        if name == "agent" and name != self.NAME and instance is not None:
+            return OpenInstance(instance.key, attempt.number if attempt is not None else None)
+        if name == "latency" and name != self.NAME and attempt is not None:
+            return OpenLatency(attempt.attempt)
         return super().destination(name)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -58,22 +69,23 @@ class ActingScreen(SessionScreen):
             return False
         if action == "pause" and self.feed.replay is not None:
             return True
-        if action in ("pause", "hint"):
-            instance = self.steered_instance if self._can_act else None
-            return instance is not None and not self.feed.state.finished and not instance.finished
-        if action == "measure":
-            attempt = self.steered_attempt if self._can_act else None
-            return (
-                attempt is not None
-                and attempt.verdict is Verdict.CORRECT
-                and bool(views.gpus(self.feed.state))
-            )
-        if action == "edit":
-            attempt = self.steered_attempt if self._can_act else None
-            return attempt is not None and bool(attempt.source)
+        if action in (*STEERED, "pause"):
+            return self.is_possible(action)
         if action in ("reproduce", "write"):
             return self.steered_attempt is not None and bool(self.steered_attempt.source)
         return super().check_action(action, parameters)
+
+    def is_possible(self, name: str) -> bool:
+        """True if the action can be given about the instance and the attempt of the keys."""
+        instance, attempt = self.steered_instance, self.steered_attempt
+        if name == "pause" and instance is not None and self.feed.state.is_on_hold(instance.key):
+            name = "unpause"
+        about = instance if ACTIONS[name].takes in INSTANCES else attempt
+        return (
+            self._can_act
+            and about is not None
+            and is_possible(name, self.feed.state, instance=instance, attempt=attempt)
+        )
 
     @property
     def _can_act(self) -> bool:
@@ -96,17 +108,19 @@ class ActingScreen(SessionScreen):
     def action_hint(self) -> None:
         """Give the instances a hint."""
         if self.subject.instances:
-            self.desk.commander.ask_hint(self.subject.instances)
+            self.desk.commander.ask(Order("hint", self.subject.instances))
 
     def action_measure(self) -> None:
-        """Time the attempt again on all GPUs."""
-        if self.subject.attempt is not None:
-            self.desk.commander.measure(self.subject.attempt)
+        """Measure the attempt again on all GPUs."""
+        self._give("measure")
 
     def action_edit(self) -> None:
         """Edit the attempt's kernel in the person's editor, and have it judged."""
+        self._give("edit")
+
+    def _give(self, name: str) -> None:
         if self.subject.attempt is not None:
-            self.desk.commander.edit(self.subject.attempt)
+            self.desk.commander.carry_out(Order(name, attempt=self.subject.attempt))
 
     def action_reproduce(self) -> None:
         """Copy one shell line that judges the attempt alone, and only the case under the cursor if there is one."""

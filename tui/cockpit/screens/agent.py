@@ -34,6 +34,7 @@ class AgentScreen(ComparingScreen):
     """The instance `key`; follows its newest attempt until the person walks to another."""
 
     CSS_PATH = "agent.tcss"
+    NAME = "agent"
     HELP = """\
 The strip has a cell for each attempt: its number, the letter of its verdict
 (lower case: what it does now), its speedup. `*` is the best; marks behind it:
@@ -141,22 +142,24 @@ Brackets are around the attempt that all panes are about.
         self._draw_head()
         self._draw_steps(attempt)
         self.draw_code(instance, attempt)
-        _set_title(self.code, self.code.title)
         self._draw_page(attempt)
         self.refresh_bindings()
 
     def _draw_head(self) -> None:
         state, instance, attempt = self.feed.state, self.instance, self.attempt
         width = self.size.width
-        tail = EMPTY if self.has_room else agent_head.head_tail(self.status(), self.concerns, width // 4)
-        head = agent_head.head_line(
-            state, instance, self.key, attempt, wall=self.desk.wall(), tail=tail, width=width
-        )
+        head = agent_head.head_line(state, instance, self.key, attempt, wall=self.desk.wall(), width=width)
         strip = self.strip.line
-        one_line = self.has_room and cells(head) + cells(strip) + 2 <= width
+        one_line = cells(head) + cells(strip) + 2 <= width
         gap = Span(" " * (width - cells(head) - cells(strip) - 1))
         self.head.show((*head, gap, *strip) if one_line else head)
         self.strip.display = not one_line
+
+    def screens_tail(self) -> Line:
+        """Return what needs a person, where the header has no line."""
+        if self.has_room:
+            return EMPTY
+        return agent_head.head_tail(self.status(), self.concerns, self.size.width // 4)
 
     def _draw_steps(self, attempt: AttemptState | None) -> None:
         view = self.steps

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, cast
 
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
-from tui.attention import Concern, attention
+from tui.actions.line import Subject
+from tui.attention import Concern, Kind, attention
 from tui.cockpit import header
-from tui.cockpit.closing import ClosesOnce
 from tui.cockpit.desk import Desk
 from tui.cockpit.feed import EVERYTHING, Feed
-from tui.cockpit.layers import LayeredScreen
+from tui.cockpit.layers import ClosesOnce, LayeredScreen
 from tui.cockpit.line_prompt import LinePrompt
-from tui.cockpit.lines import Line, Span, line
+from tui.cockpit.lines import EMPTY, Line, Span, line
 from tui.cockpit.messages import OpenFleet, OpenReport, OpenReview
 from tui.cockpit.replays import Replay
 from tui.cockpit.timeline import TIMELINE, timeline_line
-from tui.cockpit.verbs import Subject
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.line_view import LineView
+from tui.cockpit.widgets.screens_bar import PLACES, ScreensBar
 from tui.cockpit.widgets.table import LineTable
 
 REPLAYING: list[BindingType] = [
@@ -58,27 +58,29 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         (0, "-short"),
         (TALL, "-tall"),
     ]
+    NAME: ClassVar[str]
+    """Its name in `PLACES`."""
     PERIOD_S = 0.25
     """Between two frames."""
     PANES: ClassVar[tuple[tuple[str, str], ...]] = ()
     """(name, title) of what the digits choose, in their order."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,escape", "back", "back", id="screen.back", key_display="q"),
+        Binding("escape", "back", "back", id="screen.back", key_display="esc"),
         Binding("slash", "find", "find", id="screen.find", key_display="/", priority=True),
         Binding("n", "match(1)", "next match", id="screen.next_match", show=False),
         Binding("N", "match(-1)", "match before", id="screen.match_before", show=False),
-        Binding("F", "go('fleet')", "Fleet", id="go.fleet", show=False),
-        Binding("L", "go('latency')", "Latency", id="go.latency", show=False),
-        Binding("V", "go('review')", "Review", id="go.review", show=False),
-        Binding("R", "go('report')", "Report", id="go.report", show=False),
+        *(
+            Binding(place.key, f"go('{name}')", place.title, id=f"go.{name}", show=False)
+            for name, place in PLACES.items()
+        ),
         Binding("w", "jump('waiting', 1)", "next waiting", id="jump.waiting", show=False),
         Binding("W", "jump('waiting', -1)", "waiting before", id="jump.waiting_back", show=False),
         Binding("b", "jump('best', 1)", "next best", id="jump.best", show=False),
         Binding("B", "jump('best', -1)", "best before", id="jump.best_back", show=False),
         Binding("x", "jump('failure', 1)", "next failure", id="jump.failure", show=False),
         Binding("X", "jump('failure', -1)", "failure before", id="jump.failure_back", show=False),
-        Binding("p", "pause", "pause/go", id="screen.pause"),
+        Binding("p", "pause", "pause", id="screen.pause"),
         *REPLAYING,
         *(
             Binding(str(number), f"pane({number})", f"pane {number}", id=f"pane.{number}", show=False)
@@ -89,6 +91,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
     def __init__(self) -> None:
         super().__init__()
         self.header_bar = Bar(id="header", classes="header")
+        self.screens_bar = ScreensBar(id="screens")
         self.banner = Bar(id="banner")
         self.timeline = Bar(id="timeline")
         self.tab_bar = Bar(id="tabs")
@@ -119,8 +122,9 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         return self.size.width < WIDE or self.size.height < TALL
 
     def compose(self) -> ComposeResult:
-        """Header, the middle, banner, time line, keys."""
+        """Header, names of the screens, the middle, banner, time line, keys."""
         yield self.header_bar
+        yield self.screens_bar
         yield from self.middle()
         yield self.banner
         yield self.timeline
@@ -135,6 +139,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         for table in self.query(LineTable):
             table.show_only(self.desk.preferences.columns.get(table.id or ""))
         self.timeline.display = self.feed.replay is not None
+        self.bindings_updated_signal.subscribe(self, lambda _: self._draw_screens())
         self.repaint(frozenset((EVERYTHING,)))
 
     def on_screen_resume(self) -> None:
@@ -152,6 +157,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         feed = self.feed
         width = self.size.width
         self.header_bar.show(self._header(feed, width - 2))
+        self._draw_screens()
         self._show_banner()
         if feed.replay is not None:
             self.timeline.show(timeline_line(feed.replay, width))
@@ -174,6 +180,21 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
             width=width,
         )
         return (Span(" "), *line)
+
+    def _draw_screens(self) -> None:
+        if not self.is_mounted or self.desk.feed is None:
+            return
+        self.screens_bar.show_screens(
+            self.NAME,
+            [name for name in PLACES if self.destination(name) is not None],
+            keys=self.desk.preferences.keys,
+            waiting=sum(concern.kind is Kind.REVIEW for concern in self.concerns),
+            tail=self.screens_tail(),
+        )
+
+    def screens_tail(self) -> Line:
+        """Return what a screen without a header says to the right of the names."""
+        return EMPTY
 
     def status(self) -> Line:
         """Return what is unusual about the session or the view."""
@@ -232,22 +253,24 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         return tuple(spans)
 
     def destination(self, name: str) -> Message | None:
-        """Return the message that leads to a screen: `fleet`, `latency`, `review` or `report`.
+        """Return the message that leads to a screen of `PLACES`; `None` if there is nothing to show there from here.
 
-        `None` if there is nothing to show there from here. A subclass with an attempt under its cursor adds `latency`.
+        A subclass with an attempt under its cursor adds `agent` and `latency`.
         """
-        messages: dict[str, Message] = {
-            "fleet": OpenFleet(),
-            "review": OpenReview(),
-            "report": OpenReport(),
-        }
-        return messages.get(name)
+        messages: dict[str, Message] = {"fleet": OpenFleet(), "review": OpenReview(), "report": OpenReport()}
+        return messages.get(name) if name != self.NAME else None
 
     def action_go(self, name: str) -> None:
         """Go to another screen of the session."""
         message = self.destination(name)
         if message is not None:
             self.post_message(message)
+
+    @on(ScreensBar.Chosen)
+    def _go_to_clicked(self, message: ScreensBar.Chosen) -> None:
+        if message.name != self.NAME and self.destination(message.name) is None:
+            self.notify(f"no attempt under the cursor for {PLACES[message.name].title}", timeout=4)
+        self.action_go(message.name)
 
     def action_back(self) -> None:
         """Go back to the screen below."""

@@ -13,13 +13,13 @@ from tui.cockpit import attempts
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.screens.deciding import DecidingScreen
 from tui.cockpit.sides import (
-    Comparison,
+    ComparedTo,
     Side,
-    TaskFacts,
+    TaskFiles,
     following,
     neighbour,
     other_sides,
-    read_task_facts,
+    read_task_files,
     side_of,
 )
 from tui.cockpit.steps import written_code
@@ -45,11 +45,11 @@ class ComparingScreen(DecidingScreen):
     def __init__(self, *, registry: Path | None = None) -> None:
         super().__init__()
         self._registry = registry
-        self.comparison = Comparison.CODE
+        self.comparison = ComparedTo.CODE
         self.compared_with: int | None = None
         """Number of the attempt that a person chose as the other side."""
         self.code = CodePane(id="code")
-        self.facts = TaskFacts()
+        self.facts = TaskFiles()
         self._facts_asked = False
         self._error = -1
         """Index of the error line that `e` went to last; -1 before the first."""
@@ -86,10 +86,10 @@ class ComparingScreen(DecidingScreen):
 
     @work(thread=True, exit_on_error=False, name="reading the task")
     def _read_facts(self, started: SessionStarted, task: str) -> None:
-        facts = read_task_facts(started, task, self._registry)
+        facts = read_task_files(started, task, self._registry)
         self.app.call_from_thread(self._take_facts, facts)
 
-    def _take_facts(self, facts: TaskFacts) -> None:
+    def _take_facts(self, facts: TaskFiles) -> None:
         self.facts = facts
         if self.is_mounted and self.desk.feed is not None:
             self.redraw()
@@ -122,7 +122,7 @@ class ComparingScreen(DecidingScreen):
             return words
         return f"{words}; [ ] lead to {attempts.short_name(base.attempt)}, from which it is made"
 
-    def _sides(self) -> dict[Comparison, Side]:
+    def _sides(self) -> dict[ComparedTo, Side]:
         instance, attempt = self.steered_instance, self.steered_attempt
         if instance is None or attempt is None or not attempt.source:
             return {}
@@ -152,7 +152,7 @@ class ComparingScreen(DecidingScreen):
         """Go on from the code to the diffs, and back to the code."""
         if self.shows_code:
             sides = self._sides()
-            current = self.comparison if self.comparison in sides else Comparison.CODE
+            current = self.comparison if self.comparison in sides else ComparedTo.CODE
             self.comparison = following(current, sides)
         self.bring_up_code()
         self.redraw()
@@ -167,7 +167,7 @@ class ComparingScreen(DecidingScreen):
         if number is None:
             self.notify(f"no attempt {'before' if direction < 0 else 'after'} this", timeout=2)
             return
-        self.compared_with, self.comparison = number, Comparison.OTHER
+        self.compared_with, self.comparison = number, ComparedTo.OTHER
         self.bring_up_code()
         self.redraw()
 

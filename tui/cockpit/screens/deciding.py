@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from textual.binding import Binding, BindingType
-
-from harness import Verdict
 from sessions.state import AttemptState
-from tui.cockpit.screens.acting import ActingScreen
+from tui.actions.line import Order
+from tui.cockpit.screens.acting import ActingScreen, action_bindings
 
-DECIDING: list[BindingType] = [
-    Binding("a", "accept", "accept", id="agent.accept"),
-    Binding("r", "reject", "reject", id="agent.reject"),
-    Binding("u", "undo", "undo", id="agent.undo"),
-]
+DECISIONS = ("accept", "reject", "undo")
+DECIDING = action_bindings("agent", DECISIONS)
 
 
 class DecidingScreen(ActingScreen):
@@ -23,14 +18,9 @@ class DecidingScreen(ActingScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Decide only where a decision can be made; only a correct attempt can be accepted."""
-        if action not in ("accept", "reject", "undo"):
-            return super().check_action(action, parameters)
-        attempt = self.steered_attempt if self._can_act else None
-        if attempt is None or attempt.evaluation is None:
-            return False
-        if action == "accept":
-            return attempt.verdict is Verdict.CORRECT
-        return attempt.decision is not None if action == "undo" else True
+        if action in DECISIONS:
+            return self.is_possible(action)
+        return super().check_action(action, parameters)
 
     def action_accept(self) -> None:
         """Accept the attempt on screen."""
@@ -45,7 +35,7 @@ class DecidingScreen(ActingScreen):
         attempt = self.steered_attempt
         if attempt is not None:
             self.stay_at(attempt)
-            self.desk.commander.undo_decision(attempt.attempt)
+            self.desk.commander.carry_out(Order("undo", attempt=attempt.attempt))
 
     def _decide(self, *, accepted: bool) -> None:
         attempt = self.steered_attempt

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
+from textual.message import Message
 from textual.widget import Widget
 
 from sessions.state import AttemptState, InstanceState
+from tui.actions.line import Subject
 from tui.attention import Concern
 from tui.cockpit import device_view, fleet_view
 from tui.cockpit.feed import EVERYTHING
+from tui.cockpit.fleet_latest import latest_lines
 from tui.cockpit.fleet_model import FleetModel
-from tui.cockpit.fleet_view import ORDERS
+from tui.cockpit.fleet_view import ORDERS, rule
 from tui.cockpit.lines import Line, Span, cells, clean, line
 from tui.cockpit.messages import LeaveSession, OpenInstance
 from tui.cockpit.screens.acting import STEERING, ActingScreen
-from tui.cockpit.verbs import Subject
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.matrix import Matrix
@@ -49,7 +51,7 @@ One row is a task, one cell is an instance: a chain of attempts on the task.
 g6C     the state, the number of the attempt, the newest verdict
         g generate  j judge  t timing  r reflect  q queued  m model is silent
         ? waits for a person  = paused  . done  x failed
-        C correct   W wrong    E compile error  X call error  R rejected by judge
+        C correct   W wrong    E compile error  X call error  R rejected
         T timeout   K crash    N no code        U unsupported I our failure
 !       three attempts in a row failed with the same error
 ▴ ▾ •   for 5 seconds: a better best, a worse one, another verdict
@@ -89,6 +91,7 @@ class FleetScreen(ActingScreen):
     """The session's first screen."""
 
     CSS_PATH = "fleet.tcss"
+    NAME = "fleet"
     PANES: ClassVar[tuple[tuple[str, str], ...]] = (("tasks", "tasks"), ("gpus", "GPUs"), ("next", "next"))
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("w", "jump('waiting', 1)", "next waiting", id="jump.waiting"),
@@ -99,6 +102,7 @@ class FleetScreen(ActingScreen):
     def __init__(self) -> None:
         super().__init__()
         self.tasks = TaskMatrix(empty="No instance has started yet.", id="tasks")
+        self.latest = LineView(id="latest")
         self.gpus = GpuPane(id="gpus")
         self.next = NextTable(NEXT_COLUMNS, empty="Nothing needs you.", id="next")
         self.tasks_title = Bar()
@@ -113,9 +117,11 @@ class FleetScreen(ActingScreen):
         self._places: tuple[bool, int, int, int] | None = None
 
     def middle(self) -> Iterable[Widget]:
-        """Tasks over GPUs and Next."""
+        """Tasks, below a short table of them the newest reasoning and verdicts, then GPUs and Next."""
+        self.latest.can_focus = False
         yield self.tasks_title
         yield self.tasks
+        yield self.latest
         yield self.below
 
     def on_mount(self) -> None:
@@ -225,22 +231,25 @@ class FleetScreen(ActingScreen):
         marked = f"marked {len(self.tasks.marked)}  " if self.tasks.marked else ""
         hidden = f"{shown} of {total}" if shown < total else "all"
         right = f"{marked}order: {self._order}  filter: {hidden}"
-        self.tasks_title.show(_title(name, states, right, width, focused=self.focused is self.tasks))
+        self.tasks_title.show(rule(name, states, right, width, focused=self.focused is self.tasks))
         if self.gpus_side.display:
             count = len(device_view.gpu_names(self.feed.state))
             room = width if narrow else self._gpus_width() + 2
             legend = [Span(device_view.LEGEND, "dim")] if narrow else []
-            title = _title(f"GPUs {count}", legend, "", room, focused=self.focused is self.gpus)
+            title = rule(f"GPUs {count}", legend, "", room, focused=self.focused is self.gpus)
             self.gpus_title.show(title)
         waits = [Span("enter goes there", "dim")] if self.next.rows else []
         self.next_title.show(
-            _title(f"Next {len(self.next.rows)}", waits, "", width, focused=self.focused is self.next)
+            rule(f"Next {len(self.next.rows)}", waits, "", width, focused=self.focused is self.next)
         )
 
     def _place(self) -> None:
-        """Give the tasks what they need, and the panes below the rest, but at least a third if they need it."""
+        """Give the tasks what they need and the panes below the rest, but at least a third if they need it.
+
+        What neither needs goes to the newest reasoning and verdicts, if every instance has a line there.
+        """
         beside = self.size.width >= SIDE_BY_SIDE
-        bars = (self.header_bar, self.banner, self.timeline)
+        bars = (self.header_bar, self.screens_bar, self.banner, self.timeline)
         room = self.size.height - 2 - sum(bar.display for bar in bars)  # without the title and the keys
         tasks = len(self.tasks.rows) + 1
         gpus = len(self.gpus.lines) + 1 if self.gpus_side.display else 0
@@ -250,7 +259,12 @@ class FleetScreen(ActingScreen):
         else:
             gpus = min(gpus, STRIP_LINES + 1, max(2, room // LOWER_SHARE - 1))
             lower = gpus + min(next_lines, 2 if tasks > room // 2 else 5)
-        lower = max(2, min(lower, room // LOWER_SHARE + 1), room - tasks)
+        lower = max(2, min(lower, room // LOWER_SHARE + 1))
+        latest = self._latest_lines(room - tasks - lower)
+        self.latest.show(latest)
+        self.latest.display = bool(latest)
+        self.latest.styles.height = len(latest)
+        lower = lower if latest else max(lower, room - tasks)
         places = (beside, lower, gpus, self._gpus_width())
         if places == self._places:
             return
@@ -259,6 +273,17 @@ class FleetScreen(ActingScreen):
         self.below.styles.height = lower
         self.gpus_side.styles.height = "100%" if beside else gpus
         self.gpus_side.styles.width = self._gpus_width() + 3 if beside else "1fr"
+
+    def _latest_lines(self, height: int) -> list[Line]:
+        form = self._model.layout
+        return latest_lines(
+            self.feed.state,
+            self.feed.facts,
+            letters=form is not None and not form.form.words,
+            now_wall=self.desk.wall(),
+            width=self.size.width - 1,
+            height=height,
+        )
 
     def action_order(self) -> None:
         """Take the next order of the rows."""
@@ -276,6 +301,12 @@ class FleetScreen(ActingScreen):
         if action == "pane" and parameters == (2,):
             return self.gpus_side.display
         return super().check_action(action, parameters)
+
+    def destination(self, name: str) -> Message | None:
+        """Return the message to another screen; Agent opens as `enter` does."""
+        if name == "agent" and self.tasks.spot is not None:
+            return OpenInstance(self.tasks.spot)
+        return super().destination(name)
 
     def action_back(self) -> None:
         """Go Home."""
@@ -328,14 +359,3 @@ def _about(concern: Concern) -> str:
     if not concern.subject:
         return "session"
     return concern.subject if concern.instance else f"GPU {concern.subject}"
-
-
-def _title(name: str, middle: Sequence[Span], right: str, width: int, *, focused: bool) -> Line:
-    """`Tasks 20 ─ generate 31 · judge 40 ───── order: attention`; what is right goes first, then what is in the middle."""
-    left = [Span(f" {name} ", "bold" if focused else "head")]
-    if middle and cells(left) + cells(middle) + 4 <= width:
-        left += [Span("─ ", "dim"), *middle, Span(" ")]
-    if right and cells(left) + len(right) + 4 <= width:
-        fill = width - cells(left) - len(right) - 2
-        return (*left, Span("─" * fill, "dim"), Span(f" {right} ", "dim"))
-    return (*left, Span("─" * max(0, width - cells(left)), "dim"))

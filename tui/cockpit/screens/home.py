@@ -52,8 +52,7 @@ class HomeScreen(LayeredScreen[None]):
         Binding("n", "match(1)", "next match", id="home.next_match", show=False),
         Binding("N", "match(-1)", "match before", id="home.match_before", show=False),
         Binding("f5", "reload", "reload", id="home.reload"),
-        Binding("q", "app.quit", "leave", id="home.leave", key_display="q"),
-        Binding("escape", "escape", "show all, or leave", id="home.escape", show=False),
+        Binding("escape", "show_all", "show all", id="home.show_all", key_display="esc"),
     ]
 
     def __init__(
@@ -200,6 +199,7 @@ class HomeScreen(LayeredScreen[None]):
         def answered(text: str | None) -> None:
             if text is None:
                 self.table.find("")
+            self.refresh_bindings()
 
         self.app.push_screen(LinePrompt("/", text=self.table.filtered, changed=self.table.find), answered)
 
@@ -207,15 +207,17 @@ class HomeScreen(LayeredScreen[None]):
         """Go to the next session of the filtered list, or to the one before."""
         self.table.go_to_match(direction)
 
-    async def action_escape(self) -> None:
-        """End the filter, or leave."""
-        if self.table.filtered:
-            self.table.find("")
-        else:
-            await self.app.run_action("quit")
+    def action_show_all(self) -> None:
+        """End the filter."""
+        self.table.find("")
+        self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of the list only while it has sessions."""
-        if action in ("order", "report", "find") and self.is_mounted:
+        if not self.is_mounted:
+            return super().check_action(action, parameters)
+        if action == "show_all":
+            return bool(self.table.filtered)
+        if action in ("order", "report", "find"):
             return bool(self.table.infos)
         return super().check_action(action, parameters)

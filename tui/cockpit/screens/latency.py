@@ -38,7 +38,7 @@ class TimeTable(CellTable):
 
     HELP = """\
 A row a case, a column a GPU. `h j k l` move to a cell, `enter` shows all its
-figures, `v` turns to speedups or clocks, `t` times the attempt on every GPU.
+figures, `v` turns to speedups or clocks, `t` measures the attempt on every GPU.
 
 base      the timing baseline, on the GPU that the line above names
 GPU0 ...  median of the attempt on that GPU
@@ -74,6 +74,7 @@ class LatencyScreen(ActingScreen):
     """Table and plots of one attempt; without a number, of the instance's best."""
 
     CSS_PATH = "latency.tcss"
+    NAME = "latency"
     PANES: ClassVar[tuple[tuple[str, str], ...]] = PLOTS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "value", "value", id="latency.value"),
@@ -231,10 +232,6 @@ class LatencyScreen(ActingScreen):
     def _text(self) -> str:
         above, notes = (list(map(plain, view.lines)) for view in (self.above, self.notes))
         return "\n".join([*above, self.times.text, *notes])
-
-    def destination(self, name: str) -> Message | None:
-        """Return the message to another screen."""
-        return None if name == "latency" else super().destination(name)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Values and plots only where there are times."""

@@ -11,16 +11,14 @@ from textual.binding import Binding, BindingType
 
 from sessions.errors import SessionsError
 from tui.cockpit import report_view
-from tui.cockpit.closing import ClosesOnce
-from tui.cockpit.layers import LayeredScreen
+from tui.cockpit.layers import ClosesOnce, LayeredScreen
 from tui.cockpit.lines import line
 from tui.cockpit.messages import OpenSession
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.table import LineTable
-from tui.cockpit.writing_report import write_reports
-from tui.report import SessionReport
-from tui.report.merging import CAUTION, are_comparable
+from tui.cockpit.writing import write_reports
+from tui.facts.report import SessionReport, merged_section
 from tui.vocabulary import counted
 
 
@@ -38,7 +36,7 @@ class MergedReportScreen(ClosesOnce, LayeredScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("O", "write", "write files", id="report.write"),
-        Binding("q,escape", "back", "back", id="screen.back", key_display="q"),
+        Binding("escape", "back", "back", id="screen.back", key_display="esc"),
     ]
 
     def __init__(self, sessions: Sequence[str], *, read: Callable[[str], SessionReport]) -> None:
@@ -48,7 +46,7 @@ class MergedReportScreen(ClosesOnce, LayeredScreen[None]):
         self.reports: list[SessionReport] = []
         self.head = Bar(id="header", classes="header")
         self.remark = Bar(id="summary")
-        self.winners = MergedTable(report_view.MERGED_COLUMNS, id="merged")
+        self.winners = MergedTable(merged_section(()).columns, id="merged")
 
     def compose(self) -> ComposeResult:
         """Header, a remark, the winners, keys."""
@@ -76,11 +74,10 @@ class MergedReportScreen(ClosesOnce, LayeredScreen[None]):
 
     def _show(self, reports: list[SessionReport], failures: list[str]) -> None:
         self.reports = reports
-        winners = [winner for report in reports for winner in report.winners]
-        caution = "" if are_comparable(winners) else CAUTION
-        self.remark.show(line("; ".join(filter(None, (*failures, caution))), "warn"))
+        section = merged_section(reports)
+        self.remark.show(line("; ".join((*failures, *section.sentences)), "warn"))
         self.winners.empty = "No task of these sessions is solved."
-        self.winners.set_rows(report_view.merged_rows(reports))
+        self.winners.set_rows(report_view.shown_rows(section))
 
     @on(LineTable.Opened, "#merged")
     def _open_session(self, message: LineTable.Opened) -> None:

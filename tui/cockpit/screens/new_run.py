@@ -25,9 +25,8 @@ from sessions.errors import SessionsError
 from sessions.home import Home
 from suites import SuiteError
 from tui.cockpit.choosing import ChoiceDialog
-from tui.cockpit.closing import ClosesOnce
 from tui.cockpit.dialogs import ConfirmDialog
-from tui.cockpit.layers import LayeredScreen
+from tui.cockpit.layers import ClosesOnce, LayeredScreen
 from tui.cockpit.lines import Line, Span, clean, line
 from tui.cockpit.messages import OpenSession
 from tui.cockpit.new_run_view import (
@@ -48,7 +47,7 @@ from tui.run_form import (
     ANOTHER,
     BY_KEY,
     CheckedRun,
-    Field,
+    FormField,
     check,
     choices,
     command_line,
@@ -92,7 +91,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         Binding("delete,backspace", "clear", "default", id="new_run.clear", key_display="del"),
         Binding("1", "pane(1)", PANES[0], id="new_run.form", show=False),
         Binding("2", "pane(2)", PANES[1], id="new_run.preview", show=False),
-        Binding("q,escape", "back", "back", id="screen.back", key_display="q"),
+        Binding("escape", "back", "back", id="screen.back", key_display="esc"),
     ]
 
     def __init__(self, doors: RunDoors, *, failed: Callable[[Worker.StateChanged], None]) -> None:
@@ -103,7 +102,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         self.outlook = Outlook(self.values)
         self._past: Sequence[SessionInfo] = ()
         self._models: tuple[ModelSpec, ...] = ()
-        self._editing: Field | None = None
+        self._editing: FormField | None = None
         self._before = ""
         self._pause: Timer | None = None
         self._starting = False
@@ -232,7 +231,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         return (Span(f" {entry.label.strip()}  ", "key"), *line(entry.about, "dim"))
 
     @property
-    def _field(self) -> Field:
+    def _field(self) -> FormField:
         """The field under the cursor."""
         return BY_KEY[self.table.cursor_key or shown_fields(self.values)[0].key]
 
@@ -250,7 +249,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         else:
             self._edit(self._field)
 
-    def _edit(self, entry: Field) -> None:
+    def _edit(self, entry: FormField) -> None:
         self._editing, self._before = entry, self.values.get(entry.key, "")
         edit = self.query_one(Input)
         self.add_class("-editing")
@@ -282,7 +281,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         self._changed()
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="choices", name="reading the choices")
-    def _read_choices(self, entry: Field, values: Mapping[str, str]) -> None:
+    def _read_choices(self, entry: FormField, values: Mapping[str, str]) -> None:
         past = list(dict.fromkeys(info.model for info in self._past if info.model))
         node = self.outlook.node or NodeFacts()
         try:
@@ -295,7 +294,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         pairs = [(choice.name, choice.words) for choice in offered]
         self.app.call_from_thread(self._offer, entry, pairs)
 
-    def _offer(self, entry: Field, pairs: Sequence[tuple[str, str]]) -> None:
+    def _offer(self, entry: FormField, pairs: Sequence[tuple[str, str]]) -> None:
         current = self.values.get(entry.key, "")
         marked = set(task_names({"tasks": current})) if entry.several else None
 

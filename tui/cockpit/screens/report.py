@@ -6,24 +6,26 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widget import Widget
 
 from sessions.names import split_attempt
-from tui.cockpit import report_tables, report_view
-from tui.cockpit.lines import EMPTY, Line, plain
+from sessions.state import SessionState
+from tui.cockpit import report_view
+from tui.cockpit.lines import EMPTY, Line, line, plain
 from tui.cockpit.messages import OpenInstance, OpenLatency
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
-from tui.cockpit.writing_report import write_reports
-from tui.report import SessionReport, report_of
-from tui.report.bars import Glyphs
+from tui.cockpit.writing import write_reports
+from tui.facts.report import PANES, Section, SessionReport, facts_of, report_of
+from tui.facts.report.winner_sections import WINNER_COLUMNS
 
-GLYPHS = Glyphs()
+EMPTY_REPORT = report_of(SessionState())
 
 
 def text_of(lines: Sequence[Line]) -> str:
@@ -31,24 +33,29 @@ def text_of(lines: Sequence[Line]) -> str:
     return "\n".join(map(plain, lines))
 
 
+def attempt_of(key: str) -> str | None:
+    """Return the attempt that a row is about; `None` for a row about a task, a stage or a metric."""
+    name = key.partition("|")[0]
+    return name if "#" in name and not name.startswith("task:") else None
+
+
 class WinnerTable(LineTable):
     """One row for each task."""
 
     HELP = """\
-The best correct attempt of each task, the fastest first. `enter` opens it.
-Below: why the row under the cursor is fast, where its kernel lies, and bars
-of all speedups on one scale from 0; `tab` goes there. In a bar: the baseline
-at 1x, the interval at its end; > a lower bound, // longer than the scale.
+The best correct attempt of each task, the fastest first, then the closest
+attempt of each task that is not solved. `enter` opens the attempt.
+Below: the columns that do not fit, why the attempt under the cursor is fast,
+where its kernel lies, and bars of all speedups; `tab` goes there.
 
 speedup  geometric mean over the cases, against the baseline
          >= 2.65x  a lower bound: some cases are too short for an exact time
 95 %     interval of the speedup; green: every case is faster for certain
-?  +  =  waits for review, accepted, confirmed by the exam
-cases    5/6: five of six cases have a speedup
+! ? + =  has findings, waits for review, accepted, confirmed by the exam
+cases    5 of 6: five of six cases have a speedup
 roof     share of the practical roof, over the cases: of the copy or matrix
          product that this session measured on the device
 exam     result on cases that no model sees
-by       instance and attempt
 """
 
 
@@ -56,7 +63,7 @@ class CaseTable(LineTable):
     """One row for each case of a winner."""
 
     HELP = """\
-The cases of each winner. Times are medians in microseconds.
+The cases of each winner, then estimates of the winners that were not timed.
 
 < 18     too short to be timed exactly
 outcome  not resolved: the interval contains 1
@@ -78,24 +85,84 @@ lines    added and removed against its base
 
 
 class VerdictTable(LineTable):
-    """One row for each verdict and class of error."""
+    """One row for each stage of the judge, or for each verdict and class of error."""
 
-    HELP = "Attempts by verdict and class of error. `enter` opens the newest one."
+    HELP = "Attempts by stage, and by verdict and class of error. `enter` opens the newest one."
+
+
+class DecisionTable(LineTable):
+    """One row for each decision."""
+
+    HELP = """\
+What people accepted and rejected, and why. `enter` opens the attempt.
+
+accepted, replaced by  a later accept of the same task put another kernel on
+                       the branch accepted
+"""
+
+
+TABLES: dict[str, type[LineTable]] = {
+    "cases": CaseTable,
+    "attempts": ChangeTable,
+    "verdicts": VerdictTable,
+    "decisions": DecisionTable,
+}
+NOTHING_YET = {
+    "cases": "No winner was timed.",
+    "decisions": "Nobody accepted or rejected an attempt yet.",
+    "cost": "No task yet.",
+}
+
+
+class SectionPane(Vertical):
+    """Notes and a table for each section of a pane."""
+
+    def __init__(self, pane: str) -> None:
+        super().__init__(id=f"pane-{pane}")
+        self.pane = pane
+        self.blocks: list[tuple[LineView, LineTable]] = []
+        for number, section in enumerate(PANES[pane](EMPTY_REPORT), start=1):
+            name = pane if number == 1 else f"{pane}-{number}"
+            table = TABLES.get(pane, LineTable)(
+                section.columns, id=name, empty=NOTHING_YET.get(pane, "No attempt was judged yet.")
+            )
+            self.blocks.append((LineView(id=f"notes-{name}", classes="notes"), table))
+
+    def compose(self) -> ComposeResult:
+        """Notes above each table."""
+        for notes, table in self.blocks:
+            yield notes
+            yield table
+
+    @property
+    def table(self) -> LineTable:
+        """The first table with rows."""
+        tables = [table for _, table in self.blocks]
+        return next((table for table in tables if table.rows), tables[0])
+
+    def fill(self, report: SessionReport, width: int) -> None:
+        """Show the pane's sections; of those without rows, only the first and only if there is no other."""
+        sections = PANES[self.pane](report)
+        filled = [section for section in sections if section.rows] or [sections[0]]
+        for (notes, table), section in zip(self.blocks, sections, strict=True):
+            head = [line(section.title, "head")] if len(filled) > 1 else []
+            facts = facts_of(report) if self.pane == "cost" else {}
+            spent = [facts[name] for name in ("spent", "price", "time") if name in facts]
+            lines = [*head, *report_view.note_lines([*spent, *section.sentences], width)]
+            notes.show(lines, copy_text=text_of(lines))
+            table.set_rows(report_view.shown_rows(section), section.columns)
+            notes.display = section in filled and bool(lines)
+            table.display = section in filled
+            table.set_class(section is filled[-1], "last")
 
 
 class ReportScreen(SessionScreen):
     """Shows the report of the open session; it follows a running session and a replay."""
 
     CSS_PATH = "report.tcss"
+    NAME = "report"
     PERIOD_S = 1.0
-    PANES: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("winners", "winners"),
-        ("cases", "cases"),
-        ("attempts", "attempts"),
-        ("verdicts", "verdicts"),
-        ("cost", "cost"),
-        ("metrics", "metrics"),
-    )
+    PANES: ClassVar[tuple[tuple[str, str], ...]] = tuple((pane, pane) for pane in PANES)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("O", "write", "write files", id="report.write"),
     ]
@@ -103,30 +170,13 @@ class ReportScreen(SessionScreen):
     def __init__(self) -> None:
         super().__init__()
         self.report: SessionReport | None = None
+        self._sections: tuple[Section, ...] = ()
         self.summary = Bar(id="summary")
-        self.winners = WinnerTable(report_view.WINNER_COLUMNS, id="winners")
+        self.winners = WinnerTable(WINNER_COLUMNS, id="winners")
         self.detail = LineView(id="detail")
         self.bars = LineView(id="bars")
-        self.cases = CaseTable(report_tables.CASE_COLUMNS, id="cases", empty="No winner was timed.")
-        self.changes = ChangeTable(report_tables.CHANGE_COLUMNS, id="attempts", empty="No attempt yet.")
-        self.stages = LineView(id="stages")
-        self.verdicts = VerdictTable(
-            report_tables.VERDICT_COLUMNS, id="verdicts", empty="No attempt was judged yet."
-        )
-        self.spent = LineView(id="spent")
-        self.costs = LineTable(report_tables.COST_COLUMNS, id="costs", empty="No task yet.")
-        self.metrics = LineTable(
-            report_tables.METRIC_COLUMNS, id="metrics", empty="No attempt was judged yet."
-        )
+        self.panes = {pane: SectionPane(pane) for pane in PANES if pane != "winners"}
         self._pane = "winners"
-        self._panes: dict[str, tuple[Widget, ...]] = {
-            "winners": (self.detail, self.bars),
-            "cases": (self.cases,),
-            "attempts": (self.changes,),
-            "verdicts": (self.stages, self.verdicts),
-            "cost": (self.spent, self.costs),
-            "metrics": (self.metrics,),
-        }
 
     def middle(self) -> Iterable[Widget]:
         """The summary, the winners, and one pane below."""
@@ -134,8 +184,7 @@ class ReportScreen(SessionScreen):
         yield self.tab_bar
         yield self.winners
         yield Horizontal(self.detail, self.bars, id="lower-winners")
-        panes = (pane for name, pane in self._panes.items() if name != "winners")
-        yield Vertical(*(widget for pane in panes for widget in pane), id="lower")
+        yield Vertical(*self.panes.values(), id="lower")
 
     def on_mount(self) -> None:
         """Draw, and put the keys on the winners."""
@@ -146,51 +195,42 @@ class ReportScreen(SessionScreen):
         """Build the report again and show it."""
         report = self.report = report_of(self.feed.state)
         self.summary.show(report_view.summary_line(report, self.size.width - 1))
-        self.winners.empty = report_view.no_winner_words(report)
-        self.winners.set_rows(report_view.winner_rows(report))
+        self._sections = PANES["winners"](report)
+        self.winners.empty = "\n".join(self._sections[0].sentences)
+        self.winners.set_rows(report_view.shown_rows(self._sections[0]))
         self._place()
         self._fill()
 
     def _fill(self) -> None:
         """Show the chosen pane; the others are filled when they are chosen."""
-        report = self.report
-        if report is None:
+        if self.report is None:
             return
         width = max(self.size.width - 3, 20)
-        match self._pane:
-            case "winners":
-                self._show_detail(report, width)
-            case "cases":
-                self.cases.set_rows(report_tables.case_rows(report))
-            case "attempts":
-                self.changes.set_rows(report_tables.change_rows(report))
-            case "verdicts":
-                self.stages.show(report_tables.stage_lines(report, width, GLYPHS))
-                self.verdicts.set_rows(report_tables.verdict_rows(report))
-            case "cost":
-                self.spent.show(report_tables.cost_lines(report, width))
-                self.costs.set_rows(report_tables.cost_rows(report))
-            case _:
-                self.metrics.set_rows(report_tables.metric_rows(report))
+        if self._pane == "winners":
+            self._show_detail(width)
+        else:
+            self.panes[self._pane].fill(self.report, width)
 
-    def _show_detail(self, report: SessionReport, width: int) -> None:
+    def _show_detail(self, width: int) -> None:
         """Show why a winner is fast beside the bars of all, or above them where there is no room for both."""
         beside = not self.tabbed
-        cells = width // 2 - 2 if beside else width
-        facts = report_view.winner_lines(report, self.winners.cursor_key, cells)
-        bars = report_view.bar_lines(report, cells, GLYPHS)
-        self.bars.show(bars if beside else [], copy_text=text_of(bars))
-        gap = [EMPTY] if bars and facts else []
-        lines = facts if beside else [*facts, *gap, *bars]
+        room = width // 2 - 2 if beside else width
+        winners, bars, *texts = self._sections
+        facts = report_view.detail_lines((winners, *texts), self.winners.cursor_key, room)
+        drawn = report_view.bar_lines(bars.bars, room)
+        notes = report_view.note_lines((*bars.sentences, *winners.sentences), room) if winners.rows else []
+        right = [*drawn, *([EMPTY] if drawn and notes else []), *notes]
+        self.bars.show(right if beside else [], copy_text=text_of(right))
+        gap = [EMPTY] if right and facts else []
+        lines = facts if beside else [*facts, *gap, *right]
         self.detail.show(lines, copy_text=text_of(lines))
 
     def _place(self) -> None:
         alone = self.tabbed and self._pane != "winners"
         self.winners.display = not alone
-        self.tab_bar.show(self.tabs(self._pane, list(self._panes)))
-        for name, widgets in self._panes.items():
-            for widget in widgets:
-                widget.display = name == self._pane
+        self.tab_bar.show(self.tabs(self._pane, list(PANES)))
+        for name, pane in self.panes.items():
+            pane.display = name == self._pane
         self.bars.display = not self.tabbed
         self.query_one("#lower-winners").display = self._pane == "winners"
         self.query_one("#lower").display = self._pane != "winners"
@@ -199,7 +239,7 @@ class ReportScreen(SessionScreen):
         self._pane = name
         self._place()
         self._fill()
-        target = self.winners if name == "winners" else self._panes[name][-1]
+        target = self.winners if name == "winners" else self.panes[name].table
         target.focus()
 
     def action_pane(self, number: int) -> None:
@@ -208,30 +248,27 @@ class ReportScreen(SessionScreen):
 
     @property
     def _attempt(self) -> str | None:
-        """The attempt under the cursor; `None` in a row without one."""
-        tables = {"cases": self.cases, "attempts": self.changes, "verdicts": self.verdicts}
-        key = tables.get(self._pane, self.winners).cursor_key or ""
-        name = key.partition("|")[0]
-        return name if "/" in name and not name.startswith("task:") else None
+        """The attempt under the cursor of the focused table; `None` in a row without one."""
+        table = self.focused if isinstance(self.focused, LineTable) else self.winners
+        return attempt_of(table.cursor_key or "")
 
     def destination(self, name: str) -> Message | None:
-        """Return the way to another screen; Latency opens at the attempt under the cursor."""
-        if name == "report":
-            return None
-        if name == "latency":
-            return OpenLatency(self._attempt) if self._attempt is not None else None
+        """Return the way to another screen; Agent and Latency open at the attempt under the cursor."""
+        attempt = self._attempt
+        if name == "agent" and attempt is not None:
+            place = split_attempt(attempt)
+            return OpenInstance(place.instance, place.number)
+        if name == "latency" and attempt is not None:
+            return OpenLatency(attempt)
         return super().destination(name)
 
     def jump(self, kind: str, direction: int) -> bool:
         """Move the cursor to the next winner that waits, best attempt or failed attempt."""
         if self.report is None:
             return False
-        if kind == "waiting":
-            self._choose("winners")
-            return self._jump_in(self.winners, report_tables.waiting(self.report), direction)
-        self._choose("attempts")
-        keys = report_tables.bests(self.report) if kind == "best" else report_tables.failures(self.report)
-        return self._jump_in(self.changes, keys, direction)
+        self._choose("winners" if kind == "waiting" else "attempts")
+        table = self.winners if kind == "waiting" else self.panes["attempts"].table
+        return self._jump_in(table, self.report.attempts_to_visit(kind), direction)
 
     @staticmethod
     def _jump_in(table: LineTable, keys: Iterable[str], direction: int) -> bool:
@@ -248,14 +285,15 @@ class ReportScreen(SessionScreen):
         if self._pane == "winners":
             self._fill()
         elif self._pane == "cases":
-            rows = [row.key for row in self.cases.rows if row.key.startswith(f"{self.winners.cursor_key}|")]
-            if rows:
-                self.cases.select(rows[0])
+            cases = self.panes["cases"].table
+            keys = [row.key for row in cases.rows if row.key.startswith(f"{self.winners.cursor_key}|")]
+            if keys:
+                cases.select(keys[0])
         self.refresh_bindings()
 
     @on(LineTable.Opened)
-    def _open_attempt(self) -> None:
-        attempt = self._attempt
+    def _open_attempt(self, message: LineTable.Opened) -> None:
+        attempt = attempt_of(message.key)
         if attempt is not None:
             name = split_attempt(attempt)
             self.post_message(OpenInstance(name.instance, name.number))

@@ -8,24 +8,20 @@ from typing import ClassVar
 from textual import on, work
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.message import Message
 from textual.widget import Widget
 
-from harness import Verdict
 from sessions.events import SessionStarted
 from sessions.state import AttemptState, InstanceState
+from tui.actions.line import Order
 from tui.cockpit import review_queue
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.lines import plain
 from tui.cockpit.messages import OpenInstance
-from tui.cockpit.review_footer import footer
 from tui.cockpit.review_library import Archive, Library
-from tui.cockpit.review_queue import Entry, Kind
-from tui.cockpit.review_sent import SentDecisions
-from tui.cockpit.review_sides import Source, sources
-from tui.cockpit.review_view import baseline_name, empty_lines, escaped, evidence, evidence_title
-from tui.cockpit.screens.acting import STEERING, ActingScreen
-from tui.cockpit.sides import Side
+from tui.cockpit.review_queue import QueueEntry, QueueKind, SentDecisions, footer
+from tui.cockpit.review_view import baseline_name, empty_lines, evidence, evidence_title
+from tui.cockpit.screens.acting import STEERING, ActingScreen, action_bindings
+from tui.cockpit.sides import Side, review_sides
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.code import CodePane
 from tui.cockpit.widgets.line_view import LineView
@@ -43,6 +39,7 @@ class ReviewScreen(ActingScreen):
     """The queue of the open session. `attempt` is the first to show, else the oldest that waits."""
 
     CSS_PATH = "review.tcss"
+    NAME = "review"
     HELP = """\
 Is this attempt safe to take? The queue has the attempts that wait, oldest
 first, then the winners without a decision (`open`), then what was decided:
@@ -51,7 +48,7 @@ in its instance, over the cases that both have.
 
 WAITS: the instance waits for your decision, and does nothing until then.
 After a decision the next attempt opens by itself. `s` skips: nothing is
-recorded. `u` takes the decision under the cursor back, else your latest one.
+recorded. `u` undoes the decision under the cursor, else your latest one.
 `d` changes what the diff compares with, `{` `}` walk its hunks, `D` puts it
 in one column or two. `enter` opens the attempt on the Agent screen.
 """
@@ -70,10 +67,9 @@ in one column or two. `enter` opens the attempt on the Agent screen.
     )
     """Keys at the start of the key bar (`widgets.key_bar`): in a replay, too, decisions come first."""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "accept", "accept", id="review.accept"),
-        Binding("r", "reject", "reject", id="review.reject"),
+        *action_bindings("review", ("accept", "reject")),
         Binding("s", "skip", "skip", id="review.skip"),
-        Binding("u", "undo", "undo", id="review.undo"),
+        *action_bindings("review", ("undo",)),
         Binding("a,r,s,u", "refuse", "why not", id="review.refuse", show=False),
         *STEERING,
         Binding("d", "side", "diff to", id="review.side"),
@@ -89,7 +85,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
 
     def __init__(self, attempt: str | None = None, *, library: Library | None = None) -> None:
         super().__init__()
-        self._entries: list[Entry] = []
+        self._entries: list[QueueEntry] = []
         self._rows: list[Row] = []
         self._seen: object = None
         """State of the entries that the rows were drawn from."""
@@ -106,11 +102,11 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         self._second = -1
         self.queue = LineTable(review_queue.queue_columns((), wide=True), id="queue")
         self.evidence = LineView(id="evidence")
-        self.change = CodePane(id="change")
+        self.change = CodePane(id="change", empty="Diff")
         self.decided = Bar(id="decided")
 
     @property
-    def entry(self) -> Entry | None:
+    def entry(self) -> QueueEntry | None:
         """The entry under the cursor; `None` in an empty queue."""
         key = self.queue.cursor_key
         return next((entry for entry in self._entries if entry.key == key), None)
@@ -148,7 +144,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             self._second = int(self.desk.wall())
             self._rows = review_queue.rows_later(self._rows, self._entries, self._second)
             self.queue.set_rows(self._rows)
-            if self.entry is not None and self.entry.kind is Kind.DECIDED:
+            if self.entry is not None and self.entry.kind is QueueKind.DECIDED:
                 self._draw_evidence(self.entry)
 
     def draw(self, dirty: frozenset[str]) -> None:
@@ -167,7 +163,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         """Go on to the next entry when a decision that was sent from here is in the session."""
         if not self._sent.pending:
             return
-        from tui.deciding import login_name  # loads git, which a decision has loaded already
+        from tui.actions.send import login_name  # loads git, which a decision has loaded already
 
         for key in self._sent.arrived(self._entries, self.feed.state.last_seq, login_name()):
             following = review_queue.next_undecided(self._entries, key)
@@ -205,13 +201,12 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         self.evidence.show(empty_lines(words, self._evidence_width))
         _title(self.evidence, "Evidence")
         self.change.show_code(None, missing="")
-        _title(self.change, "Diff")
 
     @property
     def _evidence_width(self) -> int:
         return max(self.evidence.scrollable_content_region.width, 20)
 
-    def _draw_evidence(self, entry: Entry) -> None:
+    def _draw_evidence(self, entry: QueueEntry) -> None:
         wall = None if self.feed.is_over else self.desk.wall()
         lines = evidence(
             self.feed.state,
@@ -231,11 +226,9 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         if self._side >= len(sides) or new is None:
             self.change.show_code(new, missing="no code")
         else:
-            source = sides[self._side]
-            self.change.show_diff(Side(source.title, source.source, source.commit), new)
-        _title(self.change, escaped(self.change.title))
+            self.change.show_diff(sides[self._side], new)
 
-    def _sides(self, attempt: AttemptState, instance: InstanceState) -> list[Source]:
+    def _sides(self, attempt: AttemptState, instance: InstanceState) -> list[Side]:
         task = instance.task
         started = self.feed.state.started
         if task not in self._sources:
@@ -243,7 +236,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             if started is not None and self._library is not None:
                 self._read_baseline(self._library, started, task)
         state = self.feed.state
-        return sources(state, attempt, instance, self._sources[task], baseline_name(state, attempt))
+        return review_sides(state, attempt, instance, self._sources[task], baseline_name(state, attempt))
 
     @work(thread=True, group="baseline", exit_on_error=False, name="reading the baseline")
     def _read_baseline(self, library: Library, started: SessionStarted, task: str) -> None:
@@ -278,9 +271,9 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             return not can_act
         if action in DECISIONS and not can_act:
             return False
-        if action == "accept":
-            return entry is not None and entry.attempt.verdict is Verdict.CORRECT
-        if action in ("reject", "skip"):
+        if action in ("accept", "reject"):
+            return self.is_possible(action)
+        if action == "skip":
             return entry is not None
         if action == "undo":
             return self._undoable() is not None
@@ -326,7 +319,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             return
         self.queue.select(key)
         self._sent.undo(key)
-        self.desk.commander.undo_decision(key)
+        self.desk.commander.carry_out(Order("undo", attempt=key))
 
     def action_refuse(self) -> None:
         """Say why nothing can be decided."""
@@ -389,10 +382,6 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         if following is not None:
             self.queue.select(following.key)
         return following is not None
-
-    def destination(self, name: str) -> Message | None:
-        """Return the message to another screen; Review is here."""
-        return None if name == "review" else super().destination(name)
 
 
 def _title(pane: Widget, markup: str) -> None:

@@ -7,12 +7,11 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.strip import Strip
 
 from tui.cockpit.grid import heading
 from tui.cockpit.lines import Line, Span, cells
 from tui.cockpit.widgets.table import MARGIN, LineTable
-from tui.tables import Place
+from tui.tables import PlacedColumn
 
 
 class CellTable(LineTable):
@@ -75,24 +74,20 @@ class CellTable(LineTable):
         if 1 <= y < self.size.height:
             self.refresh_line(y)
 
-    def render_line(self, y: int) -> Strip:
-        """Titles at the top, then the rows in the window; the cell under the cursor is marked."""
-        place = y - 1 + self.scroll_offset.y
-        if not self.rows or place >= len(self._drawn):
-            return super().render_line(y)
-        column = self._cursor_place()
-        if y == 0:
-            titles = heading(self.columns, self._places)
-            spans = titles if column is None else _under(titles, column, "key")
-            return self.strip((Span(" " * MARGIN), *spans), width=self.size.width)
-        row = self._drawn[place]
-        if place != self.cursor or column is None:
-            return self.strip((Span(" " * MARGIN), *row), width=self.size.width)
-        style = "cursor" if self.has_focus else ""
-        mark = Span("> ", "key" if self.has_focus else "dim")
-        return self.strip((mark, *_under(row, column, style)), width=self.size.width)
+    def title_line(self) -> Line:
+        """Return the titles; that of the column under the cursor is marked."""
+        titles, column = heading(self.columns, self._places), self._cursor_place()
+        return Span(" " * MARGIN), *(titles if column is None else _under(titles, column, "key"))
 
-    def _cursor_place(self) -> Place | None:
+    def whole_line(self, place: int) -> Line:
+        """Return a row; the cell under the cursor is marked."""
+        row, column = self._drawn[place], self._cursor_place()
+        if place != self.cursor or column is None:
+            return Span(" " * MARGIN), *row
+        mark = Span("> ", "key" if self.has_focus else "dim")
+        return mark, *_under(row, column, "cursor" if self.has_focus else "")
+
+    def _cursor_place(self) -> PlacedColumn | None:
         title = self.cursor_title
         return next((place for place in self._places if self.columns[place.column].title == title), None)
 
@@ -106,7 +101,7 @@ class CellTable(LineTable):
         super().on_click(event)
 
 
-def _under(line: Line, place: Place, style: str) -> Line:
+def _under(line: Line, place: PlacedColumn, style: str) -> Line:
     """Lay a style under the cells of one column."""
     spans: list[Span] = []
     x = 0

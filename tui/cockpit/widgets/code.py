@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual import events
+from textual import events, work
 from textual.binding import Binding, BindingType
 
 from tui.cockpit.diffing import (
     LONGEST_LINES,
-    View,
+    DiffView,
+    SourceDiff,
     adjacent_folds,
     compare,
-    copied,
     enclosing_function,
     side_by_side,
     unified,
@@ -22,7 +22,7 @@ from tui.cockpit.highlighting import highlighted, plain_rows
 from tui.cockpit.lines import EMPTY, Line, Span, cells, line
 from tui.cockpit.sides import Side
 from tui.cockpit.widgets.line_view import LineView
-from tui.text_diff import Kind
+from tui.text_diff import LineKind
 
 SIDE_BY_SIDE_CELLS = 120
 """From this width on a diff has two columns, unless the person chose otherwise."""
@@ -47,14 +47,22 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         Binding("enter", "unfold", "unchanged lines", id="code.unfold", show=False)
     ]
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None, empty: str = "code") -> None:
         super().__init__(id=id)
+        self._empty = empty
+        """Title without a source."""
         self._side: Side | None = None
         self._other: Side | None = None
         self._columns: bool | None = None
         self._missing = ""
         self._growing = False
-        self._view = View()
+        self._rows: Sequence[Line] = ()
+        """Lines of the source; without colours until the thread has made them."""
+        self._compared: SourceDiff | None = None
+        """The difference; `None` until the thread has made it, and of sources that are too long."""
+        self._is_ready = True
+        """False while a thread colours and compares."""
+        self._view = DiffView()
         self._hunks: list[int] = []
         """Line of the first change of each hunk."""
         self._folds: dict[int, int] = {}
@@ -105,24 +113,40 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         growing: bool = False,
     ) -> None:
         wanted = (side, other, missing, growing)
+        current = (self._side, self._other, self._missing, self._growing)
         view = self._view._replace(errors=frozenset(errors), chosen=chosen)
-        if (*wanted, view) == (
-            self._side,
-            self._other,
-            self._missing,
-            self._growing,
-            self._view,
-        ) and self.lines:
+        if (wanted, view) == (current, self._view) and self.lines:
             return
         elsewhere = _names(side, other) != _names(self._side, self._other)
         begins = growing and (elsewhere or not self._growing)
         self._side, self._other, self._missing, self._growing = wanted
         self._view = view._replace(hunk=0, opened=frozenset()) if elsewhere else view
+        if wanted != current:
+            self._rows, self._compared = plain_rows(side.source) if side is not None else (), None
+            self._is_ready = side is None or growing
+            if side is not None and not growing:
+                self._prepare(side, other)
         self._draw()
         if begins or not growing:
             self.anchor(growing)
         if elsewhere and not growing:
             self.scroll_to(0, 0, animate=False)
+
+    @work(thread=True, group="code", exit_on_error=False, name="comparing")
+    def _prepare(self, side: Side, other: Side | None) -> None:
+        rows = highlighted(side.source)
+        compared = compare(other.source, side.source) if other is not None else None
+        self.app.call_from_thread(self._take, (side, other), rows, compared)
+
+    def _take(
+        self, sides: tuple[Side, Side | None], rows: Sequence[Line], compared: SourceDiff | None
+    ) -> None:
+        if sides != (self._side, self._other) or self._growing or not self.is_attached:
+            return
+        self._rows, self._compared, self._is_ready = rows, compared, True
+        self._draw()
+        self.go_to_error()
+        self.screen.refresh_bindings()
 
     def go_to_error(self) -> None:
         """Scroll to the chosen error line."""
@@ -161,17 +185,19 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         self._hunks, self._folds, self._chosen_place = [], {}, None
         if self._side is None:
             self.show([line(self._missing, "dim")])
-        elif self._other is None:
-            self.show(self._code(self._side), copy_text=self._side.source)
+        elif self._other is None or not self._is_ready:
+            self.show(self._code(), copy_text=self._side.source)
         else:
             self._draw_diff(self._other, self._side)
+        title = self._title.replace("[", "\\[")
+        if self.border_title != title:
+            self.border_title = title
 
-    def _code(self, side: Side) -> list[Line]:
-        rows = plain_rows(side.source) if self._growing else highlighted(side.source)
-        digits = len(str(len(rows)))
+    def _code(self) -> list[Line]:
+        digits = len(str(len(self._rows)))
         view = self._view
         drawn: list[Line] = []
-        for number, row in enumerate(rows, start=1):
+        for number, row in enumerate(self._rows, start=1):
             mark = "E" if number in view.errors else " "
             if number != view.chosen:
                 drawn.append((Span(f"{number:>{digits}} {mark} ", "bad" if mark == "E" else "dim"), *row))
@@ -184,45 +210,39 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         return drawn
 
     def _draw_diff(self, old: Side, new: Side) -> None:
-        diff = compare(old.source, new.source)
-        if diff is None:
+        if self._compared is None:
             command = f"git diff {old.commit or old.name} {new.commit or new.name} -- kernel.py"
             words = f"Longer than {LONGEST_LINES} lines: compare in the store with"
             self.show([line(words), line(f"  {command}", "key")], copy_text=command)
             return
-        if not diff.hunks:
+        if not self._compared.diff.hunks:
             self.show([line("Both sides are the same.", "dim")])
             return
         draw = side_by_side if self.two_columns else unified
-        drawn = draw(old.source, new.source, diff, self.scrollable_content_region.width, self._view)
+        width = self.scrollable_content_region.width
+        drawn = draw(self._compared, width, self._view)
         self._hunks, self._folds, self._chosen_place = drawn.hunks, drawn.folds, drawn.chosen
-        self.show([*drawn.lines, EMPTY], copy_text=copied(old.source, new.source, diff))
+        self.show([*drawn.lines, EMPTY], copy_text=self._compared.text, width=width)
 
     @property
-    def title(self) -> str:
+    def _title(self) -> str:
         """`diff #3/5 -> #3/6   +14 -9   hunk 1 of 3   softmax_rows`, or `code #3/6   88 lines`."""
         if self._side is None:
-            return "code"
-        names = f"code {self._side.name}"
-        if self._other is not None:
-            names = f"diff {self._other.name} -> {self._side.name}"
-        return f"{names}   {self.summary}".rstrip()
-
-    @property
-    def summary(self) -> str:
-        """`+14 -9   hunk 1 of 3   softmax_rows` of the diff, or `88 lines` of the code; empty if there is nothing."""
-        if self._side is None:
-            return ""
+            return self._empty
         if self._other is None:
-            return f"{len(self.lines)} lines" + (" so far" if self._growing else "")
-        diff = compare(self._other.source, self._side.source)
-        if diff is None or not diff.hunks:
-            return ""
+            so_far = " so far" if self._growing else ""
+            return f"code {self._side.name}   {len(self.lines)} lines{so_far}"
+        names = f"diff {self._other.name} -> {self._side.name}"
+        if not self._is_ready:
+            return f"{names}   comparing"
+        if self._compared is None or not self._compared.diff.hunks:
+            return names
+        diff = self._compared.diff
         hunk = f"hunk {self._view.hunk + 1} of {len(self._hunks)}" if self.has_hunks else ""
         rows = diff.hunks[self._view.hunk].rows
-        changed = [row.new for row in rows if row.kind is not Kind.SAME and row.new is not None]
+        changed = [row.new for row in rows if row.kind is not LineKind.SAME and row.new is not None]
         function = enclosing_function(self._side.source, changed[0]) if changed else ""
-        return "   ".join(filter(None, (diff.summary, hunk, function)))
+        return "   ".join(filter(None, (names, diff.summary, hunk, function)))
 
 
 def _names(side: Side | None, against: Side | None) -> tuple[str, str]:

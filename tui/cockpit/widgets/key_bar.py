@@ -13,7 +13,7 @@ from textual.screen import Screen
 from tui.cockpit.lines import Line, Span, cells
 from tui.cockpit.widgets.bar import Bar
 
-ALWAYS = ("app.help", "screen.back", "home.leave")
+ALWAYS = ("app.help", "screen.back", "app.quit")
 """Room is kept for these: help, and the ways out."""
 
 
@@ -24,6 +24,7 @@ class KeyHint(NamedTuple):
     """The binding's."""
     key: str
     words: str
+    action: str
 
 
 def key_line(hints: Sequence[KeyHint], width: int) -> Line:
@@ -74,7 +75,7 @@ def active_hints(screen: Screen[object], *, hidden: bool = False) -> list[KeyHin
         if before is not None and key not in before.key.split():
             key = f"{before.key} {key}"
         if before is None or hidden:
-            found[binding.id] = KeyHint(binding.id, key, binding.description)
+            found[binding.id] = KeyHint(binding.id, key, binding.description, binding.action)
     return sorted(found.values(), key=lambda each: order.get(each.name, len(order)))
 
 

@@ -8,12 +8,10 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
-from textual.strip import Strip
 
-from tui.cockpit.lines import EMPTY, Line, Span, cells, line, plain
+from tui.cockpit.lines import EMPTY, Line, Span, cells
 from tui.cockpit.widgets.table import MARGIN, LineTable
-from tui.tables import Row
+from tui.tables import PlacedColumn, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +47,6 @@ class Matrix(LineTable):
         self._column = 0
 
     @property
-    def text(self) -> str:
-        """Titles and rows, as plain text."""
-        return "\n".join([plain(self.titles), *(plain(drawn) for drawn in self._drawn)])
-
-    @property
     def spot(self) -> str | None:
         """Key of the cell under the cursor; `None` if the row has none."""
         spots = self._spots()
@@ -74,36 +67,16 @@ class Matrix(LineTable):
             self.refresh()
         self.set_rows(rows)
 
-    def _show_admitted(self) -> None:
-        rows = [row for row in self._all_rows if self.admits(row)]
-        if rows != self.rows:
-            self.rows = rows
-            self._lay_out()
+    def cells_line(self, row: Row, placed: Sequence[PlacedColumn]) -> Line:
+        """Return the line that the row brings."""
+        return row.line if isinstance(row, MatrixRow) else EMPTY
 
-    def _lay_out(self) -> None:
-        drawn = [row.line for row in self.rows if isinstance(row, MatrixRow)]
-        before, self._drawn = self._drawn, drawn
-        if len(drawn) != len(before):
-            self.refresh()
-        else:
-            for y, (old, new) in enumerate(zip(before, drawn, strict=True)):
-                if old != new:
-                    self._refresh_cells(y, old, new)
-        size = Size(0, len(drawn) + 1)
-        if size != self.virtual_size:
-            self.virtual_size = size
+    def title_line(self) -> Line:
+        """Return the titles, with the margin."""
+        return Span(" " * MARGIN), *self.titles
 
-    def render_line(self, y: int) -> Strip:
-        """Titles at the top, then the rows in the window."""
-        width = self.size.width
-        if not self.rows:
-            words = self.empty.split("\n")
-            return self.strip(line("  " + words[y], "dim") if y < len(words) else (), width=width)
-        if y == 0:
-            return self.strip((Span(" " * MARGIN), *self.titles), width=width)
-        place = y - 1 + self.scroll_offset.y
-        if place >= len(self._drawn):
-            return self.strip((), width=width)
+    def whole_line(self, place: int) -> Line:
+        """Return a row with the cells under the cursor and the marked cells."""
         row = self.rows[place]
         assert isinstance(row, MatrixRow)
         here = place == self.cursor
@@ -116,7 +89,7 @@ class Matrix(LineTable):
             style = "cursor" if under and self.has_focus else "marked"
             for index in range(spot.first + 1, spot.stop + 1):
                 spans[index] = Span(spans[index].text, f"{spans[index].style} {style}".strip())
-        return self.strip(tuple(spans), width=width)
+        return tuple(spans)
 
     def select_spot(self, key: str) -> None:
         """Put the cursor on a cell."""
@@ -152,11 +125,9 @@ class Matrix(LineTable):
 
     def on_click(self, event: events.Click) -> None:
         """A click puts the cursor on a cell; a second click opens it."""
-        place = event.y - 1 + self.scroll_offset.y
-        if not (event.y >= 1 and 0 <= place < len(self.rows)):
+        row = self.row_at(event)
+        if not isinstance(row, MatrixRow):
             return
-        row = self.rows[place]
-        assert isinstance(row, MatrixRow)
         for spot in row.spots:
             left = MARGIN + cells(row.line[: spot.first])
             if left <= event.x < left + cells(row.line[spot.first : spot.stop]):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from textual.strip import Strip
-
 from tui.cockpit.lines import Line
 from tui.cockpit.widgets.table import LineTable
 from tui.tables import Row
@@ -50,10 +48,7 @@ class SectionedTable(LineTable):
         rows = ["\t".join(cell.text for cell in row.cells) for row in self.rows if not self.is_heading(row)]
         return "\n".join([titles, *rows])
 
-    def render_line(self, y: int) -> Strip:
-        """The lines between rows over the whole width; all else as in every table."""
-        place = y - 1 + self.scroll_offset.y
-        if y >= 1 and place < len(self.rows) and self.is_heading(self.rows[place]):
-            width = self.size.width
-            return self.strip(self.heading_line(self.rows[place], width), width=width)
-        return super().render_line(y)
+    def whole_line(self, place: int) -> Line:
+        """Return a line between rows over the whole width; all else as in every table."""
+        row = self.rows[place]
+        return self.heading_line(row, self.size.width) if self.is_heading(row) else super().whole_line(place)

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from tui.cockpit.lines import EMPTY, Line, Span, clean, fit, wrap_paragraph
-from tui.cockpit.steps import Step
+from tui.cockpit.steps import AttemptStep
 from tui.cockpit.widgets.line_view import LineView
 
 INDENT = 3
@@ -82,7 +82,7 @@ goes there. New words are followed; scroll up to hold the text still.
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._steps: Sequence[Step] = ()
+        self._steps: Sequence[AttemptStep] = ()
         self._texts: dict[str, WrappedText] = {}
         self._width = 0
         self._toggled: set[str] = set()
@@ -114,7 +114,7 @@ goes there. New words are followed; scroll up to hold the text still.
         """Draw no cursor."""
         self._draw()
 
-    def show_steps(self, steps: Sequence[Step]) -> None:
+    def show_steps(self, steps: Sequence[AttemptStep]) -> None:
         """Show the steps so far; only text that grew is wrapped."""
         width = self.scrollable_content_region.width
         if width != self._width:
@@ -132,7 +132,7 @@ goes there. New words are followed; scroll up to hold the text still.
         else:
             self.scroll_home(animate=False)
 
-    def _is_open(self, step: Step) -> bool:
+    def _is_open(self, step: AttemptStep) -> bool:
         return bool(step.text) and step.is_open != (step.key in self._toggled)
 
     def _draw(self) -> None:
@@ -162,7 +162,7 @@ goes there. New words are followed; scroll up to hold the text still.
         keys = [step.key for step in self._steps if not step.is_call]
         return self._cursor if self._cursor in keys else (keys[-1] if keys else "")
 
-    def _head(self, step: Step, current: str) -> Line:
+    def _head(self, step: AttemptStep, current: str) -> Line:
         if step.is_call:
             text = f" {step.name}  {step.facts} "
             return (Span(fit(text, self._width) if cell_len(text) > self._width else text, "rule"),)

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import Line, Span, cells, line, plain
 from tui.cockpit.widgets.palette import Styled
-from tui.tables import GAP, Column, Place, Row
+from tui.tables import GAP, Column, PlacedColumn, Row
 from tui.vocabulary import counted
 
 MARGIN = 2
@@ -83,13 +83,13 @@ class LineTable(ScrollView, Styled, can_focus=True):
         self.marked: set[str] = set()
         """Keys of the marked rows; commands act on all of them."""
         self._key: str | None = None
-        self._places: tuple[Place, ...] = ()
+        self._places: tuple[PlacedColumn, ...] = ()
         self._drawn: list[Line] = []
 
     @property
     def text(self) -> str:
         """Titles and rows, as plain text."""
-        return "\n".join([plain(heading(self.columns, self._places)), *(plain(each) for each in self._drawn)])
+        return "\n".join([plain(self.title_line())[MARGIN:], *map(plain, self._drawn)])
 
     @property
     def copy_text(self) -> str:
@@ -117,7 +117,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
 
     def _show_admitted(self) -> None:
         rows = [row for row in self._all_rows if self.admits(row)]
-        if rows == self.rows and self._places:
+        if rows == self.rows and (self._places or not self.columns):
             return
         self.rows = rows
         self._lay_out()
@@ -149,18 +149,21 @@ class LineTable(ScrollView, Styled, can_focus=True):
     def _lay_out(self) -> None:
         width = max(self.scrollable_content_region.width - MARGIN, 0)
         placed = places(self.columns, self.rows, width, self._only, self.COLUMN_GAP)
-        drawn = [row_line(self.columns, placed, row) for row in self.rows]
-        before, self._drawn = self._drawn, drawn
-        if placed != self._places or len(drawn) != len(before):
+        before, self._drawn = self._drawn, [self.cells_line(row, placed) for row in self.rows]
+        if placed != self._places or len(self._drawn) != len(before):
             self._places = placed
             self.refresh()
         else:
-            for y, (old, new) in enumerate(zip(before, drawn, strict=True)):
+            for y, (old, new) in enumerate(zip(before, self._drawn, strict=True)):
                 if old != new:
                     self._refresh_cells(y, old, new)
-        size = Size(0, len(drawn) + self.TITLE_LINES)
+        size = Size(0, len(self._drawn) + self.TITLE_LINES)
         if size != self.virtual_size:
             self.virtual_size = size
+
+    def cells_line(self, row: Row, placed: Sequence[PlacedColumn]) -> Line:
+        """Return the cells of a row."""
+        return row_line(self.columns, placed, row)
 
     def _refresh_cells(self, y: int, old: Line, new: Line) -> None:
         """Ask for the changed stretch of a row alone: what is asked for is what travels to the terminal."""
@@ -187,26 +190,37 @@ class LineTable(ScrollView, Styled, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Titles at the top, then the rows in the window."""
-        width = self.size.width
-        if not self.rows:
-            told = self.empty.split("\n")
-            return self.strip(line("  " + told[y], "dim") if y < len(told) else (), width=width)
-        if y < self.TITLE_LINES:
-            return self.strip((Span(" " * MARGIN, "head"), *heading(self.columns, self._places)), width=width)
         place = y - self.TITLE_LINES + self.scroll_offset.y
-        if place >= len(self._drawn):
-            return self.strip((), width=width)
+        drawn: Line = ()
+        if not self.rows:
+            words = self.empty.split("\n")
+            drawn = line("  " + words[y], "dim") if y < len(words) else ()
+        elif y < self.TITLE_LINES:
+            drawn = self.title_line()
+        elif place < len(self._drawn):
+            drawn = self.whole_line(place)
+        return self.strip(drawn, width=self.size.width)
+
+    def title_line(self) -> Line:
+        """Return the titles of the columns, with the margin."""
+        return Span(" " * MARGIN, "head"), *heading(self.columns, self._places)
+
+    def whole_line(self, place: int) -> Line:
+        """Return a row with the marks in its margin and the cursor."""
         row = self._drawn[place]
         mark = "*" if self.rows[place].key in self.marked else " "
         if place != self.cursor:
-            return self.strip((Span(f" {mark}", "key"), *row), width=width)
+            return Span(f" {mark}", "key"), *row
         if not self.has_focus:
-            return self.strip((Span(f">{mark}", "dim"), *row), width=width)
-        filled = width - MARGIN - cells(row)
-        under = tuple(Span(span.text, f"{span.style} cursor".strip()) for span in row)
-        return self.strip(
-            (Span(f">{mark}", "cursor key"), *under, Span(" " * max(0, filled), "cursor")), width=width
-        )
+            return Span(f">{mark}", "dim"), *row
+        filled = " " * max(0, self.size.width - MARGIN - cells(row))
+        under = (Span(span.text, f"{span.style} cursor".strip()) for span in row)
+        return Span(f">{mark}", "cursor key"), *under, Span(filled, "cursor")
+
+    def row_at(self, event: events.Click) -> Row | None:
+        """Return the row that a person clicked."""
+        place = event.y - self.TITLE_LINES + self.scroll_offset.y
+        return self.rows[place] if event.y >= self.TITLE_LINES and 0 <= place < len(self.rows) else None
 
     def on_focus(self) -> None:
         """Draw the cursor as the one that keys move."""
@@ -250,13 +264,11 @@ class LineTable(ScrollView, Styled, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """A click puts the cursor there; a click where it is opens."""
-        place = event.y - self.TITLE_LINES + self.scroll_offset.y
-        if not (event.y >= self.TITLE_LINES and 0 <= place < len(self.rows)):
-            return
-        if event.chain > 1:
+        row = self.row_at(event)
+        if row is not None and event.chain > 1:
             self.action_open()
-        else:
-            self.select(self.rows[place].key)
+        elif row is not None:
+            self.select(row.key)
 
     def _into_view(self) -> None:
         visible = max(1, self.size.height - self.TITLE_LINES)

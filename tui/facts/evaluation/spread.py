@@ -9,6 +9,7 @@ from sessions.events import SessionStarted, WinnerMeasured
 from sessions.speed import speed_of
 from sessions.state import AttemptState
 from tui.tables import Table
+from tui.vocabulary import UNKNOWN
 
 from .certainty import against_words
 from .times import device_table, times_table
@@ -41,6 +42,14 @@ def spread_lines(attempt: AttemptState) -> list[str]:
 def sorted_by_device(spread: Sequence[WinnerMeasured]) -> list[WinnerMeasured]:
     """Return the measurements of a winner in the order of their devices."""
     return sorted(spread, key=lambda measurement: measurement.device)
+
+
+def by_gpu_words(attempt: AttemptState) -> str:
+    """Return the speedup of a winner on each GPU, `0 1.42x, 1 1.40x`; empty if it was not measured there."""
+    return ", ".join(
+        f"{measurement.device} {speed.figure if (speed := speed_of(measurement.evaluation)) else UNKNOWN}"
+        for measurement in sorted_by_device(attempt.spread)
+    )
 
 
 def measured_words(measurement: WinnerMeasured) -> str:

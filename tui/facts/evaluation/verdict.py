@@ -11,8 +11,9 @@ from sessions.findings import finding_words, findings_of, located
 from sessions.ranking import estimated_slowdown
 from sessions.speed import missing_speed, speed_of, timed_evaluation
 from sessions.state import AttemptState, InstanceState
+from tui.facts.styles import speed_style, verdict_style
 from tui.tables import Cell, Table, named_values
-from tui.vocabulary import count, counted, estimate, speed_style, verdict_style, words
+from tui.vocabulary import count, counted, estimate, words
 
 from .certainty import against_words, exam_of, tolerance_words
 from .times import missing_words

@@ -1,0 +1,176 @@
+"""Ways through the screens: the line of their names, `esc` and `q`, the palette, the help."""
+
+from __future__ import annotations
+
+import pytest
+from textual.command import CommandPalette
+from textual.pilot import Pilot
+
+from tests.support import fleets
+from tests.support.cockpits import NARROW, WIDE, at_home, live, replayed, until
+from tests.support.journals import finished, running
+from tests.support.pictures import screen_text
+from tests.tui.test_home import INFOS, wait_for_list
+from tui.cockpit import explaining
+from tui.cockpit.app import Cockpit
+from tui.cockpit.dialogs import TextDialog
+from tui.cockpit.keymap import key_names
+from tui.cockpit.preferences import Preferences
+from tui.cockpit.screens.agent import AgentScreen
+from tui.cockpit.screens.base import SessionScreen
+from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.screens.review import ReviewScreen
+from tui.cockpit.viewer import ExitNote
+
+NAMED = {"F": "[F Fleet]", "A": "[A Agent]", "L": "[L Latency]", "V": "[V Review]", "R": "[R Report]"}
+"""Words in brackets on the screen of each key."""
+
+
+def line_of_screens(app: Cockpit) -> str:
+    assert isinstance(app.screen, SessionScreen)
+    return app.screen.screens_bar.text
+
+
+async def see_fleet(app: Cockpit, pilot: Pilot[ExitNote]) -> None:
+    await until(pilot, lambda: isinstance(app.screen, FleetScreen) and bool(app.screen.tasks.rows), "Fleet")
+
+
+async def listed(app: Cockpit, pilot: Pilot[ExitNote], *keys: str) -> list[str]:
+    """Open the palette, press keys and return its entries."""
+    await pilot.press("ctrl+p", *keys)
+    palette = app.screen
+    assert isinstance(palette, CommandPalette)
+    options = palette.query_one("CommandList")
+    await app.workers.wait_for_complete()
+    await until(pilot, lambda: options.option_count > 0, "entries")  # type: ignore[attr-defined]
+    return [options.get_option_at_index(place).hit.text or "" for place in range(options.option_count)]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("size", [NARROW, (120, 40), WIDE])
+async def test_each_screen_names_all_screens_and_marks_itself(size: tuple[int, int]) -> None:
+    app, _ = live(running())
+    async with app.run_test(size=size) as pilot:
+        await see_fleet(app, pilot)
+        for key in ("A", "L", "V", "R", "F"):
+            await pilot.press(key)
+            await until(pilot, lambda: NAMED[key] in line_of_screens(app), f"the screen of {key}")  # noqa: B023
+            row = 0 if not app.screen.header_bar.display else 1
+            assert screen_text(app).split("\n")[row].rstrip() == line_of_screens(app).rstrip()
+
+
+async def test_review_has_the_number_of_attempts_that_wait() -> None:
+    app, _ = live(fleets.busy().events)
+    async with app.run_test(size=NARROW) as pilot:
+        await see_fleet(app, pilot)
+        assert " V Review 1 " in line_of_screens(app)
+
+
+async def test_replay_names_its_screens() -> None:
+    app = replayed(finished())
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await pilot.press("V")
+        await until(pilot, lambda: "[V Review" in line_of_screens(app), "Review")
+
+
+async def test_click_on_a_name_goes_there() -> None:
+    app, _ = live(running())
+    async with app.run_test(size=NARROW) as pilot:
+        await see_fleet(app, pilot)
+        await pilot.click("#screens", offset=(line_of_screens(app).index("Review"), 0))
+        await until(pilot, lambda: isinstance(app.screen, ReviewScreen), "Review")
+        await pilot.click("#screens", offset=(line_of_screens(app).index("Fleet"), 0))
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+
+
+async def test_line_of_screens_has_the_keys_of_the_configuration() -> None:
+    app, _ = live(running(), preferences=Preferences(keys={"go.review": "f2"}))
+    async with app.run_test(size=NARROW) as pilot:
+        await see_fleet(app, pilot)
+        assert " f2 Review " in line_of_screens(app)
+        await pilot.press("f2")
+        await until(pilot, lambda: isinstance(app.screen, ReviewScreen), "Review")
+
+
+async def test_escape_goes_back_and_ends_at_home() -> None:
+    app, _ = live(running())
+    async with app.run_test(size=NARROW) as pilot:
+        await see_fleet(app, pilot)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
+        await pilot.press("escape")
+        assert isinstance(app.screen, FleetScreen)
+        await pilot.press("escape", "escape", "escape")
+        assert isinstance(app.screen, HomeScreen)
+        assert app.is_running
+
+
+@pytest.mark.parametrize("keys", [(), ("enter",), ("V",), ("question_mark",), ("escape",)])
+async def test_q_leaves_from_anywhere(keys: tuple[str, ...]) -> None:
+    app, _ = live(running())
+    async with app.run_test(size=NARROW) as pilot:
+        await see_fleet(app, pilot)
+        await pilot.press(*keys)
+        await pilot.pause()
+        await pilot.press("q")
+    assert isinstance(app.return_value, ExitNote)
+    assert app.return_value.lines
+
+
+async def test_palette_lists_screens_then_instances_then_actions_and_stop_last() -> None:
+    app, _ = live(running())
+    async with app.run_test(size=WIDE) as pilot:
+        await see_fleet(app, pilot)
+        entries = await listed(app, pilot)
+        assert entries[:5] == ["Agent", "Latency", "Review", "Report", "Home"]
+        assert entries[5:7] == ["instance softmax#1", "instance softmax#2"]
+        assert entries[-1] == "stop session"
+        assert entries.index("instance vector_add#1") < entries.index("hint softmax#1")
+
+
+async def test_palette_of_home_has_sessions_and_a_new_run() -> None:
+    app = at_home(lambda: INFOS)
+    async with app.run_test(size=WIDE) as pilot:
+        await wait_for_list(pilot)
+        entries = await listed(app, pilot)
+        assert entries[0] == "new run"
+        assert set(entries[1 : len(INFOS) + 1]) == {f"session {info.name}" for info in INFOS}
+        await pilot.press("escape")
+
+
+async def test_palette_finds_by_letters_with_gaps() -> None:
+    app, _ = live(running())
+    async with app.run_test(size=WIDE) as pilot:
+        await see_fleet(app, pilot)
+        entries = await listed(app, pilot, *"inssm2")
+        assert entries[0] == "instance softmax#2"
+
+
+def test_every_key_of_a_screen_has_a_group_in_the_help() -> None:
+    in_windows = ("choice.", "confirm.", "dialog.", "prompt.", "reason.")
+    assert [
+        name
+        for name in key_names(Cockpit)
+        if not explaining.group_of(name) and not name.startswith(in_windows)
+    ] == []
+
+
+@pytest.mark.parametrize(("size", "columns"), [(NARROW, 2), ((120, 40), 4), (WIDE, 3)])
+async def test_help_has_groups_and_is_as_wide_as_the_screen(size: tuple[int, int], columns: int) -> None:
+    app, _ = live(running())
+    async with app.run_test(size=size) as pilot:
+        await see_fleet(app, pilot)
+        await pilot.press("question_mark")
+        await until(
+            pilot,
+            lambda: isinstance(app.screen, TextDialog) and bool(app.screen.query_one("LineView").lines),
+            "help",
+        )
+        view = app.screen.query_one("LineView")
+        assert view.region.width == size[0]
+        assert max(map(len, view.text.split("\n"))) <= size[0]
+        for title in explaining.GROUPS:
+            assert (title in view.text) is (title not in ("replay", "form", "attempts and code", "decide"))
+        titles = next(row for row in view.text.split("\n") if "screens " in row)
+        assert sum(title in titles for title in explaining.GROUPS) >= columns

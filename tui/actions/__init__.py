@@ -1,0 +1,1 @@
+"""Actions of a person: the catalogue, the `:` line, what is possible now, and how a command is sent."""

@@ -1,0 +1,322 @@
+"""Every action of a person, once: the commands of the shell, the `:` line, the palette, keys and help derive from it.
+
+Plain data: `wavedeck --help` loads this module and little else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, Flag, StrEnum, auto
+
+
+class Group(StrEnum):
+    """Headings of the help, in their order."""
+
+    RUN = "run"
+    WATCH = "watch"
+    DECIDE = "decide"
+    STEER = "steer"
+    KEEP = "keep"
+    COCKPIT = "cockpit"
+
+
+class Takes(Enum):
+    """The arguments of an action on the `:` line."""
+
+    NOTHING = ""
+    INSTANCES_OR_SESSION = "[INSTANCE... | session]"
+    INSTANCES = "[INSTANCE...]"
+    HINT = "[INSTANCE] TEXT"
+    ATTEMPT = "[ATTEMPT]"
+    FORK = "[ATTEMPT] [HINT]"
+    DECISION = "[ATTEMPT] [REASON]"
+    PLACE = "INSTANCE | ATTEMPT"
+    NUMBER = "N"
+    GPU = "GPU lend | return"
+    TEXT = "TEXT"
+
+
+class When(Flag):
+    """States of a session, and views, in which an action is possible."""
+
+    RUNNING = auto()
+    """An engine runs the session."""
+    AT_REST = auto()
+    """No engine runs the session; a resumed engine follows the command."""
+    FINISHED = auto()
+    READING = auto()
+    """A view for reading only, and the past of a replay."""
+    HOME = auto()
+    """No session is open."""
+    UNFINISHED = RUNNING | AT_REST
+    ANY = RUNNING | AT_REST | FINISHED
+    WATCHING = ANY | READING
+    EVERYWHERE = WATCHING | HOME
+
+
+class Needs(Flag):
+    """Conditions on the instance, the attempt and the session."""
+
+    NOTHING = 0
+    GOING_ON = auto()
+    """The instance has not ended."""
+    HELD = auto()
+    """The instance, or the session, is paused."""
+    NOT_HELD = auto()
+    SOURCE = auto()
+    """The attempt has a kernel."""
+    JUDGED = auto()
+    CORRECT = auto()
+    DECIDED = auto()
+    """A person accepted or rejected the attempt."""
+    GPUS = auto()
+    """The session has GPUs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action."""
+
+    name: str
+    group: Group
+    does: str
+    """One sentence."""
+    module: str = ""
+    """Module of `tui.commands` with its command; empty: the command derives from this action, or there is none."""
+    takes: Takes | None = None
+    """`None`: it is not on the `:` line."""
+    when: When = When.EVERYWHERE
+    needs: Needs = Needs.NOTHING
+    key: str = ""
+    """Its key in the cockpit."""
+    opens: bool = False
+    """True if it brings new work: a stopped or finished session goes on at once."""
+    done: str = ""
+    """Words when the session has the command, with its `target` and its `text`."""
+
+    @property
+    def is_sent(self) -> bool:
+        """True if it is a command to a session; its command in the shell then derives from it."""
+        return bool(self.done) and self.group is not Group.KEEP
+
+    @property
+    def in_shell(self) -> bool:
+        """True if `wavedeck NAME` exists."""
+        return bool(self.module) or self.is_sent
+
+    @property
+    def usage(self) -> str:
+        """The action as typed on the `:` line: `gpu GPU lend | return`."""
+        return f"{self.name} {self.takes.value if self.takes else ''}".rstrip()
+
+
+_ACTIONS = (
+    Action("run", Group.RUN, "Start agents on tasks and watch them.", module="run"),
+    Action("resume", Group.RUN, "Resume a session after a crash or a stop.", module="resume"),
+    Action("eval", Group.RUN, "Judge one kernel file.", module="evaluate"),
+    Action(
+        "ablate",
+        Group.RUN,
+        "Run geak with modules switched off; report what each module adds.",
+        module="ablate",
+    ),
+    Action("attach", Group.WATCH, "Come back to a running session.", module="attach"),
+    Action("replay", Group.WATCH, "Replay a past session from the store.", module="replay"),
+    Action("status", Group.WATCH, "Show what runs now, also as one line for tmux.", module="status"),
+    Action(
+        "wait", Group.WATCH, "Wait until an attempt needs a decision, or until a session ends.", module="wait"
+    ),
+    Action(
+        "show",
+        Group.WATCH,
+        "Show an attempt: verdict, kernel, differences or prompt.",
+        module="show",
+        takes=Takes.PLACE,
+        when=When.WATCHING,
+    ),
+    Action(
+        "report",
+        Group.WATCH,
+        "Report what is faster, by how much, why, and where the kernel is.",
+        module="report",
+        takes=Takes.NOTHING,
+        when=When.WATCHING,
+    ),
+    Action("best", Group.WATCH, "Show the fastest attempt of each task over all sessions.", module="best"),
+    Action(
+        "accept",
+        Group.DECIDE,
+        "Accept a correct attempt: its kernel goes to branch `accepted`.",
+        takes=Takes.DECISION,
+        when=When.ANY,
+        needs=Needs.JUDGED | Needs.CORRECT,
+        key="a",
+        done="{target} accepted",
+    ),
+    Action(
+        "reject",
+        Group.DECIDE,
+        "Reject an attempt; agents that wait for you reflect on the reason.",
+        takes=Takes.DECISION,
+        when=When.ANY,
+        needs=Needs.JUDGED,
+        key="r",
+        done="{target} rejected",
+    ),
+    Action(
+        "undo",
+        Group.DECIDE,
+        "Undo the decision about an attempt.",
+        takes=Takes.ATTEMPT,
+        when=When.ANY,
+        needs=Needs.JUDGED | Needs.DECIDED,
+        key="u",
+        done="{target}: decision undone",
+    ),
+    Action(
+        "pause",
+        Group.STEER,
+        "Pause a session or an instance; only what runs now is finished.",
+        takes=Takes.INSTANCES_OR_SESSION,
+        when=When.UNFINISHED,
+        needs=Needs.GOING_ON | Needs.NOT_HELD,
+        done="{target} pauses: what runs ends, nothing more starts",
+    ),
+    Action(
+        "unpause",
+        Group.STEER,
+        "End the pause of an instance, or all pauses of a session.",
+        takes=Takes.INSTANCES_OR_SESSION,
+        when=When.UNFINISHED,
+        needs=Needs.GOING_ON | Needs.HELD,
+        done="{target} goes on",
+    ),
+    Action(
+        "retire",
+        Group.STEER,
+        "Cancel an instance for good; its best attempt is still examined.",
+        takes=Takes.INSTANCES,
+        when=When.UNFINISHED,
+        needs=Needs.GOING_ON,
+        done="{target} retires",
+    ),
+    Action(
+        "hint",
+        Group.STEER,
+        "Quote a text in the prompts of an instance's next attempt.",
+        takes=Takes.HINT,
+        when=When.UNFINISHED,
+        needs=Needs.GOING_ON,
+        key="i",
+        done="{target}: the next attempt gets the hint",
+    ),
+    Action(
+        "pin",
+        Group.STEER,
+        "Let an instance optimize this correct attempt, until the next pin.",
+        takes=Takes.ATTEMPT,
+        when=When.UNFINISHED,
+        needs=Needs.GOING_ON | Needs.CORRECT,
+        done="{target} is the base of the next optimizations",
+    ),
+    Action(
+        "ban",
+        Group.STEER,
+        "Exclude an attempt from the bases of its instance, until a pin.",
+        takes=Takes.ATTEMPT,
+        when=When.UNFINISHED,
+        needs=Needs.GOING_ON,
+        done="{target} is no base any more",
+    ),
+    Action(
+        "fork",
+        Group.STEER,
+        "Add an instance that starts from an attempt.",
+        takes=Takes.FORK,
+        when=When.ANY,
+        needs=Needs.SOURCE,
+        opens=True,
+        done="a new instance starts from {target}",
+    ),
+    Action(
+        "edit",
+        Group.STEER,
+        "Judge your edit of an attempt, as an instance of one attempt.",
+        takes=Takes.ATTEMPT,
+        when=When.ANY,
+        needs=Needs.SOURCE,
+        key="E",
+        opens=True,
+        done="the edit of {target} is judged in an instance of its own",
+    ),
+    Action(
+        "measure",
+        Group.STEER,
+        "Measure a correct attempt again, in new processes.",
+        takes=Takes.ATTEMPT,
+        when=When.ANY,
+        needs=Needs.CORRECT | Needs.GPUS,
+        key="t",
+        opens=True,
+        done="{target} is measured again",
+    ),
+    Action(
+        "gpu",
+        Group.STEER,
+        "Lend a GPU to others, or return it; what runs on it finishes.",
+        takes=Takes.GPU,
+        when=When.UNFINISHED,
+        needs=Needs.GPUS,
+        done="GPU {target} is {text}",
+    ),
+    Action(
+        "extend",
+        Group.STEER,
+        "Give each instance further attempts, or the session more budget.",
+        takes=Takes.NUMBER,
+        when=When.ANY,
+        opens=True,
+        done="{target} goes on with {text}",
+    ),
+    Action(
+        "stop",
+        Group.STEER,
+        "Stop a session and cancel its work; `wavedeck resume` goes on.",
+        takes=Takes.NOTHING,
+        when=When.RUNNING,
+        done="{target} stops",
+    ),
+    Action("sessions", Group.KEEP, "List, show, title, push, fetch and delete sessions.", module="sessions"),
+    Action("suites", Group.KEEP, "List, show, add and check suites of tasks.", module="suites"),
+    Action("record", Group.KEEP, "Make a recording of finished sessions.", module="record"),
+    Action("doctor", Group.KEEP, "Check what this machine can run.", module="doctor"),
+    Action(
+        "title",
+        Group.KEEP,
+        "Give the session a title of one line.",
+        takes=Takes.TEXT,
+        when=When.ANY,
+        done="{target} has the title {text}",
+    ),
+    Action("fleet", Group.COCKPIT, "Go to Fleet.", takes=Takes.NOTHING, when=When.WATCHING),
+    Action("latency", Group.COCKPIT, "Go to Latency.", takes=Takes.ATTEMPT, when=When.WATCHING),
+    Action("review", Group.COCKPIT, "Go to Review.", takes=Takes.NOTHING, when=When.WATCHING),
+    Action("home", Group.COCKPIT, "Leave the session and go Home.", takes=Takes.NOTHING, when=When.WATCHING),
+    Action("help", Group.COCKPIT, "Explain this pane and its keys.", takes=Takes.NOTHING),
+    Action("quit", Group.COCKPIT, "Leave the cockpit; engines go on.", takes=Takes.NOTHING),
+)
+ACTIONS = {action.name: action for action in _ACTIONS}
+"""All actions by name, in the order of the help."""
+GPU_WORDS = {"lend": "lent: what runs on it finishes", "return": "used again"}
+"""Ways to use `gpu`, each with the words when it is done."""
+
+
+def further_words(iterations: int, budget_usd: float = 0.0) -> str:
+    """Return what an extension gives: `3 further attempts in each instance, $2.00 more`."""
+    attempts = f"{iterations} further attempt{'s' if iterations > 1 else ''} in each instance"
+    return ", ".join([attempts] * bool(iterations) + [f"${budget_usd:.2f} more"] * bool(budget_usd))
+
+
+def done_words(action: Action, target: str, *, text: str = "") -> str:
+    """Return the words when a session has the command."""
+    return action.done.format(target=target, text=GPU_WORDS.get(text, text) if action.name == "gpu" else text)

@@ -1,0 +1,76 @@
+"""Sends a person's command to the engine of a session, or records it in a session at rest."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+from typing import Any
+
+from engine.commands import record_at_rest
+from engine.control import Request, send
+from engine.errors import CommandRefused
+from engine.job import plan_of, read_plan
+from engine.launch import resume
+from engine.plan import SessionPlan
+from sessions import fold
+from sessions.catalog import journal_of
+from sessions.decisions import decide, undo
+from sessions.home import Home
+from sessions.home_access import require_private
+from tui.actions.catalogue import ACTIONS
+from tui.diagnostics import Complaint
+
+
+async def give(home: Home, session: str, name: str, **arguments: Any) -> None:
+    """Give the command of an action in this person's name; new work starts an engine if none runs.
+
+    The command's event is on disk when this returns; a refusal is a one-line error.
+    """
+    request = Request(command=name, by=login_name(), **arguments)
+    if home.live(session).running:
+        answer = await send(home, session, name, by=request.by, **arguments)
+        if not answer.ok:
+            raise Complaint(answer.error or f"the engine of {session} refused to {name} and gave no reason")
+        return
+    opens = ACTIONS[name].opens
+    if opens:
+        # Before the event is recorded: a session that cannot be resumed must not be opened again.
+        await asyncio.to_thread(plan_at_rest, home, session)
+        require_private(home)
+    try:
+        await asyncio.to_thread(_record, home, session, request)
+    except CommandRefused as refusal:
+        raise Complaint(str(refusal)) from refusal
+    if opens:
+        await asyncio.to_thread(resume, home, session)
+
+
+def _record(home: Home, session: str, request: Request) -> None:
+    match request.command:
+        case "accept" | "reject":
+            decide(
+                home,
+                session,
+                request.attempt,
+                accepted=request.command == "accept",
+                why=request.why,
+                by=request.by,
+                forced=request.forced,
+            )
+        case "undo":
+            undo(home, session, request.attempt, by=request.by)
+        case _:
+            record_at_rest(home, session, request)
+
+
+def plan_at_rest(home: Home, session: str) -> SessionPlan:
+    """Returns the plan with which an engine would go on; `UsageProblem` if none can."""
+    return read_plan(home.live(session)) or plan_of(fold(journal_of(home, session).events).started)
+
+
+def login_name() -> str:
+    """Return the login name that signs commands."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"

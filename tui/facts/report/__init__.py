@@ -1,0 +1,19 @@
+"""The report of a session: what is faster, where, by how much, and why, as plain values and sections."""
+
+from __future__ import annotations
+
+from .building import report_of
+from .model import SessionReport
+from .section import Section
+from .sections import PANES, facts_of, sections_of
+from .winner_sections import merged_section
+
+__all__ = [
+    "PANES",
+    "Section",
+    "SessionReport",
+    "facts_of",
+    "merged_section",
+    "report_of",
+    "sections_of",
+]

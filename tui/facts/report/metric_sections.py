@@ -1,0 +1,104 @@
+"""The field's metrics as sections of a report, each with its source."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sessions.names import short_task
+from tui.tables import Cell, Column
+from tui.vocabulary import UNKNOWN, counted, grouped, money, percent
+
+from .metrics import TaskMetrics, ratio
+from .model import SessionReport
+from .section import Field, Section, columns_of, rows_of
+
+
+class Metric(NamedTuple):
+    """A metric with its meaning."""
+
+    name: str
+    value: str
+    meaning: str
+    source: str
+
+
+METRICS: tuple[Field[Metric], ...] = (
+    Field(Column("metric", 18, 26, keep=True), lambda metric: metric.name),
+    Field(Column("value", 6, 8, right=True), lambda metric: metric.value),
+    Field(Column("counts", 24, 60), lambda metric: Cell(metric.meaning, "dim")),
+    Field(Column("source", 13, 26, drop=1), lambda metric: Cell(metric.source, "dim")),
+)
+BY_TASK: tuple[Field[TaskMetrics], ...] = (
+    Field(Column("task", 8, 26, keep=True), lambda row: short_task(row.task)),
+    Field(
+        Column("best verdict", 8, 14, keep=True),
+        lambda row: row.best_verdict or (f"{row.solved}/{row.tasks} solved" if row.tasks > 1 else UNKNOWN),
+    ),
+    Field(Column("exam", 12, 16, keep=True, if_known=True), lambda row: _exam(row)),
+    Field(
+        Column("attempts", 8, 12, right=True),
+        lambda row: f"{row.attempts}{f' (+{row.uncounted})' if row.uncounted else ''}",
+    ),
+    Field(Column("call", right=True, drop=3), lambda row: percent(row.call_accuracy)),
+    Field(Column("exec", right=True), lambda row: percent(row.execution_accuracy)),
+    Field(Column("pass@1", right=True, drop=1), lambda row: percent(row.pass_at_1)),
+    Field(Column("pass@k", right=True, drop=5), lambda row: percent(row.pass_at_k)),
+    Field(Column("speedup", right=True, if_known=True), lambda row: ratio(row.speedup_geomean)),
+    Field(Column("GEAK mean", right=True, if_known=True, drop=4), lambda row: ratio(row.speedup_mean)),
+    Field(Column("against", 7, 12, if_known=True, drop=9), lambda row: row.against or UNKNOWN),
+    Field(Column("by GPU", 12, 30, if_known=True, drop=8), lambda row: row.best_spread or UNKNOWN),
+    Field(Column("tokens in", right=True, drop=6), lambda row: grouped(row.input_tokens)),
+    Field(Column("out", right=True, drop=7), lambda row: grouped(row.output_tokens)),
+    Field(Column("cost", right=True, if_known=True, drop=2), lambda row: money(row.cost_usd)),
+)
+
+
+def metric_sections(report: SessionReport) -> tuple[Section, ...]:
+    """Return the metrics over all tasks with their meanings, and the metrics by task."""
+    judged = report.summary.tally.judged
+    total = report.metrics[-1] if report.metrics and judged else None
+    notes = []
+    if total is not None:
+        notes.append(f"All metrics use the open cases and {counted(total.attempts, 'attempt')} of models.")
+        if total.uncounted:
+            notes.append(
+                f"They leave out {total.uncounted} without a verdict on the candidate (unsupported, cancelled, our failure)."
+            )
+    return (
+        Section(
+            "Metrics of the field",
+            sentences=tuple(notes),
+            columns=columns_of(METRICS),
+            rows=rows_of(METRICS, _metrics(total) if total else (), lambda metric: f"metric:{metric.name}"),
+        ),
+        Section(
+            "Metrics by task",
+            columns=columns_of(BY_TASK),
+            rows=rows_of(BY_TASK, report.metrics if total else (), lambda row: f"task:{row.task}"),
+        ),
+    )
+
+
+def _exam(row: TaskMetrics) -> str:
+    if row.tasks <= 1:
+        return row.best_exam or UNKNOWN
+    return UNKNOWN if row.confirmed is None else f"{row.confirmed}/{row.solved} confirmed"
+
+
+def _metrics(row: TaskMetrics) -> list[Metric]:
+    """Return the metrics of a session."""
+    share, mean = percent, ratio
+    return [
+        Metric("call accuracy", share(row.call_accuracy), "attempts that import and run the first case", "TritonBench"),
+        Metric("execution accuracy", share(row.execution_accuracy), "attempts that are correct", "TritonBench"),
+        Metric("correct / compile", share(row.correct_per_compile), "correct attempts of those that run", "KernelBench-X"),
+        Metric("pass@1", share(row.pass_at_1), "instances with a correct attempt", "Chen et al. 2021"),
+        Metric(f"pass@{row.k}", share(row.pass_at_k), f"tasks solved by any of {row.k} instances", "Chen et al. 2021"),
+        Metric("fast_1", share(row.fast_1), "tasks with a winner above 1x, whatever its interval", "KernelBench"),
+        Metric("fast_2", share(row.fast_2), "tasks with a winner above 2x, whatever its interval", "KernelBench"),
+        Metric(
+            "speedup, geometric mean", mean(row.speedup_geomean), "winners; a case without a ratio counts as 1x",
+            "Fleming and Wallace 1986",
+        ),
+        Metric("speedup, GEAK's mean", mean(row.speedup_mean), "winners; mean over cases, then over tasks", "GEAK"),
+    ]  # fmt: skip

@@ -1,0 +1,69 @@
+"""Tokens, money and time on devices that attempts and sessions spent, as values and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sessions.state import AttemptState, SessionState, known_sum
+from tui.vocabulary import counted, duration, grouped, money
+
+
+class Spending(NamedTuple):
+    """Sums over attempts. `None`: no call reported it."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    """Cost of the calls with a known price."""
+    device_s: float
+    """Seconds in which the judge held devices."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in and out, as far as they are known."""
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+
+def spending_of(attempts: Sequence[AttemptState]) -> Spending:
+    """Return what the attempts spent."""
+    usages = [attempt.usage for attempt in attempts]
+    costs = [attempt.cost_usd for attempt in attempts if attempt.cost_usd is not None]
+    return Spending(
+        known_sum([usage.input_tokens for usage in usages]),
+        known_sum([usage.output_tokens for usage in usages]),
+        sum(costs) if costs else None,
+        sum(attempt.device_s for attempt in attempts),
+    )
+
+
+def spent_words(attempts: Sequence[AttemptState]) -> str:
+    """Return `11,447 tokens in, 4,252 out, $0.02, 12 s on devices`; parts without a known figure are left out."""
+    spent = spending_of(attempts)
+    parts = [
+        f"{grouped(spent.input_tokens or 0)} tokens in, {grouped(spent.output_tokens or 0)} out"
+        if spent.input_tokens is not None or spent.output_tokens is not None
+        else "",
+        money(spent.cost_usd) if spent.cost_usd is not None else "",
+        device_words(spent.device_s),
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def session_spent_words(state: SessionState) -> str:
+    """Return `1,840 tokens in, 612 out; cost $0.02`, or why nothing was spent."""
+    if not any(attempt.calls for attempt in state.attempts()):
+        return "no model was asked; nothing was spent"
+    tokens = f"{grouped(state.input_tokens)} tokens in, {grouped(state.output_tokens)} out"
+    if state.started is not None and state.started.model.startswith("recorded:"):
+        return f"{tokens} (as recorded); nothing was spent"
+    if state.cost_usd is None:
+        return f"{tokens}; cost unknown (no price configured)"
+    unpriced = state.unpriced_calls
+    more = f" and {counted(unpriced, 'call')} without a known price" if unpriced else ""
+    return f"{tokens}; cost {money(state.cost_usd)}{more}"
+
+
+def device_words(device_s: float) -> str:
+    """Return `3 min 2 s on devices`; empty if the events have no device times."""
+    return f"{duration(device_s)} on devices" if device_s else ""

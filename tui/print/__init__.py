@@ -1,0 +1,1 @@
+"""Pages that commands print: text, Markdown, HTML and CSV of the facts."""
