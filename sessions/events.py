@@ -427,6 +427,14 @@ class WinnerExamined(Event, frozen=True, kw_only=True, tag="winner_examined"):
     """See `AttemptJudged`."""
 
 
+class BaselineStageStarted(Event, frozen=True, kw_only=True, tag="baseline_stage"):
+    """The judge began a stage of a task's timing baseline; the first prompt waits for its end."""
+
+    task: str
+    stage: str
+    """As in `StageStarted`."""
+
+
 class BaselineMeasured(Event, frozen=True, kw_only=True, tag="baseline_measured"):
     """The timing baseline of a task was judged like a candidate, for the first prompt. Durable."""
 
@@ -677,6 +685,7 @@ AnyEvent = (
     | InstanceFinished
     | WaitingForPerson
     | WinnerExamined
+    | BaselineStageStarted
     | BaselineMeasured
     | WinnerMeasured
     | DecisionMade

@@ -97,10 +97,14 @@ def live(
     readonly: bool = False,
     home: Home = HOME,
     preferences: Preferences | None = None,
-    wall: Callable[[], float] = time.time,
+    wall: Callable[[], float] | None = None,
 ) -> tuple[Cockpit, ScriptedSource]:
-    """Return a cockpit on a running session with these events, and its source; `wall` is its clock of the day."""
+    """Return a cockpit on a running session with these events, and its source.
+
+    `wall` is its clock of the day; without one, time stands still at the last of the events.
+    """
     source = ScriptedSource(pending=list(events))
+    last = events[-1].wall if events else time.time()
     app = Cockpit(
         home,
         session=SESSION,
@@ -108,7 +112,7 @@ def live(
         readonly=readonly,
         decider=decider or RecordingDecider(),
         preferences=preferences,
-        doors=Doors(list, _no_story, lambda _: True, lambda _: source, _no_mark, wall=wall),
+        doors=Doors(list, _no_story, lambda _: True, lambda _: source, _no_mark, wall=wall or (lambda: last)),
     )
     app.theme = "wavedeck"
     return app, source

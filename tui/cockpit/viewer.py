@@ -66,11 +66,13 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
         return self._doors.clock()
 
     def wall(self) -> float:
+        """Return seconds since the epoch: now, the moment that a replay shows, or the end of a session that is over."""
+        last = self.feed.state.last_wall if self.feed is not None and self.feed.is_over else None
+        return last if last is not None else self.present()
+
+    def present(self) -> float:
         """Return seconds since the epoch: now, or the moment that a replay shows."""
-        feed = self.feed
-        last = (
-            feed.state.last_wall if feed is not None and (feed.replay is not None or feed.is_over) else None
-        )
+        last = self.feed.state.last_wall if self.feed is not None and self.feed.replay is not None else None
         return last if last is not None else self._doors.wall()
 
     def open_session(self, session: str) -> None:

@@ -228,16 +228,18 @@ class ReportScreen(SessionScreen):
             return False
         if kind == "waiting":
             self._choose("winners")
-            return self._jump_in(self.winners, report_tables.waiting(self.report), direction)
+            return self._jump_in(self.winners, report_tables.waiting(self.report), direction, wraps=True)
         self._choose("attempts")
         keys = report_tables.bests(self.report) if kind == "best" else report_tables.failures(self.report)
         return self._jump_in(self.changes, keys, direction)
 
     @staticmethod
-    def _jump_in(table: LineTable, keys: Iterable[str], direction: int) -> bool:
+    def _jump_in(table: LineTable, keys: Iterable[str], direction: int, *, wraps: bool = False) -> bool:
         wanted = set(keys)
         places = [place for place, row in enumerate(table.rows) if row.key in wanted]
         after = [place for place in places if (place - table.cursor) * direction > 0]
+        if wraps:
+            after = after or [place for place in places if place != table.cursor]
         if not after:
             return False
         table.select(table.rows[min(after) if direction > 0 else max(after)].key)

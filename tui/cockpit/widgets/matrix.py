@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.strip import Strip
 
-from tui.cockpit.lines import EMPTY, Line, Span, cells, line, plain
+from tui.cockpit.lines import EMPTY, Line, Span, cells, plain
 from tui.cockpit.widgets.table import MARGIN, LineTable
 from tui.tables import Row
 
@@ -97,8 +97,7 @@ class Matrix(LineTable):
         """Titles at the top, then the rows in the window."""
         width = self.size.width
         if not self.rows:
-            words = self.empty.split("\n")
-            return self.strip(line("  " + words[y], "dim") if y < len(words) else (), width=width)
+            return self.empty_line(y)
         if y == 0:
             return self.strip((Span(" " * MARGIN), *self.titles), width=width)
         place = y - 1 + self.scroll_offset.y
