@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 from sessions import events as ev
 from sessions.folding import fold
 from tests.support import fleets
-from tests.support.cockpits import WIDE, live, until
-from tests.support.journals import EventLog
+from tests.support.cockpits import WIDE, live, replayed, until
+from tests.support.journals import SESSION, EventLog
+from tests.support.waiting import LIMIT_S
 from tui.attention import attention
+from tui.cockpit.lines import Line, plain
+from tui.cockpit.replays import Story
+from tui.cockpit.review_library import Archive
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.screens.review import ReviewScreen
 from tui.cockpit.sources import Health
 from tui.cockpit.steps import steps_of
+from tui.cockpit.widgets.bar import Bar
 from tui.doing import preparing
 from tui.narrate import Narrator
 
@@ -153,3 +163,67 @@ def test_steps_have_the_result_of_a_sweep() -> None:
         "dropped: 3 need too much shared memory",
         "num_warps 4 to 8",
     ]
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Library with one baseline and no other session."""
+
+    source: str
+
+    def baseline(self, started: ev.SessionStarted, task: str) -> str:
+        return self.source
+
+    def archive(self) -> Archive:
+        return Archive()
+
+
+async def test_first_drawing_of_review_has_the_selection_and_the_count_of_the_last() -> None:
+    log = two_waiting()
+    app, _ = live(log.events)
+    seen: set[tuple[str, str | None, str]] = set()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        screen = ReviewScreen(library=Shelf("@triton.jit\ndef baseline(): ...\n"))
+        show = screen.evidence.show
+
+        def shown(lines: Sequence[Line], **more: str) -> None:
+            seen.add((screen.queue.border_title, screen.queue.cursor_key, plain(lines[0])))
+            show(lines, **more)
+
+        screen.evidence.show = shown  # type: ignore[method-assign]
+        app.push_screen(screen)
+        await until(pilot, lambda: screen.queue.cursor_key is not None, "the queue")
+        await until(pilot, lambda: "baseline" in screen.change.title, "the diff")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+    [(title, attempt, _)] = seen
+    assert (title, attempt) == ("Review: 2 wait", "softmax#1/1")
+
+
+async def test_header_stays_at_the_top_while_the_screen_is_laid_out() -> None:
+    app, _ = live(two_waiting().events)
+    async with app.run_test(size=(80, 12)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        app.screen.scroll_to(y=1, animate=False)
+        await pilot.pause()
+        assert app.screen.scroll_offset.y == 0
+        assert not app.screen.show_vertical_scrollbar
+
+
+async def test_replay_is_named_in_the_header_before_it_is_read() -> None:
+    events = fleets.busy().events
+    app = replayed(events)
+    doors, go_on = app._doors, threading.Event()
+
+    def load_later(session: str) -> Story:
+        assert go_on.wait(LIMIT_S)
+        return doors.load_story(session)
+
+    app._doors = replace(doors, load_story=load_later)
+    async with app.run_test(size=WIDE) as pilot:
+        bar = app.screen.query_one("#header", Bar)
+        await until(pilot, lambda: bool(bar.text), "a header")
+        assert bar.text == f" {SESSION}  reading ..."
+        go_on.set()
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
