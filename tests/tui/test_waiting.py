@@ -6,11 +6,14 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import pytest
+
 from sessions import events as ev
 from sessions.folding import fold
 from tests.support import fleets
-from tests.support.cockpits import WIDE, live, replayed, until
+from tests.support.cockpits import NARROW, WIDE, live, replayed, until
 from tests.support.journals import SESSION, EventLog
+from tests.support.pictures import picture
 from tests.support.waiting import LIMIT_S
 from tui.attention import attention
 from tui.cockpit.lines import Line, plain
@@ -201,16 +204,6 @@ async def test_first_drawing_of_review_has_the_selection_and_the_count_of_the_la
     assert (title, attempt) == ("Review: 2 wait", "softmax#1/1")
 
 
-async def test_header_stays_at_the_top_while_the_screen_is_laid_out() -> None:
-    app, _ = live(two_waiting().events)
-    async with app.run_test(size=(80, 12)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        app.screen.scroll_to(y=1, animate=False)
-        await pilot.pause()
-        assert app.screen.scroll_offset.y == 0
-        assert not app.screen.show_vertical_scrollbar
-
-
 async def test_replay_is_named_in_the_header_before_it_is_read() -> None:
     events = fleets.busy().events
     app = replayed(events)
@@ -227,3 +220,26 @@ async def test_replay_is_named_in_the_header_before_it_is_read() -> None:
         assert bar.text == f" {SESSION}  reading ..."
         go_on.set()
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
+
+
+@pytest.mark.parametrize(
+    ("readonly", "words"),
+    [(False, "? waits for you: a accepts, r rejects"), (True, "? waits for a person's decision")],
+)
+async def test_verdict_names_keys_of_a_decision_only_where_they_work(*, readonly: bool, words: str) -> None:
+    app, _ = live(two_waiting().events, readonly=readonly)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        await pilot.press("w", "enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "an instance")
+        assert isinstance(app.screen, AgentScreen)
+        assert app.screen.page.text.splitlines()[0] == words
+
+
+@pytest.mark.parametrize("size", [NARROW, (110, 30), WIDE])
+async def test_header_names_a_session_without_events(size: tuple[int, int]) -> None:
+    app, _ = live([])
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        assert SESSION in picture(app).splitlines()[0]
+        assert not app.screen.show_vertical_scrollbar
