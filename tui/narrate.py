@@ -54,6 +54,8 @@ class Narrator:
                 )
             case ev.EngineStarted(resumed=True):
                 return "session", f"resumed on {event.host}"
+            case ev.EngineStarted():
+                return "session", "starting the judge"
             case ev.CallRetried():
                 return event.call.partition("/")[0], (
                     f"asks again in {duration(event.wait_s)} ({event.reason}: {event.message})"

@@ -75,6 +75,7 @@ async def test_fleet_says_what_is_prepared_and_the_clock_goes_on_without_events(
 def test_lines_name_each_stage_of_the_baseline() -> None:
     narrator = Narrator()
     lines = [line for event in preparing_log().events for line in narrator.lines(event)]
+    assert any(line.endswith("starting the judge") for line in lines)
     assert lines[-1].split("  ")[-1].strip() == "judging the baseline: compile"
 
 

@@ -88,6 +88,7 @@ class NextTable(LineTable):
     HELP = """\
 What needs a person, most urgent first: reviews, instances that repeat an error,
 GPUs with trouble, a budget above 90 %, a silent model. `enter` goes there.
+The last lines say what the engine prepares: nothing of that needs you.
 """
     TITLE_LINES = 0
 
