@@ -71,7 +71,7 @@ print(json.dumps(found))
 
 
 class Progress:
-    """Says which step runs, what it does now, and for how long setup runs.
+    """Says the running step, its package, and the time since the beginning.
 
     On a terminal one line is rewritten each second. Elsewhere a line is printed for each step and every half minute.
     """

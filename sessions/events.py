@@ -432,7 +432,7 @@ class BaselineStageStarted(Event, frozen=True, kw_only=True, tag="baseline_stage
 
     task: str
     stage: str
-    """As in `StageStarted`."""
+    """A stage of the cascade, see `StageStarted`."""
 
 
 class BaselineMeasured(Event, frozen=True, kw_only=True, tag="baseline_measured"):

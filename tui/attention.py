@@ -101,7 +101,7 @@ def attention(
     Return what needs a person, most urgent first; within a kind the oldest first.
 
     `now_wall` is in seconds since the epoch; `health` is `None` in a replay. `facts` spares work for a caller that asks
-    again and again. `present` is the time of day where `now_wall` stands still because no engine works.
+    again and again. `present` is the present time if `now_wall` is the end of a session that is over.
     """
     cache = facts or FactsCache()
     instances = cache.all(state)

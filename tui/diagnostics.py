@@ -46,7 +46,7 @@ class OutputGone(Exception):
 
 
 line_start = ""
-"""What `say` writes before a line: takes away a line that is being rewritten (`tui.waiting_line`)."""
+"""`say` writes it before each line: the code that erases a waiting line (`tui.waiting_line`)."""
 
 
 def say(message: str) -> None:

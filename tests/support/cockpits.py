@@ -101,7 +101,7 @@ def live(
 ) -> tuple[Cockpit, ScriptedSource]:
     """Return a cockpit on a running session with these events, and its source.
 
-    `wall` is its clock of the day; without one, time stands still at the last of the events.
+    `wall` is its clock of the day; without one, the time is always that of the last event.
     """
     source = ScriptedSource(pending=list(events))
     last = events[-1].wall if events else time.time()

@@ -1,4 +1,4 @@
-"""What a person reads while the engine prepares a session, and whether clocks and words of a screen stay true."""
+"""Words and clocks while a person waits: they name the stage and its time, and stay true."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tui.narrate import Narrator
 
 
 def preparing_log() -> EventLog:
-    """Return the events of a session whose judge compiles the baseline of softmax since 12 s."""
+    """Return the events of a session up to the compile stage of the baseline of softmax."""
     log = fleets.opened(tasks=("softmax", "rope"), instances=2, gpus=1)
     log.add(ev.BaselineStageStarted(task="starter/softmax", stage="compile"))
     return log

@@ -101,7 +101,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         self._sources: dict[str, str] = {}
         """Source of the baseline by task; empty while it is read, or if it is not known."""
         self._reading: set[str] = set()
-        """Tasks whose baseline is being read."""
+        """Tasks of the baselines that are being read."""
         self._side = 0
         self._compared = ""
         """The attempt of `_side`."""

@@ -142,9 +142,9 @@ class LineTable(ScrollView, Styled, can_focus=True):
 
     def find(self, text: str) -> str:
         """Show only the rows that a filter matches; returns how many these are, or what is wrong with the filter."""
-        known = self.fields(self._all_rows[0]) if self._all_rows else {}
+        fields = self.fields(self._all_rows[0]) if self._all_rows else {}
         try:
-            self._row_filter = parse(text, TEXTS.intersection(known))
+            self._row_filter = parse(text, TEXTS.intersection(fields))
         except Complaint as error:
             return str(error)
         self._show_admitted()
