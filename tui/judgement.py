@@ -52,7 +52,8 @@ def page(evaluation: Evaluation, *, baseline: str = "") -> str:
 
 
 def _sections(evaluation: Evaluation, baseline: str) -> Iterator[str]:
-    yield f"{evaluation.task} on {evaluation.device}: {headline(evaluation, baseline=baseline)}"
+    where = f" on {evaluation.device}" if evaluation.device else ""
+    yield f"{evaluation.task}{where}: {headline(evaluation, baseline=baseline)}"
     yield table(
         [Column("stage", keep=True), Column("", keep=True), Column("seconds", right=True), Column("")],
         [

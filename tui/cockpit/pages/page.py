@@ -30,6 +30,8 @@ class PageSubject(NamedTuple):
     """Sizes on a GPU by case: `8192x4097`; empty if the task is not known here."""
     pinned: bool = False
     """True if the first lines of the verdict are on screen above the page."""
+    can_act: bool = True
+    """False in a replay or a view for reading only, where no key decides."""
 
 
 def table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Line]:
