@@ -8,7 +8,7 @@ from engine.baseline_facts import BaselineFacts, baseline_facts
 from engine.shared import Shared
 from harness import Evaluation, StageEntered, StageLeft, Verdict
 from harness.stages.timing.baselines import Baseline
-from sessions.events import BaselineMeasured, Notice
+from sessions.events import BaselineMeasured, BaselineStageStarted, Notice
 from suites import Task
 
 KERNEL_MARK = "@triton.jit"
@@ -38,7 +38,10 @@ async def _evaluate(shared: Shared, task: Task, baseline: Baseline) -> Evaluatio
 
     def on_stage(report: StageEntered | StageLeft) -> None:
         at_work = shared.busy.setdefault(report.device, [])
-        if isinstance(report, StageEntered) and report.stage != "static" and name not in at_work:
+        if not isinstance(report, StageEntered):
+            return
+        shared.recorder.record(BaselineStageStarted(task=task.id, stage=report.stage))
+        if report.stage != "static" and name not in at_work:
             use.begin()
             at_work.append(name)
 

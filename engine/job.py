@@ -17,6 +17,7 @@ from engine.errors import EngineDidNotStart, UsageProblem
 from engine.launch import plan_file
 from engine.methods import Method, open_method
 from engine.models import Client, Limits, NoModel, open_clients
+from engine.models.reaching import check_reachable
 from engine.plan import SESSION_PLAN, SessionPlan
 from engine.prompting import template_hashes
 from engine.retrieval import Corpus, build_corpus
@@ -60,6 +61,9 @@ async def open_job(plan: SessionPlan, *, home: Home, environ: Mapping[str, str])
             roles=method.roles,
         )
     try:
+        # Before anything is judged: a server that is not there would be found after minutes of baselines and retries.
+        if method.asks_model:
+            await asyncio.to_thread(check_reachable, plan.model, environ, method.roles)
         corpus = await asyncio.to_thread(corpus_for, tasks, home, plan.options.corpus)
         async with AsyncExitStack() as stack:
             if plan.options.corpus:

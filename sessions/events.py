@@ -430,6 +430,14 @@ class WinnerExamined(Event, frozen=True, kw_only=True, tag="winner_examined"):
     """See `AttemptJudged`."""
 
 
+class BaselineStageStarted(Event, frozen=True, kw_only=True, tag="baseline_stage"):
+    """The judge began a stage of a task's timing baseline; the first prompt waits for its end."""
+
+    task: str
+    stage: str
+    """A stage of the cascade, see `StageStarted`."""
+
+
 class BaselineMeasured(Event, frozen=True, kw_only=True, tag="baseline_measured"):
     """The timing baseline of a task was judged like a candidate, for the first prompt. Durable."""
 
@@ -680,6 +688,7 @@ AnyEvent = (
     | InstanceFinished
     | WaitingForPerson
     | WinnerExamined
+    | BaselineStageStarted
     | BaselineMeasured
     | WinnerMeasured
     | DecisionMade

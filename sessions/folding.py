@@ -75,12 +75,12 @@ def _pass_time(state: SessionState, event: ev.Event) -> None:
     state.last_wall = event.wall
     match event:
         case ev.EngineStarted():
-            state.engine_mono = event.mono
+            state.engine_mono, state.engine_wall = event.mono, event.wall
         case ev.DecisionMade() | ev.DecisionUndone() | ev.SessionTitled():
             pass  # may be from a process that is no engine
         case _ if state.engine_mono is not None and event.mono > state.engine_mono:
             state.worked_s += event.mono - state.engine_mono
-            state.engine_mono = event.mono
+            state.engine_mono, state.engine_wall = event.mono, event.wall
     if isinstance(event, ev.EngineStopped | ev.SessionFinished):
         state.engine_mono = None
 
@@ -125,7 +125,10 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             return frozenset((instance.key,))
         case ev.StageStarted(exam=True) | ev.StageFinished(exam=True) | ev.WinnerExamined():
             return _apply_exam(state, event)
+        case ev.BaselineStageStarted():
+            state.baseline_stages[event.task] = (event.stage, event.wall)
         case ev.BaselineMeasured():
+            state.baseline_stages.pop(event.task, None)
             state.baselines[event.task] = event.evaluation
             state.baselines_device_s += event.device_s
         case ev.WinnerMeasured():
@@ -265,6 +268,7 @@ def _held_keys(state: SessionState, instance: str) -> frozenset[str]:
 def _start_engine(state: SessionState, event: ev.EngineStarted) -> frozenset[str]:
     """Mark the session as running; at a resume, drop the unfinished work of the last engine, because it is repeated."""
     state.stopped, state.paused = None, ""
+    state.baseline_stages.clear()
     if not event.resumed:
         return frozenset((SESSION,))
     for instance in state.instances.values():

@@ -312,11 +312,15 @@ class SessionState:
     """Time in which an engine worked, up to its last event; a stopped session does not age."""
     engine_mono: float | None = None
     """`mono` of the running engine's last event; `None` if no engine runs."""
+    engine_wall: float = 0.0
+    """When that event happened."""
     instances: dict[str, InstanceState] = field(default_factory=dict)
     """Instances by key `softmax#2`, in order of appearance."""
     devices: dict[str, DeviceState] = field(default_factory=dict)
     baselines: dict[str, Evaluation] = field(default_factory=dict)
     """Evaluation of the timing baseline, by task."""
+    baseline_stages: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """(stage, wall of its start) of each timing baseline that is being judged, by task."""
     baselines_device_s: float = 0.0
     """Seconds in which the judge held devices for baselines."""
     notices: list[tuple[str, str]] = field(default_factory=list)
@@ -359,6 +363,12 @@ class SessionState:
     def device_s(self) -> float:
         """Seconds in which the judge held devices."""
         return self.baselines_device_s + sum(attempt.device_s for attempt in self.attempts())
+
+    def worked_until(self, wall: float) -> float:
+        """Returns `worked_s` at a moment after the last event, while an engine works."""
+        if self.engine_mono is None:
+            return self.worked_s
+        return self.worked_s + max(0.0, wall - self.engine_wall)
 
     def attempt(self, attempt: str) -> AttemptState:
         """Returns the attempt of this name; `KeyError` if there is none."""

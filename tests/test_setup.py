@@ -87,3 +87,73 @@ def test_reuse_of_the_vendors_build_requires_no_torch_or_triton_from_pip(setup: 
 
     assert requirements
     assert not [name for name in requirements if name.startswith(("torch", "triton"))]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("Collecting torch==2.13.0\n", "torch==2.13.0"),
+        (
+            "  Downloading torch-2.13.0-cp312-cp312-manylinux_2_28_x86_64.whl (540.0 MB)\n",
+            "torch-2.13.0 (540.0 MB)",
+        ),
+        ("  Using cached http://a/b/textual-8.0-py3-none-any.whl (9 kB)\n", "textual-8.0 (9 kB)"),
+        ("Downloading torch (540.0MiB)\n", "torch (540.0MiB)"),
+        ("Installing collected packages: numpy, torch, triton\n", "writing 3 packages"),
+        ("Requirement already satisfied: numpy in ./x\n", ""),
+    ],
+)
+def test_line_of_an_installer_names_its_package(setup: ModuleType, line: str, words: str) -> None:
+    assert setup.package_words(line) == words
+
+
+def test_progress_without_a_terminal_has_a_line_for_each_step(
+    setup: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = setup.Progress()
+    progress.step("environment")
+    progress.step("packages")
+    installed = setup.Installing([sys.executable, "-c", "print('Collecting numpy')"], progress)
+    assert installed.succeeds()
+    progress.end()
+    assert capsys.readouterr().out.splitlines() == [
+        "setup: step 1 of 3, environment, 0:00",
+        "setup: step 2 of 3, packages, 0:00",
+    ]
+
+
+def test_failed_installer_ends_with_its_own_words(
+    setup: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing = [sys.executable, "-c", "raise SystemExit('no such index')"]
+    progress = setup.Progress()
+    with pytest.raises(SystemExit, match="pip could not run"):
+        setup.Installing(failing, progress).expect_success()
+    progress.end()
+    assert "no such index" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_used"),
+    [
+        ("", True),
+        ("global.timeout='60'\n:env:.no-color='1'\n", True),
+        ("global.constraint='/etc/constraints.txt'\n", False),
+        ("user.index-url='https://mirror.example/simple'\n", False),
+        (":env:.cert='/etc/ca.crt'\n", False),
+    ],
+)
+def test_uv_installs_unless_pip_has_settings_that_uv_does_not_read(
+    setup: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, *, is_used: bool
+) -> None:
+    (tmp_path / "bin").mkdir()
+    uv, python = tmp_path / "uv", tmp_path / "bin/python"
+    uv.write_text("#!/bin/sh\n")
+    python.write_text(f"#!/bin/sh\ncat <<END\n{settings}END\n")
+    for program in (uv, python):
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert setup.usable_uv(tmp_path) == (str(uv) if is_used else "")
+    assert setup.uv_installs(tmp_path, [], setup.Progress()) is is_used
+    uv.write_text("#!/bin/sh\nexit 1\n")
+    assert setup.usable_uv(tmp_path) == "", "it does not run"

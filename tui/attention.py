@@ -90,17 +90,25 @@ class Concern:
 
 
 def attention(
-    state: SessionState, *, now_wall: float, health: EngineHealth | None, facts: FactsCache | None = None
+    state: SessionState,
+    *,
+    now_wall: float,
+    health: EngineHealth | None,
+    facts: FactsCache | None = None,
+    present: float | None = None,
 ) -> list[Concern]:
     """
     Return what needs a person, most urgent first; within a kind the oldest first.
 
     `now_wall` is in seconds since the epoch; `health` is `None` in a replay. `facts` spares work for a caller that asks
-    again and again.
+    again and again. `present` is the present time if `now_wall` is the end of a session that is over.
     """
     cache = facts or FactsCache()
     instances = cache.all(state)
-    concerns = [*_engine(state, now_wall, health), *_reviews(state, now_wall, instances)]
+    concerns = [
+        *_engine(state, now_wall if present is None else present, health),
+        *_reviews(state, now_wall, instances),
+    ]
     if not _is_over(state, health):
         concerns += _model(state, now_wall)
         concerns += _budget(state)
@@ -141,10 +149,10 @@ def model_trouble(state: SessionState, now_wall: float) -> str:
 
 
 def ended_words(state: SessionState, now_wall: float, *, crashed: bool) -> str:
-    """Return `ENGINE ENDED 0:40 ago: cause`."""
+    """Return `ENGINE ENDED 0:40 ago: cause`; without a time at the end of a replay."""
     since = state.stopped_wall if state.stopped is not None else state.last_wall
     cause = "it crashed or was killed" if crashed else state.stopped or "no reason given"
-    ago = f" {clock(now_wall - since)} ago" if since is not None else ""
+    ago = f" {clock(now_wall - since)} ago" if since is not None and now_wall - since >= 1 else ""
     return f"ENGINE ENDED{ago}: {cause}"
 
 

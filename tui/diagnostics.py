@@ -45,13 +45,21 @@ class OutputGone(Exception):
         self.why = why
 
 
+line_start = ""
+"""`say` writes it before each line: the code that erases a waiting line (`tui.waiting_line`)."""
+
+
 def say(message: str) -> None:
     """Print one line on standard error; print nothing if standard error is closed."""
+    write_error(f"{line_start}wavedeck: {one_line(message)}\n")
+
+
+def write_error(text: str) -> None:
+    """Write text to standard error; nothing if it is closed."""
     if sys.stderr is None:
         return
-    line = f"wavedeck: {one_line(message)}\n"
     try:
-        sys.stderr.write(line)
+        sys.stderr.write(text)
         sys.stderr.flush()
     except (OSError, ValueError):
         silence(2)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sessions.names import split_attempt
+from sessions.names import short_task, split_attempt
 from sessions.state import AttemptState, CallState, InstanceState, SessionState
+from tui.vocabulary import clock
 
 CALLING = frozenset({"generate", "optimize", "reflect"})
 """Words of the state for attempts that wait for a reply."""
@@ -47,6 +48,21 @@ def doing(state: SessionState, instance: InstanceState) -> Doing:
     if waits_for_model(instance):
         return Doing("m", "no model", "warn")
     return Doing(*WORDS.get(instance.word, ("j", f"judge: {instance.word}", "busy")))
+
+
+def preparing(state: SessionState, now_wall: float) -> list[str]:
+    """Return what the engine does before the first model call: `judging the baseline of softmax: compile, 0:12`.
+
+    One line for each baseline, with the time of its present stage; empty if nothing is prepared, or if no engine works.
+    """
+    if state.started is None or state.engine_mono is None:
+        return []
+    if not state.instances:
+        return [f"starting the judge, {clock(now_wall - (state.started_wall or now_wall))}"]
+    return [
+        f"judging the baseline of {short_task(task)}: {stage}, {clock(now_wall - since)}"
+        for task, (stage, since) in state.baseline_stages.items()
+    ]
 
 
 def is_paused(state: SessionState, instance: InstanceState) -> bool:

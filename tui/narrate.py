@@ -9,7 +9,7 @@ from dataclasses import replace
 from sessions import AttemptState, InstanceState, SessionState, apply
 from sessions import events as ev
 from sessions.events import AnyEvent
-from sessions.names import instance_key
+from sessions.names import instance_key, short_task
 from suites.python_source import source_lines
 
 from .diagnostics import one_line
@@ -54,6 +54,8 @@ class Narrator:
                 )
             case ev.EngineStarted(resumed=True):
                 return "session", f"resumed on {event.host}"
+            case ev.EngineStarted():
+                return "session", "starting the judge"
             case ev.CallRetried():
                 return event.call.partition("/")[0], (
                     f"asks again in {duration(event.wait_s)} ({event.reason}: {event.message})"
@@ -65,10 +67,7 @@ class Narrator:
             case ev.CandidateProposed():
                 return event.attempt, self._proposed(event)
             case ev.AttemptSwept():
-                better = sum(variant.better for variant in event.variants)
-                result = f"{better} may be better" if better else "none looks better"
-                tried = counted(event.tried, "variant")
-                return event.attempt, f"swept for {event.target}: {tried} compiled, {result}"
+                return event.attempt, f"swept for {event.target}: {swept_words(event)}"
             case ev.SweepRung():
                 return event.attempt, rung_words(event)
             case ev.AttemptJudged():
@@ -76,10 +75,12 @@ class Narrator:
                 return event.attempt, f"{headline(event.evaluation)}{same}"
             case ev.WinnerExamined():
                 return event.attempt, exam_sentence(self.state.attempt(event.attempt), None)
+            case ev.BaselineStageStarted():
+                return short_task(event.task), f"judging the baseline: {event.stage}"
             case ev.BaselineMeasured():
                 timed = event.evaluation.latency
                 known = f"{counted(len(timed), 'case')} timed" if timed else "not timed"
-                return event.task.removeprefix("starter/"), f"baseline: {known}"
+                return short_task(event.task), f"baseline: {known}"
             case ev.WinnerMeasured():
                 return event.attempt, f"measured on {measured_words(event)}"
             case ev.WaitingForPerson():
@@ -182,6 +183,13 @@ class Narrator:
 def no_code(why: str) -> str:
     """Return the words for a reply without a candidate, with the reason."""
     return f"no code (the reply: {why.replace('_', ' ')})" if why else "no code"
+
+
+def swept_words(swept: ev.AttemptSwept) -> str:
+    """Return how many variants a sweep compiled, and how many of them look better than the attempt."""
+    better = sum(variant.better for variant in swept.variants)
+    result = f"{better} may be better" if better else "none looks better"
+    return f"{counted(swept.tried, 'variant')} compiled, {result}"
 
 
 def rung_words(rung: ev.SweepRung) -> str:

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
+from engine.errors import EngineDidNotStart
+from sessions.events import Role
+
 from .access import access
-from .spec import ModelSpec
+from .spec import ModelSpec, parse_models
 
 WAIT_S = 3.0
 PORTS = {"http": 80, "https": 443}
+
+
+def check_reachable(text: str, environ: Mapping[str, str], roles: Iterable[Role]) -> None:
+    """Raise `EngineDidNotStart` if the server of a role's model takes no connection; blocks as `unreachable_because`."""
+    for spec in dict.fromkeys(parse_models(text, roles).values()):
+        if why := unreachable_because(spec, environ):
+            raise EngineDidNotStart(
+                f"the model {spec} cannot be asked: {why}; start its server, or correct its address"
+            )
 
 
 def unreachable_because(spec: ModelSpec, environ: Mapping[str, str], *, wait_s: float = WAIT_S) -> str:

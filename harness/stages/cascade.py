@@ -14,7 +14,7 @@ from harness.processes.capacity import timers_of
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import AGAIN, JudgeAgain
 from harness.processes.slot import Slot
-from harness.stages.static.inspection import inspect_source
+from harness.stages.static.inspection import StaticReport, inspect_source
 from harness.stages.timing.baselines import USUAL, Against
 from harness.wire import limits
 from harness.wire.channel import BadFrame
@@ -73,12 +73,9 @@ async def evaluate(
     sheet = Sheet(task, pool.devices[0].name, on_event, exam=exam, versions=pool.versions)
     sheet.enter("static")
     report = await asyncio.to_thread(inspect_source, candidate, task)
-    sheet.notes += report.notes
-    if report.verdict is not None:
-        assert report.error is not None
-        sheet.leave("static", report.error.message, ok=False)
-        return sheet.conclude(report.verdict, report.error)
-    sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
+    refused = _leave_static(sheet, report)
+    if refused is not None:
+        return refused
     called = as_called(task)
 
     async def judge(sheet: Sheet, *, again: bool) -> Evaluation:
@@ -115,6 +112,30 @@ async def evaluate(
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
         sheet.leave_open_stages("not judged", ok=None)
         return sheet.conclude(Verdict.INFRA_ERROR, ErrorReport(kind="infra", message=str(error)))
+
+
+def refuse_text(
+    candidate: str, task: Task, *, exam: bool = False, cases: Sequence[str] = ()
+) -> Evaluation | None:
+    """Return the evaluation of a candidate that the static stage refuses, without a device; `None` for any other.
+
+    With `cases`, only these open cases would be judged (`harness.stages.chosen_cases`).
+    """
+    sheet = Sheet(task, "", exam=exam)
+    sheet.enter("static")
+    refused = _leave_static(sheet, inspect_source(candidate, task))
+    return refused and msgspec.structs.replace(refused, only_cases=tuple(cases))
+
+
+def _leave_static(sheet: Sheet, report: StaticReport) -> Evaluation | None:
+    """End the static stage; returns the evaluation if the stage refuses the candidate."""
+    sheet.notes += report.notes
+    if report.verdict is not None:
+        assert report.error is not None
+        sheet.leave("static", report.error.message, ok=False)
+        return sheet.conclude(report.verdict, report.error)
+    sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
+    return None
 
 
 async def _judge_in_slot(

@@ -14,6 +14,7 @@ from harness.wire.evaluation import Evaluation
 from suites.task import Task
 
 from .cascade import evaluate
+from .sheet import OnEvent
 
 
 async def evaluate_cases(
@@ -26,6 +27,7 @@ async def evaluate_cases(
     seed: int,
     against: Against = USUAL,
     effort: Effort = WHOLE,
+    on_event: OnEvent | None = None,
 ) -> Evaluation:
     """Evaluate `candidate` on these open cases, without hidden cases; the evaluation names them in `only_cases`.
 
@@ -40,6 +42,7 @@ async def evaluate_cases(
         against=against,
         effort=effort,
         hidden=False,
+        on_event=on_event,
     )
     chosen = tuple(case.name for case in task.open_cases if case.name in cases)
     others = tuple(case.name for case in task.open_cases if case.name not in cases)

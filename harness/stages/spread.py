@@ -17,6 +17,7 @@ from harness.wire.evaluation import Evaluation, Verdict
 from suites.task import Task
 
 from .cascade import evaluate
+from .sheet import OnEvent
 
 
 async def evaluate_everywhere(
@@ -28,6 +29,7 @@ async def evaluate_everywhere(
     seed: int,
     against: Against = USUAL,
     effort: Effort = WHOLE,
+    on_event: OnEvent | None = None,
 ) -> Evaluation:
     """
     One evaluation made of a candidate's evaluations on each device of `pool`.
@@ -37,7 +39,15 @@ async def evaluate_everywhere(
     timed on every device.
     """
     evaluate_on = partial(
-        evaluate, candidate, task, pool=pool, targets=targets, seed=seed, against=against, effort=effort
+        evaluate,
+        candidate,
+        task,
+        pool=pool,
+        targets=targets,
+        seed=seed,
+        against=against,
+        effort=effort,
+        on_event=on_event,
     )
     async with asyncio.TaskGroup() as group:
         tasks = [

@@ -322,6 +322,7 @@ class Evaluation(msgspec.Struct, frozen=True):
     schema: int
     task: str
     device: str
+    """Empty if the text was refused before a device was chosen."""
     verdict: Verdict
     call: bool
     execution: bool

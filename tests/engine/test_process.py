@@ -223,12 +223,20 @@ def planned(home: Home) -> LiveFiles:
     return live
 
 
+async def test_model_that_takes_no_connection_ends_the_engine_before_anything_is_judged(home: Home) -> None:
+    live = planned(home)
+    with pytest.raises(EngineDidNotStart, match=r"127\.0\.0\.1:9 takes no connection: .*; start its server"):
+        await Engine(live, {}).run()
+    assert not live.journal.exists()
+
+
 async def test_error_of_a_follower_ends_the_session_and_is_reported(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(*_: object) -> None:
         raise ZeroDivisionError("ours")
 
+    monkeypatch.setattr("engine.job.check_reachable", lambda *_: None)
     monkeypatch.setattr("engine.job.open_method", lambda _: GivenMethod(asyncio.Event().wait))
     monkeypatch.setattr("engine.process.keep_lent", fail)
     live = planned(home)
@@ -250,6 +258,7 @@ async def test_engine_answers_while_it_puts_the_session_away(
         pack(repository)
 
     monkeypatch.setattr(Repository, "pack", pack_slowly)
+    monkeypatch.setattr("engine.job.check_reachable", lambda *_: None)
     monkeypatch.setattr("engine.job.open_method", lambda _: GivenMethod(partial(asyncio.sleep, 0)))
     live = planned(home)
     engine = asyncio.create_task(Engine(live, {}).run())
@@ -281,6 +290,7 @@ class BrokenMethod:
 async def test_unexpected_exception_is_reported_and_the_session_stays_resumable(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("engine.job.check_reachable", lambda *_: None)
     monkeypatch.setattr("engine.job.open_method", lambda _: BrokenMethod())
     monkeypatch.setattr("engine.process.DevicePool", NoPool)
     monkeypatch.setattr("engine.process.PoolJudge", QuickJudge)
@@ -337,6 +347,7 @@ async def test_engine_without_a_socket_reports_it_and_continues(
         raise EngineError("/tmp/wavedeck-1000 must be a folder of yours alone")
 
     monkeypatch.setattr("engine.process.TICK_S", 0.01)
+    monkeypatch.setattr("engine.job.check_reachable", lambda *_: None)
     monkeypatch.setattr("engine.job.open_method", lambda _: WaitingMethod(live.journal))
     monkeypatch.setattr("engine.control.socket_folder", next_folder)
     live.folder.mkdir()

@@ -93,10 +93,14 @@ def live(
     readonly: bool = False,
     home: Home = HOME,
     preferences: Preferences | None = None,
-    wall: Callable[[], float] = time.time,
+    wall: Callable[[], float] | None = None,
 ) -> tuple[Cockpit, ScriptedSource]:
-    """Return a cockpit on a running session with these events, and its source; `wall` is its clock of the day."""
+    """Return a cockpit on a running session with these events, and its source.
+
+    `wall` is its clock of the day; without one, the time is always that of the last event.
+    """
     source = ScriptedSource(pending=list(events))
+    last = events[-1].wall if events else time.time()
     app = Cockpit(
         home,
         session=SESSION,
@@ -104,7 +108,7 @@ def live(
         readonly=readonly,
         decider=decider or RecordingDecider(),
         preferences=preferences,
-        doors=Doors(list, _no_story, lambda _: True, lambda _: source, _no_mark, wall=wall),
+        doors=Doors(list, _no_story, lambda _: True, lambda _: source, _no_mark, wall=wall or (lambda: last)),
     )
     app.theme = "wavedeck"
     return app, source

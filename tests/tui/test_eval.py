@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,16 +24,18 @@ from harness import (
     Target,
     Verdict,
 )
+from harness.stages.cascade import refuse_text
 from harness.wire.limits import SOURCE_BYTES
 from harness.worker.oracle.mismatch_wording import mismatch
 from suites import baseline_source, load_task
 from tests.support.command_line import Done, Shell, run_script
 from tui.commands import evaluate
 from tui.commands.evaluate import exit_code, read_candidate
-from tui.diagnostics import ExitCode
+from tui.diagnostics import ExitCode, say
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline
 from tui.plain import tables_text
+from tui.waiting_line import WaitingLine
 
 FIELDS = [
     "schema",
@@ -110,7 +114,6 @@ def test_exam_with_spread_is_refused(shell: Shell) -> None:
     assert "--exam judges on one device" in done.err
 
 
-@pytest.mark.judge
 @pytest.mark.parametrize(
     ("source", "verdict", "line"),
     [
@@ -119,14 +122,60 @@ def test_exam_with_spread_is_refused(shell: Shell) -> None:
         ("", "no_code", "no_code"),
     ],
 )
-def test_source_without_a_kernel_gets_a_verdict(shell: Shell, source: str, verdict: str, line: str) -> None:
+def test_source_without_a_kernel_gets_a_verdict_before_the_judge_starts(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, source: str, verdict: str, line: str
+) -> None:
+    monkeypatch.setattr(evaluate, "judged", None)
     Path("kernel.py").write_text(source)
     done = shell("eval", "kernel.py", "--task", "vector_add")
     assert done.code == ExitCode.NO
     first = done.out.splitlines()[0]
-    assert first.startswith(f"starter/vector_add on cpu: {verdict}: ")
+    assert first.startswith(f"starter/vector_add: {verdict}: ")
     assert line in first
-    assert "Traceback (most recent call last)" not in done.err
+    assert done.err == "", "no seed: no inputs were drawn"
+
+
+def test_refused_text_names_the_chosen_cases_and_the_exam() -> None:
+    task = load_task("vector_add")
+    refused = refuse_text("", task, exam=True, cases=[task.open_cases[0].name])
+    assert refused is not None
+    assert (refused.exam, refused.only_cases) == (True, (task.open_cases[0].name,))
+    assert refuse_text(baseline_source(task), task) is None
+
+
+class ScriptedTerminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_terminal_shows_the_stage_on_one_line_that_is_gone_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = ScriptedTerminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr("tui.waiting_line.TICK_S", 3600.0)
+    with WaitingLine("starting the judge") as status:
+        status.show("softmax: compile")
+        say("GPU 0: waits")
+    erase = "\r\x1b[K"
+    assert terminal.getvalue() == (
+        f"{erase}starting the judge, 0:00{erase}softmax: compile, 0:00{erase}wavedeck: GPU 0: waits\n{erase}"
+    )
+    say("seed 3")
+    assert terminal.getvalue().endswith(f"{erase}wavedeck: seed 3\n")
+
+
+@pytest.mark.parametrize(("is_terminal", "wanted"), [(False, True), (True, False)])
+def test_no_line_without_a_terminal_or_with_json(
+    monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool, wanted: bool
+) -> None:
+    terminal = ScriptedTerminal() if is_terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with WaitingLine("starting the judge", wanted=wanted) as status:
+        status.show("softmax: compile")
+        say("GPU 0: waits")
+    assert terminal.getvalue() == "wavedeck: GPU 0: waits\n"
 
 
 @pytest.mark.parametrize(
@@ -263,7 +312,7 @@ def test_targets_default_to_the_targets_of_the_devices(
     monkeypatch.setattr(evaluate, "wait_for_devices", choose)
     monkeypatch.setattr(evaluate, "DevicePool", lambda *_, **__: None)
     monkeypatch.setattr(evaluate, "_judged_on", judging)
-    Path("kernel.py").write_text("x = 1")
+    Path("kernel.py").write_text(baseline_source(load_task("vector_add")))
     assert shell("eval", "kernel.py", "--task", "vector_add", *arguments).code == ExitCode.DONE
     assert used == targets
 

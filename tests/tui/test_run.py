@@ -13,6 +13,8 @@ import pytest
 from sessions import Home
 from sessions.catalog import find_session, list_sessions
 from sessions.engine_info import read_engine_info
+from suites import load_task
+from suites.loader import baseline_source
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line, scripted_judge, start
 from tests.support.model_server import model_server, refuses
@@ -217,7 +219,7 @@ def test_journal_with_a_bad_line_is_not_resumed_or_changed(shell: Shell, home: H
 def test_impossible_command_is_one_line_and_starts_nothing(
     shell: Shell, home: Home, recording: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    Path("kernel.py").write_text("")
+    Path("kernel.py").write_text(baseline_source(load_task("vector_add")))
     Path("bytes.py").write_bytes(b"\xff\xfe")
     done = shell(*arguments)
     assert (done.code, done.out) == (ExitCode.USAGE, "")

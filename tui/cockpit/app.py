@@ -122,6 +122,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         """Open what was asked for and start drawing."""
         self.set_keymap(dict(self.preferences.keys))
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
+        session, mode = self._first
         self.push_screen(
             HomeScreen(
                 self._doors.list_sessions,
@@ -129,9 +130,9 @@ class Cockpit(Viewer, inherit_bindings=False):
                 read_node=self._doors.read_node,
                 where=str(self.home.root),
                 failed=self.tell_failure,
+                opening=(session or "") if mode == "replay" else "",
             )
         )
-        session, mode = self._first
         if session is not None and mode == "live":
             self.open_session(session)
         elif session is not None:
@@ -160,6 +161,8 @@ class Cockpit(Viewer, inherit_bindings=False):
         """Take every screen of the session away."""
         while len(self.screen_stack) > 1 and not isinstance(self.screen, HomeScreen):
             self.pop_screen()
+        if isinstance(self.screen, HomeScreen):
+            self.screen.stay()
 
     def open_agent(self, key: str, number: int | None = None) -> None:
         """The screen of one agent, over the fleet."""

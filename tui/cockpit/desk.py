@@ -53,5 +53,9 @@ class Desk(Protocol):
         ...
 
     def wall(self) -> float:
+        """Return seconds since the epoch: now, the moment that a replay shows, or the end of a session that is over."""
+        ...
+
+    def present(self) -> float:
         """Return seconds since the epoch: now, or the moment that a replay shows."""
         ...

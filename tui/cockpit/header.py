@@ -39,9 +39,10 @@ def header_line(
     status: Line,
     concerns: Sequence[Concern],
     width: int,
+    now_wall: float = 0.0,
 ) -> Line:
     """
-    Return the session in one line of at most `width` cells.
+    Return the session in one line of at most `width` cells; while an engine works, its clock goes on until `now_wall`.
 
     `status` (engine ended, replay, read-only) stays to the last, with the name, the solved tasks and what waits.
     """
@@ -55,7 +56,7 @@ def header_line(
         "method": _part(method_words(started.method, started.options) if started else ""),
         "model": _part(started.model if started else ""),
         "against": _part(_against(state, facts)),
-        "time": _part(vocabulary.clock(state.worked_s) if started else ""),
+        "time": _part(vocabulary.clock(state.worked_until(now_wall)) if started else ""),
         "solved": _part(_solved(facts, solved, tasks), f"{solved}/{tasks} solved", f"{solved}/{tasks}"),
         "attempts": _Part([*_attempts(facts), ()], right=True),
         "spent": _part(*_spent(state), right=True),

@@ -95,7 +95,9 @@ def next_of_kind(
 ) -> QueueEntry | None:
     """Return the next entry (`direction` -1: the one before) that is `waiting`, the `best` of its instance or a `failure`."""
     place = next((place for place, entry in enumerate(entries) if entry.key == after), -1)
-    later = entries[place + 1 :] if direction > 0 else entries[: max(place, 0)][::-1]
+    later = list(entries[place + 1 :] if direction > 0 else entries[: max(place, 0)][::-1])
+    if kind == "waiting":  # from the last one on to the first
+        later += entries[: max(place, 0)] if direction > 0 else entries[place + 1 :][::-1]
     for entry in later:
         if attempts.is_of_kind(entry.instance, entry.attempt, kind):
             return entry

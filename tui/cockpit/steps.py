@@ -16,6 +16,7 @@ from tui import vocabulary
 from tui.cockpit.lines import clean
 from tui.facts.evaluation.certainty import exam_of
 from tui.facts.styles import speed_style, verdict_style
+from tui.narrate import rung_words, swept_words
 
 SHORTEST_PART = 4
 """Lines of a block that counts as a part of the code. A shorter block is a quotation."""
@@ -122,13 +123,13 @@ def _reply(call: CallState, code: str | None) -> Iterator[tuple[str, str]]:
 
 def _judge_steps(attempt: AttemptState) -> Iterator[AttemptStep]:
     key = attempt.attempt
-    if attempt.rungs:
-        yield AttemptStep(f"{key} sweep", "sweep", vocabulary.counted(len(attempt.rungs), "rung"))
     if attempt.evaluation is None and attempt.stage:
         yield AttemptStep(f"{key} judge", "judge", attempt.stage, style="busy", leads_to="verdict")
     if attempt.evaluation is not None:
         words, style = _verdict_words(attempt, attempt.evaluation)
         yield AttemptStep(f"{key} verdict", "verdict", words, style=style, leads_to="verdict")
+    if attempt.sweep is not None:
+        yield AttemptStep(f"{key} sweep", "sweep", swept_words(attempt.sweep), sweep_text(attempt))
     exam = exam_of(attempt, None)
     if exam is not None and (attempt.exam is not None or attempt.examining is not None):
         yield AttemptStep(f"{key} exam", "exam", clean(exam.sentence), style=exam.style, leads_to="verdict")
@@ -141,6 +142,18 @@ def _judge_steps(attempt: AttemptState) -> Iterator[AttemptStep]:
         )
     elif attempt.waiting:
         yield AttemptStep(f"{key} decision", "decision", "waits for you", style="warn")
+
+
+def sweep_text(attempt: AttemptState) -> str:
+    """Return the rungs of the sweeps of an attempt, then the variants of the last sweep, a line each."""
+    swept = attempt.sweep
+    if swept is None:
+        return ""
+    dropped = [f"dropped: {count} {why}" for why, count in swept.pruned.items()]
+    variants = [
+        f"{'better? ' if variant.better else ''}{'; '.join(variant.changes)}" for variant in swept.variants
+    ]
+    return clean("\n".join([*map(rung_words, attempt.rungs), *dropped, *variants]))
 
 
 def _verdict_words(attempt: AttemptState, evaluation: Evaluation) -> tuple[str, str]:

@@ -66,11 +66,13 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
         return self._doors.clock()
 
     def wall(self) -> float:
+        """Return seconds since the epoch: now, the moment that a replay shows, or the end of a session that is over."""
+        last = self.feed.state.last_wall if self.feed is not None and self.feed.is_over else None
+        return last if last is not None else self.present()
+
+    def present(self) -> float:
         """Return seconds since the epoch: now, or the moment that a replay shows."""
-        feed = self.feed
-        last = (
-            feed.state.last_wall if feed is not None and (feed.replay is not None or feed.is_over) else None
-        )
+        last = self.feed.state.last_wall if self.feed is not None and self.feed.replay is not None else None
         return last if last is not None else self._doors.wall()
 
     def open_session(self, session: str) -> None:
@@ -178,6 +180,8 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """A thread or task of the app's changed its state."""
+        if event.worker.group == "load" and event.state is WorkerState.ERROR and self.feed is None:
+            self.show_home()
         self.tell_failure(event)
 
     def tell_failure(self, event: Worker.StateChanged) -> None:

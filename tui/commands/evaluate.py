@@ -11,11 +11,23 @@ from pathlib import Path
 
 import click
 
-from harness import WHOLE, WITH_ENERGY, DevicePool, Evaluation, Target, Verdict, evaluate
+from harness import (
+    WHOLE,
+    WITH_ENERGY,
+    DevicePool,
+    Evaluation,
+    StageEntered,
+    StageLeft,
+    Target,
+    Verdict,
+    evaluate,
+)
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.nursery import Nursery
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.stages.cascade import refuse_text
 from harness.stages.chosen_cases import evaluate_cases
+from harness.stages.sheet import OnEvent
 from harness.stages.spread import evaluate_everywhere
 from harness.stages.timing.baselines import (
     KINDS,
@@ -36,6 +48,7 @@ from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import FILE
 from tui.plain import emit, emit_json, tables_text
+from tui.waiting_line import WaitingLine
 
 
 @click.command(name="eval")
@@ -141,26 +154,33 @@ def eval_command(
         loaded.with_cases(cases)  # refuses an unknown case before anything starts
     timing = Against(baseline_of(loaded, against), cold=cache == "cold")
     drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
-    evaluation = asyncio.run(
-        judged(
-            source,
-            loaded,
-            devices=settings.devices,
-            targets=settings.targets,
-            spread=spread,
-            seed=drawn,
-            against=timing,
-            exam=exam,
-            energy=energy,
-            cases=cases,
-        )
-    )
+    # The text first: an empty or broken file gets its answer before torch is loaded.
+    refused = refuse_text(source, loaded, exam=exam, cases=cases)
+    evaluation = refused
+    if evaluation is None:
+        with WaitingLine("starting the judge", wanted=not as_json) as status:
+            evaluation = asyncio.run(
+                judged(
+                    source,
+                    loaded,
+                    devices=settings.devices,
+                    targets=settings.targets,
+                    spread=spread,
+                    seed=drawn,
+                    against=timing,
+                    exam=exam,
+                    energy=energy,
+                    cases=cases,
+                    status=status,
+                )
+            )
     if as_json:
         emit_json(evaluation)
     else:
         name = FILE if file == "-" else Path(file).name
         emit(tables_text(evaluation_tables(evaluation, baseline=loaded.baseline, file=name)))
-    say(f"seed {drawn}; judge these inputs again with --seed {drawn}")
+    if refused is None:
+        say(f"seed {drawn}; judge these inputs again with --seed {drawn}")
     return exit_code(evaluation)
 
 
@@ -176,12 +196,18 @@ async def judged(
     exam: bool = False,
     energy: bool = False,
     cases: Sequence[str] = (),
+    status: WaitingLine | None = None,
 ) -> Evaluation:
     """Judge a source with a new pool, on the first of the devices, or with `spread` on every one.
 
-    With `cases`, only these open cases.
+    With `cases`, only these open cases. `status` shows the stages.
     `devices` and `targets` as the settings name them. The nursery starts beside the search for devices: both take seconds.
     """
+
+    def show_stage(event: StageEntered | StageLeft) -> None:
+        if status is not None and isinstance(event, StageEntered):
+            status.show(f"{task.short_id}: {event.stage}")
+
     async with Nursery() as nursery:
         opening = asyncio.create_task(nursery.open(), name="nursery")
         try:
@@ -205,6 +231,7 @@ async def judged(
             exam=exam,
             energy=energy,
             cases=cases,
+            on_event=show_stage,
         )
 
 
@@ -219,16 +246,32 @@ async def _judged_on(
     exam: bool,
     energy: bool,
     cases: Sequence[str],
+    on_event: OnEvent,
 ) -> Evaluation:
     effort = WITH_ENERGY if energy else WHOLE
     async with pool:
         if len(pool.devices) > 1:
             return await evaluate_everywhere(
-                source, task, pool=pool, targets=targets, seed=seed, against=against, effort=effort
+                source,
+                task,
+                pool=pool,
+                targets=targets,
+                seed=seed,
+                against=against,
+                effort=effort,
+                on_event=on_event,
             )
         if cases:
             return await evaluate_cases(
-                source, task, cases, pool=pool, targets=targets, seed=seed, against=against, effort=effort
+                source,
+                task,
+                cases,
+                pool=pool,
+                targets=targets,
+                seed=seed,
+                against=against,
+                effort=effort,
+                on_event=on_event,
             )
         return await evaluate(
             source,
@@ -239,6 +282,7 @@ async def _judged_on(
             exam=exam,
             against=against,
             effort=effort,
+            on_event=on_event,
         )
 
 

@@ -32,6 +32,8 @@ class PageSubject(NamedTuple):
     """Sizes on a GPU by case: `8192x4097`; empty if the task is not known here."""
     pinned: bool = False
     """True if the first lines of the verdict are on screen above the page."""
+    can_act: bool = True
+    """False in a replay or a view for reading only, where no key decides."""
 
 
 def tables_lines(tables: Iterable[Table], width: int) -> list[Line]:

@@ -28,7 +28,7 @@ def verdict_page(subject: PageSubject, width: int) -> Page:
     """Return decision, verdict, and all that the judge knows about it, the most useful first."""
     attempt = subject.attempt
     evaluation = attempt.evaluation
-    lines = _decision(attempt, width)
+    lines = _decision(subject, width)
     if not subject.pinned:
         lines += _head(attempt, subject, width)
     if attempt.same_as:
@@ -62,14 +62,15 @@ def _head(attempt: AttemptState, subject: PageSubject, width: int) -> list[Line]
     return [row for head in heads if head for row in wrap_words(head, width)]
 
 
-def _decision(attempt: AttemptState, width: int) -> list[Line]:
-    decision = attempt.decision
+def _decision(subject: PageSubject, width: int) -> list[Line]:
+    decision = subject.attempt.decision
     if decision is not None:
         word = "+ accepted" if decision.accepted else "x rejected"
         why = f": {decision.why}" if decision.why else ""
         text = f"{word} by {decision.by or 'a person'} at {vocabulary.moment(decision.wall)} UTC{why}"
         return paragraph(text, width, "" if decision.accepted else "bad")
-    return [line("? waits for you: a accepts, r rejects", "warn")] if attempt.waiting else []
+    words = "? waits for you: a accepts, r rejects" if subject.can_act else "? waits for a person's decision"
+    return [line(words, "warn")] if subject.attempt.waiting else []
 
 
 def _base_verdict(subject: PageSubject, width: int) -> list[Line]:

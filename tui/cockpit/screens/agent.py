@@ -201,7 +201,7 @@ Brackets are around the attempt that all panes are about.
     def _subject(self, attempt: AttemptState) -> PageSubject:
         state = self.feed.state
         base = attempts.base_of(state, attempt)
-        return PageSubject(attempt, self.instance, base, self.facts.shapes, pinned=self.tabbed)
+        return PageSubject(attempt, self.instance, base, self.facts.shapes, self.tabbed, self._can_act)
 
     def _key_of_page(self, attempt: AttemptState, width: int) -> tuple[object, ...]:
         subject = self._subject(attempt)
@@ -212,7 +212,7 @@ Brackets are around the attempt that all panes are about.
         person = (attempt.strategy, attempt.waiting, attempt.decision)
         judged = (id(attempt.evaluation), id(attempt.exam), len(attempt.spread), attempt.examining)
         running = (attempt.stage, list(attempt.stages), prompts, failed)
-        drawn = (self._tab, width, self.chosen_error, subject.pinned, id(self.facts))
+        drawn = (self._tab, width, self.chosen_error, subject.pinned, subject.can_act, id(self.facts))
         return attempt.attempt, *drawn, *person, *judged, *running, ended, base and id(base.evaluation)
 
     @on(PageView.Resized)

@@ -19,7 +19,7 @@ from tui.cockpit.feed import EVERYTHING, Feed
 from tui.cockpit.layers import ClosesOnce, LayeredScreen
 from tui.cockpit.line_prompt import LinePrompt
 from tui.cockpit.lines import EMPTY, Line, Span, line
-from tui.cockpit.messages import OpenFleet, OpenReport, OpenReview
+from tui.cockpit.messages import OpenFleet, OpenInstance, OpenReport, OpenReview
 from tui.cockpit.replays import Replay
 from tui.cockpit.timeline import TIMELINE, timeline_line
 from tui.cockpit.widgets.bar import Bar
@@ -170,13 +170,16 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
     def _header(self, feed: Feed, width: int) -> Line:
         now_wall = self.desk.wall()
         health = feed.live.health if feed.live is not None else None
-        self.concerns = attention(feed.state, now_wall=now_wall, health=health, facts=feed.facts)
+        self.concerns = attention(
+            feed.state, now_wall=now_wall, health=health, facts=feed.facts, present=self.desk.present()
+        )
         line = header.header_line(
             feed.state,
             feed.facts.all(feed.state),
             name=feed.session,
             status=self.status(),
             concerns=self.concerns,
+            now_wall=now_wall,
             width=width,
         )
         return (Span(" "), *line)
@@ -202,7 +205,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
             self.feed,
             readonly=self.desk.readonly,
             can_act=self.desk.commander.can_act,
-            now_wall=self.desk.wall(),
+            now_wall=self.desk.present(),
             remarks=self.desk.remarks(),
         )
 
@@ -280,12 +283,27 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         """Go to the next attempt (or the one before) that waits, is a best or failed; in a replay to its moment."""
         replay = self.feed.replay
         if replay is None:
-            if not self.jump(kind, direction):
+            if not self.jump(kind, direction) and not (kind == "waiting" and self._go_to_waiting(direction)):
                 self.notify(f"no {JUMPS[kind]} {'before' if direction < 0 else 'after'} this", timeout=2)
             return
         marks = replay.story.marks
         moments = {"waiting": marks.decisions, "best": marks.bests, "failure": marks.failures}[kind]
         self._go_to_moment(replay, moments, direction, REPLAY_JUMPS[kind])
+
+    def _go_to_waiting(self, direction: int) -> bool:
+        """Open the next attempt of the session that waits, from the last one on the first; `False` if none waits."""
+        waiting = [concern for concern in self.concerns if concern.kind is Kind.REVIEW]
+        names = [concern.subject for concern in waiting]
+        if not names:
+            return False
+        here = self.subject.attempt
+        start = names.index(here) if here in names else -1 if direction > 0 else 0
+        following = waiting[(start + direction) % len(waiting)]
+        if following.subject == here:
+            self.notify("no other attempt waits", timeout=2)
+        else:
+            self.post_message(OpenInstance(following.instance, following.attempt))
+        return True
 
     def action_find(self) -> None:
         """Find in the focused text, or filter the focused table, as the person types; escape ends that."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar
 
 from textual import on
@@ -26,6 +26,8 @@ from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.matrix import Matrix
 from tui.cockpit.widgets.table import LineTable
+from tui.doing import preparing
+from tui.filters import Value
 from tui.instance_facts import InstanceFacts
 from tui.tables import Cell, Column, Row
 from tui.vocabulary import NO_GPU
@@ -65,6 +67,11 @@ gain    time since the best was found
 trend   the best speedup over the attempts; the lowest bar: none yet
 """
 
+    def fields(self, row: Row) -> Mapping[str, Value]:
+        """Return the task, and the keys and states of its instances."""
+        task, *instances = (cell.text for cell in row.cells)
+        return {"task": task, "state": " ".join(instances)}
+
 
 class GpuPane(LineView):
     """The GPUs of the session."""
@@ -83,6 +90,7 @@ class NextTable(LineTable):
     HELP = """\
 What needs a person, most urgent first: reviews, instances that repeat an error,
 GPUs with trouble, a budget above 90 %, a silent model. `enter` goes there.
+The last lines say what the engine prepares: nothing of that needs you.
 """
     TITLE_LINES = 0
 
@@ -174,7 +182,7 @@ class FleetScreen(ActingScreen):
         if jumped or second != self._second or any(key.startswith("device:") for key in dirty):
             self._second = second
             self._draw_gpus(now_wall)
-            self._draw_next()
+            self._draw_next(now_wall)
             self._place()
             if self.tasks.marked - state.instances.keys():
                 self.tasks.marked &= state.instances.keys()
@@ -201,7 +209,7 @@ class FleetScreen(ActingScreen):
         width = self.size.width
         return min(GPUS_WIDTH, width // 2) if width >= SIDE_BY_SIDE else width - 3
 
-    def _draw_next(self) -> None:
+    def _draw_next(self, now_wall: float) -> None:
         rows = [
             Row(
                 f"{concern.kind}:{concern.subject}:{number if not concern.subject else ''}",
@@ -212,6 +220,12 @@ class FleetScreen(ActingScreen):
                 ),
             )
             for number, concern in enumerate(self.concerns, start=1)
+        ]
+        # What is prepared needs no person, so it has no number and nothing opens it.
+        prepared = preparing(self.feed.state, now_wall) if not self.feed.is_over else []
+        rows += [
+            Row(f"prepared:{place}", (Cell(""), Cell("session", "dim"), Cell(clean(words), "busy")))
+            for place, words in enumerate(prepared)
         ]
         self.next.set_rows(rows)
 
@@ -238,9 +252,9 @@ class FleetScreen(ActingScreen):
             legend = [Span(device_view.LEGEND, "dim")] if narrow else []
             title = rule(f"GPUs {count}", legend, "", room, focused=self.focused is self.gpus)
             self.gpus_title.show(title)
-        waits = [Span("enter goes there", "dim")] if self.next.rows else []
+        waits = [Span("enter goes there", "dim")] if self.concerns else []
         self.next_title.show(
-            rule(f"Next {len(self.next.rows)}", waits, "", width, focused=self.focused is self.next)
+            rule(f"Next {len(self.concerns)}", waits, "", width, focused=self.focused is self.next)
         )
 
     def _place(self) -> None:
@@ -313,7 +327,7 @@ class FleetScreen(ActingScreen):
         self.post_message(LeaveSession())
 
     def jump(self, kind: str, direction: int) -> bool:
-        """Move the cursor to the next or previous cell that waits, holds a best, or failed."""
+        """Move the cursor to the next or previous cell that waits (also past the end), holds a best, or failed."""
         leaders = {task.leader.key for task in self._model.tasks if task.leader is not None}
         wanted: dict[str, Callable[[InstanceFacts], bool]] = {
             "waiting": lambda facts: bool(facts.waiting),
@@ -324,9 +338,9 @@ class FleetScreen(ActingScreen):
         keys = self.tasks.spot_keys
         here = keys.index(self.tasks.spot) if self.tasks.spot in keys else -1
         ahead = keys[here + 1 :] if direction > 0 else keys[:here][::-1]
+        if kind == "waiting":  # from the last one on to the first
+            ahead += keys[: here + 1] if direction > 0 else keys[max(here, 0) :][::-1]
         key = next((key for key in ahead if wanted[kind](facts[key])), None)
-        if key is None and kind == "waiting" and here >= 0 and wanted[kind](facts[keys[here]]):
-            key = keys[here]
         if key is None:
             return False
         self.tasks.focus()
@@ -347,6 +361,8 @@ class FleetScreen(ActingScreen):
     @on(LineTable.Opened, "#next")
     def go_to_concern(self, message: LineTable.Opened) -> None:
         """Go to what needs a person, or show it whole."""
+        if self.next.cursor >= len(self.concerns):
+            return
         concern = self.concerns[self.next.cursor]
         if concern.instance in self.feed.state.instances:
             self.post_message(OpenInstance(concern.instance, concern.attempt))

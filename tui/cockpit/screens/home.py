@@ -14,6 +14,7 @@ from tui.cockpit.desk import Desk
 from tui.cockpit.home_view import about_line, header_line
 from tui.cockpit.layers import LayeredScreen
 from tui.cockpit.line_prompt import LinePrompt
+from tui.cockpit.lines import Span, clean
 from tui.cockpit.messages import NewRun, OpenReport, OpenSession
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
@@ -63,8 +64,12 @@ class HomeScreen(LayeredScreen[None]):
         read_node: Callable[[], NodeFacts],
         where: str,
         failed: Callable[[Worker.StateChanged], None],
+        opening: str = "",
     ) -> None:
-        """`list_sessions` and `read_node` run in threads; `mark` is cheap and changes when the list does."""
+        """`list_sessions` and `read_node` run in threads; `mark` is cheap and changes when the list does.
+
+        While the session `opening` is read, only its name is shown.
+        """
         super().__init__()
         self._list = list_sessions
         self._mark = mark
@@ -74,11 +79,12 @@ class HomeScreen(LayeredScreen[None]):
         self._failed = False
         self._node: NodeFacts | None = None
         self._marked_at: object = None
+        self._opening = opening
 
     def compose(self) -> ComposeResult:
         """Header, table, the session under the cursor, keys."""
         yield Bar(id="header", classes="header")
-        yield SessionTable(empty=READING, id="sessions")
+        yield SessionTable(empty="" if self._opening else READING, id="sessions")
         yield Bar(id="about")
         yield KeyBar(id="keys")
 
@@ -95,6 +101,7 @@ class HomeScreen(LayeredScreen[None]):
     def on_screen_suspend(self) -> None:
         """Stop looking: each timer of a hidden screen makes Textual draw the screen above it again."""
         self._timer.pause()
+        self._opening = ""
 
     def on_screen_resume(self) -> None:
         """Read anew whenever the person comes here, but not over and over what fails."""
@@ -104,7 +111,7 @@ class HomeScreen(LayeredScreen[None]):
 
     def _read_if_shown(self) -> None:
         """Read nothing where a session is opened at once, over this screen."""
-        if self.is_current:
+        if self.is_current and not self._opening:
             self.node()
             if not self._failed:
                 self.action_reload()
@@ -112,6 +119,15 @@ class HomeScreen(LayeredScreen[None]):
     def on_resize(self, event: events.Resize) -> None:
         """Lines depend on the width."""
         self.call_after_refresh(self._draw)
+
+    def stay(self) -> None:
+        """Show the sessions after all: the session that was being opened cannot be read."""
+        if self._opening:
+            self._opening = ""
+            self.table.nothing = self.table.empty = READING
+            self.table.refresh()
+            self._draw()
+            self._read_if_shown()
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="node", name="reading this node")
     def node(self) -> None:
@@ -163,7 +179,10 @@ class HomeScreen(LayeredScreen[None]):
         """Draw header and the line about the session under the cursor."""
         if not self.is_mounted:
             return
-        self.query_one("#header", Bar).show(header_line(self._node, self.table.infos, width=self.size.width))
+        header = header_line(self._node, self.table.infos, width=self.size.width)
+        if self._opening:
+            header = (Span(f" {clean(self._opening)}", "key"), Span("  reading ...", "busy"))
+        self.query_one("#header", Bar).show(header)
         current = self.table.current
         self.query_one("#about", Bar).show(about_line(current) if current is not None else ())
 

@@ -268,13 +268,16 @@ class ReportScreen(SessionScreen):
             return False
         self._choose("winners" if kind == "waiting" else "attempts")
         table = self.winners if kind == "waiting" else self.panes["attempts"].table
-        return self._jump_in(table, self.report.attempts_to_visit(kind), direction)
+        keys = self.report.attempts_to_visit(kind)
+        return self._jump_in(table, keys, direction, wraps=kind == "waiting")
 
     @staticmethod
-    def _jump_in(table: LineTable, keys: Iterable[str], direction: int) -> bool:
+    def _jump_in(table: LineTable, keys: Iterable[str], direction: int, *, wraps: bool = False) -> bool:
         wanted = set(keys)
         places = [place for place, row in enumerate(table.rows) if row.key in wanted]
         after = [place for place in places if (place - table.cursor) * direction > 0]
+        if wraps:
+            after = after or [place for place in places if place != table.cursor]
         if not after:
             return False
         table.select(table.rows[min(after) if direction > 0 else max(after)].key)

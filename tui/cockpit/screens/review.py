@@ -88,7 +88,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         self._entries: list[QueueEntry] = []
         self._rows: list[Row] = []
         self._seen: object = None
-        """State of the entries that the rows were drawn from."""
+        """State of the entries that the rows were drawn from; `None` before the first drawing."""
         self._wanted = attempt
         """The attempt to go to at the next draw."""
         self._sent = SentDecisions()
@@ -96,6 +96,8 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         self._archive: Archive | None = None
         self._sources: dict[str, str] = {}
         """Source of the baseline by task; empty while it is read, or if it is not known."""
+        self._reading: set[str] = set()
+        """Tasks of the baselines that are being read."""
         self._side = 0
         self._compared = ""
         """The attempt of `_side`."""
@@ -140,7 +142,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         super().repaint(dirty)
         if self.desk.feed is None or not self.is_mounted or self.feed.is_over:
             return
-        if int(self.desk.wall()) != self._second:
+        if self._seen is not None and int(self.desk.wall()) != self._second:
             self._second = int(self.desk.wall())
             self._rows = review_queue.rows_later(self._rows, self._entries, self._second)
             self.queue.set_rows(self._rows)
@@ -151,6 +153,11 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         """Draw the queue, and the entry under the cursor."""
         self._entries = review_queue.review_queue(self.feed.state, over=self.feed.is_over)
         seen = review_queue.seen(self._entries)
+        if (
+            not self.queue.size.width
+        ):  # not laid out: lines for no width would be another picture for a moment
+            _title(self.queue, review_queue.queue_title(self._entries))
+            return
         everything = EVERYTHING in dirty or seen != self._seen
         if everything:
             self._seen = seen
@@ -187,6 +194,8 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         _title(self.queue, review_queue.queue_title(self._entries))
 
     def _draw_entry(self) -> None:
+        if self._seen is None:
+            return  # no row is drawn yet
         entry = self.entry
         self.refresh_bindings()
         state, over, width = self.feed.state, self.feed.is_over, self.size.width
@@ -222,6 +231,10 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         if attempt.attempt != self._compared:
             self._compared, self._side = attempt.attempt, 0
         sides = self._sides(attempt, instance)
+        if instance.task in self._reading:  # the first source of the list is not there yet
+            self.change.show_code(None, missing="reading the baseline ...")
+            _title(self.change, "Diff")
+            return
         new = Side(attempt.attempt, attempt.source, attempt.commit) if attempt.source else None
         if self._side >= len(sides) or new is None:
             self.change.show_code(new, missing="no code")
@@ -234,14 +247,18 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         if task not in self._sources:
             self._sources[task] = ""
             if started is not None and self._library is not None:
+                self._reading.add(task)
                 self._read_baseline(self._library, started, task)
         state = self.feed.state
         return review_sides(state, attempt, instance, self._sources[task], baseline_name(state, attempt))
 
     @work(thread=True, group="baseline", exit_on_error=False, name="reading the baseline")
     def _read_baseline(self, library: Library, started: SessionStarted, task: str) -> None:
-        self._sources[task] = library.baseline(started, task)
-        self.app.call_from_thread(self._draw_again)
+        try:
+            self._sources[task] = library.baseline(started, task)
+        finally:
+            self._reading.discard(task)
+            self.app.call_from_thread(self._draw_again)
 
     @work(thread=True, group="archive", exit_on_error=False, name="reading the other sessions")
     def _read_archive(self, library: Library) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
 from textual import events
@@ -15,9 +15,12 @@ from textual.strip import Strip
 from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import Line, Span, cells, line, plain
 from tui.cockpit.widgets.palette import Styled
+from tui.diagnostics import Complaint
+from tui.filters import TEXTS, Filter, Value, parse
 from tui.tables import GAP, Column, PlacedColumn, Row
 from tui.vocabulary import counted
 
+NO_MATCH = "No row matches the filter. / and escape show all rows."
 MARGIN = 2
 """Cells left of the first column, where the cursor's mark stands."""
 
@@ -76,7 +79,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
         self.rows: list[Row] = []
         """The rows that the filter admits."""
         self._all_rows: list[Row] = []
-        self._sought: list[str] = []
+        self._row_filter = Filter()
         self._only: Collection[str] | None = None
         self.empty = empty
         """What stands there while there are no rows."""
@@ -123,9 +126,13 @@ class LineTable(ScrollView, Styled, can_focus=True):
         self._lay_out()
 
     def admits(self, row: Row) -> bool:
-        """Return whether the filter shows a row: each of its words is in a cell."""
-        text = "\n".join(cell.text for cell in row.cells).casefold()
-        return all(word in text for word in self._sought)
+        """True if the filter shows a row."""
+        return self._row_filter.matches(self.fields(row))
+
+    def fields(self, row: Row) -> Mapping[str, Value]:
+        """Return what the filter compares: the text of each cell, by the title of its column in lower case, or by its place."""
+        titles = [column.title.casefold() or str(place) for place, column in enumerate(self.columns)]
+        return dict(zip(titles, (cell.text for cell in row.cells), strict=False))
 
     def show_only(self, titles: Collection[str] | None) -> None:
         """Show only the columns with these titles, as far as they fit; `None` shows all."""
@@ -134,8 +141,12 @@ class LineTable(ScrollView, Styled, can_focus=True):
         self._lay_out()
 
     def find(self, text: str) -> str:
-        """Show only the rows with all words of a text, whatever their case; returns how many these are."""
-        self._sought = text.casefold().split()
+        """Show only the rows that a filter matches; returns how many these are, or what is wrong with the filter."""
+        fields = self.fields(self._all_rows[0]) if self._all_rows else {}
+        try:
+            self._row_filter = parse(text, TEXTS.intersection(fields))
+        except Complaint as error:
+            return str(error)
         self._show_admitted()
         self.refresh()
         return f"{len(self.rows)} of {counted(len(self._all_rows), 'row')}" if text else ""
@@ -193,7 +204,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
         place = y - self.TITLE_LINES + self.scroll_offset.y
         drawn: Line = ()
         if not self.rows:
-            words = self.empty.split("\n")
+            words = (NO_MATCH if self._all_rows else self.empty).split("\n")
             drawn = line("  " + words[y], "dim") if y < len(words) else ()
         elif y < self.TITLE_LINES:
             drawn = self.title_line()

@@ -22,7 +22,8 @@ def evaluation_tables(evaluation: Evaluation, *, baseline: str = "", file: str =
     `baseline` is the name of the baseline for latencies without a name; `file` that of the candidate's file.
     """
     words = headline(evaluation, baseline=baseline, file=file)
-    yield Table("").with_sentences(f"{evaluation.task} on {evaluation.device}: {words}")
+    where = f" on {evaluation.device}" if evaluation.device else ""
+    yield Table("").with_sentences(f"{evaluation.task}{where}: {words}")
     yield stages_table(evaluation.stages, beside=words)
     yield error_table(evaluation.error, file)
     yield tolerance_table(evaluation)
