@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import getpass
 
-from engine.control import send
-from sessions.decisions import decide as decide_at_rest
-from sessions.decisions import undo as undo_at_rest
+from engine.process.control import send
 from sessions.home import Home
+from sessions.store.decisions import decide as decide_at_rest
+from sessions.store.decisions import undo as undo_at_rest
 
 from .diagnostics import Complaint
 
