@@ -26,14 +26,14 @@ from typing import NamedTuple
 
 import psutil
 
-from engine.job import session_started
 from engine.models import Pace, Piece, Reply, Request
-from engine.plan import SessionPlan
+from engine.plan.job import session_started
+from engine.plan.plan import SessionPlan
 from harness import STAGES, Evaluation, Stage
 from harness.wire.device import Device
 from sessions import Home, Recorder, fold
 from sessions import events as ev
-from sessions.journal import open_journal, read_journal
+from sessions.journal.journal import open_journal, read_journal
 from tests.support.engines import ScriptedJudge, answer_of, plan, run, shared
 from tests.support.evaluations import correct
 

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
-    from .codec import BadLine, Skipped, UnknownEvent
-    from .decidable import check_decision
-    from .decisions import decide, undo
     from .engine_info import EngineInfo
     from .errors import SessionsError
-    from .folding import apply, device_key, fold
     from .home import Home, LiveFiles, home_from
-    from .journal import Clock, Journal, JournalTail, JournalWriter, open_journal, read_journal
-    from .ranking import Rank, rank
-    from .reconcile import resume
-    from .recorder import Recorder
+    from .journal.codec import BadLine, Skipped, UnknownEvent
+    from .journal.journal import Clock, Journal, JournalTail, JournalWriter, open_journal, read_journal
     from .recording import Recording, load_recording, write_recording
-    from .state import AttemptState, CallState, Decision, DeviceState, InstanceState, SessionState
-    from .store import Store
+    from .state.folding import apply, device_key, fold
+    from .state.ranking import Rank, rank
+    from .state.state import AttemptState, CallState, Decision, DeviceState, InstanceState, SessionState
+    from .store.decidable import check_decision
+    from .store.decisions import decide, undo
+    from .store.reconcile import resume
+    from .store.recorder import Recorder
+    from .store.store import Store
 
 _MODULES = {
     "AttemptState": "state",

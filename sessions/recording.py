@@ -14,12 +14,13 @@ from pathlib import Path
 
 import msgspec
 
+from sessions.settings import SCHEMA
 from suites.private_folder import make_private_folder
 
 from .errors import BadRecording
-from .events import SCHEMA, UNASKED, Role, Usage
+from .events import UNASKED, Role, Usage
 from .names import split_call
-from .state import AttemptState, CallState, InstanceState, SessionState
+from .state.state import AttemptState, CallState, InstanceState, SessionState
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 

@@ -37,9 +37,9 @@ def loaded_by(code: str) -> set[str]:
         ("sessions", ("engine", "tui", *TORCH, "git", "textual")),
         ("sessions.catalog", ("engine", "tui", *TORCH)),
         ("engine.models", ("tui", *TORCH, *SDKS, "git")),
-        ("engine.plan", ("tui", *TORCH, *SDKS, "git")),
-        ("engine.process", ("tui", *TORCH, *SDKS, "httpx2", "pydantic", "textual")),
-        ("engine.launch", ("tui", *TORCH, *SDKS, "textual")),
+        ("engine.plan.plan", ("tui", *TORCH, *SDKS, "git")),
+        ("engine.process.process", ("tui", *TORCH, *SDKS, "httpx2", "pydantic", "textual")),
+        ("engine.process.launch", ("tui", *TORCH, *SDKS, "textual")),
         (
             "tui.cli",
             (
@@ -76,7 +76,7 @@ def test_help_and_version_load_only_click(flag: str) -> None:
     assert loaded.isdisjoint(("rich", "textual", "git", "msgspec", *TORCH, *SDKS))
 
 
-TAMING = ("engine.models.sdk", "sessions.repository")
+TAMING = ("engine.models.clients.sdk", "sessions.store.repository")
 """Modules that may read the environment at import: they prevent side effects of a library."""
 
 

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from engine.ablation import CONTRIBUTIONS, ROWS, Ablation
+from engine.plan.ablation import CONTRIBUTIONS, ROWS, Ablation
 from sessions import InstanceState, SessionState
 from sessions.catalog import Standing
 from sessions.events import METHOD_DONE
-from sessions.metrics import difference_interval, speedup_geomean, speedup_mean, wilson_interval
-from sessions.speed import baseline_names, speed_of
-from sessions.state import Confirmation
-from sessions.tally import tally
-from sessions.winners import best_of
+from sessions.state.metrics import difference_interval, speedup_geomean, speedup_mean, wilson_interval
+from sessions.state.speed import baseline_names, speed_of
+from sessions.state.state import Confirmation
+from sessions.state.tally import tally
+from sessions.state.winners import best_of
 
 from .facts.spending import spending_of
 from .session_words import option_words

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from engine.keys import hidden_keys
+from engine.process.keys import hidden_keys
 
 from .actions.catalogue import ACTIONS, Group
 from .diagnostics import ExitCode, OutputGone, report, say, silence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sessions.names import short_task, split_attempt
-from sessions.state import AttemptState, CallState, InstanceState, SessionState
+from sessions.state.state import AttemptState, CallState, InstanceState, SessionState
 from tui.vocabulary import clock
 
 CALLING = frozenset({"generate", "optimize", "reflect"})

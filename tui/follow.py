@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import contextmanager
 from enum import Enum
 
-from engine.control import send
 from engine.errors import EngineError
+from engine.process.control import send
 from sessions import JournalTail, SessionState, apply
 from sessions.catalog import journal_of
-from sessions.codec import encode
 from sessions.events import AnyEvent, EngineStopped, SessionFinished
 from sessions.home import Home
+from sessions.journal.codec import encode
 
 from .diagnostics import ExitCode, OutputGone, leaves, say, silence
 from .narrate import Narrator

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import msgspec
+from sessions.settings import MethodOptions
 
-from sessions.events import EndReason, MethodOptions
-from sessions.state import SessionState
+from sessions.events import EndReason
+from sessions.state.state import SessionState
 
 ENDINGS: dict[str, str] = {
     EndReason.ITERATIONS: "all iterations spent",

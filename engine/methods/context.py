@@ -10,23 +10,15 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol
 
 import msgspec
+from sessions.settings import MethodOptions
 
-from engine.baseline_facts import BaselineFacts
+from engine.corpus.retrieval import Corpus
+from engine.methods.orders import Orders
 from engine.models import Reply
-from engine.orders import Orders
-from engine.retrieval import Corpus
+from engine.prompting.baseline_facts import BaselineFacts
 from harness import Effort, Evaluation, Target
 from harness.hardware.product import Product
-from sessions.events import (
-    AttemptSwept,
-    EndReason,
-    Message,
-    MethodOptions,
-    Origin,
-    Role,
-    SweepRung,
-    SweptVariant,
-)
+from sessions.events import AttemptSwept, EndReason, Message, Origin, Role, SweepRung, SweptVariant
 from suites import Task
 
 MODULES = ("knowledge", "one-shot", "optimizer", "reflection")

@@ -6,7 +6,7 @@ iteration ends as `no_code` and counts as a failure; the reflector is not asked,
 trace.
 
 A candidate that this device cannot judge (`unsupported`) counts as a failure of the line, and the prompt names the
-reason; no metric counts it. If nothing can be timed, the history ranks by estimates (`sessions.ranking.rank`), and
+reason; no metric counts it. If nothing can be timed, the history ranks by estimates (`sessions.state.ranking.rank`), and
 the prompt says so.
 
 Each module can be switched off (`--without`), as in the paper's ablation. Without a module:
@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from engine.candidate import Unusable
-from engine.prompting import (
+from engine.corpus.retrieval import Corpus
+from engine.prompting.prompting import (
     Setting,
     escape_prompt,
     first_prompt,
@@ -34,7 +34,7 @@ from engine.prompting import (
     reflect_prompt,
     repair_prompt,
 )
-from engine.retrieval import Corpus
+from engine.reply.candidate import Unusable
 from harness import Verdict
 from sessions.events import EndReason, Message, Role
 

@@ -15,8 +15,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from engine.candidate import Unusable
-from engine.prompting import (
+from engine.corpus.retrieval import Corpus
+from engine.prompting.prompting import (
     Place,
     Setting,
     descend_prompt,
@@ -25,7 +25,7 @@ from engine.prompting import (
     reflect_prompt,
     repair_prompt,
 )
-from engine.retrieval import Corpus
+from engine.reply.candidate import Unusable
 from harness import Verdict
 from sessions.events import EndReason, Message, Origin, Role
 

@@ -9,12 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from sessions.settings import MethodOptions
+
 from engine.errors import UsageProblem
-from engine.job import versions
 from engine.methods import PREDICTIONS
-from engine.plan import session_name
+from engine.plan.job import versions
+from engine.plan.plan import session_name
 from engine.predictions.matching import Sample
-from engine.process import solved
+from engine.process.process import solved
 from harness import Evaluation, StageEntered, StageLeft, Verdict
 from sessions.events import (
     AttemptJudged,
@@ -25,7 +27,6 @@ from sessions.events import (
     EngineStopped,
     InstanceFinished,
     InstanceStarted,
-    MethodOptions,
     Origin,
     SessionFinished,
     SessionStarted,
@@ -33,10 +34,10 @@ from sessions.events import (
     StageStarted,
 )
 from sessions.home import Home
-from sessions.journal import read_journal
+from sessions.journal.journal import read_journal
 from sessions.names import attempt_name, instance_key
-from sessions.reconcile import resume
-from sessions.recorder import Recorder
+from sessions.store.reconcile import resume
+from sessions.store.recorder import Recorder
 
 
 class PredictionSession:

@@ -8,25 +8,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from sessions.settings import MethodOptions
 
-from engine.ablation import CONTRIBUTIONS, ROWS, Ablation, AblationRow, row_sessions, settle
+from engine.corpus.retrieval import build_corpus
 from engine.errors import UsageProblem
-from engine.job import plan_of, read_plan, session_started
-from engine.launch import write_plan
 from engine.methods.geak import Geak
-from engine.plan import RunPlan, SessionPlan, resolve
-from engine.prompting import Setting, knowledge_for
-from engine.retrieval import build_corpus
+from engine.plan.ablation import CONTRIBUTIONS, ROWS, Ablation, AblationRow, row_sessions, settle
+from engine.plan.job import plan_of, read_plan, session_started
+from engine.plan.plan import RunPlan, SessionPlan, resolve
+from engine.process.launch import write_plan
+from engine.prompting.prompting import Setting, knowledge_for
 from harness import Verdict
 from sessions import Home, Recorder
-from sessions.events import (
-    EngineStarted,
-    InstanceFinished,
-    InstanceStarted,
-    MethodOptions,
-    Role,
-    SessionFinished,
-)
+from sessions.events import EngineStarted, InstanceFinished, InstanceStarted, Role, SessionFinished
 from suites import load_suite
 from tests.support.scripted_context import ScriptedContext
 

@@ -7,11 +7,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from sessions.settings import StopRules
 
 from engine.models import Reply, Request, ScriptedClient
 from sessions import Home, fold, resume
-from sessions.events import EngineStarted, Event, InstanceFinished, IterationsMoved, Role, StopRules
-from sessions.state import SessionState
+from sessions.events import EngineStarted, Event, InstanceFinished, IterationsMoved, Role
+from sessions.state.state import SessionState
 from tests.support.engines import ScriptedJudge, answer_of, plan, play, run, shared
 
 TASKS = ("starter/vector_add", "starter/softmax")
@@ -125,7 +126,7 @@ async def test_no_event_of_an_instance_is_synced_in_the_event_loop(
         home,
         model(vector_add="correct 2.5", softmax="correct 1.0"),
         session_plan=session_plan,
-        before=lambda *_: monkeypatch.setattr("sessions.journal.os.fdatasync", sync),
+        before=lambda *_: monkeypatch.setattr("sessions.journal.journal.os.fdatasync", sync),
     )
     assert any(isinstance(event, IterationsMoved) for event in events)
     *of_instances, _finished, _closed = threads

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from engine.run.person import Decisions
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.errors import ModelError, UselessToRetry
-from engine.job import session_started
 from engine.models import Reply, Request, ScriptedClient
-from engine.reviewing import Decisions
+from engine.plan.job import session_started
 from harness import ErrorReport, Evaluation, Fact, Stage, Verdict
 from harness.wire.evaluation import Basis
 from sessions import Home, Recorder, fold, resume
@@ -29,9 +29,9 @@ from sessions.events import (
     SessionFinished,
     WinnerExamined,
 )
-from sessions.journal import read_journal
-from sessions.state import Confirmation
-from sessions.store import Store
+from sessions.journal.journal import read_journal
+from sessions.state.state import Confirmation
+from sessions.store.store import Store
 from tests.conftest import SOAK
 from tests.support.engines import (
     ScriptedJudge,

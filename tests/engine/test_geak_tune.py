@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sessions.settings import MethodOptions
+
 from engine.models import RecordedClient, Reply, Request, ScriptedClient
-from engine.plan import SessionPlan
+from engine.plan.plan import SessionPlan
 from harness import Evaluation, Verdict
 from sessions import Home, fold
-from sessions.events import (
-    MethodOptions,
-    Role,
-)
+from sessions.events import Role
 from sessions.recording import load_recording, write_recording
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 from suites import Task
 from tests.support.engines import plan, play
 from tests.support.evaluations import failed

@@ -8,13 +8,14 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sessions.settings import MethodOptions
 
 from engine.errors import UsageProblem
 from engine.methods import METHODS, Start, open_method
 from engine.methods.progress import TRAP
 from harness import Verdict
 from harness.wire.ratios import TIE
-from sessions.events import EndReason, MethodOptions, Origin, Role
+from sessions.events import EndReason, Origin, Role
 from tests.support.engines import candidate
 from tests.support.scripted_context import ScriptedAttempt, ScriptedContext
 

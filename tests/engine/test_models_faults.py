@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from engine.errors import ModelError, TryAgain
-from engine.models.faults import TRANSPORT_ERRORS, from_status, from_transport, one_line, retry_after
+from engine.models.clients.faults import TRANSPORT_ERRORS, from_status, from_transport, one_line, retry_after
 
 REQUEST = httpx2.Request("POST", "http://model.test/v1")
 KEY = "sk-secret-0123456789"

@@ -15,13 +15,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine import launch
-from engine.commands import record_at_rest
-from engine.control import Request, send
 from engine.errors import EngineDidNotStart, EngineError, EngineUnreachable, UsageProblem
-from engine.job import session_started
 from engine.methods import Context
-from engine.process import MACHINERY_FAILED, Engine
+from engine.plan.job import session_started
+from engine.process import launch
+from engine.process.commands import record_at_rest
+from engine.process.control import Request, send
+from engine.process.process import MACHINERY_FAILED, Engine
 from harness import Verdict
 from sessions import Home, Recorder
 from sessions.errors import NothingToResume, SessionBusy
@@ -38,9 +38,9 @@ from sessions.events import (
     WaitingForPerson,
 )
 from sessions.home import LiveFiles
-from sessions.info import live_info
-from sessions.repository import Repository
-from sessions.store import Store
+from sessions.state.info import live_info
+from sessions.store.repository import Repository
+from sessions.store.store import Store
 from tests.support.command_line import scripted_judge
 from tests.support.engines import plan
 from tests.support.live_engines import (
@@ -236,9 +236,9 @@ async def test_error_of_a_follower_ends_the_session_and_is_reported(
     async def fail(*_: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("engine.job.check_reachable", lambda *_: None)
-    monkeypatch.setattr("engine.job.open_method", lambda _: GivenMethod(asyncio.Event().wait))
-    monkeypatch.setattr("engine.process.keep_lent", fail)
+    monkeypatch.setattr("engine.plan.job.check_reachable", lambda *_: None)
+    monkeypatch.setattr("engine.plan.job.open_method", lambda _: GivenMethod(asyncio.Event().wait))
+    monkeypatch.setattr("engine.process.process.keep_lent", fail)
     live = planned(home)
     async with asyncio.timeout(60):
         assert await Engine(live, {}).run() == MACHINERY_FAILED
@@ -258,8 +258,8 @@ async def test_engine_answers_while_it_puts_the_session_away(
         pack(repository)
 
     monkeypatch.setattr(Repository, "pack", pack_slowly)
-    monkeypatch.setattr("engine.job.check_reachable", lambda *_: None)
-    monkeypatch.setattr("engine.job.open_method", lambda _: GivenMethod(partial(asyncio.sleep, 0)))
+    monkeypatch.setattr("engine.plan.job.check_reachable", lambda *_: None)
+    monkeypatch.setattr("engine.plan.job.open_method", lambda _: GivenMethod(partial(asyncio.sleep, 0)))
     live = planned(home)
     engine = asyncio.create_task(Engine(live, {}).run())
     assert await asyncio.to_thread(packing.wait, 60)
@@ -290,10 +290,10 @@ class BrokenMethod:
 async def test_unexpected_exception_is_reported_and_the_session_stays_resumable(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.job.check_reachable", lambda *_: None)
-    monkeypatch.setattr("engine.job.open_method", lambda _: BrokenMethod())
-    monkeypatch.setattr("engine.process.DevicePool", NoPool)
-    monkeypatch.setattr("engine.process.PoolJudge", QuickJudge)
+    monkeypatch.setattr("engine.plan.job.check_reachable", lambda *_: None)
+    monkeypatch.setattr("engine.plan.job.open_method", lambda _: BrokenMethod())
+    monkeypatch.setattr("engine.process.process.DevicePool", NoPool)
+    monkeypatch.setattr("engine.process.process.PoolJudge", QuickJudge)
     live = planned(home)
     assert await Engine(live, {}).run() == MACHINERY_FAILED
     *_, notice, stopped = journal(home, live.session)
@@ -346,10 +346,10 @@ async def test_engine_without_a_socket_reports_it_and_continues(
             return folder
         raise EngineError("/tmp/wavedeck-1000 must be a folder of yours alone")
 
-    monkeypatch.setattr("engine.process.TICK_S", 0.01)
-    monkeypatch.setattr("engine.job.check_reachable", lambda *_: None)
-    monkeypatch.setattr("engine.job.open_method", lambda _: WaitingMethod(live.journal))
-    monkeypatch.setattr("engine.control.socket_folder", next_folder)
+    monkeypatch.setattr("engine.process.process.TICK_S", 0.01)
+    monkeypatch.setattr("engine.plan.job.check_reachable", lambda *_: None)
+    monkeypatch.setattr("engine.plan.job.open_method", lambda _: WaitingMethod(live.journal))
+    monkeypatch.setattr("engine.process.control.socket_folder", next_folder)
     live.folder.mkdir()
     launch.write_plan(live, session_plan)
     assert await Engine(live, {}).run() == 0

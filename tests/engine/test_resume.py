@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from engine.run.person import Decisions
 
 from engine.errors import UselessToRetry
-from engine.job import session_started
 from engine.models import Reply, Request, ScriptedClient
-from engine.plan import SessionPlan
-from engine.reviewing import Decisions
+from engine.plan.job import session_started
+from engine.plan.plan import SessionPlan
 from harness import Verdict
 from sessions import Home, Recorder, fold, resume
 from sessions.errors import NothingToResume
@@ -32,9 +32,9 @@ from sessions.events import (
     SessionFinished,
     WinnerExamined,
 )
-from sessions.journal import read_journal
-from sessions.state import Confirmation
-from sessions.store import Store
+from sessions.journal.journal import read_journal
+from sessions.state.state import Confirmation
+from sessions.store.store import Store
 from tests.conftest import SOAK
 from tests.support.engines import ScriptedJudge, answer_of, plan, play, run, scripted_model, shared, until
 

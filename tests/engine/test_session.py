@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from engine.run.person import Decisions
 
 from engine.errors import GaveUp, RecordingExhausted, TryAgain, UselessToRetry
 from engine.models import Pace, Piece, Reply, Request, ScriptedClient
-from engine.models.recorded import RecordedClient
-from engine.reviewing import Decisions
+from engine.models.clients.recorded import RecordedClient
 from harness import Device, Evaluation, Verdict
 from harness.processes.process_endings import AGAIN
 from harness.wire.device import Identity
@@ -31,7 +31,7 @@ from sessions.events import (
     ReplyPiece,
     WaitingForPerson,
 )
-from sessions.journal import read_journal
+from sessions.journal.journal import read_journal
 from tests.support.engines import ScriptedJudge, answer_of, plan, play, scripted_model
 
 

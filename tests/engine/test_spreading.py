@@ -9,21 +9,21 @@ from typing import Any
 
 import msgspec
 import pytest
+from engine.run.person import Decisions
 
-from engine.commands import ALL_GPUS, event_of
-from engine.control import Request
 from engine.errors import BudgetSpent, CommandRefused, UsageProblem
-from engine.job import plan_of, session_started
-from engine.judging import OnStage, PoolJudge
-from engine.plan import RunPlan, SessionPlan, resolve
-from engine.reviewing import Decisions
+from engine.judge.judging import OnStage, PoolJudge
+from engine.plan.job import plan_of, session_started
+from engine.plan.plan import RunPlan, SessionPlan, resolve
+from engine.process.commands import ALL_GPUS, event_of
+from engine.process.control import Request
 from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict, target
 from harness.stages.timing.baselines import USUAL
 from sessions import Home, fold, resume
-from sessions.attempt_commits import attempt_message, exam_files
 from sessions.events import EngineStarted, InstanceFinished, SessionFinished, WinnerMeasured
-from sessions.journal import read_journal
-from sessions.reconcile import take_up
+from sessions.journal.journal import read_journal
+from sessions.store.attempt_commits import attempt_message, exam_files
+from sessions.store.reconcile import take_up
 from suites import Task, baseline_source, load_task
 from tests.support.engines import ScriptedJudge, plan, play, run, scripted_model, shared
 from tests.support.evaluations import correct, failed
@@ -208,7 +208,7 @@ async def test_judge_uses_the_timing_baseline_of_the_session(
         calls.append(options)
         return correct()
 
-    monkeypatch.setattr("engine.judging.evaluate", evaluate)
+    monkeypatch.setattr("engine.judge.judging.evaluate", evaluate)
     task = load_task("vector_add")
     module = "class Model: pass\n"
     (tmp_path / "module.py").write_text(module, encoding="utf-8")

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from engine.run.person import Changes, Decisions
+from sessions.settings import MethodOptions, StopRules
 
-from engine.changes import Changes
-from engine.commands import event_of
-from engine.control import Request as Command
 from engine.errors import CommandRefused
-from engine.job import session_started
 from engine.models import Piece, Reply, Request, ScriptedClient
-from engine.plan import SessionPlan
-from engine.prices import Price
-from engine.reviewing import Decisions
+from engine.plan.job import session_started
+from engine.plan.plan import SessionPlan
+from engine.plan.prices import Price
+from engine.process.commands import event_of
+from engine.process.control import Request as Command
 from harness import Evaluation, Verdict
 from sessions import Home, Recorder, apply, fold, resume
 from sessions.events import (
@@ -26,18 +26,16 @@ from sessions.events import (
     EngineStarted,
     Event,
     InstanceFinished,
-    MethodOptions,
     Origin,
     Paused,
     RetireAsked,
     SessionFinished,
-    StopRules,
     Unpaused,
     WaitingForPerson,
 )
-from sessions.journal import read_journal
-from sessions.reconcile import take_up
-from sessions.state import Confirmation
+from sessions.journal.journal import read_journal
+from sessions.state.state import Confirmation
+from sessions.store.reconcile import take_up
 from tests.conftest import SOAK
 from tests.support.engines import ScriptedJudge, candidate, plan, run, scripted_answer, shared, until
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from engine.run.person import Decisions
+from sessions.settings import MethodOptions
 
 from engine.errors import UsageProblem
 from engine.models import NoModel
-from engine.plan import RunPlan, SessionPlan, resolve
-from engine.reviewing import Decisions
+from engine.plan.plan import RunPlan, SessionPlan, resolve
 from engine.tuning import FIELD
 from harness import ROUGH, Evaluation, Latency, Verdict
 from sessions import Home, fold, resume
@@ -22,13 +23,12 @@ from sessions.events import (
     CallStarted,
     EndReason,
     EngineStarted,
-    MethodOptions,
     Origin,
     SessionFinished,
     SweepRung,
 )
-from sessions.journal import read_journal
-from sessions.state import SessionState
+from sessions.journal.journal import read_journal
+from sessions.state.state import SessionState
 from suites import Task
 from tests.support.engines import plan, play, run, shared
 from tests.support.evaluations import one_case

@@ -9,7 +9,7 @@ import pytest
 from triton.backends.amd.compiler import HIPOptions
 from triton.backends.nvidia.compiler import CUDAOptions
 
-from engine.judging import PoolJudge
+from engine.judge.judging import PoolJudge
 from engine.models import NoModel
 from engine.tuning.edits import apply_edits
 from engine.tuning.knobs import knobs_of
@@ -18,7 +18,7 @@ from engine.tuning.prospect import SPILLS, TOO_LARGE, code, fault
 from harness import DevicePool, Target, Verdict, target, targets
 from harness.stages.survey import Survey
 from sessions import Home, fold
-from sessions.ranking import rank
+from sessions.state.ranking import rank
 from suites import baseline_source, load_task
 from tests.support.engines import plan, play
 from tests.support.judging import pool

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
+from sessions.settings import MethodOptions
 
 from engine.methods import Start
 from engine.methods.geak import Geak
 from engine.methods.tune import Tune
 from engine.tuning import mark_kept
 from harness import Effort, Verdict
-from sessions.events import AttemptSwept, MethodOptions, Origin, RungEntry, SweepRung, SweptVariant
-from sessions.ranking import rank
+from sessions.events import AttemptSwept, Origin, RungEntry, SweepRung, SweptVariant
+from sessions.state.ranking import rank
 from tests.support.engines import candidate
 from tests.support.scripted_context import ScriptedAttempt, ScriptedContext
 

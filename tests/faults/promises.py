@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from engine.orders import orders_until
+from engine.methods.orders import orders_until
 from sessions import SessionState, apply, fold
 from sessions.events import (
     UNASKED,
@@ -30,7 +30,7 @@ from sessions.events import (
     WinnerExamined,
 )
 from sessions.names import instance_key, split_attempt, split_call
-from sessions.store import AcceptedKernel
+from sessions.store.store import AcceptedKernel
 from tests.faults.person import Order
 
 EVENTS: dict[str, type[Event]] = {

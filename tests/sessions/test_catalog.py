@@ -20,10 +20,10 @@ from sessions import (
     undo,
 )
 from sessions import events as ev
-from sessions.codec import encode
 from sessions.errors import AmbiguousSession, NoSuchAttempt, NoSuchSession, NotDecidable, SessionBusy
-from sessions.reconcile import take_up
+from sessions.journal.codec import encode
 from sessions.session_list import SessionList
+from sessions.store.reconcile import take_up
 from tests.support import story
 from tests.support.story import SESSION, assert_sound, git
 

@@ -11,23 +11,23 @@ import time
 from collections.abc import Callable, Sequence
 
 import msgspec
+from engine.run.person import Decisions
 
-from engine.budget import budget_of
-from engine.job import session_started
-from engine.judging import Judge, OnStage
+from engine.corpus.retrieval import Corpus
+from engine.judge.judging import Judge, OnStage
 from engine.methods import open_method
 from engine.models import Client, Gates, Limits, Reply, Request, ScriptedClient
-from engine.plan import SessionPlan
-from engine.retrieval import Corpus
-from engine.reviewing import Decisions
-from engine.scheduler import run_instances
-from engine.shared import Shared
+from engine.plan.budget import budget_of
+from engine.plan.job import session_started
+from engine.plan.plan import SessionPlan
+from engine.run.scheduler import run_instances
+from engine.run.shared import Shared
 from engine.tuning import Surveying
 from harness import STAGES, Device, Effort, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
 from harness.stages.timing.baselines import Baseline, timing_baseline
 from sessions import Home, Recorder
 from sessions.events import EngineStarted, Event, Role, SessionFinished, Usage
-from sessions.journal import read_journal
+from sessions.journal.journal import read_journal
 from suites import Task, load_task
 
 from .evaluations import correct, failed

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 
 import psutil
 
-from engine import launch
 from engine.models import Limits
-from engine.plan import RunPlan
+from engine.plan.plan import RunPlan
+from engine.process import launch
 from sessions import Home
 from sessions.engine_info import EngineInfo, read_engine_info
 from sessions.events import Event
-from sessions.journal import read_journal
-from sessions.store import Store
+from sessions.journal.journal import read_journal
+from sessions.store.store import Store
 from suites import baseline_source, load_task
 
 from .model_server import ModelServer

@@ -7,14 +7,16 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engine.baseline_facts import BaselineFacts
+from sessions.settings import MethodOptions
+
+from engine.corpus.retrieval import Corpus
 from engine.methods import Review, Start
+from engine.methods.orders import Orders
 from engine.models import Reply
-from engine.orders import Orders
-from engine.retrieval import Corpus
+from engine.prompting.baseline_facts import BaselineFacts
 from harness import Effort, Evaluation, Target, target
 from harness.hardware.product import Product
-from sessions.events import AttemptSwept, Message, MethodOptions, Origin, Role, SweepRung, SweptVariant
+from sessions.events import AttemptSwept, Message, Origin, Role, SweepRung, SweptVariant
 from suites import load_task
 
 from .engines import ScriptedJudge, answer_of

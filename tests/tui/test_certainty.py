@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from engine.figures import achieved
+from engine.prompting.figures import achieved
 from harness import Basis, Evaluation, Fact, Latency, Margin
 from harness.wire.latency import Bound
 from sessions.events import Origin, WinnerMeasured
-from sessions.state import AttemptState
+from sessions.state.state import AttemptState
 from suites import Case, Distribution, Tolerance, load_task
 from tests.support.evaluations import correct, failed
 from tui.commands.suites import allowed, tolerance

@@ -3,8 +3,8 @@
 from benchmarks.eighty_instances import session
 from harness import Outcome, Verdict
 from sessions import fold
-from sessions.codec import decode, encode
-from sessions.state import Confirmation, SessionState
+from sessions.journal.codec import decode, encode
+from sessions.state.state import Confirmation, SessionState
 
 
 def speedups(state: SessionState) -> set[Outcome]:

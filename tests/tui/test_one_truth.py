@@ -8,16 +8,16 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from engine.figures import achieved
+from engine.prompting.figures import achieved
 from harness import Verdict
 from harness.wire.evaluation import Finding
 from sessions import SessionState, fold
 from sessions import events as ev
-from sessions.attempt_commits import attempt_message
 from sessions.best_ever import BestEver
-from sessions.bests import measured_bests
-from sessions.description import summarise
-from sessions.info import Standing, info_of
+from sessions.state.bests import measured_bests
+from sessions.state.description import summarise
+from sessions.state.info import Standing, info_of
+from sessions.store.attempt_commits import attempt_message
 from tests.support.evaluations import failed
 from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined
 from tests.support.measured_sessions import softmax_cases, timed

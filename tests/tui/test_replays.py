@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from benchmarks.eighty_instances import session
 from harness import Verdict
-from sessions.codec import UnknownEvent
 from sessions.events import (
     AttemptJudged,
     DecisionMade,
@@ -21,8 +20,9 @@ from sessions.events import (
     WaitingForPerson,
     WinnerExamined,
 )
-from sessions.folding import apply, fold
-from sessions.state import SessionState
+from sessions.journal.codec import UnknownEvent
+from sessions.state.folding import apply, fold
+from sessions.state.state import SessionState
 from tests.support.journals import SESSION, examined, finished
 from tui.cockpit import checkpoints
 from tui.cockpit.feed import Feed

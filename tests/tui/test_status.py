@@ -13,7 +13,7 @@ from harness import Verdict
 from sessions import Home
 from sessions import events as ev
 from sessions.files import FileLock
-from sessions.recorder import Recorder
+from sessions.store.recorder import Recorder
 from tests.support import journals
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
@@ -95,8 +95,8 @@ async def test_follower_says_once_that_a_session_is_being_put_away(
 
 def test_short_status_loads_neither_git_nor_the_judge_nor_textual() -> None:
     loaded = loaded_by("from tui.cli import main; main(['status', '--short'])")
-    assert "sessions.info" in loaded
-    assert loaded.isdisjoint(("git", "textual", "engine.control", "harness.processes.pool", "torch"))
+    assert "sessions.state.info" in loaded
+    assert loaded.isdisjoint(("git", "textual", "engine.process.control", "harness.processes.pool", "torch"))
 
 
 def test_wait_returns_when_an_attempt_needs_a_decision(shell: Shell, home: Home) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.commands import OPENING
-from engine.control import COMMANDS
+from engine.process.commands import OPENING
+from engine.process.control import COMMANDS
 from harness import Verdict
-from sessions.folding import fold
+from sessions.state.folding import fold
 from tests.support.command_line import ROOT
 from tests.support.journals import EventLog, finished, running
 from tui.actions.catalogue import ACTIONS

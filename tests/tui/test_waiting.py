@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from sessions import events as ev
-from sessions.folding import fold
+from sessions.state.folding import fold
 from tests.support import fleets
 from tests.support.cockpits import NARROW, WIDE, live, replayed, until
 from tests.support.journals import SESSION, EventLog

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from harness.node.discovery import CPU
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 from tui.actions.catalogue import ACTIONS, GPU_WORDS, Action, Takes, When, further_words
 
 WHOLE_SESSION = "session"
@@ -60,7 +60,7 @@ class Order:
                 return [{"instance": instance, "text": self.text} for instance in self.instances]
             case Takes.ATTEMPT if self.name == "measure":
                 # Imported here: it loads the methods.
-                from engine.commands import ALL_GPUS
+                from engine.process.commands import ALL_GPUS
 
                 return [{"attempt": self.attempt, "devices": ALL_GPUS}]
             case Takes.ATTEMPT:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness import Verdict
-from sessions.state import AttemptState, InstanceState, SessionState
+from sessions.state.state import AttemptState, InstanceState, SessionState
 from tui.actions.catalogue import ACTIONS, Action, Needs, Takes, When
 from tui.actions.line import Order, gpus_of
 

@@ -6,17 +6,17 @@ import asyncio
 import getpass
 from typing import Any
 
-from engine.commands import record_at_rest
-from engine.control import Request, send
 from engine.errors import CommandRefused
-from engine.job import plan_of, read_plan
-from engine.launch import resume
-from engine.plan import SessionPlan
+from engine.plan.job import plan_of, read_plan
+from engine.plan.plan import SessionPlan
+from engine.process.commands import record_at_rest
+from engine.process.control import Request, send
+from engine.process.launch import resume
 from sessions import fold
 from sessions.catalog import journal_of
-from sessions.decisions import decide, undo
 from sessions.home import Home
 from sessions.home_access import require_private
+from sessions.store.decisions import decide, undo
 from tui.actions.catalogue import ACTIONS
 from tui.diagnostics import Complaint
 

@@ -13,9 +13,9 @@ from textual.filter import LineFilter, NoColor
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from sessions.folding import fold
 from sessions.home import Home
 from sessions.names import split_attempt
+from sessions.state.folding import fold
 from tui.actions.line import NotUnderstood, Subject, completions, parse
 from tui.cockpit import attempts, messages, terminal, themes
 from tui.cockpit.commanding import Commander
@@ -36,7 +36,7 @@ from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import write_crash
 
 if TYPE_CHECKING:
-    from engine.launch import EngineStart
+    from engine.process.launch import EngineStart
     from tui.facts.report import SessionReport
 
 Mode = Literal["live", "replay", "home"]

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from textual.app import App, SuspendNotSupported
 
 from sessions.names import split_attempt
-from sessions.state import AttemptState, Decision, InstanceState
+from sessions.state.state import AttemptState, Decision, InstanceState
 from tui.actions.catalogue import ACTIONS, Group, Takes, done_words
 from tui.actions.line import NotUnderstood, Order, with_text
 from tui.cockpit.decider import Decider, DecisionFailed

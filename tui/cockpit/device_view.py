@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.node.discovery import CPU
-from sessions.state import DeviceState, SessionState
+from sessions.state.state import DeviceState, SessionState
 from tui import vocabulary
 from tui.attention import foreign_words
 from tui.cockpit.fleet_cells import TREND, last_minute

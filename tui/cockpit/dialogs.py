@@ -16,7 +16,7 @@ from tui.cockpit.lines import Line, line, wrap
 from tui.cockpit.widgets.line_view import LineView
 
 MOST_CHARACTERS = 2000
-"""Most characters of an answer: of a reason, and of a hint (`engine.orders`)."""
+"""Most characters of an answer: of a reason, and of a hint (`engine.methods.orders`)."""
 QUIT = Binding("q", "app.quit", "leave", id="app.quit")
 """Leaves the cockpit. A window hides the keys of the app, so each window without a line to type on has this key again."""
 

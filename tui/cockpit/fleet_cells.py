@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sessions.ratio_words import narrow
-from sessions.speed import Speed
+from sessions.state.ratio_words import narrow
+from sessions.state.speed import Speed
 from tui import vocabulary
 from tui.cockpit.lines import Span, fit
 from tui.facts.styles import speed_style, verdict_style

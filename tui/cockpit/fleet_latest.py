@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Sequence
 
 from harness import Verdict
-from sessions.state import InstanceState, SessionState
+from sessions.state.state import InstanceState, SessionState
 from tui import vocabulary
 from tui.cockpit.fleet_view import rule, state_words
 from tui.cockpit.lines import ELLIPSIS, EMPTY, Line, Span, beginning, cells, clean

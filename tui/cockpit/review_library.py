@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from sessions.bests import BestKey, best_key
 from sessions.errors import SessionsError
 from sessions.events import SessionStarted
 from sessions.home import Home
+from sessions.state.bests import BestKey, best_key
 
 if TYPE_CHECKING:
     from sessions.best_ever import BestEver
@@ -67,7 +67,7 @@ class HomeLibrary:
     def archive(self) -> Archive | None:
         """Return the accepted kernels and the bests; `None` if the store cannot be read. Loads git."""
         from sessions.best_ever import bests_ever
-        from sessions.store import Store
+        from sessions.store.store import Store
 
         if not self._home.store.exists():
             return Archive()

@@ -9,10 +9,10 @@ from enum import Enum
 from rich.cells import cell_len
 
 from harness import Verdict
-from sessions.findings import findings_of
-from sessions.speed import attempt_speed, gain
-from sessions.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
-from sessions.winners import earlier_best
+from sessions.state.findings import findings_of
+from sessions.state.speed import attempt_speed, gain
+from sessions.state.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
+from sessions.state.winners import earlier_best
 from tui import vocabulary
 from tui.cockpit import attempts
 from tui.cockpit.lines import Line, Span, clean, fit, shorten

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sessions.names import split_attempt
-from sessions.state import AttemptState, InstanceState, SessionState
-from sessions.winners import accepted_attempt
+from sessions.state.state import AttemptState, InstanceState, SessionState
+from sessions.state.winners import accepted_attempt
 
 REFLECTING = frozenset({"geak", "geak-evolve", "reflexion"})
 """Methods that ask a reflector why an attempt failed."""
@@ -90,7 +90,7 @@ def _goes_on(state: SessionState, attempt: AttemptState, instance: InstanceState
 def _readers(
     state: SessionState, attempt: AttemptState, instance: InstanceState, *, accepted: bool
 ) -> list[str]:
-    """Running instances that quote the decision in their next prompts, among a person's words (`engine.orders`)."""
+    """Running instances that quote the decision in their next prompts, among a person's words (`engine.methods.orders`)."""
     running = [
         chain.key
         for chain in state.instances.values()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import Evaluation
-from sessions.state import AttemptState, InstanceState, SessionState
+from sessions.state.state import AttemptState, InstanceState, SessionState
 from tui import vocabulary
 from tui.cockpit.attempts import base_of
 from tui.cockpit.lines import Span

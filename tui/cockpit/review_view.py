@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from rich.cells import cell_len
 
 from harness import STAGES, Evaluation, Stage, Verdict
-from sessions.bests import best_key, measured_attempt, order
-from sessions.findings import findings_of, located
-from sessions.speed import attempt_speed
-from sessions.state import AttemptState, Decision, InstanceState, SessionState
-from sessions.winners import accepted_attempt, best_of
+from sessions.state.bests import best_key, measured_attempt, order
+from sessions.state.findings import findings_of, located
+from sessions.state.speed import attempt_speed
+from sessions.state.state import AttemptState, Decision, InstanceState, SessionState
+from sessions.state.winners import accepted_attempt, best_of
 from tui import vocabulary
 from tui.cockpit.attempts import lineage
 from tui.cockpit.lines import Line, Span, cells, clean, line, shorten, wrap

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessions.home import Home
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 from tui.cockpit import fleet_view, home_view
 from tui.cockpit.app import Cockpit, Mode
 from tui.cockpit.decider import Decider
@@ -21,7 +21,7 @@ from tui.plain import colours
 from tui.tables import Column
 
 if TYPE_CHECKING:
-    from engine.launch import EngineStart
+    from engine.process.launch import EngineStart
 
 TERMINAL_THEME = "ansi-dark"
 """The terminal's own colours: the default where it has 16, or where `NO_COLOR` is set."""

@@ -7,8 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from sessions.events import SessionStarted
-from sessions.state import AttemptState, InstanceState, SessionState
-from sessions.winners import earlier_best
+from sessions.state.state import AttemptState, InstanceState, SessionState
+from sessions.state.winners import earlier_best
 from suites import SuiteError, Task, baseline_source, load_task
 from tui.cockpit import attempts
 

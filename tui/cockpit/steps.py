@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from engine.candidate import LANGUAGES, LINE_END, Block, fenced_blocks
+from engine.reply.candidate import LANGUAGES, LINE_END, Block, fenced_blocks
 from harness import Evaluation, Verdict
 from sessions.events import Role
-from sessions.findings import findings_of
-from sessions.speed import attempt_speed
-from sessions.state import AttemptState, CallState
+from sessions.state.findings import findings_of
+from sessions.state.speed import attempt_speed
+from sessions.state.state import AttemptState, CallState
 from tui import vocabulary
 from tui.cockpit.lines import clean
 from tui.facts.evaluation.certainty import exam_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessions.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.lines import Line, Span, cells, fit, line
 from tui.facts.evaluation.verdict import Facts, verdict_facts
 

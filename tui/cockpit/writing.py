@@ -10,7 +10,7 @@ from typing import Any
 
 from textual.app import App
 
-from sessions.state import AttemptState
+from sessions.state.state import AttemptState
 from tui.cockpit.lines import clean
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.report import SessionReport

@@ -17,7 +17,7 @@ from tui.summary import next_line, summary
 from tui.vocabulary import next_command
 
 if TYPE_CHECKING:
-    from engine.launch import EngineStart
+    from engine.process.launch import EngineStart
 
 
 def open_cockpit(

@@ -14,7 +14,7 @@ from sessions import Journal, fold
 from sessions.catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
 from sessions.home import home_from
 from sessions.names import short_task
-from sessions.state import AttemptState
+from sessions.state.state import AttemptState
 from tui.actions.send import give
 from tui.commands.options import json_option, session_argument
 from tui.commands.sharing import fetch_command, push_command

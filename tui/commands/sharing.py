@@ -10,7 +10,7 @@ import click
 
 from sessions.catalog import find_session
 from sessions.home import home_from
-from sessions.sharing import SharedSessions, fetch_sessions, push_sessions
+from sessions.store.sharing import SharedSessions, fetch_sessions, push_sessions
 from tui.commands.options import complete_sessions
 from tui.diagnostics import say
 from tui.vocabulary import counted

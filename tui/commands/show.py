@@ -10,11 +10,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from sessions import fold
-from sessions.attempt_commits import code_call
 from sessions.catalog import LATEST, find_session, journal_of
-from sessions.decidable import find_attempt
 from sessions.home import home_from
-from sessions.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, InstanceState
+from sessions.store.attempt_commits import code_call
+from sessions.store.decidable import find_attempt
 from tui.commands.options import complete_sessions
 from tui.commands.sessions import attempt_row
 from tui.diagnostics import Complaint

@@ -11,14 +11,14 @@ from typing import Any
 
 import click
 
-from engine.commands import ALL_GPUS
-from engine.plan import read_kernel
+from engine.plan.plan import read_kernel
+from engine.process.commands import ALL_GPUS
 from sessions import SessionState, fold
 from sessions.catalog import find_session, journal_of
-from sessions.findings import finding_words, findings_of
 from sessions.home import Home, home_from
 from sessions.names import split_attempt
-from sessions.store import AcceptedKernel, Store
+from sessions.state.findings import finding_words, findings_of
+from sessions.store.store import AcceptedKernel, Store
 from tui.actions.catalogue import GPU_WORDS, Action, Takes, done_words, further_words
 from tui.actions.send import give
 from tui.commands.options import complete_sessions

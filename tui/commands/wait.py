@@ -10,7 +10,7 @@ import click
 from sessions import JournalTail, SessionState, apply, fold
 from sessions.catalog import find_session, journal_of
 from sessions.home import Home, home_from
-from sessions.info import DETAILS
+from sessions.state.info import DETAILS
 from tui.commands.options import session_argument
 from tui.diagnostics import ExitCode, say
 from tui.plain import emit

@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from engine.control import socket_place
-from engine.environment import NETWORK_FILESYSTEMS, detach_risks, home_risk, mount_of
+from engine.process.control import socket_place
+from engine.process.environment import NETWORK_FILESYSTEMS, detach_risks, home_risk, mount_of
 from sessions import SessionsError
 from sessions.errors import HomeNotPrivate
 from sessions.home import Home, home_from
@@ -130,7 +130,7 @@ def git() -> DoctorFinding:
 def sessions(home: Home) -> DoctorFinding:
     """Return the number of sessions by state."""
     from sessions.catalog import list_sessions
-    from sessions.store import Store
+    from sessions.store.store import Store
 
     try:
         infos = list_sessions(home)

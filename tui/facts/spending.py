@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sessions.state import AttemptState, SessionState, known_sum
+from sessions.state.state import AttemptState, SessionState, known_sum
 from tui.vocabulary import counted, duration, grouped, money
 
 

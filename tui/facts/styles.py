@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import Verdict
-from sessions.speed import Speed
+from sessions.state.speed import Speed
 
 
 def verdict_style(verdict: Verdict | None) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness import Evaluation, Verdict
-from sessions.speed import missing_speed
-from sessions.state import AttemptState
+from sessions.state.speed import missing_speed
+from sessions.state.state import AttemptState
 from tui.cockpit.lines import EMPTY, Line, clean, line, wrap
 from tui.cockpit.pages.page import table_lines
 from tui.facts.evaluation.counted import estimates_table

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
-from sessions.speed import attempt_speed, missing_speed
-from sessions.state import AttemptState
+from sessions.state.speed import attempt_speed, missing_speed
+from sessions.state.state import AttemptState
 from tui.cockpit.lines import Line, Span, cells, clean, line, wrap
 from tui.facts.evaluation.certainty import against_words, exam_of
 from tui.facts.evaluation.times import throttle_words

@@ -9,7 +9,7 @@ from string import ascii_uppercase
 
 from harness import Evaluation, Latency, Verdict
 from sessions.events import WinnerMeasured
-from sessions.state import AttemptState, InstanceState, SessionState
+from sessions.state.state import AttemptState, InstanceState, SessionState
 from tui.actions.line import gpus_of
 from tui.facts.evaluation.times import is_hidden
 from tui.facts.evaluation.verdict import failure_words

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple
 
-from sessions.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import EMPTY, Line, clean, line, wrap
 from tui.tables import Column, PlacedColumn, Row, Table

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness import Evaluation
-from sessions.speed import missing_speed
-from sessions.state import AttemptState
+from sessions.state.speed import missing_speed
+from sessions.state.state import AttemptState
 from tui.cockpit.lines import line
 from tui.cockpit.pages.page import Page, PageSubject, tables_lines
 from tui.cockpit.pages.prompt import prompt_lines, prompt_text

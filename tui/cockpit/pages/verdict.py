@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness import ErrorReport
-from sessions.speed import timed_evaluation
-from sessions.state import AttemptState
+from sessions.state.speed import timed_evaluation
+from sessions.state.state import AttemptState
 from tui import vocabulary
 from tui.cockpit.attempts import short_name
 from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, line, wrap, wrap_words

@@ -8,7 +8,7 @@ from pathlib import Path
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from sessions.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, InstanceState
 from tui.actions.catalogue import ACTIONS, Takes
 from tui.actions.line import Order, Subject
 from tui.actions.possible import is_possible

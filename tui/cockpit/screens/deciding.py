@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessions.state import AttemptState
+from sessions.state.state import AttemptState
 from tui.actions.line import Order
 from tui.cockpit.screens.acting import ActingScreen, action_bindings
 

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from sessions.names import split_attempt
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 from tui.cockpit import report_view
 from tui.cockpit.lines import EMPTY, Line, line, plain
 from tui.cockpit.messages import OpenInstance, OpenLatency

@@ -11,7 +11,7 @@ from textual.containers import Container, Vertical
 from textual.widget import Widget
 
 from sessions.events import SessionStarted
-from sessions.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, InstanceState
 from tui.actions.line import Order
 from tui.cockpit import review_queue
 from tui.cockpit.feed import EVERYTHING

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness import Evaluation, Margin, Verdict
-from sessions.findings import finding_words, findings_of
-from sessions.speed import attempt_speed, found_speed, is_timed_again
-from sessions.state import AttemptState, Confirmation, InstanceState
+from sessions.state.findings import finding_words, findings_of
+from sessions.state.speed import attempt_speed, found_speed, is_timed_again
+from sessions.state.state import AttemptState, Confirmation, InstanceState
 from tui.tables import Cell, Column, Table, row
 from tui.vocabulary import UNKNOWN, words
 

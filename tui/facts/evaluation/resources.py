@@ -9,7 +9,7 @@ import msgspec
 
 from harness import Evaluation, KernelResources
 from harness.wire.evaluation import GridFit
-from sessions.ranking import lowest_occupancy
+from sessions.state.ranking import lowest_occupancy
 from tui.tables import Cell, Column, Row, Table, row
 from tui.vocabulary import UNKNOWN, counted, size
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness import Evaluation, Latency, Outcome
 from harness.wire.latency import Bound, DeviceState, LaunchTime, Window
-from sessions.speed import speed_of
+from sessions.state.speed import speed_of
 from tui.tables import NOTHING, Cell, Column, Row, Table, row
 from tui.vocabulary import UNKNOWN, interval, percent, size, speedup
 

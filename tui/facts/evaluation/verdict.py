@@ -7,10 +7,10 @@ import re
 from dataclasses import replace
 
 from harness import ErrorReport, Evaluation, Mismatch, Verdict
-from sessions.findings import finding_words, findings_of, located
-from sessions.ranking import estimated_slowdown
-from sessions.speed import missing_speed, speed_of, timed_evaluation
-from sessions.state import AttemptState, InstanceState
+from sessions.state.findings import finding_words, findings_of, located
+from sessions.state.ranking import estimated_slowdown
+from sessions.state.speed import missing_speed, speed_of, timed_evaluation
+from sessions.state.state import AttemptState, InstanceState
 from tui.facts.styles import speed_style, verdict_style
 from tui.tables import Cell, Table, named_values
 from tui.vocabulary import count, counted, estimate, words

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sessions.state import SessionState
-from sessions.tally import tally
-from sessions.winners import bests_by_task
+from sessions.state.state import SessionState
+from sessions.state.tally import tally
+from sessions.state.winners import bests_by_task
 from tui.facts.spending import session_spent_words
 from tui.session_words import method_words, session_ending
 

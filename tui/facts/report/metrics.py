@@ -9,7 +9,7 @@ import msgspec
 from harness import Verdict
 from sessions import AttemptState, SessionState
 from sessions.events import GIVEN
-from sessions.metrics import (
+from sessions.state.metrics import (
     call_accuracy,
     correct_per_compile,
     execution_accuracy,
@@ -18,8 +18,8 @@ from sessions.metrics import (
     speedup_geomean,
     speedup_mean,
 )
-from sessions.speed import attempt_speed, baseline_names, timed_evaluation
-from sessions.winners import bests_by_task, confirmed_tasks
+from sessions.state.speed import attempt_speed, baseline_names, timed_evaluation
+from sessions.state.winners import bests_by_task, confirmed_tasks
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.spending import spending_of
 from tui.session_words import option_words

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness import STAGES, Verdict
-from sessions.state import AttemptState, SessionState
-from sessions.tally import tally
+from sessions.state.state import AttemptState, SessionState
+from sessions.state.tally import tally
 from tui.facts.spending import spending_of
 
 from .model import StageCount, TaskCost, VerdictCount

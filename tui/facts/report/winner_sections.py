@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sessions.names import short_task
-from sessions.speed import MIXED
-from sessions.state import Confirmation
+from sessions.state.speed import MIXED
+from sessions.state.state import Confirmation
 from tui.facts.styles import speed_style
 from tui.tables import Cell, Column, Row
 from tui.vocabulary import UNKNOWN

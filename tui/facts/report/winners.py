@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from harness import Evaluation, Latency, Verdict
 from harness.node.discovery import CPU
 from harness.wire.latency import Bound
-from sessions.findings import finding_words, findings_of
 from sessions.names import split_attempt
-from sessions.speed import attempt_speed, baseline_names, found_speed, missing_speed, timed_evaluation
-from sessions.state import AttemptState, Decision, InstanceState, SessionState
-from sessions.winners import accepted_attempt
+from sessions.state.findings import finding_words, findings_of
+from sessions.state.speed import attempt_speed, baseline_names, found_speed, missing_speed, timed_evaluation
+from sessions.state.state import AttemptState, Decision, InstanceState, SessionState
+from sessions.state.winners import accepted_attempt
 from tui.facts.evaluation.roofs import roof_range, roof_share, shortest_us
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.evaluation.verdict import failure_words

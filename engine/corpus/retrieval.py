@@ -1,0 +1,181 @@
+"""The corpus of 1-shot examples: finds the most similar correct kernel that does not overlap the tasks under test.
+
+The corpus has the baselines of loaded tasks that are not under test, and the kernels that a person names.
+GEAK found that similar code helps more than similar instructions. So instructions are compared only while there is no
+code (GEAK paper, knowledge injection). The score is Okapi BM25 (Robertson and Zaragoza, 2009) from the library bm25s,
+with Lucene's weights, which are never negative.
+
+A run with thousands of kernels must start at once. Only names are compared then; comparing the code takes longer than
+all the rest. So near copies of a task's kernel stay in the index, and each search passes over those that it finds.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from engine.corpus.further_kernels import Unfit, further_kernels
+from engine.corpus.overlap import WORD, Form, code_tokens, function_names, kernel_forms, overlaps
+from engine.prompting.profiles import bound_module, task_module
+from engine.prompting.prompting import Example
+from suites import Task, baseline_source
+from suites.python_source import parse_python
+
+if TYPE_CHECKING:
+    import bm25s
+
+K1 = 1.5
+B = 0.75
+MOST_COMPARED = 100
+"""Kernels of the corpus that one search compares with the tasks under test: a search stops no engine for long."""
+MOST_REPORTED = 8
+"""Skipped files that are reported by name."""
+
+
+class Document(NamedTuple):
+    """A kernel, and the words by which it is found."""
+
+    task: str
+    """Full name of a task, or the kernel's name in its corpus."""
+    title: str
+    words: tuple[str, ...]
+    source: str
+    module: str = ""
+    bound: str = ""
+    """See `Example`."""
+
+
+class Index:
+    """Scores texts by BM25. The first search builds it, or another thread before."""
+
+    def __init__(self, texts: Callable[[], Sequence[Sequence[str]]]) -> None:
+        self._texts = texts
+        self._building = threading.Lock()
+        self._built: bm25s.BM25 | None = None
+
+    def scores(self, query: Sequence[str]) -> list[float]:
+        """Returns the score of each text for the query, 0 without a common word; nothing if no text has a word."""
+        index = self.build() if query else None
+        return [] if index is None else [float(score) for score in index.get_scores(sorted(set(query)))]
+
+    def build(self) -> bm25s.BM25 | None:
+        """Returns the index of the library; `None` if no text has a word."""
+        with self._building:
+            if self._built is None and any(texts := self._texts()):
+                # Imported here: bm25s loads numpy, which only a running engine needs. It also computes with JAX if it can
+                # import JAX, and JAX would take most of a GPU's memory from the candidates.
+                sys.modules.setdefault("jax", None)  # type: ignore[arg-type]  # `None` makes `import jax` fail
+                import bm25s
+
+                self._built = bm25s.BM25(method="lucene", k1=K1, b=B)
+                self._built.index(texts, show_progress=False)
+            return self._built
+
+
+class Corpus:
+    """Kernels that may be shown as an example."""
+
+    def __init__(
+        self, documents: Sequence[Document], skipped: Sequence[str] = (), references: Sequence[Form] = ()
+    ) -> None:
+        self.documents = tuple(sorted(documents))
+        self.skipped = tuple(skipped)
+        """Kernels that a person named and that are no examples, each with its reason in one sentence, for people."""
+        self._references = tuple(references)
+        """The kernels of the tasks under test."""
+        self._words = Index(lambda: [document.words for document in self.documents])
+        self._code = Index(lambda: [code_tokens(document.source) for document in self.documents])
+        self._copies: dict[int, bool] = {}
+        """The documents that were compared with the references, by place."""
+
+    def prepare(self) -> None:
+        """Build the indices, which takes seconds for thousands of kernels. Searches wait for them."""
+        self._words.build()
+        self._code.build()
+
+    def by_instruction(self, task: Task) -> Example | None:
+        """Returns the example whose instruction is most similar to the task's by BM25; `None` if none shares a word with it."""
+        return self._most_similar(self._words.scores(_task_words(task)))
+
+    def by_code(self, source: str) -> Example | None:
+        """Returns the example whose code is most similar to `source` by BM25; `None` if none shares a token with it."""
+        return self._most_similar(self._code.scores(code_tokens(source)))
+
+    def remarks(self) -> tuple[str, ...]:
+        """Returns `skipped`, shortened for people."""
+        reported, more = self.skipped[:MOST_REPORTED], len(self.skipped) - MOST_REPORTED
+        return (*reported, f"{more} more kernels of the corpus were skipped") if more > 0 else reported
+
+    def _most_similar(self, scores: Sequence[float]) -> Example | None:
+        for place in heapq.nlargest(MOST_COMPARED, range(len(scores)), key=scores.__getitem__):
+            if scores[place] <= 0:
+                return None
+            if not self._is_copy(place):
+                document = self.documents[place]
+                return Example(document.title, document.source, document.module, document.bound)
+        return None
+
+    def _is_copy(self, place: int) -> bool:
+        if place not in self._copies:
+            self._copies[place] = overlaps(kernel_forms(self.documents[place].source), self._references)
+        return self._copies[place]
+
+
+def build_corpus(loaded: Sequence[Task], under_test: Sequence[Task], further: Path | None = None) -> Corpus:
+    """Returns the baselines of `loaded` and the kernels in `further`, of which no search finds an overlap with a task under test.
+
+    A kernel overlaps if it has the name of a task under test, defines one of its entry points, or nearly copies a
+    kernel of its baseline (`engine.corpus.overlap`). Answers of a public benchmark are no examples. Raises `UsageProblem` if
+    `further` is neither a folder nor a JSON array.
+    """
+    tested = Tested(under_test)
+    documents = []
+    for task in loaded:
+        if task.script is not None and task.script.hides_baseline:
+            continue
+        source = baseline_source(task)
+        if not tested.overlap_reason(task.name, _functions(source)):
+            module = task_module(task) if len(task.entry_points) == 1 else ""
+            bound = bound_module(task.entry_points[0]) if module else ""
+            documents.append(Document(task.id, task.title, _task_words(task), source, module, bound))
+    skipped: list[str] = []
+    for name, kernel in further_kernels(further) if further else ():
+        if isinstance(kernel, Unfit):
+            skipped.append(f"{name} is not an example: {kernel.why}")
+        elif why := tested.overlap_reason(Path(name).stem, kernel.functions):
+            skipped.append(f"{name} is left out: {why}")
+        else:
+            documents.append(Document(name, kernel.title or name, kernel.words, kernel.source))
+    references = [form for task in under_test for form in kernel_forms(baseline_source(task))]
+    return Corpus(documents, skipped, references)
+
+
+class Tested:
+    """The names of the tasks under test; an example must not have one."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._names = {task.name for task in tasks}
+        self._entry_points = {point.name for task in tasks for point in task.entry_points}
+
+    def overlap_reason(self, name: str, functions: frozenset[str]) -> str:
+        """Returns which name a module shares with the tasks; empty if it shares none."""
+        if name in self._names:
+            return f"it has the name of a task under test, {name}"
+        if same := sorted(functions & self._entry_points):
+            return f"it defines {', '.join(same)}, which a task under test asks for"
+        return ""
+
+
+def _functions(source: str) -> frozenset[str]:
+    try:
+        return function_names(parse_python(source))
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+
+
+def _task_words(task: Task) -> tuple[str, ...]:
+    return tuple(WORD.findall(f"{task.title} {task.category} {task.instruction}".lower()))

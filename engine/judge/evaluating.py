@@ -1,0 +1,109 @@
+"""Judges the candidate of an attempt, and records the stages and the busy device while the judge works."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from engine.errors import BudgetSpent
+from engine.plan.budget import DeviceUse
+from engine.run.shared import Shared
+from harness import STAGES, ErrorReport, Evaluation, Stage, StageEntered, StageLeft, Verdict
+from harness.processes.process_endings import was_judged_again
+from harness.wire.evaluation import SCHEMA
+from sessions.events import Notice, StageFinished, StageStarted
+from suites import Task
+
+NO_VERDICT = frozenset({Verdict.INFRA_ERROR, Verdict.CANCELLED})
+"""Verdicts about the judge, not about the candidate."""
+
+
+class Judgement(NamedTuple):
+    """The judge's answer about an attempt."""
+
+    evaluation: Evaluation
+    device_s: float
+    """Seconds in which the judge held a device."""
+    spent: BudgetSpent | None = None
+    """The spent budget that cancelled the evaluation."""
+
+
+async def evaluate_attempt(
+    shared: Shared,
+    task: Task,
+    attempt: str,
+    source: str,
+    *,
+    exam: bool = False,
+    avoid: str = "",
+) -> Judgement:
+    """Returns the judgement of an attempt's candidate.
+
+    If the judge fails, it is asked once more and the second result is returned, unless it has judged twice by itself.
+    Stages are recorded as events, and `shared.busy` lists the attempt under its device. If the device time of the
+    budget ends, the evaluation is cancelled.
+    """
+    held_s = 0.0
+
+    def on_stage(use: DeviceUse, report: StageEntered | StageLeft) -> None:
+        if isinstance(report, StageEntered):
+            attempts = shared.busy.setdefault(report.device, [])
+            if report.stage != "static":
+                use.begin()
+                if attempt not in attempts:
+                    attempts.append(attempt)
+            shared.recorder.record(
+                StageStarted(attempt=attempt, stage=report.stage, device=report.device, exam=exam)
+            )
+        else:
+            shared.recorder.record(StageFinished(attempt=attempt, stage=report.stage, exam=exam))
+
+    async def once() -> Evaluation:
+        nonlocal held_s
+        use = None
+        try:
+            async with shared.budget.device_time() as use:
+                return await shared.judge.evaluate(
+                    source, task, exam=exam, avoid=avoid, on_stage=partial(on_stage, use)
+                )
+        finally:
+            held_s += use.seconds if use is not None else 0.0
+            for attempts in shared.busy.values():
+                if attempt in attempts:
+                    attempts.remove(attempt)
+
+    def failed(evaluation: Evaluation, then: str) -> None:
+        on = f"the exam of {attempt}" if exam else attempt
+        words = f"the judge failed on {on}: {failure_reason(evaluation)}{then}"
+        shared.recorder.record(Notice(level="warning", message=words))
+
+    try:
+        evaluation = await once()
+        if evaluation.verdict in NO_VERDICT and not was_judged_again(evaluation):
+            failed(evaluation, "; judging it once more")
+            evaluation = await once()
+        if evaluation.verdict in NO_VERDICT:
+            failed(evaluation, "")
+    except BudgetSpent as spent:
+        device = shared.judge.devices[0].name
+        return Judgement(cancelled_evaluation(task.id, device, str(spent)), held_s, spent)
+    return Judgement(evaluation, held_s)
+
+
+def cancelled_evaluation(task: str, device: str, why: str) -> Evaluation:
+    """Returns the evaluation of an attempt that was stopped before the judge finished; no metric counts it."""
+    return Evaluation(
+        schema=SCHEMA,
+        task=task,
+        device=device,
+        verdict=Verdict.CANCELLED,
+        call=False,
+        execution=False,
+        stages=tuple(Stage(name, None, 0.0) for name in STAGES),
+        error=ErrorReport(kind="cancelled", message=why),
+    )
+
+
+def failure_reason(evaluation: Evaluation) -> str:
+    """Returns the reason why the judge gave no verdict."""
+    return evaluation.error.message if evaluation.error else str(evaluation.verdict)

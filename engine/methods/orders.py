@@ -1,0 +1,124 @@
+"""What a person asks of an attempt: pure functions over the commands of a session.
+
+An attempt follows the commands up to its `heard` (`AttemptStarted`), so a resumed session gives each attempt the same
+words again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sessions.events import (
+    AttemptBanned,
+    AttemptPinned,
+    DecisionMade,
+    DecisionUndone,
+    HintGiven,
+    InstanceForked,
+)
+from sessions.names import instance_key, split_attempt, split_instance
+from sessions.state.state import Command, SessionState
+
+MOST_DECISIONS = 8
+"""Decisions that a prompt quotes; the latest count."""
+MOST_CHARACTERS = 2000
+"""Longest text of a hint, and longest quote of a reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The commands of a session that one attempt of an instance can follow."""
+
+    instance: str
+    after: int
+    """Number of the last command that the attempt before it followed: hints up to here are used up."""
+    until: int
+    """Number of the last command that the attempt follows."""
+
+
+def words_for(state: SessionState, span: Span) -> tuple[str, ...]:
+    """Returns a person's words for an attempt, oldest first: the new hints, and every decision that still stands.
+
+    Decisions about other instances of the same task count too. A rejection that the instance waited for is left out,
+    because its method quotes the reason itself.
+    """
+    heard = [command for command in state.commands if command.seq <= span.until]
+    decisions = {
+        made.seq: made for made in _standing(heard, span.instance) if _says_something(state, made, span)
+    }
+    lines = {seq: _decision_line(made) for seq, made in sorted(decisions.items())[-MOST_DECISIONS:]}
+    for command in heard:
+        hint = _hint_to(span.instance, command)
+        if hint and command.seq > span.after:
+            lines[command.seq] = f"a person gives a hint: {_quote(hint)}"
+    return tuple(lines[seq] for seq in sorted(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """Attempts that a person chose or excluded as bases of an instance."""
+
+    pinned: str | None = None
+    """The base of the next optimizations; `None`: the method chooses."""
+    banned: frozenset[str] = frozenset()
+
+
+def orders_until(state: SessionState, instance: str, until: int) -> Orders:
+    """Returns the orders to an instance up to the command `until`; a later order about an attempt replaces an earlier."""
+    orders = Orders()
+    for command in state.commands:
+        if command.seq > until or not isinstance(command, AttemptPinned | AttemptBanned):
+            continue
+        attempt = command.attempt
+        if split_attempt(attempt).instance != instance:
+            continue
+        if isinstance(command, AttemptPinned):
+            orders = Orders(attempt, orders.banned - {attempt})
+        else:
+            orders = Orders(None if orders.pinned == attempt else orders.pinned, orders.banned | {attempt})
+    return orders
+
+
+def last_command(state: SessionState) -> int:
+    """Returns the number of the latest command; 0 if there is none."""
+    return state.commands[-1].seq if state.commands else 0
+
+
+def _standing(commands: Sequence[Command], instance: str) -> list[DecisionMade]:
+    """The current decisions about attempts on the instance's task."""
+    standing: dict[str, DecisionMade] = {}
+    task = split_instance(instance).task
+    for command in commands:
+        if isinstance(command, DecisionMade):
+            if split_instance(split_attempt(command.attempt).instance).task == task:
+                standing[command.attempt] = command
+        elif isinstance(command, DecisionUndone):
+            standing.pop(command.attempt, None)
+    return list(standing.values())
+
+
+def _says_something(state: SessionState, decision: DecisionMade, span: Span) -> bool:
+    if decision.accepted:
+        return bool(decision.why)
+    own = split_attempt(decision.attempt).instance == span.instance
+    return not (own and state.attempt(decision.attempt).held)
+
+
+def _hint_to(instance: str, command: Command) -> str:
+    """The text of a hint to this instance; empty if the command gives none."""
+    if isinstance(command, HintGiven) and command.instance == instance:
+        return command.text
+    if isinstance(command, InstanceForked) and instance_key(command.task, command.instance) == instance:
+        return command.hint
+    return ""
+
+
+def _decision_line(decision: DecisionMade) -> str:
+    reason = f": {_quote(decision.why)}" if decision.why else ""
+    return f"a person {'accepted' if decision.accepted else 'rejected'} {decision.attempt}{reason}"
+
+
+def _quote(text: str) -> str:
+    line = " ".join(text.split())
+    return f'"{line[:MOST_CHARACTERS]}"'

@@ -1,0 +1,89 @@
+"""Client for OpenAI's chat completions protocol: servers behind an `@URL`, Azure deployments, Gemini."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable
+from typing import Any
+
+from engine.models.access import Access
+from engine.models.bookkeeping import field, read_count, read_stop_reason, read_usage
+from engine.models.client import Limits, Piece, Request
+from engine.models.spec import ModelSpec
+from sessions.events import Usage
+
+from .openai_wire import BROKEN, OpenAIWire
+from .streams import Beat, Ending, StreamItem, next_event, read_text
+
+STOP_REASONS = {"stop": "end", "length": "truncated"}
+
+
+class OpenAIClient(OpenAIWire):
+    """One model of a server with chat completions (vLLM, SGLang, Ollama, LM Studio, Azure, Gemini)."""
+
+    path = "/chat/completions"
+
+    def __init__(self, spec: ModelSpec, access: Access, limits: Limits) -> None:
+        # OpenAI's reasoning models, also on Azure, refuse the old name; many other servers do not know the new name.
+        output = "max_completion_tokens" if spec.provider == "azure" else "max_tokens"
+        super().__init__(spec, access, limits, output=output, optional=frozenset({"stream_options"}))
+
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        return {
+            "model": self._name,
+            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+            "temperature": request.temperature,
+            "stream_options": {"include_usage": True},
+            self._output: request.max_output_tokens,
+        }
+
+    def _items(self, stream: AsyncIterable[object]) -> AsyncGenerator[StreamItem, None]:
+        return translate_chunks(stream)
+
+
+async def translate_chunks(stream: AsyncIterable[object]) -> AsyncGenerator[StreamItem, None]:
+    """Yield the pieces and the end of an SDK stream.
+
+    After the model reported its stop reason, an error before the usage still gives the complete reply. A usage before
+    the stop reason does not count, because servers that send it count only the tokens so far.
+    """
+    stop_reason = ""
+    usage = Usage()
+    chunks = aiter(stream)
+    while (chunk := await next_event(chunks, finished=bool(stop_reason), broken=BROKEN)) is not None:
+        choices = chunk.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        delta: Any = field(choice, "delta") or {}
+        yield Piece("reasoning", reasoning_of(delta))
+        yield Piece("text", read_text(delta.get("content")))
+        stop_reason = read_stop_reason(field(choice, "finish_reason"), STOP_REASONS) or stop_reason
+        if stop_reason and chunk.get("usage") is not None:
+            usage = usage_of(chunk["usage"])
+        yield Beat()
+    if stop_reason:
+        yield Ending(stop_reason, usage)
+
+
+def reasoning_of(delta: object) -> str:
+    """Returns streamed reasoning, under either of the two names that compatible servers use."""
+    for name in ("reasoning_content", "reasoning"):
+        words = field(delta, name)
+        if isinstance(words, str) and words:
+            return words
+    return ""
+
+
+def usage_of(usage: object) -> Usage:
+    """Returns the usage; cached tokens are included in the input tokens.
+
+    Gemini counts the tokens of its reasoning only in the total, not in `completion_tokens`, but bills them as output.
+    """
+    read, written = read_count(field(usage, "prompt_tokens")), read_count(field(usage, "completion_tokens"))
+    total = read_count(field(usage, "total_tokens"))
+    if read is not None and written is not None and total is not None:
+        written = max(written, total - read)
+    return read_usage(
+        input_tokens=read,
+        output_tokens=written,
+        cached_tokens=field(usage, "prompt_tokens_details", "cached_tokens"),
+        cache_write_tokens=field(usage, "prompt_tokens_details", "cache_write_tokens"),
+    )

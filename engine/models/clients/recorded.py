@@ -1,0 +1,92 @@
+"""Client that plays a recording: real replies of a real model, given again to the same calls."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from engine.errors import ContextTooLong, RecordingExhausted
+from engine.models.client import Piece, Reply, Request
+from engine.models.spec import ModelSpec, find_recording
+from sessions.recording import Recording, load_recording
+
+from .scripted import pieces_of
+
+PIECES_A_SECOND = 400.0
+"""About 10,000 characters per second: a session takes minutes, and a person can still watch it."""
+TICK_S = 0.05
+"""Pieces are passed on in batches, because an event loop has no timer as short as one piece."""
+
+
+class RecordedClient:
+    """Plays a recording. Instance n plays chain n; a call is found by task, chain, attempt, role and number."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        pieces_a_second: float | None = PIECES_A_SECOND,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`pieces_a_second=None` plays each reply at once."""
+        self.model = f"recorded:{recording.facts.name}"
+        self.recording = recording
+        self._handful = None if pieces_a_second is None else max(1, round(pieces_a_second * TICK_S))
+        self._sleep = sleep
+
+    async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
+        """See `Client`. `RecordingExhausted` if the recording has no such call.
+
+        If the recording lacks a call but has the next one, the call failed when it was recorded. Only a prompt that
+        is too long is followed by another call, so this raises `ContextTooLong`.
+
+        Usage and stop reason are those of the recording, the seconds those of the playback. The temperature is
+        unknown.
+        """
+        started = time.monotonic()
+        key = request.key
+        recorded = self.recording.reply(key.task, key.instance, key.attempt, key.role, key.n)
+        if recorded is None:
+            if self.recording.reply(key.task, key.instance, key.attempt, key.role, key.n + 1) is not None:
+                raise ContextTooLong("the prompt was too long for the recorded model")
+            raise RecordingExhausted(f"{self.model} has no reply for {key}: this instance ends here")
+        reply = Reply(
+            text=recorded.text,
+            reasoning=recorded.reasoning,
+            stop_reason=recorded.stop_reason,
+            usage=recorded.usage,
+        )
+        pieces = pieces_of(reply)
+        if self._handful is None:
+            for piece in pieces:
+                on_piece(piece)
+        else:
+            while batch := list(itertools.islice(pieces, self._handful)):
+                for piece in batch:
+                    on_piece(piece)
+                await self._sleep(TICK_S)
+        return msgspec.structs.replace(reply, seconds=time.monotonic() - started)
+
+    async def close(self) -> None:
+        """See `Client`; it has no connections."""
+
+
+def open_recorded(spec: ModelSpec, home_recordings: Path) -> RecordedClient:
+    """Returns the client of a recording; a person's own recording comes before a shipped one.
+
+    Raises `UsageProblem` if there is none, `BadRecording` if it is damaged.
+    """
+    return RecordedClient(load_recording(find_recording(spec.name, home_recordings)))
+
+
+def changed_templates(recorded: Mapping[str, str], current: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns the sorted names of the templates that were added, removed or changed since a recording was made.
+
+    Both arguments map file names to sha256; `engine.prompting.prompting.template_hashes` gives the current hashes.
+    """
+    return tuple(sorted(name for name in {*recorded, *current} if recorded.get(name) != current.get(name)))

@@ -1,0 +1,58 @@
+"""Keeps the official SDKs from reading settings of their own from the environment.
+
+Both SDKs read addresses, keys, headers and log levels from the environment. Wavedeck passes keys and addresses
+itself, so these variables are hidden while an SDK is imported and a client is created. The SDKs may read proxy
+variables and certificates (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE`, `SSL_CERT_DIR`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from engine.errors import UsageProblem
+from engine.models.access import PROXIES
+
+PREFIXES = ("ANTHROPIC_", "OPENAI_", "AZURE_OPENAI_")
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+T = TypeVar("T")
+
+
+@contextmanager
+def hidden_variables() -> Iterator[None]:
+    """Hide the SDKs' own variables in the process's environment until the block ends."""
+    hidden = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
+    for name in hidden:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+
+
+def http_client(make: Callable[..., T]) -> T:
+    """Returns an SDK's HTTP client that follows no redirect, because a redirect would forward prompts and key.
+
+    `UsageProblem` if the environment's certificates or proxies cannot be used. It names variables only, because a
+    proxy's URL may contain a password.
+    """
+    # A dependency of the SDKs, so it is installed with them.
+    import httpx2
+
+    try:
+        return make(follow_redirects=False)
+    except OSError as error:
+        named = _set(CERTIFICATES) or "the system's certificates"
+        raise UsageProblem(
+            f"{named} cannot be used ({error.strerror or type(error).__name__}): name a file of certificates in PEM, or unset it"
+        ) from None
+    except (ValueError, ImportError, httpx2.InvalidURL) as error:
+        raise UsageProblem(
+            f"{_set(PROXIES) or 'the proxy'} cannot be used ({type(error).__name__}): write http://HOST:PORT, or unset it"
+        ) from None
+
+
+def _set(names: tuple[str, ...]) -> str:
+    return " or ".join(name for name in names if os.environ.get(name))

@@ -1,0 +1,132 @@
+"""Reads a provider's stream to a complete reply: passes pieces on, keeps each time limit, requires a proper end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import TryAgain, UselessToRetry
+from engine.models.client import Limits, Piece, Reply
+from sessions.events import Usage
+
+LAST_WORDS_S = 10.0
+"""Time limit for token counts and the protocol's end, after the model's last piece."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The proper end of a stream; a stream without it is cut."""
+
+    stop_reason: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A sign of life without content."""
+
+
+StreamItem = Piece | Ending | Beat
+
+
+async def gather_reply(
+    stream: AsyncGenerator[StreamItem, None],
+    *,
+    limits: Limits,
+    on_piece: Callable[[Piece], None],
+    temperature: float | None,
+) -> Reply:
+    """Returns the complete reply of a stream.
+
+    Raises `TryAgain`: `silent` if the first piece or the next item is late, `cut` if the stream ends without its
+    `Ending`. Raises `UselessToRetry` (`too_slow`) if the reply takes longer than `limits.reply_s`, because a retry
+    would cost as much again.
+    """
+    started = time.monotonic()
+    spoken: dict[str, list[str]] = {"reasoning": [], "text": []}
+    ending: Ending | None = None
+    try:
+        async with asyncio.timeout(limits.reply_s), aclosing(stream):
+            while ending is None:
+                item = await next_item(stream, limits, started, begun=any(spoken.values()))
+                match item:
+                    case Piece(kind=kind, text=text):
+                        if text:
+                            # A lone surrogate is legal JSON, but a journal cannot store it.
+                            item = Piece(kind, text.encode("utf-8", "replace").decode())
+                            spoken[kind].append(item.text)
+                            on_piece(item)
+                    case Ending():
+                        ending = item
+                    case Beat():
+                        continue
+    except TimeoutError:
+        raise UselessToRetry(
+            "too_slow", f"the reply took more than {limits.reply_s:g} s (limit reply_s)"
+        ) from None
+    return Reply(
+        text="".join(spoken["text"]),
+        reasoning="".join(spoken["reasoning"]),
+        stop_reason=ending.stop_reason,
+        usage=ending.usage,
+        seconds=time.monotonic() - started,
+        temperature=temperature,
+    )
+
+
+async def next_event(
+    events: AsyncIterator[object], *, finished: bool, broken: tuple[type[Exception], ...]
+) -> dict[str, Any] | None:
+    """Returns the next event of an SDK's stream, which is a JSON object; `None` at the stream's end.
+
+    After the model has finished, a stream that breaks, falls silent or cannot be read (an exception of `broken`) ends
+    normally: the reply is complete and paid for.
+    """
+    try:
+        async with asyncio.timeout(LAST_WORDS_S if finished else None):
+            event = await anext(events)
+        if not isinstance(event, dict):
+            raise TypeError(f"an event of the stream is no JSON object: {type(event).__name__}")
+    except StopAsyncIteration:
+        return None
+    except broken:
+        if not finished:
+            raise
+        return None
+    return event
+
+
+def read_text(value: object) -> str:
+    """Returns the text of a piece, empty for `None`; `TypeError` if it is no text."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError(f"a piece of the reply is no text: {type(value).__name__}")
+    return value
+
+
+async def next_item(
+    stream: AsyncGenerator[StreamItem, None], limits: Limits, started: float, *, begun: bool
+) -> StreamItem:
+    """Returns the next item of the stream within the time limit."""
+    allowed_s = limits.silence_s if begun else limits.first_token_s - (time.monotonic() - started)
+    patience = asyncio.timeout(allowed_s)
+    try:
+        async with patience:
+            return await anext(stream)
+    except StopAsyncIteration:
+        raise TryAgain("cut", "the stream ended without its proper end") from None
+    except TimeoutError:
+        if not patience.expired():
+            raise
+        if begun:
+            raise TryAgain(
+                "silent", f"the stream fell silent for {limits.silence_s:g} s (limit silence_s)"
+            ) from None
+        raise TryAgain(
+            "silent", f"no text came in {limits.first_token_s:g} s (limit first_token_s)"
+        ) from None

@@ -1,0 +1,196 @@
+"""Prepares a run: looks up the method, tasks, targets, examples and models of a plan, and reads plans back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import msgspec
+
+from engine.corpus.retrieval import Corpus, build_corpus
+from engine.errors import EngineDidNotStart, UsageProblem
+from engine.methods import Method, open_method
+from engine.models import Client, Limits, NoModel, open_clients
+from engine.models.reaching import check_reachable
+from engine.plan.plan import SESSION_PLAN, SessionPlan
+from engine.process.launch import plan_file
+from engine.prompting.prompting import template_hashes
+from harness import Target, target
+from sessions.events import Role, SessionStarted
+from sessions.home import Home, LiveFiles
+from suites import SuiteError, Task, load_suite, load_task
+
+log = logging.getLogger(__name__)
+
+EXAMPLES = "starter"
+"""The suite that gives examples to every task, besides the tasks' own suites."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A plan and the objects that its names refer to."""
+
+    plan: SessionPlan
+    method: Method
+    tasks: Sequence[Task]
+    targets: tuple[Target, ...]
+    corpus: Corpus
+    clients: Mapping[Role, Client]
+    """The model of each role; `NoModel` for a method that asks no model."""
+
+
+@asynccontextmanager
+async def open_job(plan: SessionPlan, *, home: Home, environ: Mapping[str, str]) -> AsyncIterator[Job]:
+    """Open the job of a plan. Raises `EngineError`, `SuiteError` or `HarnessError` if a part is missing."""
+    method = open_method(plan.method)
+    tasks = [load_task(name, registry=home.suites) for name in plan.tasks]
+    targets = tuple(target(name) for name in plan.targets)
+    clients: Mapping[Role, Client] = dict.fromkeys(Role, NoModel())
+    if method.asks_model:
+        clients = open_clients(
+            plan.model,
+            environ=environ,
+            home_recordings=home.recordings,
+            limits=plan.limits,
+            roles=method.roles,
+        )
+    try:
+        # Before anything is judged: a server that is not there would be found after minutes of baselines and retries.
+        if method.asks_model:
+            await asyncio.to_thread(check_reachable, plan.model, environ, method.roles)
+        corpus = await asyncio.to_thread(corpus_for, tasks, home, plan.options.corpus)
+        async with AsyncExitStack() as stack:
+            if plan.options.corpus:
+                # Starts now, not with the first search, because a search runs in the event loop.
+                stack.push_async_callback(
+                    asyncio.wait, [asyncio.create_task(prepare(corpus), name="examples")]
+                )
+            yield Job(plan, method, tasks, targets, corpus, clients)
+    finally:
+        for client in {id(client): client for client in clients.values()}.values():
+            await client.close()
+
+
+async def prepare(corpus: Corpus) -> None:
+    """Build the indices of the examples in a thread; an error is logged, and the first search raises it again."""
+    try:
+        await asyncio.to_thread(corpus.prepare)
+    except Exception:
+        log.exception("the indices of the examples cannot be built")
+
+
+def corpus_for(tasks: Sequence[Task], home: Home, further: str = "") -> Corpus:
+    """Returns the examples for these tasks, also from the folder or file `further`; the tasks themselves are left out.
+
+    A suite that cannot be loaded gives no examples and no error.
+    """
+    loaded: list[Task] = []
+    for suite in dict.fromkeys((EXAMPLES, *(task.suite for task in tasks))):
+        try:
+            loaded += load_suite(suite, registry=home.suites)
+        except SuiteError:
+            continue
+    return build_corpus(loaded, tasks, Path(further) if further else None)
+
+
+def read_plan(live: LiveFiles) -> SessionPlan | None:
+    """Returns the plan in a live folder; `None` if there is none. `EngineDidNotStart` if it cannot be read."""
+    file = plan_file(live)
+    try:
+        return SESSION_PLAN.decode(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as error:
+        raise EngineDidNotStart(
+            f"{file} cannot be read ({error}); remove it to resume without its prices and limits"
+        ) from error
+
+
+def plan_of(started: SessionStarted | None) -> SessionPlan:
+    """Returns the plan of a session of which only the first event exists, for example a fetched session.
+
+    Raises `UsageProblem` if the session had a budget in USD: the event does not carry the prices.
+    """
+    if started is None:
+        raise UsageProblem("the session has no first event, so it cannot be resumed")
+    if started.budget_usd is not None:
+        raise UsageProblem(
+            f"{started.session} has a budget in USD and its prices are not on this machine; resume it where it ran"
+        )
+    return SessionPlan(
+        session=started.session,
+        method=started.method,
+        model=started.model,
+        tasks=started.tasks,
+        instances=started.instances,
+        iterations=started.iterations,
+        seed=started.seed,
+        devices=started.devices,
+        targets=started.targets,
+        review=started.review,
+        budget_usd=None,
+        budget_tokens=started.budget_tokens,
+        budget_attempts=started.budget_attempts,
+        budget_device_s=started.budget_device_s,
+        budget_wall_s=started.budget_wall_s,
+        prices={},
+        limits=Limits(),
+        first_chain=started.first_chain,
+        options=started.options,
+        stop=started.stop,
+        allocate=started.allocate,
+        series=started.series,
+        title=started.title,
+        against=started.against,
+        against_source=started.against_source,
+        spread=started.spread,
+    )
+
+
+def session_started(plan: SessionPlan) -> SessionStarted:
+    """Returns the first event of a new session."""
+    return SessionStarted(
+        session=plan.session,
+        method=plan.method,
+        model=plan.model,
+        tasks=plan.tasks,
+        instances=plan.instances,
+        iterations=plan.iterations,
+        seed=plan.seed,
+        devices=plan.devices,
+        targets=plan.targets,
+        review=plan.review,
+        budget_usd=plan.budget_usd,
+        budget_tokens=plan.budget_tokens,
+        budget_attempts=plan.budget_attempts,
+        budget_device_s=plan.budget_device_s,
+        budget_wall_s=plan.budget_wall_s,
+        first_chain=plan.first_chain,
+        series=plan.series,
+        title=plan.title,
+        options=plan.options,
+        stop=plan.stop,
+        allocate=plan.allocate,
+        against=plan.against,
+        against_source=plan.against_source,
+        spread=plan.spread,
+        versions=versions(),
+        templates=template_hashes(),
+    )
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of Python, Wavedeck, and the packages that affect verdicts and replies."""
+    numbers = {"python": platform.python_version()}
+    for package in ("wavedeck", "torch", "triton", "anthropic", "openai"):
+        try:
+            numbers[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return numbers

@@ -1,0 +1,403 @@
+"""Plans: `RunPlan` is a person's request, and `resolve` turns it into a checked `SessionPlan` with every default."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from sessions.settings import MethodOptions, StopRules
+
+from engine.corpus.further_kernels import check_corpus
+from engine.errors import UsageProblem
+from engine.methods import METHODS, MODULES, Method, open_method
+from engine.models import Limits, NoModel, Pace, check_models, find_recording, recording_of
+from engine.models.spec import KNOWN
+from engine.plan.plan import WITHOUT_GAIN
+from engine.plan.prices import Price, with_shipped
+from engine.prompting.profiles import check_profile
+from harness.node.discovery import CPU
+from harness.node.selection import select_devices, targets_for
+from harness.stages.timing.baselines import KINDS, TASK, kernel_baseline, timing_baseline
+from sessions.home import Home
+from sessions.journal.codec import MOST
+from sessions.names import short_task, title_problem
+from sessions.recording import Recording, load_recording
+from suites import Task, load_suite, load_task
+
+INSTANCES = 4
+ITERATIONS = 10
+SUITE = "starter"
+REVIEWS = ("auto", "manual")
+ALLOCATIONS = ("even", "best")
+
+
+class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as a person requests it; `None` and empty values select the default."""
+
+    model: str = ""
+    """One model, or one for each role (`engine.models.spec`); empty for a method that asks none."""
+    tasks: tuple[str, ...] = ()
+    suite: str | None = None
+    method: str = "geak"
+    instances: int | None = None
+    iterations: int | None = None
+    devices: tuple[str, ...] = ("idle",)
+    """`idle`, `all`, or names of devices."""
+    targets: tuple[str, ...] = ()
+    """Empty: the targets of the devices."""
+    review: str = "auto"
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
+    budget_attempts: int | None = None
+    budget_device_s: float | None = None
+    budget_wall_s: float | None = None
+    seed: int | None = None
+    prices: Mapping[str, Price] = {}
+    """A person's own prices by model, as people name it, without roles; they replace shipped prices."""
+    limits: Limits = Limits()
+    providers: Mapping[str, Pace] = {}
+    """Limits by provider (`engine.models.pacing.provider_of`)."""
+    options: MethodOptions = MethodOptions()
+    stop_rules: bool = True
+    """False switches all stop rules off."""
+    stop_at_speedup: float | None = None
+    stop_without_gain: int | None = None
+    """0: never. By default `engine.run.stopping.WITHOUT_GAIN`; a recording plays to its end."""
+    allocate: str = "even"
+    """`even`, or `best` (`engine.run.allocating`)."""
+    against: str = TASK
+    """Timing baseline on a GPU: one of `harness.stages.timing.baselines.KINDS`, or the path of a kernel file."""
+    spread: bool = False
+    """Measure each instance's winner on every GPU."""
+    first_chain: int = 1
+    """The chain of a recording that instance 1 plays."""
+    series: str = ""
+    title: str = ""
+    """For `series` and `title` see `SessionStarted`."""
+
+
+class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A checked run with every default filled in; `plan.json` in the session's live folder."""
+
+    session: str
+    method: str
+    model: str
+    tasks: tuple[str, ...]
+    """Full names, `suite/task`."""
+    instances: int
+    iterations: int
+    seed: int
+    devices: tuple[str, ...]
+    targets: tuple[str, ...]
+    review: str
+    budget_usd: float | None
+    budget_tokens: int | None
+    budget_attempts: int | None = None
+    budget_device_s: float | None = None
+    """Seconds in which the judge held devices, in all instances together."""
+    budget_wall_s: float | None = None
+    """Seconds in which an engine of the session ran."""
+    prices: dict[str, Price] = {}
+    """The known prices of its models."""
+    limits: Limits
+    providers: dict[str, Pace] = {}
+    first_chain: int = 1
+    series: str = ""
+    title: str = ""
+    options: MethodOptions = MethodOptions()
+    stop: StopRules = StopRules()
+    allocate: str = "even"
+    against: str = ""
+    against_source: str = ""
+    spread: bool = False
+    """For `against`, `against_source` and `spread` see `SessionStarted`."""
+
+
+SESSION_PLAN: msgspec.json.Decoder[SessionPlan] = msgspec.json.Decoder(SessionPlan)
+
+
+def resolve(
+    plan: RunPlan, *, home: Home, environ: Mapping[str, str], now: datetime | None = None
+) -> SessionPlan:
+    """Returns the checked plan with every default filled in. Sends nothing to a model.
+
+    Picks devices and targets from this machine, a random seed if the plan has none, and a new session name. A recording
+    sets the default of instances and iterations, and the tasks.
+
+    Raises, with one line that names the cause:
+
+    - `UsageProblem`: method, model or its key, options, counts, budgets, no task, or a kernel file that cannot be read
+    - `SuiteError`: a task or suite that is unknown or broken
+    - `HarnessError`: a device, target or lease folder that cannot be used, or a timing baseline that does not fit a task
+    - `BadRecording`: a damaged recording
+    """
+    method = open_method(plan.method)
+    models = _models(plan, method, home=home, environ=environ)
+    recorded = recording_of(plan.model) if models else None
+    recording = load_recording(find_recording(recorded, home.recordings)) if recorded else None
+    tasks = _tasks(plan, home, recording)
+    if not tasks:
+        raise UsageProblem("there is no task to run; name one, for example `wavedeck run softmax`")
+    if plan.review not in REVIEWS:
+        raise UsageProblem(f"--review must be one of {', '.join(REVIEWS)}, not {plan.review!r}")
+    prices = with_shipped(plan.prices)
+    _check_budgets(plan, models, prices)
+    instances, iterations = _counts(plan, method, tasks, recording)
+    devices = select_devices(plan.devices)
+    if plan.spread and devices == (CPU,):
+        raise UsageProblem(
+            "--spread compares GPUs, but no GPU is selected; name them, for example --devices 0,1"
+        )
+    against, against_source = _against(plan.against, tasks)
+    return SessionPlan(
+        session=session_name(method.name, now or datetime.now(UTC)),
+        method=method.name,
+        model=plan.model if method.asks_model else NoModel.model,
+        tasks=tuple(task.id for task in tasks),
+        instances=instances,
+        iterations=iterations,
+        seed=secrets.randbelow(1 << 31) if plan.seed is None else _at_least("--seed", plan.seed, 0),
+        devices=tuple(device.name for device in devices),
+        targets=tuple(target.name for target in targets_for(devices, plan.targets)),
+        review=plan.review,
+        budget_usd=plan.budget_usd,
+        budget_tokens=plan.budget_tokens,
+        budget_attempts=plan.budget_attempts,
+        budget_device_s=plan.budget_device_s,
+        budget_wall_s=plan.budget_wall_s,
+        prices={model: prices[model] for model in models if model in prices},
+        limits=plan.limits,
+        providers=_providers(plan.providers),
+        first_chain=plan.first_chain,
+        series=plan.series,
+        title=_title(plan.title),
+        options=_options(plan.options, method, tasks),
+        stop=_stop_rules(plan, recorded=recording is not None),
+        allocate=_allocate(plan, method, tasks, recorded=recording is not None),
+        against=against,
+        against_source=against_source,
+        spread=plan.spread,
+    )
+
+
+def session_name(method: str, now: datetime) -> str:
+    """Returns a new session name, `YYYYMMDD-HHMMSS-<method>-<4 hex>` in UTC."""
+    return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{method}-{secrets.token_hex(2)}"
+
+
+def _title(text: str) -> str:
+    title = text.strip()
+    problem = title_problem(title)
+    if problem:
+        raise UsageProblem(f"--title: {problem}")
+    return title
+
+
+def _tasks(plan: RunPlan, home: Home, recording: Recording | None) -> tuple[Task, ...]:
+    names = list(dict.fromkeys(plan.tasks))
+    if names:
+        tasks = [load_task(name, registry=home.suites) for name in names]
+        if plan.suite is not None:
+            outside = [task.short_id for task in tasks if task.suite != plan.suite]
+            if outside:
+                raise UsageProblem(
+                    f"{outside[0]} is not in suite {plan.suite}; give tasks or --suite, not both"
+                )
+        return tuple({task.id: task for task in tasks}.values())
+    if plan.suite is not None or recording is None:
+        return load_suite(plan.suite or SUITE, registry=home.suites)
+    return tuple(load_task(name, registry=home.suites) for name in recording.tasks())
+
+
+def check_model(plan: RunPlan, *, home: Home, environ: Mapping[str, str]) -> None:
+    """Raise the error of a run without a usable model. It needs no task, so that it comes before a long preparation of tasks."""
+    _models(plan, open_method(plan.method), home=home, environ=environ)
+
+
+def _models(plan: RunPlan, method: Method, *, home: Home, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns the names of the models; `UsageProblem` if a model is impossible or a role has none."""
+    if not method.asks_model:
+        if plan.model:
+            raise UsageProblem(f"the method {method.name} asks no model; leave --model out")
+        return ()
+    specs = check_models(plan.model, environ=environ, home_recordings=home.recordings, roles=method.roles)
+    return tuple(dict.fromkeys(map(str, specs.values())))
+
+
+def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> MethodOptions:
+    """Returns the options with absolute paths; `UsageProblem` if the method does not take an option."""
+    for name, value in msgspec.structs.asdict(options).items():
+        if value != getattr(MethodOptions(), name) and name not in method.takes:
+            takers = [taker for taker in METHODS if name in open_method(taker).takes]
+            raise UsageProblem(
+                f"--{name.replace('_', '-')} is an option of {', '.join(takers)}, not of {method.name}"
+            )
+    for module in options.without:
+        if module not in MODULES:
+            raise UsageProblem(f"--without knows {', '.join(MODULES)}, not {module!r}")
+        if module not in method.modules:
+            modules = ", ".join(sorted(method.modules))
+            raise UsageProblem(f"{method.name} has no module {module!r} to switch off; it has {modules}")
+    _at_least("--workers", options.workers, 1)
+    _at_least("--descendants", options.descendants, 1)
+    check_profile(options.prompt_style, method.name, tasks)
+    options = msgspec.structs.replace(options, without=tuple(sorted(set(options.without))))
+    if options.corpus:
+        corpus = Path(options.corpus).absolute()
+        check_corpus(corpus)
+        options = msgspec.structs.replace(options, corpus=str(corpus))
+    if not options.start:
+        return options
+    if options.prompt_style != MethodOptions().prompt_style:
+        raise UsageProblem(
+            f"--start does not go with --prompt-style {options.prompt_style}, which has no prompt to improve a kernel"
+        )
+    if len(tasks) > 1:
+        raise UsageProblem(
+            f"--start is a kernel of one task, but the run has {len(tasks)} tasks; name its task"
+        )
+    start = Path(options.start).absolute()
+    read_start(start)
+    return msgspec.structs.replace(options, start=str(start))
+
+
+def _against(name: str, tasks: Sequence[Task]) -> tuple[str, str]:
+    """Returns name and source of the timing baseline, as in `SessionStarted`; every task must have it."""
+    if name in ("", TASK):
+        return "", ""
+    if name in KINDS:
+        for task in tasks:
+            timing_baseline(task, name)
+        return name, ""
+    if not Path(name).exists():
+        raise UsageProblem(f"--against {name}: neither one of {', '.join(KINDS)} nor a kernel file")
+    if len(tasks) > 1:
+        raise UsageProblem(
+            f"--against {name} is a kernel of one task, but the run has {len(tasks)} tasks; name its task"
+        )
+    baseline = kernel_baseline(tasks[0], name, read_kernel(Path(name), "--against"))
+    return baseline.name, baseline.source
+
+
+def read_start(file: Path) -> str:
+    """Returns the kernel in the file of `--start`; `UsageProblem` if there is none."""
+    return read_kernel(file, "--start")
+
+
+def read_kernel(file: Path, option: str) -> str:
+    """Returns the kernel in the file of an option; `UsageProblem` if there is none."""
+    try:
+        source = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageProblem(f"{option} {file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageProblem(f"{option} {file} is not UTF-8 text") from error
+    if not source.strip():
+        raise UsageProblem(f"{option} {file} is empty")
+    return source
+
+
+def _counts(
+    plan: RunPlan, method: Method, tasks: tuple[Task, ...], recording: Recording | None
+) -> tuple[int, int]:
+    """Returns instances and iterations; with a recording, its chains of each task limit the instances."""
+    instances = None if plan.instances is None else _at_least("--instances", plan.instances, 1)
+    iterations = None if plan.iterations is None else _at_least("--iterations", plan.iterations, 1)
+    if method.iterations is not None:
+        if iterations not in (None, method.iterations):
+            raise UsageProblem(
+                f"--iterations {iterations}: {method.name} makes {method.iterations} in each instance; "
+                "use more --instances instead"
+            )
+        iterations = method.iterations
+    if not method.asks_model:
+        if instances is not None and instances > 1:
+            raise UsageProblem(
+                f"--instances {instances}: {method.name} asks no model, so all instances would be the same; leave it out"
+            )
+        return 1, iterations or ITERATIONS
+    if recording is None:
+        return instances or INSTANCES, iterations or ITERATIONS
+    for task in tasks:
+        chains = recording.chain_count(task.id)
+        if not chains:
+            names = ", ".join(map(short_task, recording.tasks()))
+            raise UsageProblem(f"{plan.model} has no reply for {task.short_id}; its tasks are {names}")
+        available = chains - plan.first_chain + 1
+        if (instances or 1) > available:
+            begun = f" from chain {plan.first_chain} on" if plan.first_chain > 1 else ""
+            raise UsageProblem(
+                f"--instances {instances or 1} is more than the {max(0, available)} that {plan.model} has for "
+                f"{task.short_id}{begun}; use fewer, or another --model"
+            )
+    fewest = min(recording.chain_count(task.id) for task in tasks) - plan.first_chain + 1
+    return instances or fewest, iterations or recording.longest_chain()
+
+
+def _check_budgets(plan: RunPlan, models: Sequence[str], prices: Mapping[str, Price]) -> None:
+    for option, number in (("tokens", plan.budget_tokens), ("attempts", plan.budget_attempts)):
+        if number is not None:
+            _at_least(f"--budget-{option}", number, 1)
+    for option, amount in (
+        ("usd", plan.budget_usd),
+        ("device-s", plan.budget_device_s),
+        ("wall-s", plan.budget_wall_s),
+    ):
+        if amount is not None and not 0 < amount < math.inf:
+            raise UsageProblem(f"--budget-{option} must be more than 0 and finite, not {amount:g}")
+    unpriced = [model for model in models if model not in prices]
+    if plan.budget_usd is not None and unpriced:
+        raise UsageProblem(
+            f"--budget-usd needs a price for {unpriced[0]}: configure "
+            f'[prices."{unpriced[0]}"] with input, cached_input, cache_write and output in USD per million tokens'
+        )
+
+
+def _stop_rules(plan: RunPlan, *, recorded: bool) -> StopRules:
+    if not plan.stop_rules:
+        return StopRules()
+    wanted = plan.stop_at_speedup
+    if wanted is not None and not 0 < wanted < math.inf:
+        raise UsageProblem(f"--stop-at-speedup must be more than 0 and finite, not {wanted:g}")
+    usual = 0 if recorded else WITHOUT_GAIN
+    without_gain = usual if plan.stop_without_gain is None else plan.stop_without_gain
+    return StopRules(
+        speedup=wanted,
+        without_gain=_at_least("--stop-without-gain", without_gain, 0),
+        at_roof=not recorded,
+    )
+
+
+def _allocate(plan: RunPlan, method: Method, tasks: Sequence[Task], *, recorded: bool) -> str:
+    if plan.allocate not in ALLOCATIONS:
+        raise UsageProblem(f"--allocate must be one of {', '.join(ALLOCATIONS)}, not {plan.allocate!r}")
+    if plan.allocate == "best":
+        if recorded or not method.asks_model or method.iterations is not None:
+            raise UsageProblem(
+                "--allocate best needs a model and a method with several iterations; a recording has fixed chains"
+            )
+        if len(tasks) == 1:
+            raise UsageProblem("--allocate best moves iterations between tasks; name two tasks or more")
+    return plan.allocate
+
+
+def _providers(paces: Mapping[str, Pace]) -> dict[str, Pace]:
+    for provider in paces:
+        if provider.partition("@")[0] not in KNOWN:
+            raise UsageProblem(
+                f"[providers.{provider}] names no provider: write one of {', '.join(KNOWN)}, "
+                'or for another server ["openai@URL"]'
+            )
+    return dict(paces)
+
+
+def _at_least(option: str, number: int, least: int) -> int:
+    if number < least:
+        raise UsageProblem(f"{option} must be at least {least}, not {number}")
+    if number > MOST:
+        raise UsageProblem(f"{option} must be less than 2^63, not {number}")
+    return number

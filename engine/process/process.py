@@ -1,0 +1,434 @@
+"""The engine process: runs one session from its plan to its end, and answers commands on a socket.
+
+The engine does not depend on the process that started it. It ends when every instance has ended, at a stop command,
+or at a signal; a second signal ends it at once. The journal always has all finished work, and a resume continues from
+there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import psutil
+from engine.run.person import Changes, Decisions
+
+from engine.errors import CommandRefused, EngineError, UsageProblem, refusal
+from engine.judge.judging import PoolJudge
+from engine.models import Gates
+from engine.models.clients.recorded import RecordedClient, changed_templates
+from engine.plan.budget import Budget, budget_of
+from engine.plan.job import Job, open_job, plan_of, read_plan, session_started
+from engine.process.commands import event_of
+from engine.process.control import STEERING, ControlServer, Request
+from engine.process.keys import environment_with_keys, hidden_keys
+from engine.process.launch import WRONG_USAGE, plan_file
+from engine.process.telemetry import DeviceSampler, device_event
+from engine.prompting.prompting import template_hashes
+from engine.run.scheduler import run_instances
+from engine.run.shared import Shared
+from harness import DevicePool, HarnessError, Verdict
+from harness.node.discovery import choose_devices
+from harness.node.telemetry.watcher import Telemetry
+from harness.processes.quarantine import DeviceEvent
+from sessions.engine_info import EngineInfo, boot_id, pid_namespace, write_engine_info
+from sessions.errors import SessionsError, StoreBroken
+from sessions.events import (
+    DecisionMade,
+    DecisionUndone,
+    EngineStarted,
+    EngineStopped,
+    Notice,
+    SessionFinished,
+)
+from sessions.files import write_whole
+from sessions.home import Home, LiveFiles
+from sessions.journal.journal import read_journal
+from sessions.state.state import SessionState
+from sessions.store.decidable import check_decision
+from sessions.store.reconcile import resume
+from sessions.store.recorder import Recorder
+from suites import SuiteError
+
+log = logging.getLogger(__name__)
+
+TICK_S = 1.0
+MACHINERY_FAILED = 3
+STOPPED_AT_ONCE = 130
+PR_SET_DUMPABLE = 4
+KNOWN = (EngineError, SessionsError, HarnessError, SuiteError)
+"""Errors with a message for people; any other exception is a bug of Wavedeck."""
+
+
+class StopAsked(Exception):
+    """A command or a signal asked the engine to stop."""
+
+
+def main(folder: Path) -> int:
+    """Run the engine of a live folder to its end; returns the exit code."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    protect()
+    try:
+        with hidden_keys():
+            return asyncio.run(Engine(LiveFiles(folder.absolute()), environment_with_keys()).run())
+    except KNOWN as error:
+        sys.stderr.write(f"{one_line(error)}\n")
+        return WRONG_USAGE if isinstance(error, UsageProblem) else MACHINERY_FAILED
+    except OSError as error:
+        words = refusal(error)
+        if not words:
+            raise
+        sys.stderr.write(f"{words}\n")
+        return MACHINERY_FAILED
+
+
+def protect() -> None:
+    """Hide the engine's memory and environment from other processes of the same user; ignore the end of a terminal."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def one_line(error: BaseException) -> str:
+    """Returns an error's message without line breaks."""
+    return " ".join(str(error).split())
+
+
+class Engine:
+    """One session's engine."""
+
+    def __init__(self, live: LiveFiles, environ: Mapping[str, str]) -> None:
+        self._live = live
+        self._home = Home(live.folder.parent.parent)
+        self._environ = environ
+        self._busy: dict[str, list[str]] = {}
+        self._stop: asyncio.Future[str] | None = None
+        """Resolved with the reason when the engine is asked to stop."""
+
+    async def run(self) -> int:
+        """Open the session, run it, and leave it finished or resumable; returns the exit code."""
+        self._watch_signals()
+        resumed = self._live.journal.exists() or not plan_file(self._live).exists()
+        async with AsyncExitStack() as stack:
+            if resumed:
+                recorder = await asyncio.to_thread(resume, self._home, self._live.session)
+                stack.enter_context(recorder)
+                plan = read_plan(self._live) or plan_of(recorder.state.started)
+                job = await stack.enter_async_context(open_job(plan, home=self._home, environ=self._environ))
+            else:
+                plan = read_plan(self._live) or plan_of(None)
+                job = await stack.enter_async_context(open_job(plan, home=self._home, environ=self._environ))
+                begun = await asyncio.to_thread(Recorder.begin, self._home, session_started(plan))
+                recorder = stack.enter_context(begun)
+            recorder.record(EngineStarted(host=socket.gethostname(), pid=os.getpid(), resumed=resumed))
+            report_changes(recorder, job)
+            return await self._serve(recorder, job)
+
+    # Leaving
+
+    def _watch_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._stop = loop.create_future()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal, number)
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        if not self._ask_to_stop(f"signal {number.name}"):
+            os._exit(STOPPED_AT_ONCE)
+
+    def _ask_to_stop(self, reason: str) -> bool:
+        """Stop the engine; returns False if a stop was asked for before."""
+        assert self._stop is not None
+        if self._stop.done():
+            return False
+        self._stop.set_result(reason)
+        return True
+
+    async def _leave_when_asked(self) -> None:
+        assert self._stop is not None
+        raise StopAsked(await asyncio.shield(self._stop))
+
+    # Running
+
+    async def _serve(self, recorder: Recorder, job: Job) -> int:
+        """Run the job and answer commands; then finish the session, or stop it in good order.
+
+        While the session is put away, commands are refused with the time so far.
+        """
+        journal = await asyncio.to_thread(read_journal, self._live.journal)
+        decisions = Decisions(journal.events)
+        changes = Changes()
+        token = secrets.token_hex(16)
+        await asyncio.to_thread(write_whole, self._live.token, token.encode() + b"\n", mode=0o600)
+
+        async def handle(request: Request) -> int:
+            return await self._obey(request, recorder, decisions, changes)
+
+        curable: Sequence[str] = ()
+        failure: ExceptionGroup[Exception] | None = None
+        async with ControlServer(token=token, environ=self._environ, handle=handle) as control:
+            await self._announce(control)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    helpers = (
+                        group.create_task(self._tick(recorder, control), name="tick"),
+                        group.create_task(self._leave_when_asked(), name="leave"),
+                    )
+                    curable = await self._work(recorder, job, decisions, changes)
+                    for helper in helpers:
+                        helper.cancel()
+            except ExceptionGroup as errors:
+                failure = errors
+            await control.refuse_commands(putting_away(self._live.session))
+            try:
+                if failure is not None or curable:
+                    await recorder.store_all()
+                else:
+                    # First, because a session counts as finished only if it is in the store.
+                    await recorder.settle()
+                    await recorder.record_durable(SessionFinished(solved=solved(recorder)))
+                    await recorder.finish()
+                    return 0
+            except StoreBroken as error:
+                earlier = failure.exceptions if failure is not None else ()
+                failure = ExceptionGroup("the session could not be stored", [*earlier, error])
+            reason, code = self._why_stopped(recorder, failure, curable)
+            await recorder.record_durable(EngineStopped(reason=reason, failed=code != 0))
+            await recorder.flush()
+            self._live.engine.unlink(missing_ok=True)
+            return code
+
+    async def _work(
+        self, recorder: Recorder, job: Job, decisions: Decisions, changes: Changes
+    ) -> tuple[str, ...]:
+        plan = job.plan
+        budget = budget_of(plan)
+        budget.restore(recorder.state)
+
+        def on_device(report: DeviceEvent) -> None:
+            recorder.record(device_event(report))
+
+        async with DevicePool(
+            plan.devices, tasks=job.tasks, session=self._live.session, on_device=on_device
+        ) as pool:
+            shared = Shared(
+                plan=plan,
+                recorder=recorder,
+                clients=job.clients,
+                judge=PoolJudge(
+                    pool,
+                    targets=job.targets,
+                    seed=plan.seed,
+                    against=plan.against,
+                    against_source=plan.against_source,
+                ),
+                budget=budget,
+                targets=job.targets,
+                corpus=job.corpus,
+                decisions=decisions,
+                gates=Gates(plan.providers),
+                changes=changes,
+                busy=self._busy,
+            )
+            async with asyncio.TaskGroup() as group:
+                followers = (
+                    group.create_task(keep_lent(pool, recorder.state, changes), name="lending"),
+                    group.create_task(
+                        keep_budget(budget, plan.budget_usd, recorder.state, changes), name="budget"
+                    ),
+                )
+                curable = await run_instances(shared, job.method, job.tasks)
+                for follower in followers:
+                    follower.cancel()
+            return curable
+
+    def _why_stopped(
+        self, recorder: Recorder, failure: ExceptionGroup[Exception] | None, curable: Sequence[str]
+    ) -> tuple[str, int]:
+        """Returns the reason of an `EngineStopped`, and the exit code."""
+        if failure is None:
+            shown = ", ".join(curable[:4]) + (", ..." if len(curable) > 4 else "")
+            lost = "1 instance lost its" if len(curable) == 1 else f"{len(curable)} instances lost their"
+            return f"{lost} model or judge: {shown}", MACHINERY_FAILED
+        errors = list(flatten_errors(failure))
+        bugs = [error for error in errors if not isinstance(error, (StopAsked, *KNOWN))]
+        if bugs:
+            log.error("bug in the engine", exc_info=failure)
+            words = f"{type(bugs[0]).__name__}: {one_line(bugs[0])}"
+            message = f"bug in the engine ({words}); the traceback is in {self._live.log}"
+            recorder.record(Notice(level="error", message=message))
+            return f"bug in the engine: {words}", MACHINERY_FAILED
+        expected = [error for error in errors if isinstance(error, KNOWN)]
+        if expected:
+            message = one_line(expected[0])
+            log.error("%s", message)
+            recorder.record(Notice(level="error", message=message))
+            return message, MACHINERY_FAILED
+        return one_line(errors[0]), 0
+
+    # Watching and being reached
+
+    async def _tick(self, recorder: Recorder, control: ControlServer) -> None:
+        devices = choose_devices(device_names(recorder))
+        async with AsyncExitStack() as watched:
+            telemetry = {
+                device.name: await watched.enter_async_context(Telemetry(device.address, device.kind))
+                for device in devices
+                if device.address
+            }
+            sampler = DeviceSampler(devices, self._busy, telemetry)
+            while True:
+                await asyncio.sleep(TICK_S)
+                for sample in await sampler.changed():
+                    recorder.record(sample)
+                await self._keep_reachable(recorder, control)
+
+    async def _keep_reachable(self, recorder: Recorder, control: ControlServer) -> None:
+        """Create the socket and `engine.json` again if they were removed.
+
+        If that fails, the session still continues.
+        """
+        try:
+            if await control.listen() or not self._live.engine.exists():
+                await self._announce(control)
+        except (EngineError, OSError) as error:
+            words = f"the engine cannot receive commands: {one_line(error)}"
+            if ("warning", words) not in recorder.state.notices:
+                recorder.record(Notice(level="warning", message=words))
+
+    async def _announce(self, control: ControlServer) -> None:
+        """Write `engine.json`: from now on viewers can find the engine."""
+        assert control.path is not None
+        info = EngineInfo(
+            session=self._live.session,
+            pid=os.getpid(),
+            process_started=psutil.Process().create_time(),
+            boot_id=boot_id(),
+            pid_namespace=pid_namespace(),
+            host=socket.gethostname(),
+            socket=str(control.path),
+            token_file=str(self._live.token),
+        )
+        await asyncio.to_thread(write_engine_info, self._live, info)
+
+    async def _obey(
+        self, request: Request, recorder: Recorder, decisions: Decisions, changes: Changes
+    ) -> int:
+        """Execute a command; returns the number of the event that it caused, else of the last event."""
+        if request.command in ("accept", "reject"):
+            accepted = request.command == "accept"
+            decision = DecisionMade(
+                attempt=request.attempt,
+                accepted=accepted,
+                why=request.why,
+                by=request.by,
+                forced=request.forced,
+            )
+            check_decision(recorder.state, decision)
+            event = await recorder.record_durable(decision)
+            # Durable now, so the instance acts on it, even if git fails below.
+            decisions.made(decision)
+            await recorder.sync_accepted()
+            return event.seq
+        if request.command == "undo":
+            return (await recorder.decide(DecisionUndone(attempt=request.attempt, by=request.by))).seq
+        if request.command in STEERING:
+            if changes.closed:
+                raise CommandRefused("the session is just ending; give the command again in a moment")
+            command = await recorder.record_durable(event_of(request, recorder.state))
+            changes.announce()
+            return command.seq
+        if request.command == "stop":
+            self._ask_to_stop(request.reason or f"stopped by {request.by or 'a person'}")
+        return recorder.state.last_seq
+
+
+def putting_away(session: str) -> Callable[[], str]:
+    """Returns a function that says for how long the engine has been putting the session away."""
+    began = time.monotonic()
+    return lambda: (
+        f"the engine is putting the session away, for {time.monotonic() - began:.0f} s so far; "
+        f"give the command again when that is done: wavedeck wait {session} --for end"
+    )
+
+
+async def keep_lent(pool: DevicePool, state: SessionState, changes: Changes) -> None:
+    """Lend the GPUs of the pool that a person lent, until cancelled."""
+    lent: set[str] = set()
+    while True:
+        if state.lent != lent:
+            lent = set(state.lent)
+            pool.lend(lent)
+        await changes.next()
+
+
+async def keep_budget(
+    budget: Budget, planned_usd: float | None, state: SessionState, changes: Changes
+) -> None:
+    """Raise the budget in USD by what a person adds, until cancelled."""
+    while planned_usd is not None:
+        if budget.usd != planned_usd + state.added_usd:
+            budget.raise_usd(planned_usd + state.added_usd)
+        await changes.next()
+
+
+def device_names(recorder: Recorder) -> tuple[str, ...]:
+    """Returns the names of the session's devices."""
+    return recorder.state.started.devices if recorder.state.started else ()
+
+
+def flatten_errors(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    """Returns all errors in a nested exception group."""
+    errors: list[BaseException] = []
+    for error in group.exceptions:
+        errors += flatten_errors(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return errors
+
+
+def solved(recorder: Recorder) -> tuple[str, ...]:
+    """Returns the tasks with a correct attempt, in the session's order."""
+    correct = {
+        instance.task
+        for instance in recorder.state.instances.values()
+        if any(attempt.verdict is Verdict.CORRECT for attempt in instance.attempts)
+    }
+    tasks = recorder.state.started.tasks if recorder.state.started else ()
+    return tuple(task for task in tasks if task in correct)
+
+
+def report_changes(recorder: Recorder, job: Job) -> None:
+    """Record notices about skipped examples, and about prompt templates that changed.
+
+    The templates are compared with those of the first part of this session and of the recording.
+    """
+    for words in job.corpus.remarks():
+        if ("info", words) not in recorder.state.notices:
+            recorder.record(Notice(level="info", message=words))
+    now = template_hashes()
+    before = recorder.state.started.templates if recorder.state.started else {}
+    changed = changed_templates(before, now)
+    if changed:
+        words = f"prompt templates changed since the session began: {', '.join(changed)}"
+        recorder.record(Notice(level="warning", message=words))
+    for client in job.clients.values():
+        changed = (
+            changed_templates(client.recording.facts.templates, now)
+            if isinstance(client, RecordedClient)
+            else ()
+        )
+        if changed:
+            words = f"{job.plan.model} was recorded with other prompt templates: {', '.join(changed)}"
+            if ("warning", words) not in recorder.state.notices:
+                recorder.record(Notice(level="warning", message=words))

@@ -1,0 +1,92 @@
+"""Compares the correct candidates of an instance: which is better in which case, and how their code differs."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness import Evaluation
+from sessions.state.ranking import ESTIMATE_TIE
+from suites.python_source import parse_python, source_lines
+
+from .figures import estimated_rows, timed_rows, times
+
+CLEARLY = 1.02
+"""A timed case counts as better elsewhere only beyond this ratio: two timings from scratch differ by up to 1 %."""
+CONTEXT_LINES = 2
+"""Unchanged lines around each change of a diff."""
+WORTH_A_DIFF = 0.6
+"""A diff is shown only if it is shorter than this share of the source."""
+
+
+class Better(NamedTuple):
+    """Another attempt that is clearly faster in one case than the best attempt."""
+
+    attempt: str
+    words: str
+    """`1.35x in softmax#1/1`, or without a time `in softmax#1/1`."""
+
+
+def case_speeds(evaluation: Evaluation) -> dict[str, float]:
+    """Returns a figure by case, greater is faster: the speedup if timed, else least over estimated time."""
+    if timed_rows(evaluation):
+        return {
+            latency.case: latency.speedup for latency in evaluation.latency if latency.speedup is not None
+        }
+    rows = estimated_rows(evaluation)
+    return {row.case: row.least_us / (row.shared_us or row.most_us) for row in rows if row.least_us > 0}
+
+
+def better_elsewhere(best: Evaluation, others: Sequence[tuple[str, Evaluation]]) -> dict[str, Better]:
+    """Returns, by case, the fastest other attempt if it is clearly faster than the best one.
+
+    Attempts are compared only if all were timed, or none.
+    """
+    own = case_speeds(best)
+    clearly = CLEARLY if best.latency else 1 + ESTIMATE_TIE
+    better: dict[str, tuple[float, str]] = {}
+    for attempt, evaluation in others:
+        if bool(evaluation.latency) != bool(best.latency):
+            continue
+        for case, speed in case_speeds(evaluation).items():
+            if speed > clearly * own.get(case, 0.0) and speed > better.get(case, (0.0, ""))[0]:
+                better[case] = (speed, attempt)
+    timed = bool(best.latency)
+    return {
+        case: Better(attempt, f"{times(speed)} in {attempt}" if timed else f"in {attempt}")
+        for case, (speed, attempt) in better.items()
+    }
+
+
+def code_difference(source: str, best: str) -> str:
+    """Returns the lines of `best` that `source` replaces as a unified diff without header.
+
+    Empty if the diff would be nearly as long as the source.
+    """
+    lines = list(
+        difflib.unified_diff(source_lines(best), source_lines(source), lineterm="", n=CONTEXT_LINES)
+    )[2:]
+    text = "\n".join(lines)
+    return text if lines and len(text) < WORTH_A_DIFF * len(source) else ""
+
+
+def changed_functions(source: str, best: str) -> str:
+    """Returns the top-level functions of `source` that `best` does not have in exactly this form.
+
+    The whole source if Python cannot parse it, or if no function differs.
+    """
+    try:
+        tree = parse_python(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return source
+    lines = source_lines(source)
+    functions = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            text = "\n".join(lines[first - 1 : node.end_lineno])
+            if text not in best:
+                functions.append(text)
+    return "\n\n\n".join(functions) if functions else source

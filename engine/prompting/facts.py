@@ -1,0 +1,243 @@
+"""Facts for a prompt, taken from the judge's data: each with its unit, none invented.
+
+An unknown fact is `None` or an empty tuple; the templates leave its line out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness import Evaluation, Target, Traffic, Verdict
+from harness.hardware.product import Product
+from harness.stages.estimates.roofline import estimate
+from sessions.state.ranking import rank
+from suites import Case, Task, task_cost
+from suites.python_source import source_lines
+
+from .figures import achieved
+from .tolerance_words import tolerance_words
+
+TRACE_LINES = 40
+MESSAGE_CHARACTERS = 3000
+LINE_CHARACTERS = 240
+"""Longest message of an earlier failure."""
+SAME = 80
+"""Characters of two messages that are compared."""
+NOTES = 6
+
+
+class JudgedCandidate(Protocol):
+    """A candidate and its evaluation."""
+
+    @property
+    def attempt(self) -> str:
+        """Name of the attempt, for example `softmax#2/7`."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """The module."""
+        ...
+
+    @property
+    def strategy(self) -> str:
+        """The strategy in the words of its author; may be empty."""
+        ...
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """The judge's evaluation."""
+        ...
+
+
+class FailedCandidate(JudgedCandidate, Protocol):
+    """A candidate that the judge did not pass, or that a person rejected."""
+
+    @property
+    def reflection(self) -> str:
+        """The reflector's analysis; empty if the reflector was not asked."""
+        ...
+
+    @property
+    def rejection(self) -> str | None:
+        """A person's reason for the rejection (may be empty); `None` if no person rejected it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFacts:
+    """One case, and the least that any kernel needs for its full size on the first target."""
+
+    case: Case
+    at_least_us: float | None
+    """Lower roofline bound without the launch; `None` if the target has no peak for the dtype."""
+    limit: str
+    """`memory` or `compute`: the resource that bounds it; empty if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorFacts:
+    """Why a candidate failed."""
+
+    verdict: str
+    stages: str
+    """`static ok, call ok, compile failed`."""
+    failed_stage: str
+    """Empty if no stage failed."""
+    kind: str
+    message: str
+    line: int | None
+    line_text: str
+    """Text of the candidate's line."""
+    trace: str
+    mismatch: tuple[str, ...]
+    """The pattern of the wrong values, one sentence each."""
+    notes: tuple[str, ...]
+    """Findings and notes of the judge besides the error."""
+
+
+def case_facts(task: Task, target: Target, product: Product | None = None) -> tuple[CaseFacts, ...]:
+    """Returns the open cases with their cost by the task's own model.
+
+    Bounds are those of `product` if it has this target. Raises `BadTask` if the task's `cost.py` fails.
+    """
+    facts = []
+    for case in task.open_cases:
+        cost = task_cost(task, case.gpu, case.dtype)
+        # The lower bound uses only the cost, so the counted traffic is empty.
+        no_traffic = Traffic(
+            case=case.name,
+            sizes=case.gpu,
+            requested_read_bytes=0,
+            requested_write_bytes=0,
+            unique_read_bytes=0,
+            unique_write_bytes=0,
+            minimal_bytes=cost.minimal_bytes,
+            dot_flops=0,
+            flops=cost.flops,
+            launches=0,
+            programs=0,
+        )
+        bound = estimate(no_traffic, cost, case.dtype, target, product)
+        facts.append(
+            CaseFacts(
+                case=case,
+                at_least_us=bound.low_us if bound else None,
+                limit=bound.bound_low if bound else "",
+            )
+        )
+    return tuple(facts)
+
+
+def error_facts(candidate: JudgedCandidate) -> ErrorFacts:
+    """Returns why the candidate failed. Raises `ValueError` if its evaluation has no error."""
+    evaluation = candidate.evaluation
+    error = evaluation.error
+    if error is None:
+        raise ValueError(f"{candidate.attempt} is {evaluation.verdict}: it has no error")
+    lines = source_lines(candidate.source)
+    in_source = error.line is not None and 0 < error.line <= len(lines)
+    return ErrorFacts(
+        verdict=str(evaluation.verdict),
+        stages=stage_words(evaluation),
+        failed_stage=next((stage.name for stage in evaluation.stages if stage.ok is False), ""),
+        kind=error.kind,
+        message=shorten(error.message, MESSAGE_CHARACTERS),
+        line=error.line,
+        line_text=lines[error.line - 1].strip() if in_source and error.line else "",
+        trace="\n".join(error.trace.splitlines()[-TRACE_LINES:]),
+        mismatch=mismatch_words(evaluation),
+        notes=(*(finding.text for finding in evaluation.findings), *evaluation.notes)[:NOTES],
+    )
+
+
+def failure_line(candidate: FailedCandidate) -> str:
+    """Returns one line about a failed candidate: its name, verdict, stage and the first sentence of the message."""
+    if candidate.rejection is not None:
+        return (
+            f"{candidate.attempt}: rejected by a person: {one_line(candidate.rejection) or 'no reason given'}"
+        )
+    error = error_facts(candidate)
+    stage = f" in {error.failed_stage}" if error.failed_stage else ""
+    first = candidate.evaluation.error.first_line if candidate.evaluation.error else ""
+    return f"{candidate.attempt}: {error.verdict}{stage}: {shorten(first, LINE_CHARACTERS)}"
+
+
+def repeats(failures: Sequence[FailedCandidate]) -> int:
+    """Returns how many of the latest failures in a row are the same error, numbers aside; oldest first."""
+    count = 0
+    for failure in reversed(failures):
+        if failure.rejection is not None or error_kind(failure) != error_kind(failures[-1]):
+            break
+        count += 1
+    return count
+
+
+def error_kind(candidate: FailedCandidate) -> tuple[str, str, str]:
+    """Returns what makes two errors the same: verdict, kind, and the message without numbers."""
+    error = candidate.evaluation.error
+    message = one_line(error.message) if error else ""
+    return (
+        str(candidate.evaluation.verdict),
+        error.kind if error else "",
+        re.sub(r"[\d.]+", "#", message)[:SAME],
+    )
+
+
+def one_line(text: str) -> str:
+    """Returns the text without line breaks and repeated blanks."""
+    return " ".join(text.split())
+
+
+def stage_words(evaluation: Evaluation) -> str:
+    """Returns the state of each stage in words."""
+    words = {True: "passed", False: "failed", None: "not reached"}
+    return ", ".join(f"{stage.name} {words[stage.ok]}" for stage in evaluation.stages)
+
+
+def mismatch_words(evaluation: Evaluation) -> tuple[str, ...]:
+    """Returns hints from NaN and Inf in a wrong output; the judge's message already says where it is wrong."""
+    mismatch = evaluation.error.mismatch if evaluation.error else None
+    if mismatch is None:
+        return ()
+    words = []
+    if mismatch.nan_got > mismatch.nan_expected:
+        words.append(
+            "NaN came out where none is expected: 0/0, inf - inf, a masked lane that took part, or memory never written."
+        )
+    if mismatch.inf_got > mismatch.inf_expected:
+        words.append("Inf came out where none is expected: an exponential or a float16 value overflowed.")
+    return tuple(words)
+
+
+def lost_ground(before: JudgedCandidate, now: JudgedCandidate) -> str:
+    """Returns one sentence if `now` ranks below its base `before`; else an empty string."""
+    if rank(now.evaluation, now.source) >= rank(before.evaluation, before.source):
+        return ""
+    if before.evaluation.verdict is Verdict.CORRECT:
+        if now.evaluation.verdict is Verdict.CORRECT:
+            return (
+                f"{now.attempt} is correct, but ranks below {before.attempt}: "
+                f"{achieved(now.evaluation)}. {before.attempt}: {achieved(before.evaluation)}."
+            )
+        return f"{now.attempt} broke what worked in {before.attempt}."
+    return (
+        f"{now.attempt} passed fewer stages than {before.attempt} ({stage_words(now.evaluation)}; "
+        f"before: {stage_words(before.evaluation)})."
+    )
+
+
+def shorten(text: str, characters: int) -> str:
+    """Returns the text with its middle left out if it has more than `characters`."""
+    if len(text) <= characters:
+        return text
+    half = characters // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+
+
+def precision(task: Task) -> tuple[str, ...]:
+    """Returns the required precision of the outputs in words, by dtype."""
+    return tuple(tolerance_words(task))

@@ -1,0 +1,179 @@
+"""Speed of a correct candidate in words and in rows by case, as prompts show it.
+
+Times are measured; bounds are estimates and always labelled as estimates. Bytes are those of the `gpu` sizes if
+programs were sampled there, else those of the interpreter's `cpu` sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness import Evaluation, Latency
+from harness.wire.latency import Bound, LaunchTime, Outcome
+from sessions.state.ranking import estimated_slowdown, long_estimates
+from sessions.state.speed import speed_of
+
+
+@dataclass(frozen=True, slots=True)
+class TimedRow:
+    """One timed case of a candidate."""
+
+    case: str
+    time_us: float
+    speedup: str
+    """Ratio to the baseline with its 95 % interval, or why there is none."""
+    roof: str
+    """Share of the practical roof; empty if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedRow:
+    """One case of a candidate that was not timed. All times are roofline estimates at the vendor's peaks."""
+
+    case: str
+    least_us: float
+    """The task's minimum: no kernel is faster."""
+    shared_us: float | None
+    """If the cache of each die keeps what neighbouring programs share."""
+    most_us: float
+    """If every requested byte comes from memory."""
+    requested: float | None
+    """Requested over minimal bytes; `None` if unknown."""
+    limit: str
+    """`memory` or `compute`: the side that limits it, at best and at worst."""
+
+
+def timed_rows(evaluation: Evaluation) -> tuple[TimedRow, ...]:
+    """Returns the timed cases of the evaluation's own device."""
+    return tuple(
+        TimedRow(
+            case=latency.case,
+            time_us=latency.candidate_ms * 1e3,
+            speedup=speedup_words(latency),
+            roof=roof_words(latency),
+        )
+        for latency in evaluation.latency
+        if latency.device == evaluation.device
+    )
+
+
+def speedup_words(latency: Latency) -> str:
+    """Returns the speedup of a case: `1.29x (1.27 to 1.31)`, `>= 37x`, or `too short`."""
+    if latency.speedup is None:
+        return latency.outcome.value
+    ratio = f"{latency.bound.sign}{times(latency.speedup)}"
+    if latency.ci is None or latency.bound is not Bound.NONE:
+        return ratio
+    unresolved = ", not resolved" if latency.outcome is Outcome.NOT_RESOLVED else ""
+    low, high = (f"{bound:.3f}" if bound < 10 else f"{bound:.1f}" for bound in latency.ci)
+    return f"{ratio} ({low} to {high}{unresolved})"
+
+
+def times(ratio: float) -> str:
+    """Returns a ratio as text: `1.00x`, `37.4x`, `132x`."""
+    return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.1f}x" if ratio < 100 else f"{ratio:.0f}x"
+
+
+def roof_words(latency: Latency) -> str:
+    """Returns the larger share of the two practical roofs: `92 % of a copy` or `61 % of a product`."""
+    used = latency.efficiency
+    if used is None:
+        return ""
+    shares = [(used.io_measured, "of a copy"), (used.mfu_measured, "of a product")]
+    known = [(share, words) for share, words in shares if share is not None]
+    if not known:
+        peaks = [(used.io_utilisation, "of peak bandwidth"), (used.mfu, "of peak FLOP/s")]
+        known = [(share, words) for share, words in peaks if share is not None]
+    if not known:
+        return ""
+    share, words = max(known)
+    return f"{share:.0%} {words}"
+
+
+def launch_lines(evaluation: Evaluation) -> list[str]:
+    """Returns the time by launch of each case whose call makes several launches, with the baseline's beside it."""
+    lines = []
+    for latency in evaluation.latency:
+        if latency.device != evaluation.device or not (latency.launches or latency.baseline_launches):
+            continue
+        sides = [
+            f"{name} {launch_words(launches)}"
+            for name, launches in (("this kernel", latency.launches), ("baseline", latency.baseline_launches))
+            if launches
+        ]
+        lines.append(f"{latency.case}: {'; '.join(sides)}")
+    return lines
+
+
+def launch_words(launches: Sequence[LaunchTime]) -> str:
+    """Returns the launches of one call with their times: `partial 3.2 us, combine 1.1 us`."""
+    return ", ".join(f"{launch.kernel} {launch.ms * 1e3:.3g} us" for launch in launches)
+
+
+def device_words(evaluation: Evaluation) -> str:
+    """Returns the device's state during timing: `at 1755 MHz and 412 W`; empty if unknown."""
+    window = evaluation.latency[0].window if evaluation.latency else None
+    if window is None or window.clock_mhz is None:
+        return ""
+    power = "" if window.power_w is None else f" and {window.power_w:.0f} W"
+    return f"at {window.clock_mhz} MHz{power}"
+
+
+def estimated_rows(evaluation: Evaluation) -> tuple[EstimatedRow, ...]:
+    """Returns the bounds of the first target's cases that take longer than their launch; all if none does."""
+    requested = requested_by_case(evaluation)
+    return tuple(
+        EstimatedRow(
+            case=estimate.case,
+            least_us=estimate.low_us,
+            shared_us=estimate.shared_us,
+            most_us=estimate.high_us,
+            requested=requested.get(estimate.case),
+            limit=estimate.bound_low
+            if estimate.bound_low == estimate.bound_high
+            else f"{estimate.bound_low} / {estimate.bound_high}",
+        )
+        for estimate in long_estimates(evaluation)
+    )
+
+
+def launch_bound_cases(evaluation: Evaluation) -> list[str]:
+    """Returns the cases that `estimated_rows` leaves out, because launching takes longer than their kernels."""
+    shown = {row.case for row in estimated_rows(evaluation)}
+    return list(
+        dict.fromkeys(estimate.case for estimate in evaluation.estimate if estimate.case not in shown)
+    )
+
+
+def requested_by_case(evaluation: Evaluation) -> dict[str, float]:
+    """Returns requested over minimal bytes by case: sampled at `gpu` sizes, else counted by the interpreter."""
+    return {
+        traffic.case: (traffic.requested_read_bytes + traffic.requested_write_bytes) / traffic.minimal_bytes
+        for traffic in evaluation.sampled or evaluation.traffic
+        if traffic.minimal_bytes
+    }
+
+
+def achieved(evaluation: Evaluation) -> str:
+    """Returns the speed of a correct kernel in one line: measured figures if it was timed, else estimates."""
+    speed = speed_of(evaluation)
+    if speed is not None:
+        exact = f" ({speed.exact_words})" if speed.exact is not None else ""
+        return f"{speed} the baseline by geometric mean{exact}"
+    parts = ["no case has a ratio to the baseline"] if evaluation.latency else []
+    slowdown = estimated_slowdown(evaluation)
+    if slowdown is not None:
+        parts.append(f"estimate, not a measurement: {slowdown:.2f} times the least time")
+    requested = requested_by_case(evaluation).values()
+    if requested:
+        parts.append(f"requests {max(requested):.2f} times the minimal bytes in its worst case")
+    spilled = sum(
+        count or 0
+        for kernels in evaluation.resources.values()
+        for kernel in kernels
+        for count in (kernel.vgpr_spills, kernel.sgpr_spills, kernel.spill_bytes)
+    )
+    if evaluation.resources:
+        parts.append("spills registers" if spilled else "no spills")
+    return "; ".join(parts) or "correct; nothing is known of its speed"

@@ -1,0 +1,86 @@
+"""Facts about the correct kernels of an instance: the best in full, the others as changes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from engine.prompting.comparison import better_elsewhere, changed_functions, code_difference
+from engine.prompting.facts import JudgedCandidate, lost_ground
+from engine.prompting.figures import achieved
+from engine.prompting.measurements import measurements
+from sessions.state.ranking import rank
+from sessions.state.speed import speed_of
+
+ROUNDS_BEFORE_CHANGE = 2
+"""Correct candidates in a row without gain after which the prompt asks for another strategy."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherKernel:
+    """A correct kernel that is not the best one."""
+
+    attempt: str
+    summary: str
+    strategy: str
+    tie: bool
+    """True if it differs from the best in no figure; then the shorter module is the best."""
+    difference: str
+    """Its code as a diff against the best; empty if the code is too different."""
+    functions: str
+    """Its functions that differ from the best; empty if the prompt does not need them."""
+
+
+def other_kernels(
+    others: Sequence[JudgedCandidate], best: JudgedCandidate, needed: Collection[str]
+) -> list[OtherKernel]:
+    """Returns the other kernels of a history: as diffs, or their own functions if they are `needed` and too different."""
+    kernels = []
+    for other in others:
+        difference = code_difference(other.source, best.source)
+        kernels.append(
+            OtherKernel(
+                attempt=other.attempt,
+                summary=achieved(other.evaluation),
+                strategy=other.strategy,
+                tie=speed_of(best.evaluation) is None and rank(other.evaluation) == rank(best.evaluation),
+                difference=difference,
+                functions=""
+                if difference or other.attempt not in needed
+                else changed_functions(other.source, best.source),
+            )
+        )
+    return kernels
+
+
+def optimizer_facts(
+    history: Sequence[JudgedCandidate],
+    last: JudgedCandidate | None,
+    without_gain: int,
+    *,
+    short: bool,
+) -> dict[str, object]:
+    """Returns the facts that the optimizing prompts share; `short` keeps only the best and the latest kernel.
+
+    Raises `ValueError` for an empty history.
+    """
+    if not history:
+        raise ValueError("there is no correct candidate to optimize")
+    *others, best = history
+    better = better_elsewhere(
+        best.evaluation, [(candidate.attempt, candidate.evaluation) for candidate in others]
+    )
+    latest = last.attempt if last else ""
+    shown = [candidate for candidate in others if not short or candidate.attempt == latest]
+    needed = {candidate.attempt for candidate in better.values()} | {latest}
+    return {
+        "best": best,
+        "known": measurements(best.evaluation),
+        "better": better,
+        "others": other_kernels(shown, best, needed),
+        "left_out": len(others) - len(shown),
+        "timed": speed_of(best.evaluation) is not None,
+        "lost_ground": lost_ground(best, last) if last and last.attempt != best.attempt else "",
+        "change_strategy": without_gain >= ROUNDS_BEFORE_CHANGE,
+        "without_gain": without_gain,
+    }

@@ -1,0 +1,176 @@
+"""Picks the figures of a correct kernel that are worth acting on, as few sentences.
+
+Each sentence is about the case where it costs most. Cases that take no longer than their launch are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness import Evaluation, KernelResources
+from harness.wire.evaluation import GridFit
+from sessions.state.ranking import long_estimates, own_kernels
+
+NARROW_BITS = 64
+"""Loads with fewer bits per lane waste bandwidth."""
+MUCH_IDLE = 0.25
+"""Smallest idle share of a device's places, and of its units, that is reported."""
+MUCH_TIME = 0.2
+"""Smallest share of a call that a launch takes if its grid is reported."""
+MUCH_COST = 0.1
+"""Smallest share of all cases' least time that a case takes if its grid is reported."""
+MOST = 6
+"""Highest number of notes, findings or failed configs that are reported."""
+
+
+def standouts(evaluation: Evaluation) -> list[str]:
+    """Returns the sentences for a prompt."""
+    return [
+        *spills(evaluation),
+        *narrow_loads(evaluation),
+        *idle_units(evaluation),
+        *failed_configs(evaluation)[:MOST],
+        *no_matrix_instructions(evaluation),
+        *[finding.text for finding in evaluation.findings][:MOST],
+        *evaluation.notes[:MOST],
+    ]
+
+
+def spills(evaluation: Evaluation) -> Iterator[str]:
+    """Yield one sentence per target about its first kernel that spills."""
+    for target, kernels in evaluation.resources.items():
+        for kernel in kernels:
+            if kernel.vgpr_spills or kernel.spill_bytes:
+                amount = (
+                    f"{kernel.vgpr_spills} vector registers"
+                    if kernel.vgpr_spills
+                    else f"{kernel.spill_bytes} bytes"
+                )
+                yield f"`{kernel.kernel}` spills {amount} on {target}: use a smaller tile or more warps."
+                break
+
+
+def narrow_loads(evaluation: Evaluation) -> list[str]:
+    """Returns one sentence per kernel and width about the long cases in which even its widest loads are narrow."""
+    long = {estimate.case for estimate in long_estimates(evaluation)}
+    cases: dict[tuple[str, int], list[str]] = {}
+    for kernel in own_kernels(evaluation):
+        widest = max((int(bits) for bits in kernel.load_widths), default=None)
+        if widest is not None and widest < NARROW_BITS and (kernel.case in long or not long):
+            cases.setdefault((kernel.kernel, widest), []).append(kernel.case)
+    return [
+        f"`{name}` loads at most {widest} bits per lane in {', '.join(dict.fromkeys(named))} (128 are possible): "
+        "Triton does not see contiguous, aligned offsets there."
+        for (name, widest), named in cases.items()
+    ]
+
+
+def idle_units(evaluation: Evaluation) -> list[str]:
+    """Returns a sentence about the grid that leaves most of the device without work, if that costs much.
+
+    Small grids count only in cases that make up much of the time, and in launches that make up much of their call.
+    """
+    costs = {estimate.case: estimate.low_us for estimate in long_estimates(evaluation)}
+    total = sum(costs.values())
+    wasteful = [
+        (kernel, fit)
+        for kernel in own_kernels(evaluation)
+        for fit in kernel.fits
+        if min(fit.idle, fit.idle_units / fit.compute_units if fit.rounds == 1 else 1.0) >= MUCH_IDLE
+        and costs.get(fit.case, 0.0) >= MUCH_COST * total
+        and share_of_call(evaluation, kernel.kernel, fit.case) >= MUCH_TIME
+    ]
+    if not wasteful:
+        return []
+    kernel, fit = max(wasteful, key=lambda pair: pair[1].idle * costs.get(pair[1].case, 0.0))
+    return [idle_words(kernel, fit)]
+
+
+def idle_words(kernel: KernelResources, fit: GridFit) -> str:
+    """Returns how a grid leaves units without work."""
+    if fit.rounds == 1:
+        return (
+            f"In {fit.case} `{kernel.kernel}` has {fit.workgroups} workgroups for {fit.compute_units} units: "
+            f"{fit.idle_units} of them have no work."
+        )
+    return (
+        f"In {fit.case} the grid of `{kernel.kernel}` fills the device {fit.rounds} times, the last time "
+        f"{1 - fit.tail_idle:.0%}: {fit.idle:.0%} of all places have no work."
+    )
+
+
+def share_of_call(evaluation: Evaluation, kernel: str, case: str) -> float:
+    """Returns the share of a call that a kernel's launches take; 1 if it is not known."""
+    latency = next((row for row in evaluation.latency if row.case == case), None)
+    total = sum(launch.ms for launch in latency.launches) if latency is not None else 0.0
+    if latency is None or not total:
+        return 1.0
+    return sum(launch.ms for launch in latency.launches if launch.kernel == kernel) / total
+
+
+def failed_configs(evaluation: Evaluation) -> list[str]:
+    """Returns a sentence per config of an autotuned kernel that has no usable binary."""
+    return [
+        f"{config_name(kernel)} of `{kernel.kernel}` on {target}: {kernel.failure}"
+        for target, kernels in evaluation.resources.items()
+        for kernel in kernels
+        if kernel.failure
+    ]
+
+
+def config_name(kernel: KernelResources) -> str:
+    """Returns the name of a config: `Config BLOCK=64 num_warps=4`."""
+    return "Config " + " ".join(f"{name}={value}" for name, value in kernel.config.items())
+
+
+def no_matrix_instructions(evaluation: Evaluation) -> list[str]:
+    """Returns a sentence for each target where `tl.dot` became no matrix instruction."""
+    if not any(case.dot_flops for case in evaluation.traffic):
+        return []
+    return [
+        f"`tl.dot` became no matrix instruction on {target}."
+        for target, kernels in evaluation.resources.items()
+        if kernels and not any(kernel.matrix_instructions for kernel in kernels)
+    ]
+
+
+def resource_lines(evaluation: Evaluation, most: int) -> Sequence[str]:
+    """Returns one line per group of binaries with equal figures, of the first target; at most `most` lines.
+
+    Cases that take no longer than their launch are left out.
+    """
+    long = {estimate.case for estimate in long_estimates(evaluation)}
+    groups: dict[tuple[str, str], list[str]] = {}
+    for kernel in own_kernels(evaluation):
+        if long and kernel.case not in long:
+            continue
+        groups.setdefault((kernel.kernel, resource_words(kernel)), []).append(kernel.case)
+    lines = [
+        f"`{name}` in {', '.join(dict.fromkeys(cases))}: {words}" for (name, words), cases in groups.items()
+    ]
+    if len(lines) > most:
+        lines = [*lines[:most], f"({len(lines) - most} more left out)"]
+    return lines
+
+
+def resource_words(kernel: KernelResources) -> str:
+    """Returns the resources of one binary: `77 registers, 512 B of LDS, occupancy 6 (vgprs), loads of 128 bits`."""
+    registers = kernel.vgprs if kernel.vgprs is not None else kernel.registers
+    spilled = sum(count or 0 for count in (kernel.vgpr_spills, kernel.sgpr_spills, kernel.spill_bytes))
+    limit = f" ({kernel.occupancy_limit})" if kernel.occupancy_limit else ""
+    widths = ", ".join(f"{count} of {bits} bits" for bits, count in kernel.load_widths.items())
+    local = "shared memory" if kernel.vgprs is None else "LDS"
+    local_kib = (kernel.lds_bytes or 0) / 1024
+    return ", ".join(
+        filter(
+            None,
+            (
+                "" if registers is None else f"{registers} registers",
+                f"{spilled} spilled" if spilled else "",
+                f"{local_kib:.3g} KiB of {local}" if local_kib >= 1 else "",
+                "" if kernel.occupancy is None else f"occupancy {kernel.occupancy:g}{limit}",
+                f"{kernel.matrix_instructions} matrix instructions" if kernel.matrix_instructions else "",
+                f"loads: {widths}" if widths else "",
+            ),
+        )
+    )

@@ -1,0 +1,184 @@
+"""Runs the instances of a session at the same time; an error of one instance ends only that instance."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple
+
+from engine.run.person import run_until
+
+from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, StopRuleMet, UsageProblem
+from engine.judge.examining import examine
+from engine.judge.spreading import measure_on, spread
+from engine.methods import Context, Method
+from engine.methods.starting import run_edit
+from engine.run.allocating import move_iterations
+from engine.run.instance import InstanceContext
+from engine.run.shared import Shared
+from harness import HarnessError, Verdict
+from harness.wire.errors import NoDeviceLeft
+from sessions.events import EndReason, InstanceFinished, InstanceStarted, MeasureAsked, Notice
+from sessions.names import instance_key
+from sessions.state.state import EXTENDABLE
+from sessions.store.decidable import find_attempt
+from suites import SuiteError, Task
+
+
+class Ending(NamedTuple):
+    """Why an instance ended."""
+
+    reason: EndReason
+    message: str = ""
+
+
+async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -> tuple[str, ...]:
+    """Run the unfinished instances of the session; returns the keys of instances that a resume can continue.
+
+    An error of model, budget or judge ends its instance. Two kinds of error end all instances: a pool without devices
+    (`NoDeviceLeft`), and any other exception, which is a bug. They are raised as an `ExceptionGroup`, and the journal
+    has all finished work.
+    """
+    jobs: dict[str, asyncio.Task[None]] = {}
+    measures: dict[int, asyncio.Task[None]] = {}
+    async with asyncio.TaskGroup() as group:
+        while True:
+            for key, (task, number) in _instances(shared, tasks).items():
+                if _is_due(shared, key, jobs.get(key)):
+                    jobs[key] = group.create_task(
+                        _supervise(shared, method, task, number), name=f"instance/{key}"
+                    )
+                    jobs[key].add_done_callback(lambda _: shared.changes.announce())
+            for asked in shared.recorder.state.measures:
+                if asked.seq not in measures:
+                    measures[asked.seq] = group.create_task(
+                        _measure(shared, tasks, asked), name=f"measure/{asked.attempt}"
+                    )
+                    measures[asked.seq].add_done_callback(lambda _: shared.changes.announce())
+            if all(job.done() for job in (*jobs.values(), *measures.values())):
+                break
+            await shared.changes.next()
+        shared.changes.closed = True
+    return tuple(key for key in jobs if shared.recorder.state.instances[key].curable)
+
+
+def _instances(shared: Shared, tasks: Sequence[Task]) -> dict[str, tuple[Task, int]]:
+    """Returns task and number of each instance of the session, by its key."""
+    planned = [(task, number) for number in range(1, shared.plan.instances + 1) for task in tasks]
+    by_name = {task.id: task for task in tasks}
+    forks = [(by_name[fork.task], fork.instance) for fork in shared.recorder.state.forks.values()]
+    return {instance_key(task.id, number): (task, number) for task, number in planned + forks}
+
+
+def _is_due(shared: Shared, key: str, job: asyncio.Task[None] | None) -> bool:
+    """True if an instance has work and no task does it: it was never run here, or a person opened it again."""
+    state = shared.recorder.state.instances.get(key)
+    if job is None:
+        return state is None or state.finished is None or state.curable
+    return job.done() and state is not None and state.finished is None
+
+
+async def _supervise(shared: Shared, method: Method, task: Task, number: int) -> None:
+    """Run one instance to its end."""
+    key = instance_key(task.id, number)
+    state = shared.recorder.state.instances.get(key)
+    if state is None or state.finished is not None:
+        shared.recorder.record(InstanceStarted(task=task.id, instance=number))
+    while True:
+        context = InstanceContext(shared, task, number)
+        ending = await _complete(shared, method, task, context)
+        if not _goes_on(ending, context):
+            break
+    await move_iterations(shared, key, ending.reason)
+    await shared.recorder.record_durable(
+        InstanceFinished(
+            task=task.id,
+            instance=number,
+            reason=ending.reason,
+            best=_best(shared, key),
+            message=ending.message,
+        )
+    )
+
+
+async def _complete(shared: Shared, method: Method, task: Task, context: InstanceContext) -> Ending:
+    """Run the method, then examine the winner unless the method has to go on."""
+    fork = shared.recorder.state.forks.get(context.key)
+    work = run_edit if fork is not None and fork.source else method.run
+    ending = await _run(shared, work, context)
+    await context.close()
+    if ending.reason is EndReason.INFRA_ERROR or _goes_on(ending, context):
+        return ending
+    return await _examine(shared, task, context.key, ending)
+
+
+def _goes_on(ending: Ending, context: InstanceContext) -> bool:
+    """True if the instance got more iterations while it used its last ones or met a stop rule."""
+    return ending.reason in EXTENDABLE and context.is_extended
+
+
+async def _measure(shared: Shared, tasks: Sequence[Task], asked: MeasureAsked) -> None:
+    """Time an attempt again on the GPUs that a person named; a failed GPU or a spent budget gives a notice."""
+    attempt, instance = find_attempt(shared.recorder.state, asked.attempt)
+    task = next(task for task in tasks if task.id == instance.task)
+    devices = [device for device in shared.judge.devices if device.name in asked.devices]
+    for device in devices:
+        try:
+            await measure_on(shared, task, attempt, device)
+        except NoDeviceLeft:
+            raise
+        except (BudgetSpent, HarnessError, SuiteError) as error:
+            words = f"{asked.attempt} was not measured on GPU {device.name}: {error}"
+            shared.recorder.record(Notice(level="error", message=words))
+
+
+async def _run(
+    shared: Shared, work: Callable[[Context], Coroutine[Any, Any, EndReason]], context: InstanceContext
+) -> Ending:
+    try:
+        async with shared.budget.wall_time():
+            ended = await run_until(
+                work(context), lambda: context.key in shared.recorder.state.retired, shared.changes
+            )
+        if ended is not None:
+            return Ending(ended)
+        await context.abandon_all("a person retired the instance")
+        return Ending(EndReason.RETIRED, f"by {shared.recorder.state.retired[context.key]}")
+    except RecordingExhausted as error:
+        return Ending(EndReason.RECORDING_EXHAUSTED, str(error))
+    except ModelError as error:
+        return Ending(EndReason.MODEL_FAILED, f"{error.reason}: {error}")
+    except StopRuleMet as stop:
+        return Ending(stop.reason, str(stop))
+    except BudgetSpent as error:
+        await context.cut(str(error))
+        return Ending(EndReason.BUDGET, str(error))
+    except NoDeviceLeft:
+        raise  # no instance can continue: the session stops
+    except (JudgeUnable, HarnessError, SuiteError, UsageProblem) as error:
+        return Ending(EndReason.INFRA_ERROR, str(error))
+
+
+async def _examine(shared: Shared, task: Task, key: str, ending: Ending) -> Ending:
+    """Examine the instance's winner and, with `spread`, measure it on every GPU.
+
+    Returns the instance's ending: another one if the judge fails, and another message if the budget ends.
+    """
+    try:
+        async with shared.budget.wall_time():
+            await examine(shared, task, key)
+            await spread(shared, task, key)
+    except BudgetSpent as error:
+        missing = f"the exam or measurement of the winner did not finish: {error}"
+        return ending if ending.reason is EndReason.BUDGET else Ending(ending.reason, missing)
+    except NoDeviceLeft:
+        raise
+    except (HarnessError, SuiteError) as error:
+        return Ending(EndReason.INFRA_ERROR, f"the exam or measurement of the winner did not finish: {error}")
+    return ending
+
+
+def _best(shared: Shared, key: str) -> str | None:
+    state = shared.recorder.state
+    best = state.instances[key].best
+    return best if best is not None and state.attempt(best).verdict is Verdict.CORRECT else None

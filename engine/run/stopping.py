@@ -1,0 +1,116 @@
+"""Rules that end an instance before its iterations are spent, because another attempt is not worth its cost.
+
+All rules read measured times. Where nothing is timed (`cpu`) none applies: an estimate between two bounds says too
+little about speed to end a search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sessions.settings import StopRules
+
+from harness import Evaluation, Verdict
+from harness.wire.latency import Bound, Latency, Outcome
+from sessions.events import EndReason, Origin
+from sessions.state.speed import Speed, speed_of
+from sessions.state.state import AttemptState
+
+GAIN = 0.01
+"""A speedup counts as a gain if it is greater than the best before by this share: less cannot be resolved."""
+ROOF = 0.95
+"""Share of the practical roof from which a case counts as at the roof."""
+WITHOUT_GAIN = 2
+"""Correct attempts in a row without a gain after which an instance ends, by default."""
+
+
+class Stop(NamedTuple):
+    """A rule that is met."""
+
+    reason: EndReason
+    why: str
+
+
+def stop_of(rules: StopRules, attempts: Sequence[AttemptState], *, lanes: int = 1) -> Stop | None:
+    """Returns the rule that ends an instance with these attempts; `None` if it goes on.
+
+    `lanes` is the number of attempts that the instance makes at the same time. They do not see each other, so they
+    count as one round.
+    """
+    timed = sorted(filter(_counts, attempts), key=lambda attempt: attempt.judged_seq)
+    return (
+        _speedup_reached(timed, rules.speedup)
+        or (_at_roof(timed) if rules.at_roof else None)
+        or (_no_gain(timed, rules.without_gain * lanes) if rules.without_gain else None)
+    )
+
+
+def _counts(attempt: AttemptState) -> bool:
+    """True for a correct attempt that was timed and that no person rejected."""
+    return (
+        attempt.evaluation is not None
+        and attempt.verdict is Verdict.CORRECT
+        and speed_of(attempt.evaluation) is not None
+        and (attempt.decision is None or attempt.decision.accepted)
+    )
+
+
+def _speedup_reached(timed: Sequence[AttemptState], wanted: float | None) -> Stop | None:
+    for attempt in timed:
+        speed = _speed(attempt)
+        if wanted is not None and speed.value >= wanted and speed.sign in ("", Bound.AT_LEAST.sign):
+            why = f"{attempt.attempt} reached {speed.figure}, and {wanted:g}x was wanted"
+            return Stop(EndReason.SPEEDUP_REACHED, why)
+    return None
+
+
+def _speed(attempt: AttemptState) -> Speed:
+    """The speed of an attempt that `_counts`."""
+    speed = speed_of(attempt.evaluation) if attempt.evaluation is not None else None
+    assert speed is not None, f"{attempt.attempt} was timed"
+    return speed
+
+
+def _at_roof(timed: Sequence[AttemptState]) -> Stop | None:
+    for attempt in timed:
+        if attempt.evaluation is not None and is_at_roof(attempt.evaluation):
+            why = f"{attempt.attempt} reaches {ROOF:.0%} of the practical roof in every case that is long enough"
+            return Stop(EndReason.AT_ROOF, why)
+    return None
+
+
+def is_at_roof(evaluation: Evaluation) -> bool:
+    """True if every timed case is at the practical roof of memory or compute.
+
+    Cases that take hardly longer than an empty kernel do not count. False if a case was not timed, or if no case
+    counts.
+    """
+    long_enough = [latency for latency in evaluation.latency if not _is_launch_bound(latency)]
+    return bool(long_enough) and not evaluation.not_timed and all(map(_reaches_roof, long_enough))
+
+
+def _is_launch_bound(latency: Latency) -> bool:
+    return latency.outcome is Outcome.TOO_SHORT or latency.bound is Bound.AT_LEAST
+
+
+def _reaches_roof(latency: Latency) -> bool:
+    used = latency.efficiency
+    if used is None or used.suspect:
+        return False
+    return max(used.io_measured or 0.0, used.mfu_measured or 0.0) >= ROOF
+
+
+def _no_gain(timed: Sequence[AttemptState], most: int) -> Stop | None:
+    best, without_gain = 0.0, 0
+    for attempt in timed:
+        value = _speed(attempt).value
+        if value > best * (1 + GAIN):
+            without_gain = 0
+        elif attempt.origin is not Origin.TUNE:  # a variant of a sweep costs no reply
+            without_gain += 1
+        best = max(best, value)
+    if without_gain < most:
+        return None
+    why = f"{without_gain} correct attempts in a row gained less than {GAIN:.0%} (geometric mean over cases)"
+    return Stop(EndReason.NO_GAIN, why)

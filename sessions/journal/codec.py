@@ -1,0 +1,112 @@
+"""Encodes events as lines of JSON and decodes them. A line that is not a known event is reported, never guessed."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from sessions.errors import EventNotKeepable
+from sessions.events import AnyEvent, Event
+
+E = TypeVar("E", bound=Event)
+MOST = (1 << 63) - 1
+"""The largest integer that an event can hold."""
+
+EVENTS: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+ENCODER = msgspec.json.Encoder()
+
+
+class _Head(msgspec.Struct):
+    """The fields of every event line, from any version."""
+
+    type: str
+    seq: int = 0
+    wall: float = 0.0
+
+
+_HEADS: msgspec.json.Decoder[_Head] = msgspec.json.Decoder(_Head)
+
+
+def tag_of(event: Event | type[Event]) -> str:
+    """Returns the value of an event's `type` field."""
+    return str(event.__struct_config__.tag)
+
+
+RENAMED = {"stop_asked": "retire_asked", "continued": "unpaused"}
+"""Tags that journals of older versions have, with the tags of today."""
+TAGS = frozenset(tag_of(kind) for kind in typing.get_args(AnyEvent))
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownEvent:
+    """A valid event of a type that this version does not know: skipped and counted."""
+
+    tag: str
+    seq: int
+    wall: float
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that is not an event: cut, overwritten, or from another program."""
+
+    why: str
+    line: int | None = None
+    """Line number in its file from 1, if known."""
+
+
+Skipped = UnknownEvent | BadLine
+
+
+def encode(event: Event) -> bytes:
+    """Returns the event as one line of JSON without its line end.
+
+    Lone surrogates become question marks: a garbled reply can contain them, but UTF-8 cannot encode them.
+    """
+    try:
+        return ENCODER.encode(event)
+    except UnicodeEncodeError:
+        return ENCODER.encode(without_surrogates(msgspec.to_builtins(event)))
+
+
+def decode(line: bytes) -> AnyEvent | Skipped:
+    """Returns the event on a line; unknown fields are ignored."""
+    try:
+        return EVENTS.decode(line)
+    except msgspec.ValidationError as error:
+        why = str(error)
+    except msgspec.DecodeError as error:
+        return BadLine(str(error))
+    except UnicodeDecodeError as error:
+        return BadLine(error.reason)
+    try:
+        head = _HEADS.decode(line)
+        if head.type in RENAMED:
+            fields = msgspec.json.decode(line, type=dict[str, Any])
+            event: AnyEvent = msgspec.convert(fields | {"type": RENAMED[head.type]}, AnyEvent)
+            return event
+    except msgspec.DecodeError:
+        return BadLine(why)
+    return BadLine(why) if head.type in TAGS else UnknownEvent(head.type, head.seq, head.wall)
+
+
+def readable(event: E, line: bytes) -> E:
+    """Returns the event as a reader will decode it; `EventNotKeepable` if it cannot be decoded."""
+    decoded = decode(line)
+    if isinstance(decoded, type(event)):
+        return decoded
+    raise EventNotKeepable(tag_of(event), why=decoded.why if isinstance(decoded, BadLine) else "unknown type")
+
+
+def without_surrogates(value: object) -> object:
+    """Returns plain data with question marks for lone surrogates."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
+    if isinstance(value, dict):
+        return {str(without_surrogates(key)): without_surrogates(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_surrogates(item) for item in value]
+    return value

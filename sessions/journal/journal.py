@@ -1,0 +1,291 @@
+"""The journal: one event per line, append only. `JournalWriter` writes it, `JournalTail` follows it for viewers.
+
+The writer is one thread of the process that holds the session's lock. Readers need no lock: a line counts when its
+line end is written. A line that a crash cut was never acknowledged.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from sessions.errors import JournalDamaged, JournalNotWritable
+from sessions.events import DURABLE, AnyEvent, Event
+from sessions.files import sync_folder, write_all, write_whole
+
+from .codec import BadLine, Skipped, UnknownEvent, decode, encode, readable
+
+E = TypeVar("E", bound=Event)
+
+CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The clocks of a journal's times."""
+
+    wall: Callable[[], float] = time.time
+    """Seconds since the epoch, UTC."""
+    mono: Callable[[], float] = time.monotonic
+    """Seconds of a clock that never jumps; events carry the time since the writer was created."""
+
+
+@dataclass(slots=True)
+class Journal:
+    """A journal as read: its events, and the lines that were skipped."""
+
+    events: list[AnyEvent] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+
+    @property
+    def last_seq(self) -> int:
+        """The highest sequence number, including unknown events."""
+        last = self.events[-1].seq if self.events else 0
+        return max([last, *(line.seq for line in self.skipped if isinstance(line, UnknownEvent))])
+
+    def add(self, line: bytes, number: int) -> None:
+        """Decode and add a complete line."""
+        event = decode(line)
+        if isinstance(event, Event):
+            self.events.append(event)
+        elif isinstance(event, BadLine):
+            self.skipped.append(BadLine(event.why, number))
+        else:
+            self.skipped.append(event)
+
+
+def parse(data: bytes) -> Journal:
+    """Returns the events in the bytes of a journal or a segment; a line without its end is ignored."""
+    journal = Journal()
+    for number, line in enumerate(data.split(b"\n")[:-1], start=1):
+        journal.add(line, number)
+    return journal
+
+
+def read_journal(path: Path) -> Journal:
+    """Returns all events of a journal; unknown events and bad lines are kept apart, a torn last line is ignored."""
+    return parse(path.read_bytes())
+
+
+class Opened(NamedTuple):
+    """A journal that was opened for writing."""
+
+    writer: JournalWriter
+    journal: Journal
+    """Its events so far."""
+    torn: Path | None
+    """The file with the torn last line, if there was one."""
+
+
+class JournalWriter:
+    """Appends events and sets their number and times; created by `open_journal`."""
+
+    def __init__(self, path: Path, *, descriptor: int, next_seq: int, size: int, clock: Clock) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._next_seq = next_seq
+        self._size = size
+        self._clock = clock
+        self._born = clock.mono()
+        self._failed = ""
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the last event written."""
+        return self._next_seq - 1
+
+    @property
+    def size(self) -> int:
+        """Bytes written, all in complete lines."""
+        return self._size
+
+    def append(self, event: E) -> E:
+        """Write an event and return it with number and times; a `DURABLE` event is on disk when this returns.
+
+        Raises `JournalNotWritable` if the disk refuses: the partial line is removed and the number is used again.
+        Raises `EventNotKeepable` if no reader could read the event.
+        """
+        written = self.write(event)
+        if isinstance(event, DURABLE):
+            self.sync()
+        return written
+
+    def write(self, event: E) -> E:
+        """Like `append`, without waiting for the disk; `sync` makes the event durable."""
+        if self._failed:
+            raise JournalNotWritable(self.path, why=self._failed)
+        stamped = msgspec.structs.replace(
+            event, seq=self._next_seq, wall=self._clock.wall(), mono=self._clock.mono() - self._born
+        )
+        line = encode(stamped)
+        if isinstance(event, DURABLE):
+            stamped = readable(stamped, line)
+        try:
+            write_all(self._descriptor, line + b"\n")
+        except OSError as error:
+            self._undo_partial_line(error)
+            raise JournalNotWritable(self.path, why=error.strerror or str(error)) from error
+        self._size += len(line) + 1
+        self._next_seq += 1
+        return stamped
+
+    def _undo_partial_line(self, error: OSError) -> None:
+        try:
+            os.ftruncate(self._descriptor, self._size)
+        except OSError:
+            self._failed = error.strerror or str(error)
+
+    def sync(self) -> None:
+        """Sync all written events to the disk; another thread than the writer may call it.
+
+        After an error the system may have dropped data that it could not write, so this writer then refuses all
+        further events.
+        """
+        try:
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            self._failed = error.strerror or str(error)
+            raise JournalNotWritable(self.path, why=self._failed) from error
+
+    def close(self) -> None:
+        """Sync and close the file."""
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            self._failed = self._failed or "closed"
+            try:
+                os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def open_journal(path: Path, *, clock: Clock | None = None) -> Opened:
+    """Open a journal for writing: a new one, or one that another engine left.
+
+    A torn last line is cut off and kept as `journal.torn-<n>`. Raises `JournalDamaged` if a line in the middle cannot
+    be read or its number does not rise; the file then stays unchanged.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise JournalNotWritable(path, why=error.strerror or str(error)) from error
+    try:
+        data = path.read_bytes()
+        end = data.rfind(b"\n") + 1
+        journal = parse(data[:end])
+        _check(path, journal, data[:end])
+        torn = _cut(path, descriptor, data[end:], end) if end < len(data) else None
+        sync_folder(path.parent)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    writer = JournalWriter(
+        path, descriptor=descriptor, next_seq=journal.last_seq + 1, size=end, clock=clock or Clock()
+    )
+    return Opened(writer, journal, torn)
+
+
+def _check(path: Path, journal: Journal, data: bytes) -> None:
+    for skipped in journal.skipped:
+        if isinstance(skipped, BadLine):
+            raise JournalDamaged(path, line=skipped.line or 0, why=skipped.why)
+    last = 0
+    if journal.skipped:
+        # Unknown events are among the others, and only the lines have their order.
+        events = [event for event in map(decode, data.split(b"\n")[:-1]) if not isinstance(event, BadLine)]
+        numbers = [event.seq for event in events]
+    else:
+        numbers = [event.seq for event in journal.events]
+    for number, seq in enumerate(numbers, start=1):
+        if seq <= last:
+            raise JournalDamaged(path, line=number, why=f"its number {seq} does not follow {last}")
+        last = seq
+
+
+def _cut(path: Path, descriptor: int, torn: bytes, end: int) -> Path:
+    number = 1
+    while (aside := path.with_name(f"journal.torn-{number}")).exists():
+        number += 1
+    write_whole(aside, torn)
+    os.ftruncate(descriptor, end)
+    os.fsync(descriptor)
+    return aside
+
+
+class JournalTail:
+    """Reads a journal while it grows, from any sequence number on; cheap if nothing is new.
+
+    It keeps the file open, so it can read to the end after the session moved to the store. A file that does not exist
+    yet has no events.
+    """
+
+    def __init__(self, path: Path, *, after: int = 0) -> None:
+        self.path = path
+        self.skipped: list[Skipped] = []
+        """Lines that were skipped so far."""
+        self._after = after
+        self._line = 0
+        self._offset = 0
+        self._descriptor: int | None = None
+        self._seen: tuple[int, int] | None = None
+
+    def read_new(self, *, most_bytes: int | None = None) -> list[AnyEvent]:
+        """Returns the events of all lines that were completed since the last call.
+
+        A torn last line is read later, when it is complete, or ignored if it is cut off. With `most_bytes`, a call
+        stops after about as many bytes, but not before it has read a line; the next call goes on there.
+        """
+        if self._descriptor is None:
+            try:
+                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return []
+        status = os.fstat(self._descriptor)
+        seen = (status.st_size, status.st_mtime_ns)
+        if seen == self._seen:
+            return []
+        journal = Journal()
+        pending = b""
+        start = self._offset
+        size = CHUNK_BYTES if most_bytes is None else min(CHUNK_BYTES, most_bytes)
+        # The offset is always after a line end, so it stays valid if a torn line is cut off.
+        while chunk := os.pread(self._descriptor, size, self._offset + len(pending)):
+            lines = (pending + chunk).split(b"\n")
+            pending = lines.pop()
+            for line in lines:
+                self._line += 1
+                self._offset += len(line) + 1
+                journal.add(line, self._line)
+            if most_bytes is not None and self._offset - start >= most_bytes:
+                break
+        else:
+            self._seen = seen
+        self.skipped += journal.skipped
+        return [event for event in journal.events if event.seq > self._after]
+
+    @property
+    def is_replaced(self) -> bool:
+        """True if the path has another file than the open one: the session was in the store and is open again."""
+        if self._descriptor is None:
+            return False
+        try:
+            return not os.path.samestat(self.path.stat(), os.fstat(self._descriptor))
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> JournalTail:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

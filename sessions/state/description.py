@@ -1,0 +1,130 @@
+"""`session.json` and `summary.json`: the facts that lists show of a session, without folding its journal."""
+
+from __future__ import annotations
+
+import msgspec
+from sessions.settings import SCHEMA, MethodOptions, StopRules
+
+from sessions.events import SessionStarted
+
+from .bests import MeasuredBest, measured_bests
+from .speed import Speed, attempt_speed
+from .state import SessionState
+from .tally import tally
+from .winners import bests_by_task, confirmed_tasks
+
+
+class SessionDescription(msgspec.Struct, frozen=True, kw_only=True):
+    """`session.json`: how a session was started, with the fields of `session_started`."""
+
+    schema: int = SCHEMA
+    session: str
+    started: float
+    """Seconds since the epoch, UTC."""
+    method: str
+    model: str
+    tasks: tuple[str, ...]
+    instances: int
+    iterations: int
+    seed: int
+    devices: tuple[str, ...]
+    targets: tuple[str, ...]
+    review: str
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
+    budget_attempts: int | None = None
+    budget_device_s: float | None = None
+    budget_wall_s: float | None = None
+    first_chain: int = 1
+    series: str = ""
+    title: str = ""
+    """Title at the start; `SessionSummary.title` is the current one."""
+    options: MethodOptions = MethodOptions()
+    stop: StopRules = StopRules()
+    allocate: str = "even"
+    against: str = ""
+    against_source: str = ""
+    spread: bool = False
+    versions: dict[str, str] = {}
+    templates: dict[str, str] = {}
+
+
+class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """`summary.json`: the state of a session at its last event; a cache that can be rebuilt from the events."""
+
+    schema: int = SCHEMA
+    last_seq: int = 0
+    last_wall: float | None = None
+    finished: bool = False
+    stopped: str | None = None
+    """Reason of an engine that stopped in good order."""
+    title: str = ""
+    attempts: int = 0
+    """Judged attempts (`Tally.judged`)."""
+    solved: tuple[str, ...] = ()
+    """Tasks with a correct attempt."""
+    confirmed: tuple[str, ...] | None = None
+    """Tasks with a confirmed attempt; `None` if nothing was examined."""
+    best: dict[str, str] = {}
+    """The best attempt of each task, correct or not, without rejected attempts."""
+    speeds: dict[str, Speed] = {}
+    """Speed of that attempt by task, if measured."""
+    bests: tuple[MeasuredBest, ...] | None = None
+    """The best measured attempt of each task, device product and baseline; `None` in a summary of an older version."""
+    accepted: tuple[str, ...] = ()
+    """Attempts that people accepted."""
+    waiting: tuple[str, ...] = ()
+    """Attempts that wait for a person."""
+    calls: int | None = None
+    """Number of model calls with a reply; `None` in a summary of an older version, as `worked_s`."""
+    worked_s: float | None = None
+    """Seconds in which an engine worked."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    unpriced_calls: int = 0
+
+
+DESCRIPTION: msgspec.json.Decoder[SessionDescription] = msgspec.json.Decoder(SessionDescription)
+SUMMARY: msgspec.json.Decoder[SessionSummary] = msgspec.json.Decoder(SessionSummary)
+
+
+def describe(event: SessionStarted) -> SessionDescription:
+    """Returns `session.json` of a session that began with this event."""
+    fields = {name: getattr(event, name) for name in event.__struct_fields__}
+    for name in ("seq", "wall", "mono"):
+        del fields[name]
+    return SessionDescription(started=event.wall, **fields)
+
+
+def summarise(state: SessionState) -> SessionSummary:
+    """Returns `summary.json` of a session in this state."""
+    bests = bests_by_task(state)
+    attempts = state.attempts()
+    return SessionSummary(
+        last_seq=state.last_seq,
+        last_wall=state.last_wall,
+        finished=state.finished,
+        stopped=state.stopped,
+        title=state.title,
+        attempts=tally(attempts).judged,
+        solved=tuple(
+            dict.fromkeys(instance.task for instance in state.instances.values() if instance.solved)
+        ),
+        confirmed=confirmed_tasks(state.instances.values()),
+        best={task: best.attempt for task, best in bests.items()},
+        speeds={task: speed for task, best in bests.items() if (speed := attempt_speed(best)) is not None},
+        bests=measured_bests(state),
+        accepted=tuple(
+            attempt.attempt
+            for attempt in attempts
+            if attempt.decision is not None and attempt.decision.accepted
+        ),
+        waiting=tuple(attempt.attempt for attempt in attempts if attempt.waiting),
+        calls=sum(call.finished for attempt in attempts for call in attempt.calls),
+        worked_s=state.worked_s,
+        input_tokens=state.input_tokens,
+        output_tokens=state.output_tokens,
+        cost_usd=state.cost_usd,
+        unpriced_calls=state.unpriced_calls,
+    )

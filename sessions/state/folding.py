@@ -1,0 +1,493 @@
+"""Builds a session's state from its events: `apply` for one event, `fold` for all.
+
+Both use no clock, file or network. Live view, attach, replay, resume and reports all use these functions. If an event
+names an unknown instance or attempt, because a line was lost, that instance or attempt is created. So a damaged
+journal still shows everything that is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+import msgspec
+
+from sessions import events as ev
+from sessions.journal.codec import Skipped
+from sessions.names import instance_key, split_attempt, split_call, split_instance
+
+from .device_facts import note_timings, quarantine, take_sample
+from .state import (
+    EXTENDABLE,
+    AttemptState,
+    CallState,
+    Decision,
+    DeviceState,
+    InstanceState,
+    SessionState,
+    Words,
+)
+from .winners import best_of
+
+SESSION = "session"
+"""Dirty key of changes that belong to no instance or device."""
+
+WORD_OF_ROLE = {
+    ev.Role.GENERATOR: "generate",
+    ev.Role.OPTIMIZER: "optimize",
+    ev.Role.REFLECTOR: "reflect",
+}
+
+
+def device_key(device: str) -> str:
+    """Returns the dirty key of a device."""
+    return f"device:{device}"
+
+
+def fold(events: Iterable[ev.AnyEvent | Skipped]) -> SessionState:
+    """Returns the state after these events."""
+    state = SessionState()
+    for event in events:
+        apply(state, event)
+    return state
+
+
+def apply(state: SessionState, event: ev.AnyEvent | Skipped) -> frozenset[str]:
+    """Change the state by one event; returns the dirty keys: instances, `device:<name>`, `session`."""
+    if not isinstance(event, ev.Event):
+        state.skipped_events += 1
+        return frozenset((SESSION,))
+    _pass_time(state, event)
+    try:
+        dirty = _apply(state, event)
+    except ValueError:
+        # A malformed name: Wavedeck never writes it, so the event counts as unreadable.
+        state.skipped_events += 1
+        return frozenset((SESSION,))
+    for key in dirty:
+        if key in state.instances:
+            state.instances[key].last_wall = event.wall
+    return dirty
+
+
+def _pass_time(state: SessionState, event: ev.Event) -> None:
+    """Count the event, and the time since the engine's last event."""
+    state.last_seq = max(state.last_seq, event.seq)
+    state.last_wall = event.wall
+    match event:
+        case ev.EngineStarted():
+            state.engine_mono, state.engine_wall = event.mono, event.wall
+        case ev.DecisionMade() | ev.DecisionUndone() | ev.SessionTitled():
+            pass  # may be from a process that is no engine
+        case _ if state.engine_mono is not None and event.mono > state.engine_mono:
+            state.worked_s += event.mono - state.engine_mono
+            state.engine_mono, state.engine_wall = event.mono, event.wall
+    if isinstance(event, ev.EngineStopped | ev.SessionFinished):
+        state.engine_mono = None
+
+
+def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
+    match event:
+        case ev.SessionStarted():
+            state.started = event
+            state.started_wall = event.wall
+            state.title = event.title
+        case ev.SessionTitled():
+            state.title = event.title
+        case ev.EngineStarted():
+            return _start_engine(state, event)
+        case ev.InstanceStarted():
+            instance = _instance(state, instance_key(event.task, event.instance))
+            instance.finished, instance.message, instance.word = None, "", "wait"
+            return frozenset((instance.key,))
+        case ev.AttemptStarted():
+            return _start_attempt(state, event)
+        case ev.CallStarted() | ev.ReplyPiece() | ev.CallRetried() | ev.CallFinished() | ev.CallFailed():
+            return _apply_call(state, event)
+        case ev.CandidateProposed():
+            attempt, instance = _attempt(state, event.attempt)
+            attempt.source, attempt.strategy = event.source, event.strategy
+            _set_word(instance, attempt, "wait", event.wall)
+            return frozenset((instance.key,))
+        case ev.SweepStarted():
+            attempt, instance = _attempt(state, event.attempt)
+            _set_word(instance, attempt, "tune", event.wall)
+            return frozenset((instance.key,))
+        case ev.AttemptSwept():
+            attempt, instance = _attempt(state, event.attempt)
+            attempt.sweep = event
+            _set_word(instance, attempt, "wait", event.wall)
+            return frozenset((instance.key,))
+        case ev.SweepRung():
+            attempt, instance = _attempt(state, event.attempt)
+            attempt.rungs.append(event)
+            attempt.device_s += event.device_s
+            _set_word(instance, attempt, "wait", event.wall)
+            return frozenset((instance.key,))
+        case ev.StageStarted(exam=True) | ev.StageFinished(exam=True) | ev.WinnerExamined():
+            return _apply_exam(state, event)
+        case ev.BaselineStageStarted():
+            state.baseline_stages[event.task] = (event.stage, event.wall)
+        case ev.BaselineMeasured():
+            state.baseline_stages.pop(event.task, None)
+            state.baselines[event.task] = event.evaluation
+            state.baselines_device_s += event.device_s
+        case ev.WinnerMeasured():
+            return _apply_measurement(state, event)
+        case ev.MeasureAsked():
+            _, instance = _attempt(state, event.attempt)
+            state.measures.append(event)
+            _reopen(state)
+            return frozenset((SESSION, instance.key))
+        case ev.StageStarted() | ev.StageFinished() | ev.AttemptJudged():
+            return _apply_judging(state, event) | _clear_wait(state, event)
+        case ev.AttemptCommitted():
+            attempt, instance = _attempt(state, event.attempt)
+            attempt.commit = event.commit
+            attempt.committed_seq = attempt.committed_seq or event.seq
+            return frozenset((instance.key,))
+        case ev.InstanceFinished():
+            instance = _instance(state, instance_key(event.task, event.instance))
+            instance.finished, instance.message = event.reason, event.message
+            instance.word = "failed" if instance.curable else "done"
+            for attempt in instance.attempts:
+                attempt.waiting, attempt.stage, attempt.examining = False, None, None
+                attempt.word = "wait"
+            return frozenset((instance.key,))
+        case ev.WaitingForPerson() | ev.DecisionMade() | ev.DecisionUndone():
+            return _apply_decision(state, event)
+        case ev.HintGiven():
+            split_instance(event.instance)
+            state.commands.append(event)
+            return frozenset((event.instance,))
+        case ev.AttemptPinned() | ev.AttemptBanned():
+            _, instance = _attempt(state, event.attempt)
+            state.commands.append(event)
+            return frozenset((instance.key,))
+        case ev.RetireAsked():
+            state.retired[event.instance] = event.by
+            return frozenset((event.instance,))
+        case ev.InstanceForked():
+            split_attempt(event.base)
+            key = instance_key(event.task, event.instance)
+            state.forks[key] = event
+            state.commands.append(event)
+            _reopen(state)
+            return frozenset((SESSION, key))
+        case ev.SessionExtended():
+            return _extend(state, event)
+        case ev.IterationsMoved():
+            state.extensions.append(event)
+            receiver = _instance(state, event.to)
+            _go_on(receiver)
+            return frozenset((receiver.key,))
+        case ev.Paused():
+            state.on_hold.add(event.instance)
+            return _held_keys(state, event.instance)
+        case ev.Unpaused():
+            state.on_hold -= {event.instance} if event.instance else set(state.on_hold)
+            return _held_keys(state, event.instance)
+        case ev.DeviceSampled():
+            take_sample(_device(state, event.device), event)
+            return frozenset((device_key(event.device),))
+        case ev.DeviceLent():
+            state.lent.add(event.device)
+            return frozenset((device_key(event.device),))
+        case ev.DeviceReturned():
+            state.lent.discard(event.device)
+            return frozenset((device_key(event.device),))
+        case ev.DeviceAwaited():
+            _device(state, event.device).waits_for = event.holders
+            return frozenset((device_key(event.device),))
+        case ev.DeviceQuarantined():
+            quarantine(_device(state, event.device), event)
+            state.notices.append(("error", f"device {event.device} is in quarantine: {event.why}"))
+            return frozenset((device_key(event.device), SESSION))
+        case ev.NodePaused():
+            if not state.paused:
+                state.notices.append(
+                    ("error", f"nothing is judged: no GPU passes its health probe: {event.why}")
+                )
+            state.paused = event.why
+        case ev.NodeResumed():
+            state.paused = ""
+            state.notices.append(("info", f"judging goes on after {event.seconds:.0f} s"))
+        case ev.Notice():
+            state.notices.append((event.level, event.message))
+        case ev.EngineStopped():
+            # After `SessionFinished`: the session could not be put in the store, so it is not finished.
+            state.finished, state.stopped, state.stopped_wall = False, event.reason, event.wall
+        case ev.SessionFinished():
+            state.finished, state.stopped = True, None
+        case _:
+            assert_never(event)
+    return frozenset((SESSION,))
+
+
+def _apply_measurement(state: SessionState, event: ev.WinnerMeasured) -> frozenset[str]:
+    attempt, instance = _attempt(state, event.attempt)
+    attempt.spread = [*(measured for measured in attempt.spread if measured.device != event.device), event]
+    attempt.device_s += event.device_s
+    remaining = [
+        msgspec.structs.replace(asked, devices=tuple(name for name in asked.devices if name != event.device))
+        if asked.attempt == event.attempt
+        else asked
+        for asked in state.measures
+    ]
+    state.measures = [asked for asked in remaining if asked.devices]
+    return frozenset((instance.key,))
+
+
+def _extend(state: SessionState, event: ev.SessionExtended) -> frozenset[str]:
+    """Open the instances that have work again, and a finished session."""
+    state.extensions.append(event)
+    state.added_usd += event.budget_usd
+    _reopen(state)
+    for instance in state.instances.values():
+        if event.iterations:
+            _go_on(instance)
+        if event.budget_usd and instance.finished == ev.EndReason.BUDGET:
+            instance.finished, instance.message, instance.word = None, "", "wait"
+    return frozenset((SESSION, *state.instances))
+
+
+def _go_on(instance: InstanceState) -> None:
+    """Open an instance that used all its iterations or met a stop rule, because it got more iterations."""
+    if instance.finished in EXTENDABLE:
+        instance.finished, instance.message, instance.word = None, "", "wait"
+
+
+def _reopen(state: SessionState) -> None:
+    if state.finished:
+        state.finished, state.stopped = False, "opened again"
+
+
+def _held_keys(state: SessionState, instance: str) -> frozenset[str]:
+    return frozenset((instance,)) if instance else frozenset((SESSION, *state.instances))
+
+
+def _start_engine(state: SessionState, event: ev.EngineStarted) -> frozenset[str]:
+    """Mark the session as running; at a resume, drop the unfinished work of the last engine, because it is repeated."""
+    state.stopped, state.paused = None, ""
+    state.baseline_stages.clear()
+    if not event.resumed:
+        return frozenset((SESSION,))
+    for instance in state.instances.values():
+        for attempt in instance.attempts:
+            state.lost_tries += [(call.model, call.messages) for call in attempt.calls if call.live]
+            attempt.calls = [call for call in attempt.calls if not call.live]
+            attempt.stage = attempt.examining = None
+            attempt.word = "person" if attempt.waiting else "wait"
+            if attempt.evaluation is None:
+                attempt.stages = []
+        if instance.finished is None:
+            instance.word = "person" if any(attempt.waiting for attempt in instance.attempts) else "wait"
+    dirty = frozenset((SESSION, *state.instances, *map(device_key, state.devices)))
+    state.devices.clear()
+    return dirty
+
+
+def _device(state: SessionState, name: str) -> DeviceState:
+    if name not in state.devices:
+        state.devices[name] = DeviceState(name, "", (), None, None, None, None, None, None)
+    return state.devices[name]
+
+
+def _clear_wait(
+    state: SessionState, event: ev.StageStarted | ev.StageFinished | ev.AttemptJudged
+) -> frozenset[str]:
+    """A stage started on the device, so no candidate waits for it."""
+    if not isinstance(event, ev.StageStarted) or event.device not in state.devices:
+        return frozenset()
+    device = state.devices[event.device]
+    if not device.waits_for:
+        return frozenset()
+    device.waits_for = ()
+    return frozenset((device_key(event.device),))
+
+
+def _start_attempt(state: SessionState, event: ev.AttemptStarted) -> frozenset[str]:
+    attempt, instance = _attempt(state, event.attempt)
+    attempt.origin, attempt.base, attempt.heard = event.origin, event.base, event.heard
+    if not attempt.started_wall:
+        attempt.started_wall = event.wall
+    instance.finished, instance.message = None, ""
+    _set_word(instance, attempt, "wait", event.wall)
+    return frozenset((instance.key,))
+
+
+def _apply_call(
+    state: SessionState,
+    event: ev.CallStarted | ev.ReplyPiece | ev.CallRetried | ev.CallFinished | ev.CallFailed,
+) -> frozenset[str]:
+    name = split_call(event.call)
+    attempt, instance = _attempt(state, name.attempt)
+    dirty = frozenset((instance.key,))
+    call = next((call for call in reversed(attempt.calls) if call.call == event.call), None)
+    if call is None:
+        call = CallState(event.call, name.attempt, ev.Role(name.role), "", (), event.mono)
+        attempt.calls.append(call)
+    match event:
+        case ev.CallStarted():
+            messages = tuple(
+                state.system_messages.setdefault(message, message) if message.role == "system" else message
+                for message in event.messages
+            )
+            fresh = CallState(event.call, name.attempt, event.role, event.model, messages, event.mono)
+            attempt.calls[attempt.calls.index(call)] = fresh
+            _set_word(instance, attempt, WORD_OF_ROLE[event.role], event.wall)
+        case ev.ReplyPiece():
+            words = call.reasoning_words if event.kind == "reasoning" else call.text_words
+            words.add(event.text)
+        case ev.CallRetried():
+            began = bool(call.reasoning_words or call.text_words)
+            refused_wall = event.wall if began or not call.retries else call.refused_wall
+            call.reasoning_words, call.text_words = Words(), Words()
+            if event.billed:
+                state.lost_tries.append((call.model, call.messages))
+            call.retries, call.last_retry = event.retry, f"{event.reason}: {event.message}"
+            call.refused_wall, call.retry_wall = refused_wall, event.wall + event.wait_s
+        case ev.CallFinished():
+            call.reasoning_words, call.text_words = Words(event.reasoning), Words(event.text)
+            call.finished, call.failed, call.refused_wall, call.retry_wall = True, "", 0.0, 0.0
+            call.stop_reason, call.usage, call.cost_usd = event.stop_reason, event.usage, event.cost_usd
+            call.seconds, call.temperature = event.seconds, event.temperature
+            _set_word(instance, attempt, "wait", event.wall)
+            _count(state, event)
+            return dirty | {SESSION}
+        case ev.CallFailed():
+            cause = f", {event.cause}" if event.cause else ""
+            call.failed = f"{event.reason}{cause}: {event.message}"
+            if event.billed:
+                state.lost_tries.append((call.model, call.messages))
+            _set_word(instance, attempt, "wait", event.wall)
+        case _:
+            assert_never(event)
+    return dirty
+
+
+def _count(state: SessionState, event: ev.CallFinished) -> None:
+    state.input_tokens += event.usage.input_tokens or 0
+    state.output_tokens += event.usage.output_tokens or 0
+    if event.cost_usd is None:
+        state.unpriced_calls += 1
+    else:
+        state.cost_usd = (state.cost_usd or 0.0) + event.cost_usd
+
+
+def _apply_judging(
+    state: SessionState, event: ev.StageStarted | ev.StageFinished | ev.AttemptJudged
+) -> frozenset[str]:
+    attempt, instance = _attempt(state, event.attempt)
+    match event:
+        case ev.StageStarted():
+            attempt.stage = event.stage
+            _set_word(instance, attempt, event.stage, event.wall)
+            # A repeated stage: the judging started again, perhaps on another device.
+            names = [stage.name for stage in attempt.stages]
+            if event.stage in names:
+                del attempt.stages[names.index(event.stage) :]
+        case ev.StageFinished():
+            attempt.stage = None
+            attempt.stages.append(event.stage)
+        case ev.AttemptJudged():
+            attempt.stage, attempt.evaluation, attempt.same_as = None, event.evaluation, event.same_as
+            attempt.stages = list(event.evaluation.stages)
+            attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
+            attempt.device_s += event.device_s
+            # Also if no stage was seen: the wait begins with the verdict.
+            attempt.word = ""
+            _set_word(instance, attempt, "wait", event.wall)
+            instance.best = _best_after_verdict(instance, attempt)
+            throttled = note_timings(state.devices, event.evaluation, event.wall)
+            return frozenset((instance.key, *map(device_key, throttled)))
+        case _:
+            assert_never(event)
+    return frozenset((instance.key,))
+
+
+def _apply_exam(
+    state: SessionState, event: ev.StageStarted | ev.StageFinished | ev.WinnerExamined
+) -> frozenset[str]:
+    """The verdict on the open cases does not change."""
+    attempt, instance = _attempt(state, event.attempt)
+    match event:
+        case ev.StageStarted():
+            attempt.examining = event.stage
+            _set_word(instance, attempt, "exam", event.wall)
+        case ev.StageFinished():
+            attempt.examining = None
+        case ev.WinnerExamined():
+            attempt.examining, attempt.exam = None, event.evaluation
+            attempt.device_s += event.device_s
+            _set_word(instance, attempt, "wait", event.wall)
+            instance.best = _best(instance)
+        case _:
+            assert_never(event)
+    return frozenset((instance.key,))
+
+
+def _set_word(instance: InstanceState, attempt: AttemptState, word: str, wall: float) -> None:
+    """Set the attempt's word, and the instance's word to that of its latest busy attempt."""
+    if attempt.word != word:
+        attempt.word, attempt.word_wall = word, wall
+    busy = (state.word for state in reversed(instance.attempts) if state.word != "wait")
+    instance.word = next(busy, "wait")
+
+
+def _best(instance: InstanceState) -> str | None:
+    best = best_of(instance.attempts)
+    return best.attempt if best else None
+
+
+def _best_after_verdict(instance: InstanceState, judged: AttemptState) -> str | None:
+    """Returns the best after one more verdict; compares only two attempts, because ranks are costly."""
+    if instance.best in (None, judged.attempt):
+        return _best(instance)
+    rivals = [attempt for attempt in instance.attempts if attempt.attempt in (instance.best, judged.attempt)]
+    best = best_of(rivals)
+    return best.attempt if best else None
+
+
+def _apply_decision(
+    state: SessionState, event: ev.WaitingForPerson | ev.DecisionMade | ev.DecisionUndone
+) -> frozenset[str]:
+    attempt, instance = _attempt(state, event.attempt)
+    match event:
+        case ev.WaitingForPerson():
+            attempt.waiting = attempt.held = True
+            attempt.waiting_wall = event.wall
+            _set_word(instance, attempt, "person", event.wall)
+        case ev.DecisionMade():
+            state.commands.append(event)
+            attempt.decision = Decision(event.accepted, event.why, event.by, event.wall)
+            if attempt.waiting:
+                attempt.waiting = False
+                _set_word(instance, attempt, "wait", event.wall)
+        case ev.DecisionUndone():
+            state.commands.append(event)
+            attempt.decision = None
+        case _:
+            assert_never(event)
+    instance.best = _best(instance)
+    return frozenset((instance.key,))
+
+
+def _instance(state: SessionState, key: str) -> InstanceState:
+    instance = state.instances.get(key)
+    if instance is None:
+        name = split_instance(key)
+        instance = state.instances[key] = InstanceState(key, name.task, name.number)
+    return instance
+
+
+def _attempt(state: SessionState, attempt: str) -> tuple[AttemptState, InstanceState]:
+    name = split_attempt(attempt)
+    instance = _instance(state, name.instance)
+    for attempt_state in reversed(instance.attempts):
+        if attempt_state.number == name.number:
+            return attempt_state, instance
+    attempt_state = AttemptState(attempt, name.number, ev.Origin.FRESH, None)
+    instance.attempts.append(attempt_state)
+    instance.attempts.sort(key=lambda state: state.number)
+    return attempt_state, instance

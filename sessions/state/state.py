@@ -1,0 +1,405 @@
+"""The state of a session: `sessions.state.folding` builds it from events; screens, agents and reports read only this."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from harness import Evaluation, Stage, Verdict
+from sessions.events import (
+    AttemptBanned,
+    AttemptPinned,
+    AttemptSwept,
+    DecisionMade,
+    DecisionUndone,
+    EndReason,
+    HintGiven,
+    InstanceForked,
+    IterationsMoved,
+    MeasureAsked,
+    Message,
+    Origin,
+    Role,
+    SessionExtended,
+    SessionStarted,
+    SweepRung,
+    Usage,
+    WinnerMeasured,
+)
+from sessions.names import split_attempt
+
+EXTENDABLE = frozenset(
+    {EndReason.ITERATIONS, EndReason.SPEEDUP_REACHED, EndReason.AT_ROOF, EndReason.NO_GAIN}
+)
+"""Reasons after which more iterations open an instance again."""
+CURABLE = frozenset({EndReason.MODEL_FAILED, EndReason.INFRA_ERROR})
+"""Reasons after which a resume continues an instance: a new key, a model or judge that works again."""
+Command = DecisionMade | DecisionUndone | HintGiven | AttemptPinned | AttemptBanned | InstanceForked
+"""The events of a person's commands that later attempts follow."""
+
+
+class Words:
+    """Text that grows by pieces: adding is cheap, and reading joins the pieces once.
+
+    A string would be copied completely for each of the thousands of pieces of a long reply.
+    """
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self, text: str = "") -> None:
+        self._pieces = [text] if text else []
+
+    def add(self, piece: str) -> None:
+        """Append a piece."""
+        self._pieces.append(piece)
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+    def __str__(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Words) and str(self) == str(other)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes while it is read
+
+    def __repr__(self) -> str:
+        return f"Words({str(self)!r})"
+
+
+class Confirmation(StrEnum):
+    """The result of the exam of a correct attempt."""
+
+    CONFIRMED = "confirmed"
+    NOT_CONFIRMED = "failed exam"
+    NOT_EXAMINED = "not examined"
+
+
+@dataclass(slots=True)
+class Decision:
+    """The current decision about an attempt."""
+
+    accepted: bool
+    why: str
+    by: str
+    wall: float
+
+
+@dataclass(slots=True)
+class CallState:
+    """One call of a model, finished or in progress."""
+
+    call: str
+    attempt: str
+    role: Role
+    model: str
+    messages: tuple[Message, ...]
+    started_mono: float
+    reasoning_words: Words = field(default_factory=Words)
+    text_words: Words = field(default_factory=Words)
+    finished: bool = False
+    failed: str = ""
+    """`reason: message` of a `CallFailed`, or `reason, cause: message`."""
+    retries: int = 0
+    last_retry: str = ""
+    refused_wall: float = 0.0
+    """When the first of the refusals came after which no text has arrived."""
+    retry_wall: float = 0.0
+    """When the next try starts."""
+    stop_reason: str = ""
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+    seconds: float | None = None
+    temperature: float | None = None
+
+    @property
+    def too_long(self) -> bool:
+        """True if it failed because the prompt did not fit the model's context."""
+        return self.failed.startswith("context_too_long:")
+
+    @property
+    def own_temperature(self) -> bool:
+        """True if the model refused a temperature and used its default; unknown for a recording."""
+        return self.finished and self.temperature is None and not self.model.startswith("recorded:")
+
+    @property
+    def reasoning(self) -> str:
+        """The reasoning so far."""
+        return str(self.reasoning_words)
+
+    @property
+    def text(self) -> str:
+        """The reply so far."""
+        return str(self.text_words)
+
+    @property
+    def live(self) -> bool:
+        """True if more text may come."""
+        return not self.finished and not self.failed
+
+
+@dataclass(slots=True)
+class AttemptState:
+    """One attempt: candidate, lineage, calls, evaluation."""
+
+    attempt: str
+    number: int
+    origin: Origin
+    base: str | None
+    heard: int = 0
+    """Number of the last command of a person that it follows."""
+    calls: list[CallState] = field(default_factory=list)
+    source: str | None = None
+    strategy: str = ""
+    word: str = "wait"
+    """Its current work, in the words of `InstanceState.word`; several attempts of an instance may be in progress."""
+    word_wall: float = 0.0
+    """Time of the event with which that work began, in seconds since the epoch; 0 before the first work."""
+    stage: str | None = None
+    """The current stage of the judge."""
+    stages: list[Stage] = field(default_factory=list)
+    evaluation: Evaluation | None = None
+    same_as: str = ""
+    """The earlier attempt with the same source, which gave the evaluation; empty if this attempt was judged."""
+    device_s: float = 0.0
+    """Seconds in which the judge held devices for it: verdict, rungs of its sweeps, exam and spread."""
+    examining: str | None = None
+    """The current stage of the judge on the exam cases."""
+    sweep: AttemptSwept | None = None
+    """Result of the sweep of its launch parameters."""
+    rungs: list[SweepRung] = field(default_factory=list)
+    """Reports of the rungs of its sweeps: estimates. A second sweep has the same rung numbers, for variants that were
+    not judged yet."""
+    exam: Evaluation | None = None
+    """Evaluation on the exam cases at the instance's end; only for people."""
+    spread: list[WinnerMeasured] = field(default_factory=list)
+    """The latest measurement on each GPU, of `--spread` or because a person asked; only for people."""
+    decision: Decision | None = None
+    waiting: bool = False
+    """True while it waits for a person."""
+    waiting_wall: float = 0.0
+    """When it began to wait for a person."""
+    held: bool = False
+    """True if it waited for a person at any time."""
+    commit: str | None = None
+    committed_seq: int = 0
+    """Number of the first event with its commit; 0 if there is none. An instance's branch is in this order."""
+    started_wall: float = 0.0
+    judged_wall: float = 0.0
+    judged_seq: int = 0
+    """Number of the event with the verdict; 0 if there is none."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The judge's verdict, once there is one."""
+        return self.evaluation.verdict if self.evaluation else None
+
+    @property
+    def confirmation(self) -> Confirmation:
+        """The result of the exam; an exam without a verdict on the candidate does not count."""
+        exam = self.exam
+        if exam is None or not exam.exam or not exam.verdict.counted:
+            return Confirmation.NOT_EXAMINED
+        return Confirmation.CONFIRMED if exam.verdict is Verdict.CORRECT else Confirmation.NOT_CONFIRMED
+
+    @property
+    def unexamined_because(self) -> str:
+        """Why an exam gave no verdict on the candidate; empty if there was no exam, or it gave a verdict."""
+        if self.exam is None or self.confirmation is not Confirmation.NOT_EXAMINED:
+            return ""
+        return self.exam.error.first_line if self.exam.error is not None else str(self.exam.verdict)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of its finished calls; a count that no provider reported is `None`."""
+        usages = [call.usage for call in self.calls if call.finished]
+        return Usage(
+            known_sum([usage.input_tokens for usage in usages]),
+            known_sum([usage.output_tokens for usage in usages]),
+            known_sum([usage.cached_tokens for usage in usages]),
+            known_sum([usage.cache_write_tokens for usage in usages]),
+        )
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Cost of its calls with a known price; `None` if there are none."""
+        priced = [call.cost_usd for call in self.calls if call.cost_usd is not None]
+        return sum(priced) if priced else None
+
+
+def known_sum(counts: Sequence[int | None]) -> int | None:
+    """Returns the sum of the counts that are not `None`; `None` if there are none."""
+    numbers = [count for count in counts if count is not None]
+    return sum(numbers) if numbers else None
+
+
+@dataclass(slots=True)
+class InstanceState:
+    """One instance: an independent chain of attempts on one task."""
+
+    key: str
+    """`softmax#2`."""
+    task: str
+    instance: int
+    word: str = "wait"
+    """Work of its latest busy attempt: `generate`, `optimize`, `reflect`, `tune`, a stage's name, `exam`, `wait` (for
+    a slot), `person`, `done` or `failed`."""
+    attempts: list[AttemptState] = field(default_factory=list)
+    finished: str | None = None
+    """Reason of an `InstanceFinished`."""
+    message: str = ""
+    best: str | None = None
+    """Best judged attempt so far, by `sessions.state.winners`; a failed attempt while none is correct (see `solved`)."""
+    last_wall: float = 0.0
+    """When its last event happened."""
+
+    @property
+    def solved(self) -> bool:
+        """True if an attempt is correct."""
+        return any(attempt.verdict is Verdict.CORRECT for attempt in self.attempts)
+
+    @property
+    def curable(self) -> bool:
+        """True if it ended for a reason after which a resume continues it."""
+        return self.finished in CURABLE
+
+
+@dataclass(slots=True)
+class DeviceState:
+    """Last sample of a device."""
+
+    device: str
+    description: str
+    busy_with: tuple[str, ...]
+    utilisation: float | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+    temperature_c: float | None
+    power_w: float | None
+    clock_mhz: float | None
+    waits_for: tuple[str, ...] = ()
+    """Its users in words, while a candidate waits for it."""
+    quarantined: str = ""
+    """Why nothing is judged on it any more."""
+    lost_wall: float = 0.0
+    """When it was lost; 0 if it was not."""
+    requeued: tuple[str, ...] = ()
+    """Attempts that it judged when it was lost; the judge repeats them elsewhere."""
+    throttled: str = ""
+    """Why its clock dropped during its latest timing, for example `power cap`; empty if it did not drop."""
+    throttled_wall: float = 0.0
+    """When `throttled` began."""
+    recent: tuple[tuple[float, float | None], ...] = ()
+    """(wall, utilisation) of the samples of the last minute, oldest first."""
+
+
+@dataclass(slots=True)
+class SessionState:
+    """The fold of a session's events."""
+
+    started: SessionStarted | None = None
+    title: str = ""
+    """Title by a person; empty if none."""
+    started_wall: float | None = None
+    last_wall: float | None = None
+    last_seq: int = 0
+    worked_s: float = 0.0
+    """Time in which an engine worked, up to its last event; a stopped session does not age."""
+    engine_mono: float | None = None
+    """`mono` of the running engine's last event; `None` if no engine runs."""
+    engine_wall: float = 0.0
+    """When that event happened."""
+    instances: dict[str, InstanceState] = field(default_factory=dict)
+    """Instances by key `softmax#2`, in order of appearance."""
+    devices: dict[str, DeviceState] = field(default_factory=dict)
+    baselines: dict[str, Evaluation] = field(default_factory=dict)
+    """Evaluation of the timing baseline, by task."""
+    baseline_stages: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """(stage, wall of its start) of each timing baseline that is being judged, by task."""
+    baselines_device_s: float = 0.0
+    """Seconds in which the judge held devices for baselines."""
+    notices: list[tuple[str, str]] = field(default_factory=list)
+    """(level, message), oldest first."""
+    commands: list[Command] = field(default_factory=list)
+    """Commands that later attempts follow, oldest first."""
+    on_hold: set[str] = field(default_factory=set)
+    """Instances that a person paused; an empty key is the whole session."""
+    retired: dict[str, str] = field(default_factory=dict)
+    """Instances that a person retired, with the person's name."""
+    extensions: list[SessionExtended | IterationsMoved] = field(default_factory=list)
+    added_usd: float = 0.0
+    """What a person added to the budget in USD."""
+    forks: dict[str, InstanceForked] = field(default_factory=dict)
+    """Instances that a person added, by key."""
+    measures: list[MeasureAsked] = field(default_factory=list)
+    """Measurements that a person asked for and that are not complete."""
+    lent: set[str] = field(default_factory=set)
+    """GPUs that a person lent to others."""
+    paused: str = ""
+    """Why no GPU of the node judges at the moment."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    """Cost of the calls with a known price; `None` if there are none."""
+    unpriced_calls: int = 0
+    lost_tries: list[tuple[str, tuple[Message, ...]]] = field(default_factory=list)
+    """Model and messages of each try that a provider may bill although it brought no reply."""
+    system_messages: dict[Message, Message] = field(default_factory=dict)
+    """Each different system message once: nearly all calls of a session have the same long text."""
+    finished: bool = False
+    stopped: str | None = None
+    """Reason of the last `EngineStopped`, until an engine starts again."""
+    stopped_wall: float = 0.0
+    """When that was."""
+    skipped_events: int = 0
+    """Events of unknown types, and unreadable lines."""
+
+    @property
+    def device_s(self) -> float:
+        """Seconds in which the judge held devices."""
+        return self.baselines_device_s + sum(attempt.device_s for attempt in self.attempts())
+
+    def worked_until(self, wall: float) -> float:
+        """Returns `worked_s` at a moment after the last event, while an engine works."""
+        if self.engine_mono is None:
+            return self.worked_s
+        return self.worked_s + max(0.0, wall - self.engine_wall)
+
+    def attempt(self, attempt: str) -> AttemptState:
+        """Returns the attempt of this name; `KeyError` if there is none."""
+        try:
+            name = split_attempt(attempt)
+        except ValueError:
+            raise KeyError(attempt) from None
+        for state in reversed(self.instances[name.instance].attempts):
+            if state.number == name.number:
+                return state
+        raise KeyError(attempt)
+
+    def phases(self, instance: str) -> tuple[int, ...]:
+        """Returns the iterations of an instance: first those of the plan, then those of each later gift."""
+        planned = self.started.iterations if self.started is not None else 0
+        began = self.forks[instance].seq if instance in self.forks else 0
+        gifts = (
+            gift
+            for gift in self.extensions
+            if gift.seq > began and (isinstance(gift, SessionExtended) or gift.to == instance)
+        )
+        return planned, *(gift.iterations for gift in gifts)
+
+    def is_on_hold(self, instance: str) -> bool:
+        """True if a person paused this instance or the session."""
+        return bool(self.on_hold & {"", instance})
+
+    def tasks(self) -> list[str]:
+        """Returns the tasks in the session's order; tasks of forks in other suites come last."""
+        planned = self.started.tasks if self.started is not None else ()
+        return list(dict.fromkeys([*planned, *(instance.task for instance in self.instances.values())]))
+
+    def attempts(self) -> list[AttemptState]:
+        """Returns every attempt, by instance in order of appearance, then by number."""
+        return [attempt for instance in self.instances.values() for attempt in instance.attempts]

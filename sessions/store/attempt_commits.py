@@ -1,0 +1,278 @@
+"""Builds the files, message and trailers of an attempt's commit from the folded state alone.
+
+The same state gives the same bytes, so an attempt that is committed again gets the same id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import textwrap
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+from sessions.settings import SCHEMA
+
+from sessions import events as ev
+from sessions.events import Message, Role, Usage
+from sessions.state.speed import speed_of
+from sessions.state.state import AttemptState, CallState, InstanceState, SessionState
+
+LINE_CHARS = 300
+"""Longest strategy and error in a commit's message."""
+
+
+class CommitPiece(msgspec.Struct, frozen=True):
+    """A line of `reasoning.jsonl`: a streamed piece of reasoning."""
+
+    call: str
+    mono: float
+    """Seconds of the engine's monotonic clock."""
+    text: str
+
+
+class CallRecord(msgspec.Struct, frozen=True):
+    """A line of `calls.jsonl`."""
+
+    call: str
+    role: Role
+    model: str
+    messages: tuple[Message, ...]
+    """As sent, but the content of a system message is its path on the `_journal` branch."""
+    text: str
+    stop_reason: str
+    usage: Usage
+    cost_usd: float | None
+    seconds: float | None
+    temperature: float | None
+    retries: int
+    failed: str
+
+
+class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """`attempt.json`."""
+
+    schema: int = SCHEMA
+    attempt: str
+    task: str
+    instance: int
+    number: int
+    origin: ev.Origin
+    base: str | None
+    strategy: str
+    verdict: ev.Verdict
+    same_as: str
+    """The attempt with the same source that was judged; empty if this one was judged."""
+    started: float
+    """Seconds since the epoch, UTC."""
+    usage: Usage
+    cost_usd: float | None
+
+
+class Reasoning:
+    """When each piece of a call's reasoning arrived, for the commits of their attempts. The text itself is in the state."""
+
+    def __init__(self) -> None:
+        self._arrivals: dict[str, array[float]] = {}
+        """By call: time of each piece and its length, in turn."""
+
+    def see(self, event: ev.Event) -> None:
+        """Take in an event: a piece is added; a retry or a new start of a call discards its pieces."""
+        match event:
+            case ev.ReplyPiece(kind="reasoning"):
+                self._arrivals.setdefault(event.call, array("d")).extend((event.mono, len(event.text)))
+            case ev.CallStarted() | ev.CallRetried():
+                self._arrivals.pop(event.call, None)
+            case ev.CallFinished() if self._length(event.call) != len(event.reasoning):
+                whole = (event.mono, len(event.reasoning)) if event.reasoning else ()
+                self._arrivals[event.call] = array("d", whole)
+
+    def _length(self, call: str) -> float:
+        return sum(self._arrivals.get(call, array("d"))[1::2])
+
+    def of(self, attempt: AttemptState) -> list[CommitPiece]:
+        """Returns the pieces of an attempt's finished calls, in the order of the calls."""
+        return [piece for call in attempt.calls if call.finished for piece in self._pieces(call)]
+
+    def _pieces(self, call: CallState) -> Iterator[CommitPiece]:
+        arrivals = self._arrivals.get(call.call, array("d"))
+        text, start = call.reasoning, 0
+        for mono, length in zip(arrivals[::2], arrivals[1::2], strict=True):
+            yield CommitPiece(call.call, mono, text[start : start + int(length)])
+            start += int(length)
+
+
+def attempt_files(
+    instance: InstanceState, attempt: AttemptState, reasoning: Sequence[CommitPiece]
+) -> dict[str, bytes]:
+    """Returns the tree of a judged attempt, by path; `ValueError` if it has no evaluation."""
+    evaluation = attempt.evaluation
+    if evaluation is None:
+        raise ValueError(f"{attempt.attempt} is not judged")
+    calls = [call for call in attempt.calls if not call.live]
+    call = code_call(calls)
+    record = AttemptRecord(
+        attempt=attempt.attempt,
+        task=instance.task,
+        instance=instance.instance,
+        number=attempt.number,
+        origin=attempt.origin,
+        base=attempt.base,
+        strategy=attempt.strategy,
+        verdict=evaluation.verdict,
+        same_as=attempt.same_as,
+        started=attempt.started_wall,
+        usage=attempt.usage,
+        cost_usd=attempt.cost_usd,
+    )
+    trace = ""
+    if evaluation.error is not None:
+        trace = "\n".join(part for part in (evaluation.error.trace, evaluation.error.message) if part) + "\n"
+    files = {
+        "kernel.py": attempt.source or "",
+        "trace.txt": trace,
+        "prompt.md": prompt_text(call.messages) if call else "",
+        "reply.md": call.text if call else "",
+    }
+    reflections = [call.text.strip() for call in calls if call.finished and call.role is Role.REFLECTOR]
+    if reflections:
+        files["reflection.md"] = "\n\n".join(reflections) + "\n"
+    return {
+        **{path: text.encode("utf-8", "replace") for path, text in files.items()},
+        "attempt.json": _pretty(record),
+        "evaluation.json": _pretty(evaluation),
+        "calls.jsonl": _lines([_call_record(call) for call in calls]),
+        "reasoning.jsonl": _lines(reasoning),
+    }
+
+
+def prompt_text(messages: Sequence[Message]) -> str:
+    """Returns a prompt as Markdown, with a heading for each message; a system message is named by its path."""
+    return "\n".join(
+        f"## {message.role}\n\n{message.content.rstrip()}\n" for message in _with_named_system(messages)
+    )
+
+
+def prompt_files(state: SessionState) -> dict[str, bytes]:
+    """Returns the system prompts of a session for the `_journal` branch, by path, each once."""
+    return {
+        _system_path(message.content): message.content.encode("utf-8", "replace")
+        for attempt in state.attempts()
+        for call in attempt.calls
+        for message in call.messages
+        if message.role == "system"
+    }
+
+
+def _system_path(content: str) -> str:
+    return f"prompts/{hashlib.sha256(content.encode('utf-8', 'replace')).hexdigest()[:12]}.md"
+
+
+def _with_named_system(messages: Sequence[Message]) -> tuple[Message, ...]:
+    return tuple(
+        Message(message.role, f"$S/_journal:{_system_path(message.content)}")
+        if message.role == "system"
+        else message
+        for message in messages
+    )
+
+
+def attempt_message(attempt: AttemptState) -> str:
+    """Returns subject and trailers of an attempt's commit."""
+    evaluation = attempt.evaluation
+    if evaluation is None:
+        raise ValueError(f"{attempt.attempt} is not judged")
+    speed = speed_of(evaluation)
+    trailers = {
+        "Verdict": evaluation.verdict,
+        "Speedup": speed.words if speed is not None else "",
+        "Against": ", ".join(
+            dict.fromkeys(latency.against for latency in evaluation.latency if latency.against)
+        )
+        if speed is not None
+        else "",
+        "Device": evaluation.device,
+        "Origin": attempt.origin,
+        "Base": attempt.base or "",
+        "Same-As": attempt.same_as,
+        "Strategy": _shorten(attempt.strategy),
+        "Error": _shorten(evaluation.error.first_line) if evaluation.error else "",
+    }
+    figure = speed.figure if speed is not None else ""
+    subject = " ".join(part for part in (attempt.attempt, evaluation.verdict, figure, attempt.origin) if part)
+    return with_trailers(subject, trailers)
+
+
+def _shorten(text: str) -> str:
+    return textwrap.shorten(text, LINE_CHARS, placeholder=" ...")
+
+
+def exam_files(state: SessionState) -> dict[str, bytes]:
+    """Returns the files of exams and measured winners for the `_journal` branch.
+
+    - `exams/<suite>/<task>/<instance>/<attempt>.json` for every examined attempt.
+    - `spread/<suite>/<task>/<instance>/<attempt>/<device>.json` for every winner and every GPU that measured it.
+
+    They are not in the trees of the attempts, because a commit with children must not change.
+    """
+    exams = {
+        f"exams/{instance.task}/{instance.instance}/{attempt.number}.json": _pretty(attempt.exam)
+        for instance in state.instances.values()
+        for attempt in instance.attempts
+        if attempt.exam is not None
+    }
+    spread = {
+        f"spread/{instance.task}/{instance.instance}/{attempt.number}/{measured.device}.json": _pretty(
+            measured.evaluation
+        )
+        for instance in state.instances.values()
+        for attempt in instance.attempts
+        for measured in attempt.spread
+    }
+    return exams | spread
+
+
+def with_trailers(subject: str, trailers: Mapping[str, str]) -> str:
+    """Returns a commit message; trailers without a value are left out, and line ends in values become spaces."""
+    lines = [f"{key}: {' '.join(value.split())}" for key, value in trailers.items() if value.strip()]
+    return "\n".join([subject, "", *lines]) + "\n"
+
+
+def trailers_of(message: str) -> dict[str, str]:
+    """Returns the trailers that `with_trailers` wrote."""
+    body = message.partition("\n\n")[2]
+    pairs = (line.partition(": ") for line in body.splitlines())
+    return {key: value for key, mark, value in pairs if mark}
+
+
+def code_call(calls: Sequence[CallState]) -> CallState | None:
+    """Returns the call that made an attempt's candidate: the last finished call that asked for code."""
+    for call in reversed(calls):
+        if call.finished and call.role is not Role.REFLECTOR:
+            return call
+    return None
+
+
+def _call_record(call: CallState) -> CallRecord:
+    return CallRecord(
+        call.call,
+        call.role,
+        call.model,
+        _with_named_system(call.messages),
+        call.text if call.finished else "",
+        call.stop_reason,
+        call.usage,
+        call.cost_usd,
+        call.seconds,
+        call.temperature,
+        call.retries,
+        call.failed,
+    )
+
+
+def _lines(records: Sequence[msgspec.Struct]) -> bytes:
+    return b"".join(msgspec.json.encode(record) + b"\n" for record in records)
+
+
+def _pretty(record: msgspec.Struct) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"

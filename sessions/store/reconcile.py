@@ -1,0 +1,145 @@
+"""Opens a session again after its engine ended, at whatever moment that was.
+
+The journal is the truth, and git is brought in line with it. Judged attempts without a commit, or whose commit lost a
+tree or a file, are committed. Old refs are moved, and decisions reach `accepted`. Locks of a killed git process are
+removed, and a torn last line is set aside.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from sessions.errors import NoSuchSession, NothingToResume, SessionBusy
+from sessions.events import Notice
+from sessions.files import FileLock, write_whole
+from sessions.home import Home, LiveFiles
+from sessions.journal.journal import Clock, Opened, open_journal
+from sessions.state.state import InstanceState
+
+from .lost_commits import commits_of, committed, lost_attempts
+from .recorder import LOCK_WAIT_S, Recorder
+from .segments import Segments
+from .store import HEADS, Store, attempt_branch
+
+
+def resume(home: Home, session: str, *, clock: Clock | None = None) -> Recorder:
+    """Returns the recorder of a session that an engine continues; it holds the lock, and git is in line.
+
+    The engine records its `EngineStarted(resumed=True)` next. Raises `NothingToResume` if the session is finished,
+    after moving it to the store if needed; else errors as `take_up`.
+    """
+    recorder = take_up(home, session, clock=clock)
+    if recorder.state.finished:
+        with recorder:
+            recorder.finish_now()
+        raise NothingToResume(session)
+    return recorder
+
+
+def take_up(home: Home, session: str, *, clock: Clock | None = None) -> Recorder:
+    """Returns the recorder of a session that no process records, finished or not.
+
+    A session that is only in the store gets live files again. Raises `NoSuchSession`, `SessionBusy` if an engine has
+    the session, `JournalDamaged` with the line, `HomeNotWritable` or `StoreBroken`.
+    """
+    home.ensure()
+    live = home.live(session)
+    with ExitStack() as undo:
+        store = Store.of(home)
+        undo.callback(store.close)
+        lock = FileLock(live.lock)
+        undo.callback(lock.release)
+        _hold(store, live, lock)
+        segments = Segments(store, live)
+        opened = _open(live, segments, clock or Clock())
+        undo.callback(opened.writer.close)
+        recorder = Recorder(
+            home,
+            live,
+            lock=lock,
+            writer=opened.writer,
+            store=store,
+            segments=segments,
+            events=opened.journal.events,
+        )
+        if recorder.state.started is None:
+            raise NoSuchSession(session)
+        _align_git(recorder)
+        if opened.torn is not None:
+            words = f"the journal's last line was incomplete; it is kept in {opened.torn.name}"
+            recorder.record(Notice(level="warning", message=words))
+        undo.pop_all()
+    return recorder
+
+
+def _hold(store: Store, live: LiveFiles, lock: FileLock) -> None:
+    """Take the session's lock; restore live folder and journal if only the store has the session."""
+    if not live.journal.exists():
+        journal = store.session_bytes(live.session)
+        live.folder.mkdir(mode=0o700, exist_ok=True)
+        _lock_or_busy(live, lock)
+        if not live.journal.exists():
+            write_whole(live.journal, journal)
+        return
+    _lock_or_busy(live, lock)
+
+
+def _lock_or_busy(live: LiveFiles, lock: FileLock) -> None:
+    try:
+        got = lock.acquire(wait_s=LOCK_WAIT_S)
+    except FileNotFoundError as error:
+        raise NoSuchSession(live.session) from error
+    if not got:
+        raise SessionBusy(live.session)
+
+
+def _open(live: LiveFiles, segments: Segments, clock: Clock) -> Opened:
+    """Open the journal after restoring events that only git has."""
+    opened = open_journal(live.journal, clock=clock)
+    written = live.journal.read_bytes()
+    lost = segments.align(written)
+    if not lost:
+        return opened
+    opened.writer.close()
+    write_whole(live.journal, written + lost)
+    return open_journal(live.journal, clock=clock)._replace(torn=opened.torn)
+
+
+def _align_git(recorder: Recorder) -> None:
+    """Bring git in line with the journal. Without damage this starts one git process, whatever the session's size."""
+    store, session, state = recorder.store, recorder.session, recorder.state
+    with store.repository.writing():
+        store.repository.clear_stale_locks()
+    is_complete = store.session_is_complete(session, commits_of(state))
+    for instance in state.instances.values():
+        _unmark_wrong_tip(store, session, instance)
+    if not is_complete:
+        for attempt in lost_attempts(store, state.instances.values()):
+            attempt.commit = None
+    _commit_again(recorder)
+    if not is_complete:
+        if not store.repository.is_complete(commits_of(state)):
+            # An attempt with later calls got another id, and others still have its old commit as a parent.
+            for attempt in state.attempts():
+                attempt.commit = None
+            _commit_again(recorder)
+        if not store.session_is_complete(session):
+            recorder.rewrite_stored_journal_now()
+    recorder.sync_accepted_now()
+
+
+def _commit_again(recorder: Recorder) -> None:
+    for attempt in recorder.uncommitted():
+        recorder.commit_attempt_now(attempt)
+
+
+def _unmark_wrong_tip(store: Store, session: str, instance: InstanceState) -> None:
+    """Mark the last attempt as uncommitted if its branch points elsewhere.
+
+    Committing it again gives the same id and corrects the branch. A branch that is ahead, because its event was
+    lost, is corrected when the uncommitted attempts are committed.
+    """
+    attempts = committed(instance)
+    tip = store.repository.read_ref(HEADS + attempt_branch(session, instance.key))
+    if attempts and attempts[-1].commit != tip:
+        attempts[-1].commit = None

@@ -1,0 +1,439 @@
+"""Records the events of a session: first in the journal, then in the state, then in git.
+
+The journal is the truth. Git can always be rebuilt from it (`sessions.store.reconcile`), so a failure of git loses no
+event. Call all methods from one thread, the event loop's; blocking work runs in another thread, one piece at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import secrets
+import shutil
+import threading
+from collections.abc import Callable, Iterable
+from typing import TypeVar, cast
+
+from sessions.errors import HomeNotWritable, NotDecidable, SessionBusy, SessionExists, StoreBroken
+from sessions.events import (
+    AnyEvent,
+    AttemptCommitted,
+    DecisionMade,
+    DecisionUndone,
+    Event,
+    Notice,
+    SessionStarted,
+)
+from sessions.files import FileLock
+from sessions.home import Home, LiveFiles
+from sessions.journal.journal import Clock, JournalWriter, open_journal
+from sessions.state.description import summarise
+from sessions.state.folding import apply
+from sessions.state.state import AttemptState, InstanceState, SessionState
+
+from .attempt_commits import Reasoning, attempt_files, attempt_message, exam_files, prompt_files
+from .decidable import accepted_kernel, check_decision, find_attempt
+from .lost_commits import lost_attempts
+from .segments import Segments
+from .store import Store, attempt_branch
+
+E = TypeVar("E", bound=Event)
+
+LOCK_WAIT_S = 1.0
+"""For the session's lock: a reader that checks the lock holds it for microseconds."""
+REPAIR = "wavedeck doctor --repair"
+FLUSH_BYTES = 256 << 10
+"""Journal bytes without a copy in git from which the next commit of an attempt also flushes the journal."""
+
+R = TypeVar("R")
+
+
+class Recorder:
+    """A session that is being recorded; holds its lock until `close`.
+
+    Created by `begin` or `sessions.store.reconcile.resume`.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        live: LiveFiles,
+        *,
+        lock: FileLock,
+        writer: JournalWriter,
+        store: Store,
+        segments: Segments | None = None,
+        events: Iterable[Event] = (),
+    ) -> None:
+        self.home = home
+        self.live = live
+        self.store = store
+        self.state = SessionState()
+        """The fold of all events so far; only the recorder changes it."""
+        self._lock = lock
+        self._writer = writer
+        self._reasoning = Reasoning()
+        self._segments = segments or Segments(store, live)
+        self._git = asyncio.Lock()
+        self._deciding = asyncio.Lock()
+        self._unsynced: dict[str, DecisionMade | DecisionUndone] = {}
+        """Latest decision about each attempt that `accepted` may lack, in the order of the decisions."""
+        self._working = threading.Lock()
+        self._syncing = threading.Lock()
+        self._synced_seq = 0
+        for event in events:
+            self._take(event)
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @classmethod
+    def begin(cls, home: Home, started: SessionStarted, *, clock: Clock | None = None) -> Recorder:
+        """Start recording a new session; its first event is on disk when this returns.
+
+        Raises `HomeNotWritable` or `StoreBroken`, or `SessionBusy` or `SessionExists` if the session exists.
+        """
+        home.ensure()
+        live = home.live(started.session)
+        lock = FileLock(live.lock)
+        try:
+            live.folder.mkdir(mode=0o700, exist_ok=True)
+            if not lock.acquire(wait_s=LOCK_WAIT_S):
+                raise SessionBusy(started.session)
+            if live.journal.exists():
+                raise SessionExists(started.session)
+            store = Store.of(home)
+            try:
+                writer = open_journal(live.journal, clock=clock).writer
+                recorder = cls(home, live, lock=lock, writer=writer, store=store)
+                recorder.record(started)
+            except BaseException:
+                store.close()
+                raise
+        except OSError as error:
+            lock.release()
+            raise HomeNotWritable(home.root, why=error.strerror or str(error)) from error
+        except BaseException:
+            lock.release()
+            raise
+        return recorder
+
+    @property
+    def session(self) -> str:
+        """The session's name."""
+        return self.live.session
+
+    # Events
+
+    def record(self, event: E) -> E:
+        """Record an event and return it with number and times; a `DURABLE` event is on disk when this returns."""
+        written = self._writer.append(event)
+        self._take(written)
+        return written
+
+    async def record_durable(self, event: E) -> E:
+        """Like `record`, but waits for the disk in another thread; act on the event only after this returns."""
+        written = self._writer.write(event)
+        self._take(written)
+        await asyncio.to_thread(self._sync, written.seq)
+        return written
+
+    def _sync(self, seq: int) -> None:
+        """Sync everything up to `seq`; callers that arrive during a sync share the next one."""
+        with self._syncing:
+            if self._synced_seq < seq:
+                reached = self._writer.last_seq
+                self._writer.sync()
+                self._synced_seq = reached
+
+    def _take(self, event: Event) -> None:
+        apply(self.state, cast("AnyEvent", event))
+        self._reasoning.see(event)
+        if isinstance(event, DecisionMade | DecisionUndone):
+            self._unsynced.pop(event.attempt, None)
+            self._unsynced[event.attempt] = event
+
+    async def _run(self, work: Callable[[], R]) -> R:
+        return await asyncio.to_thread(self._run_now, work)
+
+    def _run_now(self, work: Callable[[], R]) -> R:
+        # The asyncio lock is not enough: a cancelled caller releases it while its thread still works.
+        with self._working:
+            return work()
+
+    # Attempts
+
+    async def commit_attempt(self, attempt: str) -> str:
+        """Commit a judged attempt and return the commit id; call it when the attempt is complete.
+
+        Calls that finish later are in the journal, but not in the commit. A second call is harmless.
+        """
+        async with self._git:
+            commit = await self._run(self._attempt_work(attempt))
+            self._note_commit(attempt, commit)
+            if self._segments.is_due(self._writer.size, limit_bytes=FLUSH_BYTES):
+                await self._run(self._flush_work())
+        return commit
+
+    def commit_attempt_now(self, attempt: str) -> str:
+        """`commit_attempt` for a caller without an event loop."""
+        commit = self._run_now(self._attempt_work(attempt))
+        self._note_commit(attempt, commit)
+        return commit
+
+    def _attempt_work(self, attempt: str) -> Callable[[], str]:
+        state, instance = self._find(attempt)
+        if state.evaluation is None:
+            raise NotDecidable(f"{attempt} is not judged, so there is nothing to commit")
+        parents = self._parents(state, instance)
+        if state.commit is not None and self._is_built_on(state, instance):
+            commit = state.commit
+            return lambda: commit
+        files = attempt_files(instance, state, self._reasoning.of(state))
+        message, wall = attempt_message(state), state.judged_wall
+        branch = attempt_branch(self.session, instance.key)
+        return lambda: self.store.commit(branch, files, parents=parents, message=message, wall=wall)
+
+    def _parents(self, attempt: AttemptState, instance: InstanceState) -> list[str]:
+        """Returns the base's commit, then the commit of the attempt that was committed before.
+
+        Attempts of one instance may run at the same time, so the order is the order of their commits, which the
+        journal has.
+        """
+        parents = []
+        if attempt.base is not None:
+            base, _ = self._find(attempt.base)
+            if base.commit is not None:
+                parents.append(base.commit)
+        order = attempt.committed_seq or math.inf
+        earlier = [
+            sibling for sibling in instance.attempts if sibling.commit and 0 < sibling.committed_seq < order
+        ]
+        last = max(earlier, key=lambda sibling: sibling.committed_seq, default=None)
+        if last is not None and last.commit is not None and last.commit not in parents:
+            parents.append(last.commit)
+        return parents
+
+    def _is_built_on(self, attempt: AttemptState, instance: InstanceState) -> bool:
+        """True if something refers to the attempt's commit, so that the commit must not change."""
+        if attempt.decision is not None:
+            return True
+        if any(
+            sibling.committed_seq > attempt.committed_seq and sibling.commit for sibling in instance.attempts
+        ):
+            return True
+        return any(child.base == attempt.attempt and child.commit for child in self.state.attempts())
+
+    def _note_commit(self, attempt: str, commit: str) -> None:
+        state, instance = self._find(attempt)
+        if state.commit != commit:
+            branch = attempt_branch(self.session, instance.key)
+            self.record(AttemptCommitted(attempt=attempt, commit=commit, branch=branch))
+
+    def _find(self, attempt: str) -> tuple[AttemptState, InstanceState]:
+        return find_attempt(self.state, attempt)
+
+    # Decisions
+
+    async def decide(self, decision: DecisionMade | DecisionUndone) -> Event:
+        """Record a person's decision or its undoing durably, then update the branch `accepted`.
+
+        Raises `NoSuchAttempt` or `NotDecidable` if the decision is impossible.
+        """
+        check_decision(self.state, decision)
+        written = await self.record_durable(decision)
+        await self.sync_accepted()
+        return written
+
+    async def sync_accepted(self) -> None:
+        """Bring all decisions to the branch `accepted`, in their order: the kernel that was accepted last counts."""
+        async with self._deciding:
+            while self._unsynced:
+                decision = next(iter(self._unsynced.values()))
+                if self._find(decision.attempt)[0].commit is None:
+                    await self.commit_attempt(decision.attempt)
+                async with self._git:
+                    # A newer decision about the attempt waits for its turn.
+                    if self._unsynced[decision.attempt] is decision:
+                        await self._run(self._accepted_work(decision.attempt))
+                        self._note_synced(decision)
+
+    def decide_now(self, decision: DecisionMade | DecisionUndone) -> Event:
+        """`decide` for a caller without an event loop."""
+        check_decision(self.state, decision)
+        written = self.record(decision)
+        self.sync_accepted_now()
+        return written
+
+    def sync_accepted_now(self) -> None:
+        """`sync_accepted` for a caller without an event loop."""
+        while self._unsynced:
+            decision = next(iter(self._unsynced.values()))
+            if self._find(decision.attempt)[0].commit is None:
+                self.commit_attempt_now(decision.attempt)
+            self._run_now(self._accepted_work(decision.attempt))
+            self._note_synced(decision)
+
+    def _note_synced(self, decision: DecisionMade | DecisionUndone) -> None:
+        if self._unsynced.get(decision.attempt) is decision:
+            del self._unsynced[decision.attempt]
+
+    def _accepted_work(self, attempt: str) -> Callable[[], None]:
+        state, instance = self._find(attempt)
+        kernel = accepted_kernel(self.session, self.state, attempt)
+        source = (state.source or "").encode()
+        if state.decision is not None and state.decision.accepted:
+            return lambda: self.store.accept(instance.task, source, kernel)
+        return lambda: self.store.withdraw(instance.task, kernel)
+
+    # Ends
+
+    async def flush(self) -> None:
+        """Bring the `_journal` branch up to the last event."""
+        async with self._git:
+            await self._run(self._flush_work())
+
+    def flush_now(self) -> None:
+        """`flush` for a caller without an event loop."""
+        self._run_now(self._flush_work())
+
+    def rewrite_stored_journal_now(self) -> None:
+        """Write the whole `_journal` branch again: for a branch that lacks objects."""
+        self._segments.start_afresh()
+        self.flush_now()
+
+    def _flush_work(self) -> Callable[[], None]:
+        size, seq, summary, started = (
+            self._writer.size,
+            self._writer.last_seq,
+            summarise(self.state),
+            self.state.started,
+        )
+        files = exam_files(self.state) | prompt_files(self.state)
+
+        def work() -> None:
+            # Sync first, so that git is never ahead of the journal.
+            self._sync(seq)
+            self._segments.flush(size, summary=summary, started=started, files=files)
+
+        return work
+
+    def uncommitted(self) -> list[str]:
+        """Returns the judged attempts without a commit.
+
+        Attempts that had a commit come first, in its order; the others in the order of their verdicts.
+        """
+        waiting = [
+            attempt
+            for attempt in self.state.attempts()
+            if attempt.evaluation and attempt.commit is None and attempt.source is not None
+        ]
+        waiting.sort(key=lambda attempt: (attempt.committed_seq or math.inf, attempt.judged_seq))
+        return [attempt.attempt for attempt in waiting]
+
+    async def store_all(self) -> None:
+        """Bring everything to the store."""
+        for attempt in self.uncommitted():
+            await self.commit_attempt(attempt)
+        await self.flush()
+
+    async def settle(self) -> None:
+        """Bring everything to the store and check it there; `StoreBroken` if the store lacks a part."""
+        await self.store_all()
+        if not await self._run(self._is_complete):
+            # Another program removed objects, for example `git gc --prune=now`.
+            self._write_again(await self._run(self._lost_attempts))
+            await self.store_all()
+        async with self._git:
+            await self._run(self._check_stored)
+
+    async def finish(self) -> None:
+        """Move the finished session to the store and remove its live folder.
+
+        Commits everything, reads it back, compares, and packs. Raises `StoreBroken` if the store lacks a part; the
+        live folder then stays. A store that cannot be packed is a warning in the journal.
+        """
+        await self.settle()
+        async with self._git:
+            trouble = await self._run(self._pack)
+        if trouble:
+            self.record(Notice(level="warning", message=trouble))
+            await self.settle()
+        async with self._git:
+            await self._run(self._put_away)
+        await asyncio.to_thread(self.close)
+
+    def finish_now(self) -> None:
+        """`finish` for a caller without an event loop."""
+        self._settle_now()
+        trouble = self._run_now(self._pack)
+        if trouble:
+            self.record(Notice(level="warning", message=trouble))
+            self._settle_now()
+        self._run_now(self._put_away)
+        self.close()
+
+    def _store_all_now(self) -> None:
+        for attempt in self.uncommitted():
+            self.commit_attempt_now(attempt)
+        self.flush_now()
+
+    def _settle_now(self) -> None:
+        self._store_all_now()
+        if not self._run_now(self._is_complete):
+            self._write_again(self._run_now(self._lost_attempts))
+            self._store_all_now()
+        self._run_now(self._check_stored)
+
+    def _is_complete(self) -> bool:
+        return self.store.session_is_complete(self.session)
+
+    def _lost_attempts(self) -> list[AttemptState]:
+        return lost_attempts(self.store, self.state.instances.values())
+
+    def _write_again(self, attempts: Iterable[AttemptState]) -> None:
+        for attempt in attempts:
+            attempt.commit = None
+        self._segments.start_afresh()
+
+    def _check_stored(self) -> None:
+        if self.store.session_bytes(self.session) != self.live.journal.read_bytes():
+            raise StoreBroken(
+                f"the store's journal of {self.session} differs from {self.live.journal}; both are kept"
+            )
+        if not self._is_complete():
+            raise StoreBroken(
+                f"the store lost objects of {self.session}; write them again with: wavedeck resume {self.session}"
+            )
+
+    def _pack(self) -> str:
+        """Pack the store; returns why that failed, else an empty string."""
+        try:
+            self.store.repository.pack()
+        except StoreBroken as error:
+            return f"{self.session} is in the store, but the store cannot be packed ({error}); run: {REPAIR}"
+        return ""
+
+    def _put_away(self) -> None:
+        # Without a pack, the names of the session's objects may not be on the disk yet.
+        self.store.repository.sync_objects()
+        put_away(self.live)
+
+    def close(self) -> None:
+        """Close the session as it is; it can be resumed. Later events are refused."""
+        try:
+            self._writer.close()
+        finally:
+            self.store.close()
+            self._lock.release()
+
+
+def put_away(live: LiveFiles) -> None:
+    """Remove a live folder in one visible step, and the remains of interrupted removals."""
+    live.folder.rename(live.folder.with_name(f".{live.session}.gone-{secrets.token_hex(4)}"))
+    for remains in live.folder.parent.glob(".*.gone-*"):
+        # Another process may remove the same folder.
+        shutil.rmtree(remains, ignore_errors=True)

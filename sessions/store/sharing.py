@@ -1,0 +1,133 @@
+"""Sessions pushed to another git repository and fetched from it; nothing on either side is overwritten.
+
+All branches of a session go together, without its live files: of a running session, the part that is in the store.
+The branch `accepted` stays, because each home decides for itself.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from sessions.catalog import fitting_names
+from sessions.errors import AmbiguousSession, BranchDiffers, NoSuchSession
+from sessions.home import Home
+from sessions.names import SESSION
+
+from .remote import Remote
+from .store import HEADS, Store, journal_branch
+
+FETCHED = "refs/wavedeck/fetched/"
+"""Prefix of the refs that hold fetched branches until they are compared with the store's."""
+
+
+class SharedSessions(NamedTuple):
+    """The result of a push or a fetch."""
+
+    sessions: tuple[str, ...]
+    """Sessions with new commits on the other side of the exchange, by name."""
+    unchanged: tuple[str, ...]
+    """Sessions that both sides already had."""
+
+
+def push_sessions(
+    home: Home, address: str, prefixes: Sequence[str] = (), *, on_progress: Callable[[str], None]
+) -> SharedSessions:
+    """Push sessions (names or unique prefixes; all without) of the store to a repository.
+
+    Raises `BranchDiffers` if the repository has another version of a branch; nothing is pushed then. Raises
+    `RemoteUnusable`, `NoSuchSession` or `AmbiguousSession`. `on_progress` gets each line of git's progress.
+    """
+    if not home.store.exists():
+        return _shared(_chosen(prefixes, ()), ())
+    with Store.read_only(home.store) as store, Remote(store.repository.git_dir, address) as remote:
+        own = store.repository.refs()
+        heads = {ref.removeprefix(HEADS): sha for ref, sha in own.items() if ref.startswith(HEADS)}
+        names = _chosen(prefixes, _sessions(heads))
+        theirs = remote.heads()
+        branches = _branches(heads, names)
+        ahead = [branch for branch in branches if theirs.get(branch) != heads[branch]]
+        for branch in ahead:
+            sha = theirs.get(branch)
+            if sha is not None and not store.repository.is_ancestor(sha, heads[branch]):
+                raise BranchDiffers(branch, where=remote.address)
+        if ahead:
+            remote.push(ahead, on_progress)
+        return _shared(names, ahead)
+
+
+def fetch_sessions(
+    home: Home, address: str, prefixes: Sequence[str] = (), *, on_progress: Callable[[str], None]
+) -> SharedSessions:
+    """Fetch sessions (names or unique prefixes; all without) of a repository into the store.
+
+    Raises `BranchDiffers` if the store has another version of a branch; the store is then unchanged. Raises
+    `RemoteUnusable`, `NoSuchSession` or `AmbiguousSession`. `on_progress` gets each line of git's progress.
+    """
+    home.ensure()
+    with Store.of(home) as store, Remote(store.repository.git_dir, address) as remote:
+        theirs = remote.heads()
+        names = _chosen(prefixes, _sessions(theirs))
+        own = store.heads()
+        fresh = [branch for branch in _branches(theirs, names) if own.get(branch) != theirs[branch]]
+        if not fresh:
+            return _shared(names, fresh)
+        try:
+            remote.fetch(fresh, FETCHED, on_progress)
+            _take_over(home, store, fresh)
+        finally:
+            with store.repository.writing():
+                store.repository.delete_refs([FETCHED + branch for branch in fresh])
+        return _shared(names, fresh)
+
+
+def _take_over(home: Home, store: Store, branches: Sequence[str]) -> None:
+    """Move the store's branches to the fetched commits, all of them or none."""
+    repository = store.repository
+    fetched = {branch: repository.read_ref(FETCHED + branch) for branch in branches}
+    with repository.writing():
+        for branch, sha in fetched.items():
+            own = repository.read_ref(HEADS + branch)
+            # An engine continues the live journal, so the store must not run ahead of it.
+            live = home.live(branch.partition("/")[0]).journal.exists()
+            if sha is None or live or (own is not None and not repository.is_ancestor(own, sha)):
+                raise BranchDiffers(branch, where=str(home.store))
+        # Journals last: a session is listed when all its branches are here.
+        for branch in sorted(branches, key=lambda name: name in map(journal_branch, _sessions(fetched))):
+            sha = fetched[branch]
+            assert sha is not None
+            repository.write_ref(HEADS + branch, sha)
+
+
+def _sessions(branches: Collection[str]) -> list[str]:
+    """Returns the names of the sessions with a journal among the branches, oldest first."""
+    names = sorted({branch.partition("/")[0] for branch in branches})
+    return [name for name in names if SESSION.fullmatch(name) and journal_branch(name) in branches]
+
+
+def _branches(heads: Mapping[str, str], sessions: Sequence[str]) -> list[str]:
+    return [branch for branch in heads if branch.partition("/")[0] in sessions]
+
+
+def _chosen(prefixes: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Returns the sessions that the prefixes name, all without prefixes."""
+    if not prefixes:
+        return list(names)
+    chosen = []
+    for prefix in prefixes:
+        fitting = fitting_names(prefix, names)
+        if not fitting:
+            nearest = difflib.get_close_matches(prefix, names, n=3, cutoff=0.5)
+            raise NoSuchSession(prefix, nearest=nearest)
+        if len(fitting) > 1:
+            raise AmbiguousSession(prefix, fitting=fitting)
+        chosen += fitting
+    return list(dict.fromkeys(chosen))
+
+
+def _shared(names: Sequence[str], branches: Sequence[str]) -> SharedSessions:
+    moved = {branch.partition("/")[0] for branch in branches}
+    return SharedSessions(
+        tuple(name for name in names if name in moved), tuple(name for name in names if name not in moved)
+    )

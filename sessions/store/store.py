@@ -1,0 +1,354 @@
+"""The git store: branches for instances, journals and accepted kernels; one commit per attempt.
+
+docs/formats.md (Store) defines the layout; docs/store.md says how to read it with plain git. All functions block, so
+an event loop calls them through `asyncio.to_thread`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from sessions.settings import SCHEMA, SessionDescription
+
+from harness import EVALUATION_DECODER, Evaluation, Verdict
+from sessions.errors import NoSuchSession, StoreBroken, StoreDamaged
+from sessions.home import JOURNAL, Home
+from sessions.journal.journal import Journal, parse
+from sessions.names import split_instance
+from sessions.state.description import DESCRIPTION, SUMMARY, SessionSummary
+
+from .attempt_commits import trailers_of, with_trailers
+from .repository import Commit, Repository
+
+T = TypeVar("T")
+
+HEADS = "refs/heads/"
+REMOTES = "refs/remotes/origin/"
+ACCEPTED = "refs/heads/accepted"
+
+
+class AcceptedKernel(msgspec.Struct, frozen=True, kw_only=True):
+    """`decision.json` beside an accepted kernel."""
+
+    schema: int = SCHEMA
+    session: str
+    attempt: str
+    commit: str
+    why: str
+    by: str
+    wall: float
+    """Seconds since the epoch, UTC."""
+    verdict: Verdict
+
+
+ACCEPTED_KERNEL: msgspec.json.Decoder[AcceptedKernel] = msgspec.json.Decoder(AcceptedKernel)
+
+
+def attempt_branch(session: str, instance: str) -> str:
+    """Returns the branch `<session>/<suite>/<task>/<instance>` for an instance's key."""
+    task, number = split_instance(instance)
+    return f"{session}/{task}/{number}"
+
+
+def journal_branch(session: str) -> str:
+    """Returns the branch of a session's journal."""
+    return f"{session}/{JOURNAL}"
+
+
+def damaged_branch(branch: str) -> StoreDamaged:
+    """Returns the error of a branch whose file has no commit id."""
+    return StoreDamaged(f"the store's branch {branch} is damaged: its file has no commit id")
+
+
+def segment_name(first_seq: int) -> str:
+    """Returns the path of the segment that begins with this event."""
+    return f"journal/{first_seq:08d}.jsonl"
+
+
+def segments_of(tree: Mapping[str, str]) -> list[str]:
+    """Returns the paths of the journal's segments in a `_journal` tree, in order."""
+    return sorted(
+        (path for path in tree if path.startswith("journal/")),
+        key=lambda path: int(path.removeprefix("journal/").removesuffix(".jsonl")),
+    )
+
+
+class Store:
+    """The store of a home, or a clone of it (read only)."""
+
+    def __init__(self, repository: Repository) -> None:
+        self.repository = repository
+
+    @classmethod
+    def of(cls, home: Home) -> Store:
+        """Open the home's store; creates it if needed."""
+        return cls(Repository.create(home.store, lock=home.store_lock))
+
+    @classmethod
+    def read_only(cls, path: Path) -> Store:
+        """Open a store or a clone of it, at any path."""
+        return cls(Repository(path))
+
+    def close(self) -> None:
+        """End the reading processes."""
+        self.repository.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    # Reading
+
+    def heads(self) -> dict[str, str]:
+        """Returns the commit of each branch: this store's own and, in a clone, the branches fetched from `origin`."""
+        refs = self.repository.refs()
+        fetched = {ref.removeprefix(REMOTES): sha for ref, sha in refs.items() if ref.startswith(REMOTES)}
+        own = {ref.removeprefix(HEADS): sha for ref, sha in refs.items() if ref.startswith(HEADS)}
+        return fetched | own
+
+    def sessions(self) -> list[str]:
+        """Returns the names of the sessions with a journal here, oldest first; also if its branch is damaged."""
+        suffix = f"/{JOURNAL}"
+        names = {branch.removesuffix(suffix) for branch in self.heads() if branch.endswith(suffix)}
+        return sorted(names | self.damaged_sessions())
+
+    def damaged_sessions(self) -> set[str]:
+        """Returns the names of the sessions whose journal's branch has no commit id."""
+        return {
+            ref.removeprefix(HEADS).removesuffix(f"/{JOURNAL}")
+            for ref in self.repository.branches().damaged
+            if ref.startswith(HEADS) and ref.endswith(f"/{JOURNAL}")
+        }
+
+    def session_tree(self, session: str) -> dict[str, str]:
+        """Returns the ids of the files on the session's `_journal` branch, by path.
+
+        Raises `NoSuchSession` if there is none.
+        """
+        return self.repository.read_tree(self._journal_head(session))
+
+    def _journal_head(self, session: str) -> str:
+        sha = self._head(journal_branch(session))
+        if sha is not None:
+            return sha
+        if session in self.damaged_sessions():
+            raise damaged_branch(journal_branch(session))
+        raise NoSuchSession(session)
+
+    def session_bytes(self, session: str) -> bytes:
+        """Returns the journal as its engine wrote it, all segments joined."""
+        tree = self.session_tree(session)
+        return b"".join(self.repository.read_file(tree[path]) for path in segments_of(tree))
+
+    def session_journal(self, session: str) -> Journal:
+        """Returns the journal: events, and lines that were skipped."""
+        return parse(self.session_bytes(session))
+
+    def describe(
+        self, session: str, *, commit: str | None = None
+    ) -> tuple[SessionDescription | None, SessionSummary | None]:
+        """Returns `session.json` and `summary.json`; `None` for a file that is missing or cannot be read."""
+        tree = self.repository.read_top(commit or self._journal_head(session))
+        return (
+            self._read_record(tree.get("session.json"), DESCRIPTION),
+            self._read_record(tree.get("summary.json"), SUMMARY),
+        )
+
+    def _read_record(self, sha: str | None, decoder: msgspec.json.Decoder[T]) -> T | None:
+        try:
+            return decoder.decode(self.repository.read_file(sha)) if sha else None
+        except msgspec.DecodeError:
+            return None
+
+    def attempt_files(self, commit: str) -> dict[str, bytes]:
+        """Returns the files of an attempt's commit: content by path."""
+        tree = self.repository.read_tree(commit)
+        return {path: self.repository.read_file(sha) for path, sha in tree.items()}
+
+    def evaluation(self, commit: str) -> Evaluation:
+        """Returns an attempt's evaluation."""
+        tree = self.repository.read_tree(commit)
+        try:
+            return EVALUATION_DECODER.decode(self.repository.read_file(tree["evaluation.json"]))
+        except (KeyError, msgspec.DecodeError) as error:
+            raise StoreBroken(f"the commit {commit} has no readable evaluation") from error
+
+    def _head(self, branch: str) -> str | None:
+        # Read the ref file first: listing all refs of a clone starts a process.
+        return self.repository.read_ref(HEADS + branch) or self.heads().get(branch)
+
+    # Writing
+
+    def commit(
+        self, branch: str, files: Mapping[str, bytes], *, parents: Sequence[str], message: str, wall: float
+    ) -> str:
+        """Commit files to a branch and return the id; durable, without effect if the branch already has this commit."""
+        tree = self.repository.write_tree(
+            {path: self.repository.write_file(data) for path, data in files.items()}
+        )
+        commit = self.repository.write_commit(tree, parents=parents, message=message, wall=wall)
+        ref = HEADS + branch
+        with self.repository.writing():
+            if self.repository.read_ref(ref) != commit:
+                self.repository.write_ref(ref, commit)
+        return commit
+
+    def extend_journal(
+        self,
+        session: str,
+        *,
+        segments: Mapping[int, bytes],
+        files: Mapping[str, bytes],
+        wall: float,
+        afresh: bool = False,
+    ) -> str:
+        """Add segments (by their first sequence number) and replace `files` on `_journal`; returns its commit.
+
+        `afresh` drops the old segments: for a branch that contradicts the journal or is damaged. A damaged history is
+        dropped too.
+        """
+        written = {segment_name(first): self.repository.write_file(data) for first, data in segments.items()}
+        written |= {path: self.repository.write_file(data) for path, data in files.items()}
+        ref = HEADS + journal_branch(session)
+        with self.repository.writing():
+            head = self._head(journal_branch(session))
+            if head and afresh and not self.repository.is_complete([head]):
+                tree, head = self._readable_files(head), None
+            else:
+                tree = self.repository.read_tree(head) if head else {}
+            if afresh:
+                tree = {path: sha for path, sha in tree.items() if not path.startswith("journal/")}
+            extended = tree | written
+            if head and extended == tree and not afresh and self.repository.read_ref(ref):
+                return head
+            places = ", ".join(str(first) for first in segments) or "no new events"
+            commit = self.repository.write_commit(
+                self.repository.write_tree(extended),
+                parents=[head] if head else [],
+                message=f"journal of {session}: {places}",
+                wall=wall,
+            )
+            self.repository.write_ref(ref, commit)
+        return commit
+
+    def _readable_files(self, commit: str) -> dict[str, str]:
+        try:
+            tree = self.repository.read_tree(commit)
+        except StoreDamaged:
+            return {}
+        return {path: sha for path, sha in tree.items() if self.repository.has(sha)}
+
+    def session_is_complete(self, session: str, commits: Sequence[str] = ()) -> bool:
+        """True if all that the session's branches and `commits` reach is here; one git process."""
+        refs = self.repository.branches()
+        prefix = f"{HEADS}{session}/"
+        heads = [sha for ref, sha in refs.commits.items() if ref.startswith(prefix)]
+        is_damaged = any(ref.startswith(prefix) for ref in refs.damaged)
+        return not is_damaged and self.repository.is_complete([*heads, *commits])
+
+    # Accepted kernels
+
+    def accepted(self) -> dict[str, AcceptedKernel]:
+        """Returns the accepted kernels by full task name."""
+        head = self._head("accepted")
+        return self._accepted_at(head) if head else {}
+
+    def _accepted_at(self, commit: str) -> dict[str, AcceptedKernel]:
+        kernels = {}
+        for path, sha in self.repository.read_tree(commit).items():
+            task, _, name = path.rpartition("/")
+            if name == "decision.json":
+                kernels[task] = ACCEPTED_KERNEL.decode(self.repository.read_file(sha))
+        return kernels
+
+    def accept(self, task: str, source: bytes, decision: AcceptedKernel) -> None:
+        """Put a kernel on `accepted`; has no effect if the branch already has this decision."""
+        with self.repository.writing():
+            head = self._head("accepted")
+            last = self._last_commit(head, decision) if head else None
+            if (
+                last
+                and last.message.startswith("accept ")
+                and self._accepted_at(last.sha)[task].wall == decision.wall
+            ):
+                return
+            tree = self.repository.read_tree(head) if head else {}
+            tree |= {
+                f"{task}/kernel.py": self.repository.write_file(source),
+                f"{task}/decision.json": self.repository.write_file(msgspec.json.encode(decision) + b"\n"),
+            }
+            self._commit_accepted(head, tree, "accept", task, decision)
+
+    def withdraw(self, task: str, decision: AcceptedKernel) -> None:
+        """Withdraw an attempt's acceptance; the kernel accepted before it for the task is restored, if there is one."""
+        with self.repository.writing():
+            head = self._head("accepted")
+            last = self._last_commit(head, decision) if head else None
+            if head is None or last is None or not last.message.startswith("accept "):
+                return
+            tree = {
+                path: sha
+                for path, sha in self.repository.read_tree(head).items()
+                if path.rpartition("/")[0] != task
+            }
+            before = self._accepted_before(head, task, decision)
+            if before:
+                earlier = self.repository.read_tree(before)
+                tree |= {path: sha for path, sha in earlier.items() if path.rpartition("/")[0] == task}
+            self._commit_accepted(head, tree, "withdraw", task, decision)
+
+    def _last_commit(self, head: str, decision: AcceptedKernel) -> Commit | None:
+        """The newest commit about this attempt."""
+        for commit in self.repository.history(head):
+            trailers = trailers_of(commit.message)
+            if (trailers.get("Session"), trailers.get("Attempt")) == (decision.session, decision.attempt):
+                return commit
+        return None
+
+    def _accepted_before(self, head: str, task: str, leaving: AcceptedKernel) -> str | None:
+        """The newest commit that accepted another attempt for the task and was not withdrawn."""
+        withdrawn = {(leaving.session, leaving.attempt)}
+        for commit in self.repository.history(head):
+            trailers = trailers_of(commit.message)
+            if trailers.get("Task") != task:
+                continue
+            attempt = (trailers.get("Session", ""), trailers.get("Attempt", ""))
+            if attempt in withdrawn:
+                continue
+            if commit.message.startswith("accept "):
+                return commit.sha
+            withdrawn.add(attempt)
+        return None
+
+    def _commit_accepted(
+        self, head: str | None, tree: Mapping[str, str], verb: str, task: str, decision: AcceptedKernel
+    ) -> None:
+        trailers = {
+            "Task": task,
+            "Session": decision.session,
+            "Attempt": decision.attempt,
+            "Commit": decision.commit,
+            "Verdict": decision.verdict,
+            "By": decision.by,
+            "Why": decision.why,
+        }
+        commit = self.repository.write_commit(
+            self.repository.write_tree(tree),
+            parents=[head] if head else [],
+            message=with_trailers(f"{verb} {decision.attempt}", trailers),
+            wall=decision.wall,
+        )
+        self.repository.write_ref(ACCEPTED, commit)
+
+    # Housekeeping
+
+    def delete_session(self, session: str) -> None:
+        """Delete all branches of a session; accepted kernels stay."""
+        prefix = f"{HEADS}{session}/"
+        with self.repository.writing():
+            self.repository.delete_refs([ref for ref in self.repository.refs() if ref.startswith(prefix)])
