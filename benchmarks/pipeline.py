@@ -33,7 +33,7 @@ from harness import STAGES, Evaluation, Stage
 from harness.wire.device import Device
 from sessions import Home, Recorder, fold
 from sessions import events as ev
-from sessions.journal import open_journal, read_journal
+from sessions.journal.journal import open_journal, read_journal
 from tests.support.engines import ScriptedJudge, answer_of, plan, run, shared
 from tests.support.evaluations import correct
 

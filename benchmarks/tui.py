@@ -35,9 +35,9 @@ from benchmarks.eighty_instances import SESSION, session
 from benchmarks.pseudo_terminal import Program, program
 from sessions import Home
 from sessions import events as ev
-from sessions.codec import encode
 from sessions.engine_info import read_engine_info
 from sessions.files import FileLock
+from sessions.journal.codec import encode
 
 CORES = 2
 SIZE = (160, 48)

@@ -22,10 +22,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from engine.errors import EngineError, EngineUnreachable
-from sessions.codec import without_surrogates
 from sessions.engine_info import PROTOCOL, EngineInfo, boot_id, pid_namespace, read_engine_info
 from sessions.errors import SessionsError
 from sessions.home import Home
+from sessions.journal.codec import without_surrogates
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

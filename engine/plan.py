@@ -22,9 +22,9 @@ from engine.titles import title_problem
 from harness.node.discovery import CPU
 from harness.node.selection import select_devices, targets_for
 from harness.stages.timing.baselines import KINDS, TASK, kernel_baseline, timing_baseline
-from sessions.codec import MOST
 from sessions.events import MethodOptions, StopRules
 from sessions.home import Home
+from sessions.journal.codec import MOST
 from sessions.names import short_task
 from sessions.recording import Recording, load_recording
 from suites import Task, load_suite, load_task

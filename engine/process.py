@@ -56,7 +56,7 @@ from sessions.events import (
 )
 from sessions.files import write_whole
 from sessions.home import Home, LiveFiles
-from sessions.journal import read_journal
+from sessions.journal.journal import read_journal
 from sessions.reconcile import resume
 from sessions.recorder import Recorder
 from sessions.state import SessionState

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
-    from .codec import BadLine, Skipped, UnknownEvent
     from .decidable import check_decision
     from .decisions import decide, undo
     from .engine_info import EngineInfo
     from .errors import SessionsError
     from .folding import apply, device_key, fold
     from .home import Home, LiveFiles, home_from
-    from .journal import Clock, Journal, JournalTail, JournalWriter, open_journal, read_journal
+    from .journal.codec import BadLine, Skipped, UnknownEvent
+    from .journal.journal import Clock, Journal, JournalTail, JournalWriter, open_journal, read_journal
     from .ranking import Rank, rank
     from .reconcile import resume
     from .recorder import Recorder
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "AttemptState": "state",
-    "BadLine": "codec",
+    "BadLine": "journal.codec",
     "CallState": "state",
-    "Clock": "journal",
+    "Clock": "journal.journal",
     "Decision": "state",
     "DeviceState": "state",
     "EngineInfo": "engine_info",
     "Home": "home",
     "InstanceState": "state",
-    "Journal": "journal",
-    "JournalTail": "journal",
-    "JournalWriter": "journal",
+    "Journal": "journal.journal",
+    "JournalTail": "journal.journal",
+    "JournalWriter": "journal.journal",
     "LiveFiles": "home",
     "Rank": "ranking",
     "Recorder": "recorder",
@@ -46,10 +46,10 @@ _MODULES = {
     "SessionInfo": "catalog",
     "SessionState": "state",
     "SessionsError": "errors",
-    "Skipped": "codec",
+    "Skipped": "journal.codec",
     "Standing": "catalog",
     "Store": "store",
-    "UnknownEvent": "codec",
+    "UnknownEvent": "journal.codec",
     "apply": "folding",
     "check_decision": "decidable",
     "decide": "decisions",
@@ -61,9 +61,9 @@ _MODULES = {
     "journal_of": "catalog",
     "list_sessions": "catalog",
     "load_recording": "recording",
-    "open_journal": "journal",
+    "open_journal": "journal.journal",
     "rank": "ranking",
-    "read_journal": "journal",
+    "read_journal": "journal.journal",
     "resume": "reconcile",
     "undo": "decisions",
     "write_recording": "recording",

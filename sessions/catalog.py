@@ -12,7 +12,7 @@ from .errors import AmbiguousSession, JournalNotReadable, NoSuchSession, Session
 from .files import FileLock
 from .home import JOURNAL, Home, LiveFiles
 from .info import SessionInfo, Standing, damaged_info, info_of, live_info
-from .journal import Journal, read_journal
+from .journal.journal import Journal, read_journal
 from .recorder import LOCK_WAIT_S, put_away
 from .store import Store, damaged_branch, journal_branch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .events import DecisionMade, DecisionUndone, Event
 from .home import Home
-from .journal import Clock
+from .journal.journal import Clock
 from .reconcile import take_up
 
 

@@ -11,7 +11,6 @@ from enum import StrEnum
 import msgspec
 
 from .bests import Measured
-from .codec import BadLine, decode, tag_of
 from .description import SessionDescription, SessionSummary, describe, summarise
 from .errors import JournalNotReadable
 from .events import (
@@ -30,6 +29,7 @@ from .events import (
 )
 from .folding import apply
 from .home import Home, LiveFiles
+from .journal.codec import BadLine, decode, tag_of
 from .speed import Speed
 from .state import SessionState
 

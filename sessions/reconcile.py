@@ -13,7 +13,7 @@ from .errors import NoSuchSession, NothingToResume, SessionBusy
 from .events import Notice
 from .files import FileLock, write_whole
 from .home import Home, LiveFiles
-from .journal import Clock, Opened, open_journal
+from .journal.journal import Clock, Opened, open_journal
 from .lost_commits import commits_of, committed, lost_attempts
 from .recorder import LOCK_WAIT_S, Recorder
 from .segments import Segments

@@ -30,7 +30,7 @@ from .events import (
 from .files import FileLock
 from .folding import apply
 from .home import Home, LiveFiles
-from .journal import Clock, JournalWriter, open_journal
+from .journal.journal import Clock, JournalWriter, open_journal
 from .lost_commits import lost_attempts
 from .segments import Segments
 from .state import AttemptState, InstanceState, SessionState

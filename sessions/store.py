@@ -19,7 +19,7 @@ from .description import DESCRIPTION, SUMMARY, SessionDescription, SessionSummar
 from .errors import NoSuchSession, StoreBroken, StoreDamaged
 from .events import SCHEMA
 from .home import JOURNAL, Home
-from .journal import Journal, parse
+from .journal.journal import Journal, parse
 from .names import split_instance
 from .repository import Commit, Repository
 

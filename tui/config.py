@@ -19,7 +19,7 @@ from engine.errors import UsageProblem
 from engine.models import Limits, Pace
 from engine.models.spec import refuse_secrets
 from engine.prices import Price
-from sessions.codec import MOST
+from sessions.journal.codec import MOST
 
 from .diagnostics import Complaint
 

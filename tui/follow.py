@@ -12,9 +12,9 @@ from engine.control import send
 from engine.errors import EngineError
 from sessions import JournalTail, SessionState, apply
 from sessions.catalog import journal_of
-from sessions.codec import encode
 from sessions.events import AnyEvent, EngineStopped, SessionFinished
 from sessions.home import Home
+from sessions.journal.codec import encode
 
 from .diagnostics import OutputGone, leaves, say
 from .narrate import Narrator

@@ -33,7 +33,7 @@ from sessions.events import (
     StageStarted,
 )
 from sessions.home import Home
-from sessions.journal import read_journal
+from sessions.journal.journal import read_journal
 from sessions.names import attempt_name, instance_key
 from sessions.reconcile import resume
 from sessions.recorder import Recorder

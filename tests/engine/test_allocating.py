@@ -125,7 +125,7 @@ async def test_no_event_of_an_instance_is_synced_in_the_event_loop(
         home,
         model(vector_add="correct 2.5", softmax="correct 1.0"),
         session_plan=session_plan,
-        before=lambda *_: monkeypatch.setattr("sessions.journal.os.fdatasync", sync),
+        before=lambda *_: monkeypatch.setattr("sessions.journal.journal.os.fdatasync", sync),
     )
     assert any(isinstance(event, IterationsMoved) for event in events)
     *of_instances, _finished, _closed = threads

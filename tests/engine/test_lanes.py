@@ -25,7 +25,7 @@ from sessions.events import (
     MethodOptions,
     SessionFinished,
 )
-from sessions.journal import read_journal
+from sessions.journal.journal import read_journal
 from sessions.names import instance_key
 from sessions.store import Store
 from tests.conftest import SOAK

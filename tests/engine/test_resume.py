@@ -32,7 +32,7 @@ from sessions.events import (
     SessionFinished,
     WinnerExamined,
 )
-from sessions.journal import read_journal
+from sessions.journal.journal import read_journal
 from sessions.state import Confirmation
 from sessions.store import Store
 from tests.conftest import SOAK

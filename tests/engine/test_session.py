@@ -31,7 +31,7 @@ from sessions.events import (
     ReplyPiece,
     WaitingForPerson,
 )
-from sessions.journal import read_journal
+from sessions.journal.journal import read_journal
 from tests.support.engines import ScriptedJudge, answer_of, plan, play, scripted_model
 
 

@@ -22,7 +22,7 @@ from harness.stages.timing.baselines import USUAL
 from sessions import Home, fold, resume
 from sessions.attempt_commits import attempt_message, exam_files
 from sessions.events import EngineStarted, InstanceFinished, SessionFinished, WinnerMeasured
-from sessions.journal import read_journal
+from sessions.journal.journal import read_journal
 from sessions.reconcile import take_up
 from suites import Task, baseline_source, load_task
 from tests.support.engines import ScriptedJudge, plan, play, run, scripted_model, shared

@@ -35,7 +35,7 @@ from sessions.events import (
     StopRules,
     WaitingForPerson,
 )
-from sessions.journal import read_journal
+from sessions.journal.journal import read_journal
 from sessions.reconcile import take_up
 from sessions.state import Confirmation
 from tests.conftest import SOAK

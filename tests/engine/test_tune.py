@@ -27,7 +27,7 @@ from sessions.events import (
     SessionFinished,
     SweepRung,
 )
-from sessions.journal import read_journal
+from sessions.journal.journal import read_journal
 from sessions.state import SessionState
 from suites import Task
 from tests.support.engines import plan, play, run, shared

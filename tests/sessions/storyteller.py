@@ -13,8 +13,8 @@ from pathlib import Path
 from harness import Verdict
 from sessions import Home, Recorder, resume
 from sessions import events as ev
-from sessions.codec import tag_of
 from sessions.errors import NoSuchSession, NothingToResume
+from sessions.journal.codec import tag_of
 from tests.support import story
 
 INSTANCES = 3

@@ -20,8 +20,8 @@ from sessions import (
     undo,
 )
 from sessions import events as ev
-from sessions.codec import encode
 from sessions.errors import AmbiguousSession, NoSuchAttempt, NoSuchSession, NotDecidable, SessionBusy
+from sessions.journal.codec import encode
 from sessions.reconcile import take_up
 from sessions.session_list import SessionList
 from tests.support import story

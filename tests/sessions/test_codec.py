@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from harness import EVALUATION_DECODER
 from sessions import events as ev
-from sessions.codec import TAGS, BadLine, UnknownEvent, decode, encode, readable, tag_of
 from sessions.errors import EventNotKeepable
+from sessions.journal.codec import TAGS, BadLine, UnknownEvent, decode, encode, readable, tag_of
 from tests.support import story
 from tests.support.journals import correct, latencies
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness import Verdict
 from sessions import SessionState, apply, fold
 from sessions import events as ev
-from sessions.codec import BadLine, UnknownEvent
+from sessions.journal.codec import BadLine, UnknownEvent
 from tests.support import story
 
 WHOLE = story.whole()

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions import events as ev
-from sessions.codec import BadLine, UnknownEvent
 from sessions.errors import JournalDamaged, JournalNotWritable
-from sessions.journal import Clock, JournalTail, open_journal, read_journal
+from sessions.journal.codec import BadLine, UnknownEvent
+from sessions.journal.journal import Clock, JournalTail, open_journal, read_journal
 from tests.support.story import Ticking, started
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from sessions import Home, Store, fold, list_sessions
 from sessions import events as ev
-from sessions.codec import tag_of
-from sessions.journal import read_journal
+from sessions.journal.codec import tag_of
+from sessions.journal.journal import read_journal
 from tests.support.story import SESSION, assert_sound, git
 
 ROUNDS = 40 if os.environ.get("WAVEDECK_SOAK") == "1" else 3

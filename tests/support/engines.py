@@ -27,7 +27,7 @@ from harness import STAGES, Device, Effort, Evaluation, Stage, StageEntered, Sta
 from harness.stages.timing.baselines import Baseline, timing_baseline
 from sessions import Home, Recorder
 from sessions.events import EngineStarted, Event, Role, SessionFinished, Usage
-from sessions.journal import read_journal
+from sessions.journal.journal import read_journal
 from suites import Task, load_task
 
 from .evaluations import correct, failed

@@ -31,8 +31,8 @@ from harness import (
 )
 from harness.wire.latency import Efficiency, Timed, Window
 from sessions import events as ev
-from sessions.codec import encode
 from sessions.home import Home
+from sessions.journal.codec import encode
 
 SESSION = "20261120-140300-geak-5f0a"
 STARTED_WALL = 1_795_183_380.0

@@ -15,7 +15,7 @@ from engine.plan import RunPlan
 from sessions import Home
 from sessions.engine_info import EngineInfo, read_engine_info
 from sessions.events import Event
-from sessions.journal import read_journal
+from sessions.journal.journal import read_journal
 from sessions.store import Store
 from suites import baseline_source, load_task
 

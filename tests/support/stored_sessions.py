@@ -11,7 +11,7 @@ import msgspec
 from harness import STAGES, ErrorReport, Evaluation, Stage, Verdict
 from sessions import Home
 from sessions import events as ev
-from sessions.journal import Clock
+from sessions.journal.journal import Clock
 from sessions.recorder import Recorder
 from sessions.recording import write_recording
 from tests.support.command_line import ROOT

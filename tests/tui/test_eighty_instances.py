@@ -3,7 +3,7 @@
 from benchmarks.eighty_instances import session
 from harness import Outcome, Verdict
 from sessions import fold
-from sessions.codec import decode, encode
+from sessions.journal.codec import decode, encode
 from sessions.state import Confirmation, SessionState
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from benchmarks.eighty_instances import session
 from harness import Verdict
-from sessions.codec import UnknownEvent
 from sessions.events import (
     AttemptJudged,
     DecisionMade,
@@ -22,6 +21,7 @@ from sessions.events import (
     WinnerExamined,
 )
 from sessions.folding import apply, fold
+from sessions.journal.codec import UnknownEvent
 from sessions.state import SessionState
 from tests.support.journals import SESSION, examined, finished
 from tui.cockpit import checkpoints

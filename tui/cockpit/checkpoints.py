@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from sessions.codec import Skipped
 from sessions.events import AnyEvent
 from sessions.folding import apply
+from sessions.journal.codec import Skipped
 from sessions.state import AttemptState, CallState, DeviceState, InstanceState, SessionState, Words
 
 EVERY = 2500

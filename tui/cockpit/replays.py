@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from harness import Verdict
-from sessions.codec import Skipped
 from sessions.events import (
     AnyEvent,
     AttemptJudged,
@@ -16,6 +15,7 @@ from sessions.events import (
     DecisionUndone,
     WinnerExamined,
 )
+from sessions.journal.codec import Skipped
 from sessions.state import SessionState
 from tui import vocabulary
 from tui.cockpit.checkpoints import Checkpoints

@@ -13,11 +13,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from sessions.codec import Skipped
 from sessions.errors import NoSuchSession, SessionsError
 from sessions.events import AnyEvent
 from sessions.home import Home
-from sessions.journal import JournalTail
+from sessions.journal.codec import Skipped
+from sessions.journal.journal import JournalTail
 from sessions.state import SessionState
 
 POLL_S = 0.1

@@ -15,10 +15,11 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from sessions.errors import JournalDamaged, JournalNotWritable
+from sessions.events import DURABLE, AnyEvent, Event
+from sessions.files import sync_folder, write_all, write_whole
+
 from .codec import BadLine, Skipped, UnknownEvent, decode, encode, readable
-from .errors import JournalDamaged, JournalNotWritable
-from .events import DURABLE, AnyEvent, Event
-from .files import sync_folder, write_all, write_whole
 
 E = TypeVar("E", bound=Event)
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
-from .errors import EventNotKeepable
-from .events import AnyEvent, Event
+from sessions.errors import EventNotKeepable
+from sessions.events import AnyEvent, Event
 
 E = TypeVar("E", bound=Event)
 MOST = (1 << 63) - 1
