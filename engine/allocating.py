@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from engine.shared import Shared
 from sessions.events import EndReason, IterationsMoved, Origin
-from sessions.state import InstanceState, SessionState
+from sessions.state.state import InstanceState, SessionState
 
 HOPELESS = 10
 """Judged attempts of a task, over all instances, after which it counts as hopeless if none is correct."""

@@ -18,7 +18,7 @@ from engine.errors import BudgetSpent
 from engine.models import LONGEST_REPLY, Request
 from engine.models.bookkeeping import used_tokens
 from sessions.events import Message, Usage
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 
 from .plan import SessionPlan
 from .prices import Price

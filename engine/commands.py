@@ -37,7 +37,7 @@ from sessions.events import (
 from sessions.home import Home
 from sessions.names import instance_key, split_instance
 from sessions.reconcile import take_up
-from sessions.state import EXTENDABLE, SessionState
+from sessions.state.state import EXTENDABLE, SessionState
 
 OPENING = ("extend", "fork", "edit", "measure")
 """Commands that open a finished session again."""

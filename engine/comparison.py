@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness import Evaluation
-from sessions.ranking import ESTIMATE_TIE
+from sessions.state.ranking import ESTIMATE_TIE
 from suites.python_source import parse_python, source_lines
 
 from .figures import estimated_rows, timed_rows, times

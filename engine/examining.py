@@ -9,8 +9,8 @@ from __future__ import annotations
 from engine.evaluating import evaluate_attempt
 from engine.shared import Shared
 from sessions.events import WinnerExamined
-from sessions.state import Confirmation
-from sessions.winners import contenders
+from sessions.state.state import Confirmation
+from sessions.state.winners import contenders
 from suites import Task
 
 EXAMINED_AT_MOST = 3

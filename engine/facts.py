@@ -13,7 +13,7 @@ from typing import Protocol
 from harness import Evaluation, Target, Traffic, Verdict
 from harness.hardware.product import Product
 from harness.stages.estimates.roofline import estimate
-from sessions.ranking import rank
+from sessions.state.ranking import rank
 from suites import Case, Task, task_cost
 from suites.python_source import source_lines
 

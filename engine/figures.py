@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from harness import Evaluation, Latency
 from harness.wire.latency import Bound, LaunchTime, Outcome
-from sessions.ranking import estimated_slowdown, long_estimates
-from sessions.speed import speed_of
+from sessions.state.ranking import estimated_slowdown, long_estimates
+from sessions.state.speed import speed_of
 
 
 @dataclass(frozen=True, slots=True)

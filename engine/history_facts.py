@@ -9,8 +9,8 @@ from engine.comparison import better_elsewhere, changed_functions, code_differen
 from engine.facts import JudgedCandidate, lost_ground
 from engine.figures import achieved
 from engine.measurements import measurements
-from sessions.ranking import rank
-from sessions.speed import speed_of
+from sessions.state.ranking import rank
+from sessions.state.speed import speed_of
 
 ROUNDS_BEFORE_CHANGE = 2
 """Correct candidates in a row without gain after which the prompt asks for another strategy."""

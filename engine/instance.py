@@ -57,8 +57,8 @@ from sessions.events import (
     WaitingForPerson,
 )
 from sessions.names import attempt_name, call_name, instance_key
-from sessions.ranking import rank
-from sessions.state import AttemptState, CallState, InstanceState
+from sessions.state.ranking import rank
+from sessions.state.state import AttemptState, CallState, InstanceState
 from suites import Task
 
 TEMPERATURE = 1.0

@@ -18,7 +18,7 @@ from sessions.events import (
     InstanceForked,
 )
 from sessions.names import instance_key, split_attempt, split_instance
-from sessions.state import Command, SessionState
+from sessions.state.state import Command, SessionState
 
 MOST_DECISIONS = 8
 """Decisions that a prompt quotes; the latest count."""

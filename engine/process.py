@@ -59,7 +59,7 @@ from sessions.home import Home, LiveFiles
 from sessions.journal.journal import read_journal
 from sessions.reconcile import resume
 from sessions.recorder import Recorder
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 from suites import SuiteError
 
 log = logging.getLogger(__name__)

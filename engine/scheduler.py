@@ -20,7 +20,7 @@ from harness.wire.errors import NoDeviceLeft
 from sessions.decidable import find_attempt
 from sessions.events import EndReason, InstanceFinished, InstanceStarted, MeasureAsked, Notice
 from sessions.names import instance_key
-from sessions.state import EXTENDABLE
+from sessions.state.state import EXTENDABLE
 from suites import SuiteError, Task
 
 

@@ -15,7 +15,7 @@ from engine.shared import Shared
 from harness import Device, StageEntered, StageLeft, Verdict
 from harness.failures import first_failure
 from sessions.events import WinnerMeasured
-from sessions.state import AttemptState, Confirmation
+from sessions.state.state import AttemptState, Confirmation
 from suites import Task
 
 

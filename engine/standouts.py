@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from harness import Evaluation, KernelResources
 from harness.wire.evaluation import GridFit
-from sessions.ranking import long_estimates, own_kernels
+from sessions.state.ranking import long_estimates, own_kernels
 
 NARROW_BITS = 64
 """Loads with fewer bits per lane waste bandwidth."""

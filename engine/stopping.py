@@ -12,8 +12,8 @@ from typing import NamedTuple
 from harness import Evaluation, Verdict
 from harness.wire.latency import Bound, Latency, Outcome
 from sessions.events import EndReason, Origin, StopRules
-from sessions.speed import Speed, speed_of
-from sessions.state import AttemptState
+from sessions.state.speed import Speed, speed_of
+from sessions.state.state import AttemptState
 
 GAIN = 0.01
 """A speedup counts as a gain if it is greater than the best before by this share: less cannot be resolved."""

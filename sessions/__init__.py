@@ -15,54 +15,54 @@ if TYPE_CHECKING:
     from .decisions import decide, undo
     from .engine_info import EngineInfo
     from .errors import SessionsError
-    from .folding import apply, device_key, fold
     from .home import Home, LiveFiles, home_from
     from .journal.codec import BadLine, Skipped, UnknownEvent
     from .journal.journal import Clock, Journal, JournalTail, JournalWriter, open_journal, read_journal
-    from .ranking import Rank, rank
     from .reconcile import resume
     from .recorder import Recorder
     from .recording import Recording, load_recording, write_recording
-    from .state import AttemptState, CallState, Decision, DeviceState, InstanceState, SessionState
+    from .state.folding import apply, device_key, fold
+    from .state.ranking import Rank, rank
+    from .state.state import AttemptState, CallState, Decision, DeviceState, InstanceState, SessionState
     from .store import Store
 
 _MODULES = {
-    "AttemptState": "state",
+    "AttemptState": "state.state",
     "BadLine": "journal.codec",
-    "CallState": "state",
+    "CallState": "state.state",
     "Clock": "journal.journal",
-    "Decision": "state",
-    "DeviceState": "state",
+    "Decision": "state.state",
+    "DeviceState": "state.state",
     "EngineInfo": "engine_info",
     "Home": "home",
-    "InstanceState": "state",
+    "InstanceState": "state.state",
     "Journal": "journal.journal",
     "JournalTail": "journal.journal",
     "JournalWriter": "journal.journal",
     "LiveFiles": "home",
-    "Rank": "ranking",
+    "Rank": "state.ranking",
     "Recorder": "recorder",
     "Recording": "recording",
     "SessionInfo": "catalog",
-    "SessionState": "state",
+    "SessionState": "state.state",
     "SessionsError": "errors",
     "Skipped": "journal.codec",
     "Standing": "catalog",
     "Store": "store",
     "UnknownEvent": "journal.codec",
-    "apply": "folding",
+    "apply": "state.folding",
     "check_decision": "decidable",
     "decide": "decisions",
     "delete_session": "catalog",
-    "device_key": "folding",
+    "device_key": "state.folding",
     "find_session": "catalog",
-    "fold": "folding",
+    "fold": "state.folding",
     "home_from": "home",
     "journal_of": "catalog",
     "list_sessions": "catalog",
     "load_recording": "recording",
     "open_journal": "journal.journal",
-    "rank": "ranking",
+    "rank": "state.ranking",
     "read_journal": "journal.journal",
     "resume": "reconcile",
     "undo": "decisions",

@@ -14,8 +14,8 @@ import msgspec
 
 from . import events as ev
 from .events import SCHEMA, Message, Role, Usage
-from .speed import speed_of
-from .state import AttemptState, CallState, InstanceState, SessionState
+from .state.speed import speed_of
+from .state.state import AttemptState, CallState, InstanceState, SessionState
 
 LINE_CHARS = 300
 """Longest strategy and error in a commit's message."""

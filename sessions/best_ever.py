@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .bests import Field, Measured, field_of, measured_bests, order
 from .catalog import journal_of, list_sessions
 from .errors import JournalNotReadable, StoreBroken
-from .folding import fold
 from .home import Home
-from .info import SessionInfo, Standing
+from .state.bests import Field, Measured, field_of, measured_bests, order
+from .state.folding import fold
+from .state.info import SessionInfo, Standing
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import difflib
 
-from .description import SessionSummary
 from .errors import AmbiguousSession, JournalNotReadable, NoSuchSession, SessionBusy, StoreBroken
 from .files import FileLock
 from .home import JOURNAL, Home, LiveFiles
-from .info import SessionInfo, Standing, damaged_info, info_of, live_info
 from .journal.journal import Journal, read_journal
 from .recorder import LOCK_WAIT_S, put_away
+from .state.description import SessionSummary
+from .state.info import SessionInfo, Standing, damaged_info, info_of, live_info
 from .store import Store, damaged_branch, journal_branch
 
 __all__ = [

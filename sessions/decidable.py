@@ -9,7 +9,7 @@ from harness import Verdict
 from .errors import NoSuchAttempt, NotDecidable
 from .events import DecisionMade, DecisionUndone
 from .names import split_attempt
-from .state import AttemptState, InstanceState, SessionState
+from .state.state import AttemptState, InstanceState, SessionState
 from .store import AcceptedKernel
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .state import AttemptState, InstanceState, SessionState
+from .state.state import AttemptState, InstanceState, SessionState
 from .store import Store
 
 

@@ -17,7 +17,7 @@ from .journal.journal import Clock, Opened, open_journal
 from .lost_commits import commits_of, committed, lost_attempts
 from .recorder import LOCK_WAIT_S, Recorder
 from .segments import Segments
-from .state import InstanceState
+from .state.state import InstanceState
 from .store import HEADS, Store, attempt_branch
 
 

@@ -16,7 +16,6 @@ from typing import TypeVar, cast
 
 from .attempt_commits import Reasoning, attempt_files, attempt_message, exam_files, prompt_files
 from .decidable import accepted_kernel, check_decision, find_attempt
-from .description import summarise
 from .errors import HomeNotWritable, NotDecidable, SessionBusy, SessionExists, StoreBroken
 from .events import (
     AnyEvent,
@@ -28,12 +27,13 @@ from .events import (
     SessionStarted,
 )
 from .files import FileLock
-from .folding import apply
 from .home import Home, LiveFiles
 from .journal.journal import Clock, JournalWriter, open_journal
 from .lost_commits import lost_attempts
 from .segments import Segments
-from .state import AttemptState, InstanceState, SessionState
+from .state.description import summarise
+from .state.folding import apply
+from .state.state import AttemptState, InstanceState, SessionState
 from .store import Store, attempt_branch
 
 E = TypeVar("E", bound=Event)

@@ -19,7 +19,7 @@ from suites.private_folder import make_private_folder
 from .errors import BadRecording
 from .events import SCHEMA, UNASKED, Role, Usage
 from .names import split_call
-from .state import AttemptState, CallState, InstanceState, SessionState
+from .state.state import AttemptState, CallState, InstanceState, SessionState
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 

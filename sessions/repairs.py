@@ -17,11 +17,11 @@ from .errors import SessionsError, StoreDamaged
 from .events import DecisionMade, DecisionUndone
 from .files import write_whole
 from .home import JOURNAL, Home
-from .info import Standing, live_info
 from .reconcile import take_up
 from .refs import PACKED, read_packed
 from .repository import Commit
 from .skeleton import check_skeleton, mend_skeleton
+from .state.info import Standing, live_info
 from .store import ACCEPTED, HEADS, Store, journal_branch
 
 DAMAGED = "damaged"

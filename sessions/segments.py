@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from .description import SessionSummary, describe
 from .errors import JournalDamaged, NoSuchSession, StoreDamaged
 from .events import SessionStarted
 from .home import LiveFiles
 from .journal.codec import BadLine, decode
+from .state.description import SessionSummary, describe
 from .store import Store
 
 

@@ -11,8 +11,8 @@ from typing import BinaryIO
 from .catalog import stored_info
 from .errors import JournalNotReadable
 from .home import JOURNAL, Home, LiveFiles
-from .info import SessionInfo, Standing, damaged_info, live_info_of, skim
-from .state import SessionState
+from .state.info import SessionInfo, Standing, damaged_info, live_info_of, skim
+from .state.state import SessionState
 from .store import Store, damaged_branch, journal_branch
 
 

@@ -15,13 +15,13 @@ import msgspec
 from harness import EVALUATION_DECODER, Evaluation, Verdict
 
 from .attempt_commits import trailers_of, with_trailers
-from .description import DESCRIPTION, SUMMARY, SessionDescription, SessionSummary
 from .errors import NoSuchSession, StoreBroken, StoreDamaged
 from .events import SCHEMA
 from .home import JOURNAL, Home
 from .journal.journal import Journal, parse
 from .names import split_instance
 from .repository import Commit, Repository
+from .state.description import DESCRIPTION, SUMMARY, SessionDescription, SessionSummary
 
 T = TypeVar("T")
 

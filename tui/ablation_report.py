@@ -12,10 +12,10 @@ from harness import Verdict
 from sessions import InstanceState, SessionState
 from sessions.catalog import Standing
 from sessions.events import METHOD_DONE
-from sessions.metrics import difference_interval, speedup_geomean, speedup_mean, wilson_interval
-from sessions.speed import speed_of
-from sessions.state import Confirmation
-from sessions.winners import best_of
+from sessions.state.metrics import difference_interval, speedup_geomean, speedup_mean, wilson_interval
+from sessions.state.speed import speed_of
+from sessions.state.state import Confirmation
+from sessions.state.winners import best_of
 
 from .method_words import option_words
 from .reporting import known_sum

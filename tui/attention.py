@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from sessions.speed import attempt_speed, gain
-from sessions.state import AttemptState, CallState, Confirmation, DeviceState, SessionState
-from sessions.winners import earlier_best
+from sessions.state.speed import attempt_speed, gain
+from sessions.state.state import AttemptState, CallState, Confirmation, DeviceState, SessionState
+from sessions.state.winners import earlier_best
 from tui.doing import live_calls
 from tui.endings import ending_words
 from tui.instance_facts import FactsCache, InstanceFacts

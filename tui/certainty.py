@@ -6,8 +6,8 @@ import math
 from typing import Protocol
 
 from harness import Basis, Evaluation, Fact, Margin, Verdict
-from sessions.speed import attempt_speed, found_speed, is_timed_again
-from sessions.state import AttemptState, Confirmation, InstanceState
+from sessions.state.speed import attempt_speed, found_speed, is_timed_again
+from sessions.state.state import AttemptState, Confirmation, InstanceState
 
 BASES = (
     (

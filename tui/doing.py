@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sessions.names import split_attempt
-from sessions.state import AttemptState, CallState, InstanceState, SessionState
+from sessions.state.state import AttemptState, CallState, InstanceState, SessionState
 
 CALLING = frozenset({"generate", "optimize", "reflect"})
 """Words of the state for attempts that wait for a reply."""

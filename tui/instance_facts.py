@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness import Verdict
-from sessions.findings import findings_of
-from sessions.ranking import Rank
-from sessions.speed import Speed, attempt_speed, timed_evaluation
-from sessions.state import AttemptState, Confirmation, InstanceState, SessionState
-from sessions.tally import tally
-from sessions.winners import place
+from sessions.state.findings import findings_of
+from sessions.state.ranking import Rank
+from sessions.state.speed import Speed, attempt_speed, timed_evaluation
+from sessions.state.state import AttemptState, Confirmation, InstanceState, SessionState
+from sessions.state.tally import tally
+from sessions.state.winners import place
 from tui.doing import Doing, busy_attempts, doing
 
 STUCK_AFTER = 3

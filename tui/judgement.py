@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness import Evaluation, KernelResources, Mismatch
-from sessions.findings import finding_words
-from sessions.speed import speed_of
+from sessions.state.findings import finding_words
+from sessions.state.speed import speed_of
 
 from .certainty import (
     BASES,

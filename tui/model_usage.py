@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from sessions import SessionState
-from sessions.state import CallState
+from sessions.state.state import CallState
 
 from .plain import table
 from .tables import Column

@@ -11,7 +11,8 @@ import msgspec
 from harness import Verdict
 from sessions import AttemptState, InstanceState, SessionState
 from sessions.events import GIVEN
-from sessions.metrics import (
+from sessions.names import short_task
+from sessions.state.metrics import (
     call_accuracy,
     correct_per_compile,
     execution_accuracy,
@@ -20,10 +21,9 @@ from sessions.metrics import (
     speedup_geomean,
     speedup_mean,
 )
-from sessions.names import short_task
-from sessions.speed import attempt_speed, speed_of, timed_evaluation
-from sessions.state import Confirmation
-from sessions.winners import best_of
+from sessions.state.speed import attempt_speed, speed_of, timed_evaluation
+from sessions.state.state import Confirmation
+from sessions.state.winners import best_of
 
 from .method_words import option_words
 from .tables import Column

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from sessions.names import short_task, split_attempt
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 
 from .diagnostics import Complaint
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sessions.names import short_task
-from sessions.speed import Speed
+from sessions.state.speed import Speed
 
 from .filters import Value
 from .vocabulary import UNKNOWN

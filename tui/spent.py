@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sessions.state import AttemptState
+from sessions.state.state import AttemptState
 
 from .vocabulary import duration, grouped, money
 

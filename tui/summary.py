@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from harness import Verdict
 from sessions import AttemptState, SessionState
-from sessions.findings import findings_of
 from sessions.names import short_task
-from sessions.tally import tally
-from sessions.winners import best_of
+from sessions.state.findings import findings_of
+from sessions.state.tally import tally
+from sessions.state.winners import best_of
 
 from .certainty import against_words, speed_words, used_share, worst_first
 from .narrate import counted

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
 from sessions.events import SessionStarted, WinnerMeasured
-from sessions.speed import speed_of
-from sessions.state import AttemptState
+from sessions.state.speed import speed_of
+from sessions.state.state import AttemptState
 
 from .certainty import against_words
 

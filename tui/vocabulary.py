@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness import Verdict
 from harness.wire.latency import Bound
-from sessions.ratio_words import signed
+from sessions.state.ratio_words import signed
 
 if TYPE_CHECKING:
     from sessions import AttemptState

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from harness import Evaluation
-from sessions.ranking import Rank, rank
+from sessions.state.ranking import Rank, rank
 
 ANCESTORS = 5
 """GEAK's `ancestor_num`."""
@@ -24,7 +24,7 @@ class Ancestor:
 
     @property
     def rank(self) -> Rank:
-        """Sort key, greater is better; without timings it uses estimates (`sessions.ranking.rank`)."""
+        """Sort key, greater is better; without timings it uses estimates (`sessions.state.ranking.rank`)."""
         return rank(self.evaluation, self.source)
 
 

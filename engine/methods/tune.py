@@ -22,7 +22,7 @@ from engine.tuning import FIELD, rungs, strategy_of_start, strategy_of_variant, 
 from harness import Verdict
 from harness.wire.ratios import TIE
 from sessions.events import AttemptSwept, EndReason, Origin, Role, SweepRung, SweptVariant
-from sessions.speed import speed_of
+from sessions.state.speed import speed_of
 from suites.loader import baseline_source
 
 from .context import Context

@@ -10,7 +10,7 @@ import msgspec
 from harness import Evaluation, KernelResources, Target, Verdict
 from harness.stages.survey import Compiled, Sampled
 from harness.wire.evaluation import SCHEMA
-from sessions.ranking import lowest_occupancy, rank
+from sessions.state.ranking import lowest_occupancy, rank
 
 RANKED_BY = "roofline estimate, load widths, spills, occupancy and grid; none of it was timed, so the choice is a guess"
 
@@ -35,7 +35,7 @@ class Code(NamedTuple):
 class Prospect(NamedTuple):
     """Compares variants without timings, most important field first; greater is better.
 
-    The order is that of `sessions.ranking.rank`, with three differences:
+    The order is that of `sessions.state.ranking.rank`, with three differences:
 
     - Scalar registers that spill do not count: they go to lanes of vector registers, not to memory.
     - Occupancy counts beyond four waves too, because a variant that may be better is only tried.

@@ -11,7 +11,7 @@ import pytest
 from engine.models import Reply, Request, ScriptedClient
 from sessions import Home, fold, resume
 from sessions.events import EngineStarted, Event, InstanceFinished, IterationsMoved, Role, StopRules
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 from tests.support.engines import ScriptedJudge, answer_of, plan, play, run, shared
 
 TASKS = ("starter/vector_add", "starter/softmax")

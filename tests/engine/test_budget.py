@@ -29,7 +29,7 @@ from sessions.events import (
     Role,
     Usage,
 )
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 from tests.support.engines import ScriptedJudge, answer_of, plan, play, scripted_model
 from tui.narrate import Narrator
 from tui.summary import summary

@@ -30,7 +30,7 @@ from sessions.events import (
     WinnerExamined,
 )
 from sessions.journal.journal import read_journal
-from sessions.state import Confirmation
+from sessions.state.state import Confirmation
 from sessions.store import Store
 from tests.conftest import SOAK
 from tests.support.engines import (

@@ -13,7 +13,7 @@ from sessions.events import (
     Role,
 )
 from sessions.recording import load_recording, write_recording
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 from suites import Task
 from tests.support.engines import plan, play
 from tests.support.evaluations import failed

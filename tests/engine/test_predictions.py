@@ -22,8 +22,8 @@ from engine.predictions.results import WAVEDECK, PredictionResult, ResultFile
 from engine.predictions.session import PredictionSession
 from harness import Evaluation, Verdict, WorkerDied
 from sessions.catalog import list_sessions
-from sessions.folding import fold
 from sessions.home import Home, home_from
+from sessions.state.folding import fold
 from sessions.store import Store
 from suites import add_suite, load_public_suite
 from suites.public.task import PublicTask, SuiteKind

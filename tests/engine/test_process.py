@@ -38,8 +38,8 @@ from sessions.events import (
     WaitingForPerson,
 )
 from sessions.home import LiveFiles
-from sessions.info import live_info
 from sessions.repository import Repository
+from sessions.state.info import live_info
 from sessions.store import Store
 from tests.support.command_line import scripted_judge
 from tests.support.engines import plan

@@ -37,7 +37,7 @@ from sessions.events import (
 )
 from sessions.journal.journal import read_journal
 from sessions.reconcile import take_up
-from sessions.state import Confirmation
+from sessions.state.state import Confirmation
 from tests.conftest import SOAK
 from tests.support.engines import ScriptedJudge, candidate, plan, run, scripted_answer, shared, until
 

@@ -10,7 +10,7 @@ from harness import Evaluation, Verdict
 from harness.wire.latency import Bound, Efficiency, Latency, Outcome
 from sessions import Home, fold
 from sessions.events import EndReason, Event, InstanceFinished, Origin, StopRules
-from sessions.state import AttemptState, Decision
+from sessions.state.state import AttemptState, Decision
 from tests.support.engines import plan, play, scripted_model
 from tests.support.evaluations import correct, failed
 from tui.narrate import Narrator

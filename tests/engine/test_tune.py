@@ -28,7 +28,7 @@ from sessions.events import (
     SweepRung,
 )
 from sessions.journal.journal import read_journal
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 from suites import Task
 from tests.support.engines import plan, play, run, shared
 from tests.support.evaluations import one_case

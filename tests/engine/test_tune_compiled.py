@@ -18,7 +18,7 @@ from engine.tuning.prospect import SPILLS, TOO_LARGE, code, fault
 from harness import DevicePool, Target, Verdict, target, targets
 from harness.stages.survey import Survey
 from sessions import Home, fold
-from sessions.ranking import rank
+from sessions.state.ranking import rank
 from suites import baseline_source, load_task
 from tests.support.engines import plan, play
 from tests.support.judging import pool

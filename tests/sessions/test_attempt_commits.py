@@ -6,7 +6,7 @@ import sys
 
 from sessions.attempt_commits import Reasoning
 from sessions.events import CallFinished, ReplyPiece
-from sessions.folding import fold
+from sessions.state.folding import fold
 from tests.support.journals import finished
 
 

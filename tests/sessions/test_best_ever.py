@@ -10,8 +10,8 @@ from harness.wire.latency import DeviceState
 from sessions import Home, Recorder, Store, fold, list_sessions
 from sessions import events as ev
 from sessions.best_ever import best_ever, bests_ever
-from sessions.bests import measured_bests
-from sessions.description import SUMMARY, summarise
+from sessions.state.bests import measured_bests
+from sessions.state.description import SUMMARY, summarise
 from tests.support import story
 
 TASK = "starter/softmax"

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import Estimate, Evaluation, Verdict
-from sessions import metrics
-from sessions.ranking import rank
+from sessions.state import metrics
+from sessions.state.ranking import rank
 from tests.support.story import evaluation
 
 CORRECT = evaluation(Verdict.CORRECT)

@@ -7,7 +7,7 @@ import pytest
 
 from harness import Estimate, Evaluation, Verdict
 from harness.wire.evaluation import GridFit
-from sessions.ranking import Rank, estimated_slowdown, rank
+from sessions.state.ranking import Rank, estimated_slowdown, rank
 from tests.support.story import evaluation
 
 CORRECT = evaluation(Verdict.CORRECT)

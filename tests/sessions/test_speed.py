@@ -9,8 +9,8 @@ import pytest
 
 from harness import Evaluation, Latency, Outcome, Verdict
 from harness.wire.latency import Bound
-from sessions.ratio_words import narrow, signed
-from sessions.speed import Speed, gain, missing_speed, speed_of
+from sessions.state.ratio_words import narrow, signed
+from sessions.state.speed import Speed, gain, missing_speed, speed_of
 from tests.support import story
 
 

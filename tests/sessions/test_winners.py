@@ -8,11 +8,11 @@ import pytest
 from harness import ErrorReport, Verdict
 from sessions import SessionState, apply, fold
 from sessions import events as ev
-from sessions.description import summarise
-from sessions.ranking import rank
-from sessions.speed import attempt_speed, found_speed
-from sessions.state import Confirmation
-from sessions.winners import best_of, contenders, place
+from sessions.state.description import summarise
+from sessions.state.ranking import rank
+from sessions.state.speed import attempt_speed, found_speed
+from sessions.state.state import Confirmation
+from sessions.state.winners import best_of, contenders, place
 from tests.support import story
 
 

@@ -11,7 +11,7 @@ from engine.judging import OnStage
 from harness import Effort, Evaluation, RoughTime, StageEntered, Verdict
 from harness.stages.survey import Compiled
 from harness.stages.timing.baselines import Baseline
-from sessions.state import AttemptState, SessionState
+from sessions.state.state import AttemptState, SessionState
 from suites import Task, baseline_source, load_task
 from tests.support.engines import ScriptedJudge
 from tests.support.evaluations import correct, failed

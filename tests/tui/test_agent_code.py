@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from sessions.events import AnyEvent, AttemptJudged, InstanceStarted, Origin, SessionStarted
-from sessions.folding import fold
+from sessions.state.folding import fold
 from tests.support.agent_screens import chain, opened
 from tests.support.cockpits import NARROW, WIDE, replayed, until
 from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, correct, running

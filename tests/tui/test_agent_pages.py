@@ -8,8 +8,8 @@ import pytest
 from harness import Evaluation, Finding, Outcome, Stage, Verdict
 from harness.wire.latency import Bound, LaunchTime
 from sessions.events import AnyEvent, AttemptStarted, Origin, StageFinished, StageStarted, WinnerExamined
-from sessions.folding import fold
-from sessions.state import AttemptState
+from sessions.state.folding import fold
+from sessions.state.state import AttemptState
 from tests.support.agent_screens import chain, opened, wrong_at_line
 from tests.support.journals import correct, examined, finished, latencies, running, timed_again, wrong
 from tui.cockpit import attempts

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sessions.events import CallFailed, CallFinished, CallRetried, CandidateProposed, ReplyPiece
-from sessions.folding import fold
-from sessions.state import Words
+from sessions.state.folding import fold
+from sessions.state.state import Words
 from tests.support.agent_screens import chain, opened
 from tests.support.cockpits import NARROW, WIDE, until
 from tests.support.journals import FAST_SOURCE, running

@@ -6,8 +6,8 @@ import msgspec
 
 from harness import Evaluation
 from sessions import events as ev
-from sessions.folding import fold
-from sessions.state import SessionState
+from sessions.state.folding import fold
+from sessions.state.state import SessionState
 from tests.support.journals import EventLog, call_error, correct, latencies, wrong
 from tui.attention import Concern, Kind, attention, model_trouble, summary
 from tui.cockpit.sources import Health

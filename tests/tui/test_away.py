@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sessions import Home
-from sessions.folding import fold
+from sessions.state.folding import fold
 from tests.support.journals import SESSION, running, write_live
 from tui.cockpit.away import away_words, last_watched, remember
 

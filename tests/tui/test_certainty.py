@@ -9,7 +9,7 @@ from engine.figures import achieved
 from harness import Basis, Evaluation, Fact, Latency, Margin
 from harness.wire.latency import Bound
 from sessions.events import Origin, WinnerMeasured
-from sessions.state import AttemptState
+from sessions.state.state import AttemptState
 from suites import Case, Distribution, Tolerance, load_task
 from tests.support.evaluations import correct, failed
 from tui.certainty import exam_sentence, margin_words, speed_words, told_confirmed, used_share, worst_first

@@ -15,7 +15,7 @@ from sessions.decisions import decide as decide_at_rest
 from sessions.decisions import undo as undo_at_rest
 from sessions.events import DecisionMade
 from sessions.files import FileLock
-from sessions.folding import fold
+from sessions.state.folding import fold
 from sessions.store import Store
 from tests.support import stored_sessions as stored
 from tests.support.cockpits import NARROW, WIDE, until

@@ -4,7 +4,7 @@ from benchmarks.eighty_instances import session
 from harness import Outcome, Verdict
 from sessions import fold
 from sessions.journal.codec import decode, encode
-from sessions.state import Confirmation, SessionState
+from sessions.state.state import Confirmation, SessionState
 
 
 def speedups(state: SessionState) -> set[Outcome]:

@@ -6,7 +6,7 @@ import msgspec
 
 from harness import Verdict
 from sessions.events import AnyEvent, InstanceStarted
-from sessions.folding import fold
+from sessions.state.folding import fold
 from tests.support.cockpits import WIDE, live, until
 from tests.support.journals import RIGHT_SOURCE, EventLog, correct
 from tui.cockpit import report_tables

@@ -12,9 +12,9 @@ from textual.pilot import Pilot
 from harness.wire.latency import Bound
 from sessions import events as ev
 from sessions.events import EndReason
-from sessions.folding import fold
-from sessions.speed import Speed
-from sessions.state import SessionState
+from sessions.state.folding import fold
+from sessions.state.speed import Speed
+from sessions.state.state import SessionState
 from tests.support import fleets
 from tests.support.cockpits import NARROW, WIDE, ScriptedSource, live, until
 from tests.support.journals import EventLog, correct, finished, latencies

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sessions import events as ev
-from sessions.folding import fold
+from sessions.state.folding import fold
 from tests.support import fleets
 from tests.support.journals import EventLog
 from tui.attention import attention

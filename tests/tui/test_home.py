@@ -13,7 +13,7 @@ from textual.widgets import Input
 
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
-from sessions.speed import Speed
+from sessions.state.speed import Speed
 from tests.support.cockpits import NARROW, NODE, WIDE, at_home, until
 from tests.support.journals import SESSION, running, write_live
 from tests.support.pictures import picture

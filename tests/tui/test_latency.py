@@ -9,8 +9,8 @@ from textual.pilot import Pilot
 from harness import ErrorReport, Evaluation, Latency, Outcome
 from harness.wire.latency import Bound, Efficiency, Timed, Window
 from sessions import events as ev
-from sessions.folding import fold
-from sessions.state import SessionState
+from sessions.state.folding import fold
+from sessions.state.state import SessionState
 from tests.support.cockpits import NARROW, RecordingDecider, live, until
 from tests.support.journals import RIGHT_SOURCE, EventLog, correct, wrong
 from tui.cockpit.app import Cockpit

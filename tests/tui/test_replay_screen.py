@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets._toast import Toast
 
-from sessions.folding import fold
+from sessions.state.folding import fold
 from tests.support.cockpits import NARROW, WIDE, Clock, replayed, until
 from tests.support.journals import finished
 from tui.cockpit.app import Cockpit

@@ -20,9 +20,9 @@ from sessions.events import (
     WaitingForPerson,
     WinnerExamined,
 )
-from sessions.folding import apply, fold
 from sessions.journal.codec import UnknownEvent
-from sessions.state import SessionState
+from sessions.state.folding import apply, fold
+from sessions.state.state import SessionState
 from tests.support.journals import SESSION, examined, finished
 from tui.cockpit import checkpoints
 from tui.cockpit.feed import Feed

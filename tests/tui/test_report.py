@@ -14,8 +14,8 @@ import pytest
 from harness import Latency, Outcome, Verdict
 from sessions import events as ev
 from sessions.events import AnyEvent
-from sessions.folding import fold
-from sessions.speed import speed_of
+from sessions.state.folding import fold
+from sessions.state.speed import speed_of
 from tests.support.journals import finished, timed_again
 from tests.support.measured_sessions import (
     empty,

@@ -15,8 +15,8 @@ from textual.widgets import Static
 from harness import Verdict
 from sessions import events as ev
 from sessions.best_ever import BestEver
-from sessions.bests import Measured
-from sessions.speed import Speed
+from sessions.state.bests import Measured
+from sessions.state.speed import Speed
 from tests.support import reviews
 from tests.support.cockpits import (
     NARROW,

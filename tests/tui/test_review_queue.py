@@ -7,8 +7,8 @@ import pytest
 
 from harness.wire.latency import Bound
 from sessions import events as ev
-from sessions.folding import fold
-from sessions.state import SessionState
+from sessions.state.folding import fold
+from sessions.state.state import SessionState
 from tests.support import reviews
 from tests.support.journals import RIGHT_SOURCE, EventLog, correct, finished, running
 from tui.cockpit.lines import Line, cells, plain

@@ -12,7 +12,7 @@ import pytest
 from sessions import Home
 from sessions.events import AnyEvent, DecisionMade, SessionExtended
 from sessions.files import FileLock
-from sessions.folding import fold
+from sessions.state.folding import fold
 from tests.support.journals import SESSION, append, finished, running, write_live
 from tests.support.waiting import wait_until
 from tui.cockpit import sources

@@ -95,7 +95,7 @@ async def test_follower_says_once_that_a_session_is_being_put_away(
 
 def test_short_status_loads_neither_git_nor_the_judge_nor_textual() -> None:
     loaded = loaded_by("from tui.cli import main; main(['status', '--short'])")
-    assert "sessions.info" in loaded
+    assert "sessions.state.info" in loaded
     assert loaded.isdisjoint(("git", "textual", "engine", "harness.processes.pool", "torch"))
 
 

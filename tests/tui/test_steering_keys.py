@@ -16,7 +16,7 @@ from harness import Verdict
 from sessions import Home
 from sessions.catalog import journal_of
 from sessions.events import InstanceForked, Paused, SessionStarted
-from sessions.folding import fold
+from sessions.state.folding import fold
 from tests.support import stored_sessions as stored
 from tests.support.cockpits import WIDE, RecordingDecider, ScriptedSource, live, replayed, until
 from tests.support.journals import SESSION, EventLog, finished, running

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sessions.folding import fold
+from sessions.state.folding import fold
 from tests.support.journals import EventLog, running
 from tui.cockpit.line_prompt import common_start
 from tui.cockpit.verbs import NotUnderstood, Order, Subject, completions, parse

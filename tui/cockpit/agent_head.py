@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness import Verdict
-from sessions.findings import findings_of
-from sessions.speed import attempt_speed
-from sessions.state import AttemptState, Confirmation, InstanceState, SessionState
+from sessions.state.findings import findings_of
+from sessions.state.speed import attempt_speed
+from sessions.state.state import AttemptState, Confirmation, InstanceState, SessionState
 from tui import vocabulary
 from tui.attention import Concern, Kind
 from tui.cockpit import attempts, standing

@@ -13,9 +13,9 @@ from textual.filter import LineFilter, NoColor
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from sessions.folding import fold
 from sessions.home import Home
 from sessions.names import split_attempt
+from sessions.state.folding import fold
 from tui.cockpit import attempts, messages, terminal, themes
 from tui.cockpit.ascii_filter import AsciiOnly
 from tui.cockpit.commanding import Commander

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import Verdict
-from sessions.state import AttemptState, InstanceState, SessionState
+from sessions.state.state import AttemptState, InstanceState, SessionState
 
 
 def newest(instance: InstanceState) -> AttemptState | None:

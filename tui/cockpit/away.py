@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from sessions.home import Home
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 from tui.vocabulary import counted
 
 

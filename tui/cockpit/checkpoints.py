@@ -12,9 +12,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sessions.events import AnyEvent
-from sessions.folding import apply
 from sessions.journal.codec import Skipped
-from sessions.state import AttemptState, CallState, DeviceState, InstanceState, SessionState, Words
+from sessions.state.folding import apply
+from sessions.state.state import AttemptState, CallState, DeviceState, InstanceState, SessionState, Words
 
 EVERY = 2500
 """Events between two copies. A jump folds fewer, which takes some 10 ms."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from textual.app import App, SuspendNotSupported
 
 from sessions.names import split_attempt
-from sessions.state import AttemptState, Decision, InstanceState
+from sessions.state.state import AttemptState, Decision, InstanceState
 from tui.cockpit.decider import Decider, DecisionFailed
 from tui.cockpit.dialogs import ConfirmDialog, LineDialog, ReasonDialog
 from tui.cockpit.editing import NotEdited, edited

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from harness.node.discovery import CPU
 from sessions.names import split_attempt
-from sessions.state import AttemptState, DeviceState, SessionState
+from sessions.state.state import AttemptState, DeviceState, SessionState
 from tui import vocabulary
 from tui.attention import foreign_words
 from tui.cockpit.grid import heading, places, row_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sessions.state import AttemptState
+from sessions.state.state import AttemptState
 
 FRAME = re.compile(r'^\s*File "(?:[^"]*/)?kernel\.py", line (\d+)')
 """A frame of a trace that is in the candidate."""

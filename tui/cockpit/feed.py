@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sessions.events import ReplyPiece
-from sessions.folding import apply
-from sessions.state import SessionState
+from sessions.state.folding import apply
+from sessions.state.state import SessionState
 from tui.cockpit.lines import Span
 from tui.cockpit.replays import Replay
 from tui.cockpit.sources import LiveTail, Source

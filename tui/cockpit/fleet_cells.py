@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sessions.ratio_words import narrow
-from sessions.speed import Speed
+from sessions.state.ratio_words import narrow
+from sessions.state.speed import Speed
 from tui import vocabulary
 from tui.cockpit.lines import Span, fit
 from tui.cockpit.standing import speed_style, verdict_style

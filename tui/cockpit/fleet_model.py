@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from sessions.state import SessionState
-from sessions.winners import place
+from sessions.state.state import SessionState
+from sessions.state.winners import place
 from tui.cockpit import fleet_view
 from tui.cockpit.fleet_view import Layout, TaskFacts
 from tui.cockpit.lines import Line

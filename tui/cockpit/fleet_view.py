@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sessions.names import short_task, split_attempt
-from sessions.ranking import estimated_slowdown
+from sessions.state.ranking import estimated_slowdown
 from tui import vocabulary
 from tui.cockpit.fleet_cells import FORMS, NARROW, Form, cell, cell_width
 from tui.cockpit.lines import Line, Span, clean, fit

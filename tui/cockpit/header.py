@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness import Verdict
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 from tui import vocabulary
 from tui.attention import Concern, Kind, ended_words, model_trouble, summary
 from tui.cockpit.feed import Feed

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from harness import Evaluation, Latency, Outcome
 from harness.wire.latency import Timed, Window
-from sessions.speed import speed_of
+from sessions.state.speed import speed_of
 from tui import measured, vocabulary
 from tui.cockpit.lines import clean
 from tui.report.roofs import shortest_us

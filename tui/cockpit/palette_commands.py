@@ -10,7 +10,7 @@ from textual.app import App
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.screen import Screen
 
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 from tui import vocabulary
 from tui.cockpit import views
 from tui.cockpit.desk import Desk

@@ -16,7 +16,7 @@ from sessions.events import (
     WinnerExamined,
 )
 from sessions.journal.codec import Skipped
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 from tui import vocabulary
 from tui.cockpit.checkpoints import Checkpoints
 from tui.cockpit.sources import MOST_EVENTS, Batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sessions.names import short_task
-from sessions.state import Confirmation
+from sessions.state.state import Confirmation
 from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, joined, line, shorten, wrap
 from tui.cockpit.standing import speed_style
 from tui.report.bars import Glyphs, axis, bars_of

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from harness import Evaluation, Latency, Outcome, Verdict
 from harness.wire.latency import Bound
-from sessions.ranking import estimated_slowdown
-from sessions.ratio_words import times
-from sessions.speed import Speed, attempt_speed, speed_of, timed_evaluation
-from sessions.state import AttemptState, SessionState
+from sessions.state.ranking import estimated_slowdown
+from sessions.state.ratio_words import times
+from sessions.state.speed import Speed, attempt_speed, speed_of, timed_evaluation
+from sessions.state.state import AttemptState, SessionState
 from tui import vocabulary
 from tui.cockpit.lines import Span, clean
 from tui.cockpit.views import gpus

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from harness import Verdict
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 from tui.cockpit.lines import Line, Span, fit
 from tui.cockpit.review_queue import Entry, Kind, decided_words
 from tui.cockpit.review_reasons import accept_words, reject_words

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from sessions.bests import Field, field_of
 from sessions.errors import SessionsError
 from sessions.events import SessionStarted
 from sessions.home import Home
+from sessions.state.bests import Field, field_of
 
 if TYPE_CHECKING:
     from sessions.best_ever import BestEver

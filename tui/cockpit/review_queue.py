@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from harness import Verdict
-from sessions.findings import findings_of
-from sessions.speed import attempt_speed, gain
-from sessions.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
-from sessions.winners import earlier_best
+from sessions.state.findings import findings_of
+from sessions.state.speed import attempt_speed, gain
+from sessions.state.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
+from sessions.state.winners import earlier_best
 from tui import vocabulary
 from tui.cockpit import attempts
 from tui.cockpit.lines import clean, shorten

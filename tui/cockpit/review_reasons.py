@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sessions.names import split_attempt
-from sessions.state import AttemptState, InstanceState, SessionState
-from sessions.winners import accepted_attempt
+from sessions.state.state import AttemptState, InstanceState, SessionState
+from sessions.state.winners import accepted_attempt
 
 REFLECTING = frozenset({"geak", "geak-evolve", "reflexion"})
 """Methods that ask a reflector why an attempt failed."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from harness import Evaluation, KernelResources
-from sessions.ranking import lowest_occupancy
-from sessions.state import AttemptState, InstanceState, SessionState
+from sessions.state.ranking import lowest_occupancy
+from sessions.state.state import AttemptState, InstanceState, SessionState
 from tui import vocabulary
 from tui.cockpit.attempts import base_of
 from tui.cockpit.lines import Span

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sessions.state import AttemptState, InstanceState, SessionState
-from sessions.winners import earlier_best
+from sessions.state.state import AttemptState, InstanceState, SessionState
+from sessions.state.winners import earlier_best
 from tui.cockpit.attempts import base_of
 from tui.cockpit.review_library import is_kernel
 

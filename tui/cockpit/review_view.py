@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from rich.cells import cell_len
 
 from harness import STAGES, Evaluation, Stage, Verdict
-from sessions.bests import field_of, measured_attempt, order
-from sessions.findings import findings_of, located
-from sessions.speed import attempt_speed
-from sessions.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
-from sessions.winners import accepted_attempt, best_of
+from sessions.state.bests import field_of, measured_attempt, order
+from sessions.state.findings import findings_of, located
+from sessions.state.speed import attempt_speed
+from sessions.state.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
+from sessions.state.winners import accepted_attempt, best_of
 from tui import vocabulary
 from tui.certainty import worst_first
 from tui.cockpit.attempts import lineage

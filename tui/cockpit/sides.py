@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from sessions.events import SessionStarted
-from sessions.state import AttemptState, InstanceState, SessionState
+from sessions.state.state import AttemptState, InstanceState, SessionState
 from suites import SuiteError, Task, baseline_source, load_task
 from tui.cockpit import attempts
 

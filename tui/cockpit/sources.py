@@ -18,7 +18,7 @@ from sessions.events import AnyEvent
 from sessions.home import Home
 from sessions.journal.codec import Skipped
 from sessions.journal.journal import JournalTail
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 
 POLL_S = 0.1
 ALIVE_EVERY_S = 1.0

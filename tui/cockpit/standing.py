@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness import Verdict
-from sessions.speed import Speed
-from sessions.state import SessionState
+from sessions.state.speed import Speed
+from sessions.state.state import SessionState
 from tui.cockpit.lines import Span
 
 

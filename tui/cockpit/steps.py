@@ -9,9 +9,9 @@ from typing import NamedTuple
 from engine.candidate import LANGUAGES, LINE_END, Block, fenced_blocks
 from harness import Evaluation, Verdict
 from sessions.events import Role
-from sessions.findings import findings_of
-from sessions.speed import attempt_speed
-from sessions.state import AttemptState, CallState
+from sessions.state.findings import findings_of
+from sessions.state.speed import attempt_speed
+from sessions.state.state import AttemptState, CallState
 from tui import vocabulary
 from tui.cockpit.lines import clean
 from tui.cockpit.standing import speed_style, verdict_style

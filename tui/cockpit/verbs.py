@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from sessions.state import SessionState
+from sessions.state.state import SessionState
 
 WHOLE_SESSION = "session"
 """Argument that stands for all instances."""

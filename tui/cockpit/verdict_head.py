@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from harness import ErrorReport, Evaluation, Mismatch, Verdict
-from sessions.findings import finding_words, findings_of, located
-from sessions.ranking import estimated_slowdown
-from sessions.speed import missing_speed, speed_of, timed_evaluation
-from sessions.state import AttemptState, Confirmation, InstanceState
+from sessions.state.findings import finding_words, findings_of, located
+from sessions.state.ranking import estimated_slowdown
+from sessions.state.speed import missing_speed, speed_of, timed_evaluation
+from sessions.state.state import AttemptState, Confirmation, InstanceState
 from tui import vocabulary
 from tui.certainty import against_words, used_share, worst_first
 from tui.cockpit import standing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.node.discovery import CPU
-from sessions.state import InstanceState, SessionState
+from sessions.state.state import InstanceState, SessionState
 from tui.doing import busy_attempts, doing, live_calls
 from tui.tables import Cell
 

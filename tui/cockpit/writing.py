@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from pathlib import Path
 
-from sessions.state import AttemptState
+from sessions.state.state import AttemptState
 from tui.judgement import page
 
 

@@ -9,9 +9,9 @@ import click
 
 from sessions import fold
 from sessions.catalog import find_session, journal_of
-from sessions.findings import finding_words, findings_of
 from sessions.home import Home, home_from
 from sessions.names import split_attempt
+from sessions.state.findings import finding_words, findings_of
 from sessions.store import AcceptedKernel, Store
 from tui.certainty import exam_sentence
 from tui.commands.options import session_argument

@@ -9,7 +9,7 @@ import click
 
 from sessions import JournalTail, SessionState, apply, fold
 from sessions.home import Home, home_from
-from sessions.info import DETAILS
+from sessions.state.info import DETAILS
 from tui.commands.options import session_argument
 from tui.diagnostics import ExitCode, say
 from tui.next_step import not_stored

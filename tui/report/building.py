@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sessions.state import SessionState
-from sessions.tally import tally
+from sessions.state.state import SessionState
+from sessions.state.tally import tally
 from tui.method_words import method_words
 from tui.reporting import Row, bests_of, rows
 from tui.summary import ending, spending_words

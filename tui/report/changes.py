@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from harness import Verdict
-from sessions.findings import finding_words, findings_of
-from sessions.ranking import estimated_slowdown
-from sessions.speed import attempt_speed, gain
-from sessions.state import AttemptState, InstanceState, SessionState
+from sessions.state.findings import finding_words, findings_of
+from sessions.state.ranking import estimated_slowdown
+from sessions.state.speed import attempt_speed, gain
+from sessions.state.state import AttemptState, InstanceState, SessionState
 from suites.python_source import source_lines
 
 from .model import Change

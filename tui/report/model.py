@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from harness import Outcome, Verdict
 from harness.wire.latency import Bound
 from sessions.events import Origin
-from sessions.speed import Speed
-from sessions.state import Confirmation
-from sessions.tally import Tally
+from sessions.state.speed import Speed
+from sessions.state.state import Confirmation
+from sessions.state.tally import Tally
 from tui.reporting import Row
 
 from .roofs import RoofShare

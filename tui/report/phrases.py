@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sessions.events import Origin
-from sessions.speed import Speed
-from sessions.state import Confirmation
+from sessions.state.speed import Speed
+from sessions.state.state import Confirmation
 from tui.vocabulary import (
     ACCEPTED,
     CONFIRMED,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sessions.names import short_task
-from sessions.speed import MIXED
-from sessions.state import Confirmation
+from sessions.state.speed import MIXED
+from sessions.state.state import Confirmation
 from tui.tables import Column
 from tui.vocabulary import UNKNOWN, counted, duration, grouped, interval, moment, money, percent, words
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness import STAGES, Verdict
-from sessions.state import AttemptState, SessionState
-from sessions.tally import tally
+from sessions.state.state import AttemptState, SessionState
+from sessions.state.tally import tally
 from tui.reporting import known_sum
 from tui.spent import cost_of, device_s_of
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from harness import Evaluation, Latency, Verdict
 from harness.node.discovery import CPU
 from harness.wire.latency import Bound
-from sessions.findings import finding_words, findings_of
 from sessions.names import split_attempt
-from sessions.speed import attempt_speed, found_speed, missing_speed, speed_of, timed_evaluation
-from sessions.state import AttemptState, Decision, InstanceState, SessionState
-from sessions.tally import tally
-from sessions.winners import accepted_attempt
+from sessions.state.findings import finding_words, findings_of
+from sessions.state.speed import attempt_speed, found_speed, missing_speed, speed_of, timed_evaluation
+from sessions.state.state import AttemptState, Decision, InstanceState, SessionState
+from sessions.state.tally import tally
+from sessions.state.winners import accepted_attempt
 from tui.endings import ending_words
 from tui.timed_against import sorted_by_device
 from tui.vocabulary import UNKNOWN

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness import Evaluation, Verdict
-from sessions.speed import missing_speed
-from sessions.state import AttemptState
+from sessions.state.speed import missing_speed
+from sessions.state.state import AttemptState
 from tui.cockpit import measures
 from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
-from sessions.speed import attempt_speed, missing_speed
-from sessions.state import AttemptState, Confirmation
+from sessions.state.speed import attempt_speed, missing_speed
+from sessions.state.state import AttemptState, Confirmation
 from tui.certainty import against_words
 from tui.cockpit.lines import Line, Span, cells, clean, line, wrap
 from tui.cockpit.standing import speed_style

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness import Latency, Outcome, Verdict
-from sessions.speed import attempt_speed
-from sessions.state import InstanceState
+from sessions.state.speed import attempt_speed
+from sessions.state.state import InstanceState
 from tui.cockpit import plots
 from tui.cockpit.lines import EMPTY, Line, Span, cells, clean, line, shorten, wrap_line
 from tui.cockpit.standing import speed_style, verdict_style

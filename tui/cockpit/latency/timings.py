@@ -9,7 +9,7 @@ from string import ascii_uppercase
 
 from harness import Evaluation, Latency, Verdict
 from sessions.events import WinnerMeasured
-from sessions.state import AttemptState, InstanceState, SessionState
+from sessions.state.state import AttemptState, InstanceState, SessionState
 from tui.cockpit.views import gpus
 from tui.report.roofs import shortest_us
 from tui.vocabulary import UNKNOWN, letter

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from harness import Evaluation, Latency, Outcome
 from harness.wire.latency import Bound
-from sessions.speed import timed_evaluation
+from sessions.state.speed import timed_evaluation
 from tui import vocabulary
 from tui.cockpit.attempts import short_name
 from tui.cockpit.latency.timings import is_hidden, side_us

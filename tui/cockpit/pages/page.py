@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from sessions.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.grid import heading, places, row_line
 from tui.cockpit.lines import Line, clean, line, wrap
 from tui.tables import Column, Row

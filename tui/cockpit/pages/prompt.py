@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessions.state import AttemptState
+from sessions.state.state import AttemptState
 from tui.cockpit.lines import EMPTY, Line, line
 from tui.cockpit.pages.page import paragraph
 

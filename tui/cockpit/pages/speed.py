@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness import Evaluation
-from sessions.speed import missing_speed
-from sessions.state import AttemptState
+from sessions.state.speed import missing_speed
+from sessions.state.state import AttemptState
 from tui.cockpit import latencies, measures
 from tui.cockpit.lines import EMPTY, Line, Span, line
 from tui.cockpit.pages.page import paragraph, table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness import STAGES, Stage
-from sessions.state import AttemptState
+from sessions.state.state import AttemptState
 from tui import vocabulary
 from tui.certainty import BASES, facts_of
 from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import ErrorReport, Evaluation, Mismatch, Verdict
-from sessions.state import AttemptState
+from sessions.state.state import AttemptState
 from tui import vocabulary
 from tui.certainty import measured, used_share, worst_first
 from tui.cockpit.attempts import short_name

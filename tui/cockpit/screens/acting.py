@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from harness import Verdict
-from sessions.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit import views
 from tui.cockpit.messages import OpenLatency
 from tui.cockpit.screens.base import SessionScreen

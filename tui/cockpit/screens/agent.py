@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widget import Widget
 
-from sessions.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit import agent_head, attempts
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.lines import EMPTY, Line, Span, cells, plain

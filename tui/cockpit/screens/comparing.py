@@ -8,7 +8,7 @@ from textual import work
 from textual.binding import Binding, BindingType
 
 from sessions.events import SessionStarted
-from sessions.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit import attempts
 from tui.cockpit.error_lines import error_lines
 from tui.cockpit.feed import EVERYTHING

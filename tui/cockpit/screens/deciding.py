@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.binding import Binding, BindingType
 
 from harness import Verdict
-from sessions.state import AttemptState
+from sessions.state.state import AttemptState
 from tui.cockpit.screens.acting import ActingScreen
 
 DECIDING: list[BindingType] = [

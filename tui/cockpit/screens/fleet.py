@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widget import Widget
 
-from sessions.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, InstanceState
 from tui.attention import Concern
 from tui.cockpit import device_view, fleet_view
 from tui.cockpit.feed import EVERYTHING

@@ -10,8 +10,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
-from sessions.folding import device_key
-from sessions.state import AttemptState, InstanceState
+from sessions.state.folding import device_key
+from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit import attempts
 from tui.cockpit.dialogs import TextDialog
 from tui.cockpit.feed import EVERYTHING

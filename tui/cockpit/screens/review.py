@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from harness import Verdict
 from sessions.events import SessionStarted
-from sessions.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit import review_queue
 from tui.cockpit.feed import EVERYTHING
 from tui.cockpit.lines import plain

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from harness import Evaluation
 from harness.wire.latency import Window
+from sessions.events import DeviceQuarantined, DeviceSampled
 
-from .events import DeviceQuarantined, DeviceSampled
 from .state import DeviceState
 
 MINUTE_S = 60.0

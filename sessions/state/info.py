@@ -10,10 +10,8 @@ from enum import StrEnum
 
 import msgspec
 
-from .bests import Measured
-from .description import SessionDescription, SessionSummary, describe, summarise
-from .errors import JournalNotReadable
-from .events import (
+from sessions.errors import JournalNotReadable
+from sessions.events import (
     AttemptSwept,
     CallStarted,
     CandidateProposed,
@@ -27,9 +25,12 @@ from .events import (
     SweepRung,
     SweepStarted,
 )
+from sessions.home import Home, LiveFiles
+from sessions.journal.codec import BadLine, decode, tag_of
+
+from .bests import Measured
+from .description import SessionDescription, SessionSummary, describe, summarise
 from .folding import apply
-from .home import Home, LiveFiles
-from .journal.codec import BadLine, decode, tag_of
 from .speed import Speed
 from .state import SessionState
 

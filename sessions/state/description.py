@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from harness import Verdict
+from sessions.events import SCHEMA, MethodOptions, SessionStarted, StopRules
 
 from .bests import Measured, measured_bests
-from .events import SCHEMA, MethodOptions, SessionStarted, StopRules
 from .speed import Speed, attempt_speed
 from .state import AttemptState, Confirmation, SessionState
 from .tally import tally

@@ -12,10 +12,11 @@ from typing import assert_never
 
 import msgspec
 
-from . import events as ev
+from sessions.journal.codec import Skipped
+from sessions.names import instance_key, split_attempt, split_call, split_instance
+
+from sessions import events as ev
 from .device_facts import note_timings, quarantine, take_sample
-from .journal.codec import Skipped
-from .names import instance_key, split_attempt, split_call, split_instance
 from .state import (
     EXTENDABLE,
     AttemptState,

@@ -1,4 +1,4 @@
-"""The state of a session: `sessions.folding` builds it from events; screens, agents and reports read only this."""
+"""The state of a session: `sessions.state.folding` builds it from events; screens, agents and reports read only this."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from harness import Evaluation, Stage, Verdict
-
-from .events import (
+from sessions.events import (
     AttemptBanned,
     AttemptPinned,
     AttemptSwept,
@@ -27,7 +26,7 @@ from .events import (
     Usage,
     WinnerMeasured,
 )
-from .names import split_attempt
+from sessions.names import split_attempt
 
 EXTENDABLE = frozenset(
     {EndReason.ITERATIONS, EndReason.SPEEDUP_REACHED, EndReason.AT_ROOF, EndReason.NO_GAIN}
@@ -252,7 +251,7 @@ class InstanceState:
     """Reason of an `InstanceFinished`."""
     message: str = ""
     best: str | None = None
-    """Best judged attempt so far, by `sessions.winners`; a failed attempt while none is correct (see `solved`)."""
+    """Best judged attempt so far, by `sessions.state.winners`; a failed attempt while none is correct (see `solved`)."""
     last_wall: float = 0.0
     """When its last event happened."""
 
