@@ -19,7 +19,7 @@ import git
 from gitdb.base import IStream
 
 from sessions.home import Home
-from sessions.store import Store
+from sessions.store.store import Store
 
 BRANCHES = 80
 ROUND = 10
@@ -46,7 +46,7 @@ def attempt(number: int) -> dict[str, bytes]:
 
 
 def commit_with_store(root: Path) -> Callable[[int], None]:
-    """Return a function that commits an attempt with `sessions.store`."""
+    """Return a function that commits an attempt with `sessions.store.store`."""
     home = Home(root)
     home.ensure()
     store = Store.of(home)

@@ -15,7 +15,6 @@ from engine.orders import MOST_CHARACTERS, orders_until
 from engine.titles import title_problem
 from harness import Verdict
 from harness.node.discovery import CPU
-from sessions.decidable import find_attempt
 from sessions.events import (
     UNASKED,
     AttemptBanned,
@@ -36,8 +35,9 @@ from sessions.events import (
 )
 from sessions.home import Home
 from sessions.names import instance_key, split_instance
-from sessions.reconcile import take_up
 from sessions.state.state import EXTENDABLE, SessionState
+from sessions.store.decidable import find_attempt
+from sessions.store.reconcile import take_up
 
 OPENING = ("extend", "fork", "edit", "measure")
 """Commands that open a finished session again."""

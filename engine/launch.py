@@ -106,7 +106,7 @@ def _refuse_finished(home: Home, session: str) -> None:
     # Imported here: they need git, and a start does not.
     from sessions import fold
     from sessions.catalog import journal_of
-    from sessions.reconcile import resume as take_up
+    from sessions.store.reconcile import resume as take_up
 
     try:
         finished = fold(journal_of(home, session).events).finished

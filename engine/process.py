@@ -43,7 +43,6 @@ from harness import DevicePool, HarnessError, Verdict
 from harness.node.discovery import choose_devices
 from harness.node.telemetry.watcher import Telemetry
 from harness.processes.quarantine import DeviceEvent
-from sessions.decidable import check_decision
 from sessions.engine_info import EngineInfo, boot_id, pid_namespace, write_engine_info
 from sessions.errors import SessionsError, StoreBroken
 from sessions.events import (
@@ -57,9 +56,10 @@ from sessions.events import (
 from sessions.files import write_whole
 from sessions.home import Home, LiveFiles
 from sessions.journal.journal import read_journal
-from sessions.reconcile import resume
-from sessions.recorder import Recorder
 from sessions.state.state import SessionState
+from sessions.store.decidable import check_decision
+from sessions.store.reconcile import resume
+from sessions.store.recorder import Recorder
 from suites import SuiteError
 
 log = logging.getLogger(__name__)

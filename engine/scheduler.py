@@ -17,10 +17,10 @@ from engine.shared import Shared
 from engine.spreading import measure_on, spread
 from harness import HarnessError, Verdict
 from harness.wire.errors import NoDeviceLeft
-from sessions.decidable import find_attempt
 from sessions.events import EndReason, InstanceFinished, InstanceStarted, MeasureAsked, Notice
 from sessions.names import instance_key
 from sessions.state.state import EXTENDABLE
+from sessions.store.decidable import find_attempt
 from suites import SuiteError, Task
 
 

@@ -15,7 +15,7 @@ from engine.retrieval import Corpus
 from engine.reviewing import Decisions
 from harness import Target
 from sessions.events import Role
-from sessions.recorder import Recorder
+from sessions.store.recorder import Recorder
 
 
 @dataclass(slots=True)

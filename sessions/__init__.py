@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
-    from .decidable import check_decision
-    from .decisions import decide, undo
     from .engine_info import EngineInfo
     from .errors import SessionsError
     from .home import Home, LiveFiles, home_from
     from .journal.codec import BadLine, Skipped, UnknownEvent
     from .journal.journal import Clock, Journal, JournalTail, JournalWriter, open_journal, read_journal
-    from .reconcile import resume
-    from .recorder import Recorder
     from .recording import Recording, load_recording, write_recording
     from .state.folding import apply, device_key, fold
     from .state.ranking import Rank, rank
     from .state.state import AttemptState, CallState, Decision, DeviceState, InstanceState, SessionState
-    from .store import Store
+    from .store.decidable import check_decision
+    from .store.decisions import decide, undo
+    from .store.reconcile import resume
+    from .store.recorder import Recorder
+    from .store.store import Store
 
 _MODULES = {
     "AttemptState": "state.state",
@@ -41,18 +41,18 @@ _MODULES = {
     "JournalWriter": "journal.journal",
     "LiveFiles": "home",
     "Rank": "state.ranking",
-    "Recorder": "recorder",
+    "Recorder": "store.recorder",
     "Recording": "recording",
     "SessionInfo": "catalog",
     "SessionState": "state.state",
     "SessionsError": "errors",
     "Skipped": "journal.codec",
     "Standing": "catalog",
-    "Store": "store",
+    "Store": "store.store",
     "UnknownEvent": "journal.codec",
     "apply": "state.folding",
-    "check_decision": "decidable",
-    "decide": "decisions",
+    "check_decision": "store.decidable",
+    "decide": "store.decisions",
     "delete_session": "catalog",
     "device_key": "state.folding",
     "find_session": "catalog",
@@ -64,8 +64,8 @@ _MODULES = {
     "open_journal": "journal.journal",
     "rank": "state.ranking",
     "read_journal": "journal.journal",
-    "resume": "reconcile",
-    "undo": "decisions",
+    "resume": "store.reconcile",
+    "undo": "store.decisions",
     "write_recording": "recording",
 }
 

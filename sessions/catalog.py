@@ -11,10 +11,10 @@ from .errors import AmbiguousSession, JournalNotReadable, NoSuchSession, Session
 from .files import FileLock
 from .home import JOURNAL, Home, LiveFiles
 from .journal.journal import Journal, read_journal
-from .recorder import LOCK_WAIT_S, put_away
 from .state.description import SessionSummary
 from .state.info import SessionInfo, Standing, damaged_info, info_of, live_info
-from .store import Store, damaged_branch, journal_branch
+from .store.recorder import LOCK_WAIT_S, put_away
+from .store.store import Store, damaged_branch, journal_branch
 
 __all__ = [
     "SessionInfo",

@@ -17,12 +17,12 @@ from .errors import SessionsError, StoreDamaged
 from .events import DecisionMade, DecisionUndone
 from .files import write_whole
 from .home import JOURNAL, Home
-from .reconcile import take_up
-from .refs import PACKED, read_packed
-from .repository import Commit
-from .skeleton import check_skeleton, mend_skeleton
 from .state.info import Standing, live_info
-from .store import ACCEPTED, HEADS, Store, journal_branch
+from .store.reconcile import take_up
+from .store.refs import PACKED, read_packed
+from .store.repository import Commit
+from .store.skeleton import check_skeleton, mend_skeleton
+from .store.store import ACCEPTED, HEADS, Store, journal_branch
 
 DAMAGED = "damaged"
 """Folder in the store for damaged files."""

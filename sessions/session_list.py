@@ -13,7 +13,7 @@ from .errors import JournalNotReadable
 from .home import JOURNAL, Home, LiveFiles
 from .state.info import SessionInfo, Standing, damaged_info, live_info_of, skim
 from .state.state import SessionState
-from .store import Store, damaged_branch, journal_branch
+from .store.store import Store, damaged_branch, journal_branch
 
 
 @dataclass(slots=True)

@@ -6,9 +6,9 @@ import asyncio
 import getpass
 
 from engine.control import send
-from sessions.decisions import decide as decide_at_rest
-from sessions.decisions import undo as undo_at_rest
 from sessions.home import Home
+from sessions.store.decisions import decide as decide_at_rest
+from sessions.store.decisions import undo as undo_at_rest
 
 from .diagnostics import Complaint
 

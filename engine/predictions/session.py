@@ -35,8 +35,8 @@ from sessions.events import (
 from sessions.home import Home
 from sessions.journal.journal import read_journal
 from sessions.names import attempt_name, instance_key
-from sessions.reconcile import resume
-from sessions.recorder import Recorder
+from sessions.store.reconcile import resume
+from sessions.store.recorder import Recorder
 
 
 class PredictionSession:

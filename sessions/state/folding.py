@@ -12,10 +12,10 @@ from typing import assert_never
 
 import msgspec
 
+from sessions import events as ev
 from sessions.journal.codec import Skipped
 from sessions.names import instance_key, split_attempt, split_call, split_instance
 
-from sessions import events as ev
 from .device_facts import note_timings, quarantine, take_sample
 from .state import (
     EXTENDABLE,

@@ -31,7 +31,7 @@ from sessions.events import (
 )
 from sessions.journal.journal import read_journal
 from sessions.state.state import Confirmation
-from sessions.store import Store
+from sessions.store.store import Store
 from tests.conftest import SOAK
 from tests.support.engines import (
     ScriptedJudge,

@@ -27,7 +27,7 @@ from sessions.events import (
 )
 from sessions.journal.journal import read_journal
 from sessions.names import instance_key
-from sessions.store import Store
+from sessions.store.store import Store
 from tests.conftest import SOAK
 from tests.support.engines import ScriptedJudge, plan, play, run, scripted_answer, scripted_model, shared
 

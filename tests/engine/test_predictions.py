@@ -24,7 +24,7 @@ from harness import Evaluation, Verdict, WorkerDied
 from sessions.catalog import list_sessions
 from sessions.home import Home, home_from
 from sessions.state.folding import fold
-from sessions.store import Store
+from sessions.store.store import Store
 from suites import add_suite, load_public_suite
 from suites.public.task import PublicTask, SuiteKind
 from tests.suites import clones

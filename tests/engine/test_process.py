@@ -38,9 +38,9 @@ from sessions.events import (
     WaitingForPerson,
 )
 from sessions.home import LiveFiles
-from sessions.repository import Repository
 from sessions.state.info import live_info
-from sessions.store import Store
+from sessions.store.repository import Repository
+from sessions.store.store import Store
 from tests.support.command_line import scripted_judge
 from tests.support.engines import plan
 from tests.support.live_engines import (

@@ -34,7 +34,7 @@ from sessions.events import (
 )
 from sessions.journal.journal import read_journal
 from sessions.state.state import Confirmation
-from sessions.store import Store
+from sessions.store.store import Store
 from tests.conftest import SOAK
 from tests.support.engines import ScriptedJudge, answer_of, plan, play, run, scripted_model, shared, until
 

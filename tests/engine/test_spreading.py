@@ -20,10 +20,10 @@ from engine.reviewing import Decisions
 from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict, target
 from harness.stages.timing.baselines import USUAL
 from sessions import Home, fold, resume
-from sessions.attempt_commits import attempt_message, exam_files
 from sessions.events import EngineStarted, InstanceFinished, SessionFinished, WinnerMeasured
 from sessions.journal.journal import read_journal
-from sessions.reconcile import take_up
+from sessions.store.attempt_commits import attempt_message, exam_files
+from sessions.store.reconcile import take_up
 from suites import Task, baseline_source, load_task
 from tests.support.engines import ScriptedJudge, plan, play, run, scripted_model, shared
 from tests.support.evaluations import correct, failed

@@ -12,10 +12,10 @@ from engine.commands import event_of
 from engine.control import STEERING, Request
 from engine.errors import CommandRefused
 from sessions import SessionState, apply, fold
-from sessions.decidable import check_decision
 from sessions.errors import SessionsError
 from sessions.events import AnyEvent, DecisionMade, DecisionUndone, EngineStarted, Event, SessionFinished
 from sessions.journal.codec import decode, encode
+from sessions.store.decidable import check_decision
 from tests.support import story
 
 INSTANCES = ("", "softmax#1", "softmax#2")

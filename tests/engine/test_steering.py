@@ -36,8 +36,8 @@ from sessions.events import (
     WaitingForPerson,
 )
 from sessions.journal.journal import read_journal
-from sessions.reconcile import take_up
 from sessions.state.state import Confirmation
+from sessions.store.reconcile import take_up
 from tests.conftest import SOAK
 from tests.support.engines import ScriptedJudge, candidate, plan, run, scripted_answer, shared, until
 

@@ -30,7 +30,7 @@ from sessions.events import (
     WinnerExamined,
 )
 from sessions.names import instance_key, split_attempt, split_call
-from sessions.store import AcceptedKernel
+from sessions.store.store import AcceptedKernel
 from tests.faults.person import Order
 
 EVENTS: dict[str, type[Event]] = {

@@ -23,7 +23,7 @@ from sessions import Home, fold
 from sessions.engine_info import read_engine_info
 from sessions.errors import NothingToResume
 from sessions.events import EngineStarted, Event, SessionFinished
-from sessions.store import Store
+from sessions.store.store import Store
 from tests.conftest import SOAK
 from tests.faults.person import Person
 from tests.faults.promises import (

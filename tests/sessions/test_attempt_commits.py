@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from sessions.attempt_commits import Reasoning
 from sessions.events import CallFinished, ReplyPiece
 from sessions.state.folding import fold
+from sessions.store.attempt_commits import Reasoning
 from tests.support.journals import finished
 
 

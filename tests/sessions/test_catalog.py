@@ -22,8 +22,8 @@ from sessions import (
 from sessions import events as ev
 from sessions.errors import AmbiguousSession, NoSuchAttempt, NoSuchSession, NotDecidable, SessionBusy
 from sessions.journal.codec import encode
-from sessions.reconcile import take_up
 from sessions.session_list import SessionList
+from sessions.store.reconcile import take_up
 from tests.support import story
 from tests.support.story import SESSION, assert_sound, git
 

@@ -16,7 +16,7 @@ from sessions.errors import HomeNotPrivate, HomeNotWritable
 from sessions.files import FileLock, is_locked, write_whole
 from sessions.home import Home, home_from
 from sessions.home_access import readers_warning, require_private
-from sessions.store import Store
+from sessions.store.store import Store
 
 
 @pytest.mark.parametrize(

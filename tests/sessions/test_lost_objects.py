@@ -11,7 +11,7 @@ import pytest
 from sessions import Clock, Home, Recorder, fold, journal_of, list_sessions, resume
 from sessions import events as ev
 from sessions.errors import NothingToResume, StoreBroken
-from sessions.store import Store
+from sessions.store.store import Store
 from tests.support import story
 from tests.support.story import SESSION, assert_sound, git
 

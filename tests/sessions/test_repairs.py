@@ -12,7 +12,7 @@ import pytest
 from harness import Verdict
 from sessions import Home, decide, fold, journal_of, list_sessions
 from sessions.repairs import Repair, repairs
-from sessions.store import Store
+from sessions.store.store import Store
 from tests.support import stored_sessions as stored
 from tests.support.story import assert_sound, git
 

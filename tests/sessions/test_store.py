@@ -15,8 +15,8 @@ import pytest
 from harness import Verdict
 from sessions import Home, Store, fold
 from sessions.errors import NoSuchSession, StoreBroken
-from sessions.sharing import fetch_sessions, push_sessions
-from sessions.store import AcceptedKernel
+from sessions.store.sharing import fetch_sessions, push_sessions
+from sessions.store.store import AcceptedKernel
 from tests.support import story
 from tests.support.story import SESSION, assert_sound, git
 

@@ -16,7 +16,7 @@ from sessions import Home
 from sessions.engine_info import EngineInfo, read_engine_info
 from sessions.events import Event
 from sessions.journal.journal import read_journal
-from sessions.store import Store
+from sessions.store.store import Store
 from suites import baseline_source, load_task
 
 from .model_server import ModelServer

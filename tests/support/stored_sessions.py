@@ -12,8 +12,8 @@ from harness import STAGES, ErrorReport, Evaluation, Stage, Verdict
 from sessions import Home
 from sessions import events as ev
 from sessions.journal.journal import Clock
-from sessions.recorder import Recorder
 from sessions.recording import write_recording
+from sessions.store.recorder import Recorder
 from tests.support.command_line import ROOT
 from tests.support.evaluations import one_case
 

@@ -11,12 +11,12 @@ from textual.widgets import Static
 from harness import Verdict
 from sessions import Home
 from sessions.catalog import journal_of
-from sessions.decisions import decide as decide_at_rest
-from sessions.decisions import undo as undo_at_rest
 from sessions.events import DecisionMade
 from sessions.files import FileLock
 from sessions.state.folding import fold
-from sessions.store import Store
+from sessions.store.decisions import decide as decide_at_rest
+from sessions.store.decisions import undo as undo_at_rest
+from sessions.store.store import Store
 from tests.support import stored_sessions as stored
 from tests.support.cockpits import NARROW, WIDE, until
 from tui.cockpit.app import Cockpit

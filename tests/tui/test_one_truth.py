@@ -13,11 +13,11 @@ from harness import Verdict
 from harness.wire.evaluation import Finding
 from sessions import SessionState, fold
 from sessions import events as ev
-from sessions.attempt_commits import attempt_message
 from sessions.best_ever import BestEver
 from sessions.state.bests import measured_bests
 from sessions.state.description import summarise
 from sessions.state.info import Standing, info_of
+from sessions.store.attempt_commits import attempt_message
 from tests.support.evaluations import failed
 from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined
 from tests.support.measured_sessions import softmax_cases, timed

@@ -10,7 +10,7 @@ import pytest
 
 from harness import Verdict
 from sessions import Home, fold, journal_of
-from sessions.recorder import Recorder
+from sessions.store.recorder import Recorder
 from suites import baseline_source, load_task
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line, run_script

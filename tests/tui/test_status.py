@@ -13,7 +13,7 @@ from harness import Verdict
 from sessions import Home
 from sessions import events as ev
 from sessions.files import FileLock
-from sessions.recorder import Recorder
+from sessions.store.recorder import Recorder
 from tests.support import journals
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line

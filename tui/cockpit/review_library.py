@@ -70,7 +70,7 @@ class HomeLibrary:
     def archive(self) -> Archive | None:
         """Return the accepted kernels and the bests; `None` if the store cannot be read. Loads git."""
         from sessions.best_ever import bests_ever
-        from sessions.store import Store
+        from sessions.store.store import Store
 
         if not self._home.store.exists():
             return Archive()

@@ -12,7 +12,7 @@ from sessions.catalog import find_session, journal_of
 from sessions.home import Home, home_from
 from sessions.names import split_attempt
 from sessions.state.findings import finding_words, findings_of
-from sessions.store import AcceptedKernel, Store
+from sessions.store.store import AcceptedKernel, Store
 from tui.certainty import exam_sentence
 from tui.commands.options import session_argument
 from tui.deciding import decide, login_name, undo

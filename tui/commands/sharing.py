@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from sessions.home import home_from
-from sessions.sharing import Shared, fetch_sessions, push_sessions
+from sessions.store.sharing import Shared, fetch_sessions, push_sessions
 from tui.commands.options import complete_sessions
 from tui.diagnostics import say
 from tui.vocabulary import counted

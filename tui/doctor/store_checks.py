@@ -130,7 +130,7 @@ def git() -> Finding:
 def sessions(home: Home) -> Finding:
     """Return the number of sessions by state."""
     from sessions.catalog import list_sessions
-    from sessions.store import Store
+    from sessions.store.store import Store
 
     try:
         infos = list_sessions(home)

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from .errors import NoSuchSession, NothingToResume, SessionBusy
-from .events import Notice
-from .files import FileLock, write_whole
-from .home import Home, LiveFiles
-from .journal.journal import Clock, Opened, open_journal
+from sessions.errors import NoSuchSession, NothingToResume, SessionBusy
+from sessions.events import Notice
+from sessions.files import FileLock, write_whole
+from sessions.home import Home, LiveFiles
+from sessions.journal.journal import Clock, Opened, open_journal
+from sessions.state.state import InstanceState
+
 from .lost_commits import commits_of, committed, lost_attempts
 from .recorder import LOCK_WAIT_S, Recorder
 from .segments import Segments
-from .state.state import InstanceState
 from .store import HEADS, Store, attempt_branch
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 
 from harness import Verdict
+from sessions.errors import NoSuchAttempt, NotDecidable
+from sessions.events import DecisionMade, DecisionUndone
+from sessions.names import split_attempt
+from sessions.state.state import AttemptState, InstanceState, SessionState
 
-from .errors import NoSuchAttempt, NotDecidable
-from .events import DecisionMade, DecisionUndone
-from .names import split_attempt
-from .state.state import AttemptState, InstanceState, SessionState
 from .store import AcceptedKernel
 
 

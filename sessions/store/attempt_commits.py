@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from . import events as ev
-from .events import SCHEMA, Message, Role, Usage
-from .state.speed import speed_of
-from .state.state import AttemptState, CallState, InstanceState, SessionState
+from sessions import events as ev
+from sessions.events import SCHEMA, Message, Role, Usage
+from sessions.state.speed import speed_of
+from sessions.state.state import AttemptState, CallState, InstanceState, SessionState
 
 LINE_CHARS = 300
 """Longest strategy and error in a commit's message."""

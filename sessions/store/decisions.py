@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .events import DecisionMade, DecisionUndone, Event
-from .home import Home
-from .journal.journal import Clock
+from sessions.events import DecisionMade, DecisionUndone, Event
+from sessions.home import Home
+from sessions.journal.journal import Clock
+
 from .reconcile import take_up
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .state.state import AttemptState, InstanceState, SessionState
+from sessions.state.state import AttemptState, InstanceState, SessionState
+
 from .store import Store
 
 

@@ -9,7 +9,8 @@ from typing import IO
 
 from git.exc import GitCommandError, GitCommandNotFound
 
-from .errors import RemoteUnusable, StoreBroken
+from sessions.errors import RemoteUnusable, StoreBroken
+
 from .repository import SETTINGS, open_git
 
 HEADS = "refs/heads/"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .errors import StoreBroken, StoreDamaged
-from .files import write_whole
+from sessions.errors import StoreBroken, StoreDamaged
+from sessions.files import write_whole
 
 HEAD = "refs/heads/accepted"
 """The branch that `HEAD` names in every store."""

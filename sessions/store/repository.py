@@ -1,4 +1,4 @@
-"""A bare git repository with durable writes and without one process per object; `sessions.store` defines its layout.
+"""A bare git repository with durable writes and without one process per object; `sessions.store.store` defines its layout.
 
 GitPython reads objects (through one long-lived `git cat-file --batch`) and runs the few git commands. Objects and
 refs are written here, because GitPython starts one `git hash-object` per object and syncs nothing. The files are
@@ -31,8 +31,9 @@ from git.exc import (
     ODBError,
 )
 
-from .errors import StoreBroken, StoreDamaged
-from .files import locked, sync_folder, write_all
+from sessions.errors import StoreBroken, StoreDamaged
+from sessions.files import locked, sync_folder, write_all
+
 from .loose_objects import LooseObjects
 from .refs import Refs, read_ref, read_refs
 from .skeleton import check_skeleton

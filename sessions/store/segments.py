@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-from .errors import JournalDamaged, NoSuchSession, StoreDamaged
-from .events import SessionStarted
-from .home import LiveFiles
-from .journal.codec import BadLine, decode
-from .state.description import SessionSummary, describe
+from sessions.errors import JournalDamaged, NoSuchSession, StoreDamaged
+from sessions.events import SessionStarted
+from sessions.home import LiveFiles
+from sessions.journal.codec import BadLine, decode
+from sessions.state.description import SessionSummary, describe
+
 from .store import Store
 
 

@@ -13,15 +13,15 @@ from typing import TypeVar
 import msgspec
 
 from harness import EVALUATION_DECODER, Evaluation, Verdict
+from sessions.errors import NoSuchSession, StoreBroken, StoreDamaged
+from sessions.events import SCHEMA
+from sessions.home import JOURNAL, Home
+from sessions.journal.journal import Journal, parse
+from sessions.names import split_instance
+from sessions.state.description import DESCRIPTION, SUMMARY, SessionDescription, SessionSummary
 
 from .attempt_commits import trailers_of, with_trailers
-from .errors import NoSuchSession, StoreBroken, StoreDamaged
-from .events import SCHEMA
-from .home import JOURNAL, Home
-from .journal.journal import Journal, parse
-from .names import split_instance
 from .repository import Commit, Repository
-from .state.description import DESCRIPTION, SUMMARY, SessionDescription, SessionSummary
 
 T = TypeVar("T")
 

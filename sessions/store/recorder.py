@@ -1,6 +1,6 @@
 """Records the events of a session: first in the journal, then in the state, then in git.
 
-The journal is the truth. Git can always be rebuilt from it (`sessions.reconcile`), so a failure of git loses no
+The journal is the truth. Git can always be rebuilt from it (`sessions.store.reconcile`), so a failure of git loses no
 event. Call all methods from one thread, the event loop's; blocking work runs in another thread, one piece at a time.
 """
 
@@ -14,10 +14,8 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TypeVar, cast
 
-from .attempt_commits import Reasoning, attempt_files, attempt_message, exam_files, prompt_files
-from .decidable import accepted_kernel, check_decision, find_attempt
-from .errors import HomeNotWritable, NotDecidable, SessionBusy, SessionExists, StoreBroken
-from .events import (
+from sessions.errors import HomeNotWritable, NotDecidable, SessionBusy, SessionExists, StoreBroken
+from sessions.events import (
     AnyEvent,
     AttemptCommitted,
     DecisionMade,
@@ -26,14 +24,17 @@ from .events import (
     Notice,
     SessionStarted,
 )
-from .files import FileLock
-from .home import Home, LiveFiles
-from .journal.journal import Clock, JournalWriter, open_journal
+from sessions.files import FileLock
+from sessions.home import Home, LiveFiles
+from sessions.journal.journal import Clock, JournalWriter, open_journal
+from sessions.state.description import summarise
+from sessions.state.folding import apply
+from sessions.state.state import AttemptState, InstanceState, SessionState
+
+from .attempt_commits import Reasoning, attempt_files, attempt_message, exam_files, prompt_files
+from .decidable import accepted_kernel, check_decision, find_attempt
 from .lost_commits import lost_attempts
 from .segments import Segments
-from .state.description import summarise
-from .state.folding import apply
-from .state.state import AttemptState, InstanceState, SessionState
 from .store import Store, attempt_branch
 
 E = TypeVar("E", bound=Event)
@@ -50,7 +51,7 @@ R = TypeVar("R")
 class Recorder:
     """A session that is being recorded; holds its lock until `close`.
 
-    Created by `begin` or `sessions.reconcile.resume`.
+    Created by `begin` or `sessions.store.reconcile.resume`.
     """
 
     def __init__(

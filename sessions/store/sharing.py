@@ -10,9 +10,10 @@ import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from .errors import AmbiguousSession, BranchDiffers, NoSuchSession
-from .home import Home
-from .names import SESSION
+from sessions.errors import AmbiguousSession, BranchDiffers, NoSuchSession
+from sessions.home import Home
+from sessions.names import SESSION
+
 from .remote import Remote
 from .store import HEADS, Store, journal_branch
 

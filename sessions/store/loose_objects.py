@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from .errors import StoreBroken
-from .files import write_all
+from sessions.errors import StoreBroken
+from sessions.files import write_all
 
 RENAME_TRIES = 100
 SYNCS = 8
