@@ -28,9 +28,9 @@ from engine.methods import Review, Start
 from engine.models import CallKey, Client, Reply, Request, Retry, ask
 from engine.orders import Orders, Span, last_command, orders_until, words_for
 from engine.plan import read_start
+from engine.reply.streaming import PieceBatches
 from engine.shared import Shared
 from engine.stopping import stop_of
-from engine.streaming import PieceBatches
 from engine.tuning import RANKED_BY, mark_kept, sweep
 from harness import Effort, Evaluation
 from harness.stages.timing.baselines import Baseline

@@ -17,9 +17,9 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.candidate import Candidate, Unusable, read_reply
 from engine.errors import UsageProblem
-from engine.module_text import defines
+from engine.reply.candidate import Candidate, Unusable, read_reply
+from engine.reply.module_text import defines
 from suites import EntryPoint, Task
 from suites.python_source import parse_python
 

@@ -19,7 +19,6 @@ from typing import NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from engine.baseline_facts import BaselineFacts
-from engine.candidate import Unusable
 from engine.facts import (
     ErrorFacts,
     FailedCandidate,
@@ -39,6 +38,7 @@ from engine.knowledge import pages_for
 from engine.markdown import fenced, number, quoted, sizes, tidy
 from engine.person_words import add_words
 from engine.profiles import CHAT, task_module
+from engine.reply.candidate import Unusable
 from harness import Target, TimeLimits, Verdict
 from harness.hardware.product import Product
 from harness.hardware.targets import hardware

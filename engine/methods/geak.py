@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from engine.candidate import Unusable
 from engine.prompting import (
     Setting,
     escape_prompt,
@@ -34,6 +33,7 @@ from engine.prompting import (
     reflect_prompt,
     repair_prompt,
 )
+from engine.reply.candidate import Unusable
 from engine.retrieval import Corpus
 from harness import Verdict
 from sessions.events import EndReason, Message, Role

@@ -15,7 +15,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from engine.candidate import Unusable
 from engine.prompting import (
     Place,
     Setting,
@@ -25,6 +24,7 @@ from engine.prompting import (
     reflect_prompt,
     repair_prompt,
 )
+from engine.reply.candidate import Unusable
 from engine.retrieval import Corpus
 from harness import Verdict
 from sessions.events import EndReason, Message, Origin, Role

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from engine.candidate import Unusable
 from engine.prompting import Place, Setting, first_prompt, refine_prompt
+from engine.reply.candidate import Unusable
 from engine.retrieval import Corpus
 from harness import Verdict
 from sessions.events import EndReason, Origin, Role

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from engine.baseline_facts import BaselineFacts
-from engine.candidate import Candidate, Unusable
 from engine.errors import ContextTooLong
 from engine.models import Reply
 from engine.profiles import CHAT, read_answer
 from engine.prompting import Setting, corrective_prompt
+from engine.reply.candidate import Candidate, Unusable
 from engine.retrieval import Corpus
 from sessions.events import Message, Role
 

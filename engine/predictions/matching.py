@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from engine.candidate import Unusable, read_reply
 from engine.predictions.reading import Prediction
+from engine.reply.candidate import Unusable, read_reply
 from suites.public.recorded import text_digest
 from suites.public.task import PublicTask
 
@@ -29,7 +29,7 @@ class Sample:
     source: str
     """The candidate; empty if the prediction has none."""
     unusable: str
-    """Kind of the reason why there is no candidate, see `engine.candidate.Unusable`; empty if there is one."""
+    """Kind of the reason why there is no candidate, see `engine.reply.candidate.Unusable`; empty if there is one."""
     message: str
     """The reason in words."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from engine.module_text import parse_module
+from engine.reply.module_text import parse_module
 from harness import Target
 
 from .edits import Edit, Text

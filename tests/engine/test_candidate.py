@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.candidate import Candidate, Unusable, fenced_blocks, read_reply
+from engine.reply.candidate import Candidate, Unusable, fenced_blocks, read_reply
 
 MODULE = "import triton\n\n\ndef softmax(x):\n    return x\n"
 SECOND_MODULE = "def softmax(x):\n    return -x\n"

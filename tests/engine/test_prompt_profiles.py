@@ -12,12 +12,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from engine.candidate import Candidate, Unusable
 from engine.errors import UsageProblem
 from engine.methods import open_method
 from engine.plan import RunPlan, resolve
 from engine.profiles import PROFILES, check_profile, parameters, read_answer, task_module
 from engine.prompting import Setting, first_prompt, reflect_prompt, repair_prompt
+from engine.reply.candidate import Candidate, Unusable
 from engine.retrieval import build_corpus
 from harness import target
 from sessions import Home

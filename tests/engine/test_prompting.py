@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from engine import knowledge
 from engine.baseline_facts import baseline_facts
-from engine.candidate import Candidate, Unusable, fenced_blocks, read_reply
 from engine.prompting import (
     PROMPTS,
     Example,
@@ -30,6 +29,7 @@ from engine.prompting import (
     template_hashes,
     templates,
 )
+from engine.reply.candidate import Candidate, Unusable, fenced_blocks, read_reply
 from engine.tolerance_words import tolerance_words
 from harness import ErrorReport, Verdict, target, targets
 from harness.hardware.targets import hardware

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from engine.candidate import LANGUAGES, LINE_END, Block, fenced_blocks
+from engine.reply.candidate import LANGUAGES, LINE_END, Block, fenced_blocks
 from harness import Evaluation, Verdict
 from sessions.events import Role
 from sessions.state.findings import findings_of

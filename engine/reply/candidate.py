@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from engine.module_text import defines, join_pieces, module_within, parse_module
+from engine.reply.module_text import defines, join_pieces, module_within, parse_module
 
 LANGUAGES = frozenset({"", "python", "python3", "py", "triton"})
 STRATEGY_LIMIT = 2000
