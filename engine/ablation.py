@@ -16,7 +16,7 @@ import msgspec
 from engine.errors import UsageProblem
 from engine.models import find_recording, recording_of
 from engine.plan import RunPlan, SessionPlan, resolve
-from engine.prompting import template_hashes
+from engine.prompting.prompting import template_hashes
 from sessions.catalog import SessionInfo, journal_of, list_sessions
 from sessions.events import SessionStarted
 from sessions.home import Home

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from engine.baseline_facts import BaselineFacts, baseline_facts
+from engine.prompting.baseline_facts import BaselineFacts, baseline_facts
 from engine.shared import Shared
 from harness import Evaluation, StageEntered, StageLeft, Verdict
 from harness.stages.timing.baselines import Baseline

@@ -17,7 +17,6 @@ from pathlib import Path
 import msgspec
 
 from engine.allocating import HOPELESS, best_receiver, is_hopeless
-from engine.baseline_facts import BaselineFacts
 from engine.baseline_timing import known_baseline
 from engine.budget import Reservation
 from engine.errors import BudgetSpent, ContextTooLong, JudgeUnable, ModelError, StopRuleMet
@@ -28,6 +27,7 @@ from engine.methods import Review, Start
 from engine.models import CallKey, Client, Reply, Request, Retry, ask
 from engine.orders import Orders, Span, last_command, orders_until, words_for
 from engine.plan import read_start
+from engine.prompting.baseline_facts import BaselineFacts
 from engine.reply.streaming import PieceBatches
 from engine.shared import Shared
 from engine.stopping import stop_of

@@ -18,7 +18,7 @@ from engine.launch import plan_file
 from engine.methods import Method, open_method
 from engine.models import Client, Limits, NoModel, open_clients
 from engine.plan import SESSION_PLAN, SessionPlan
-from engine.prompting import template_hashes
+from engine.prompting.prompting import template_hashes
 from engine.retrieval import Corpus, build_corpus
 from harness import Target, target
 from sessions.events import Role, SessionStarted

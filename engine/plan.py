@@ -16,7 +16,7 @@ from engine.methods import METHODS, MODULES, Method, open_method
 from engine.models import Limits, NoModel, Pace, check_models, find_recording, recording_of
 from engine.models.spec import KNOWN
 from engine.prices import Price, with_shipped
-from engine.profiles import check_profile
+from engine.prompting.profiles import check_profile
 from engine.stopping import WITHOUT_GAIN
 from engine.titles import title_problem
 from harness.node.discovery import CPU

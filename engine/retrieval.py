@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.further_kernels import Unfit, further_kernels
 from engine.overlap import WORD, Form, code_tokens, function_names, kernel_forms, overlaps
-from engine.profiles import bound_module, task_module
-from engine.prompting import Example
+from engine.prompting.profiles import bound_module, task_module
+from engine.prompting.prompting import Example
 from suites import Task, baseline_source
 from suites.python_source import parse_python
 

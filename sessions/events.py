@@ -129,7 +129,7 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True):
     descendants: int = 8
     """Candidates of one round of `geak-evolve`."""
     profile: str = "chat"
-    """Prompt format of the model (`engine.profiles`)."""
+    """Prompt format of the model (`engine.prompting.profiles`)."""
     corpus: str = ""
     """Folder of kernels that may be shown as examples, besides baselines of tasks that are not under test."""
     predictions: str = ""

@@ -12,7 +12,7 @@ import pytest
 
 from engine.models import find_recording
 from engine.models.recorded import changed_templates
-from engine.prompting import template_hashes
+from engine.prompting.prompting import template_hashes
 from sessions.events import Role
 from sessions.home import home_from
 from sessions.recording import Recording, load_recording

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from engine.baseline_facts import BaselineFacts
 from engine.models import Reply
 from engine.orders import Orders
+from engine.prompting.baseline_facts import BaselineFacts
 from engine.retrieval import Corpus
 from harness import Effort, Evaluation, Target
 from harness.hardware.product import Product

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from engine.prompting import Setting, first_prompt, optimize_prompt, repair_prompt
+from engine.prompting.prompting import Setting, first_prompt, optimize_prompt, repair_prompt
 from engine.reply.candidate import Unusable
 from engine.retrieval import Corpus
 from harness import Verdict

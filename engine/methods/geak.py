@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from engine.prompting import (
+from engine.prompting.prompting import (
     Setting,
     escape_prompt,
     first_prompt,

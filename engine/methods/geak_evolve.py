@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from engine.prompting import (
+from engine.prompting.prompting import (
     Place,
     Setting,
     descend_prompt,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from engine.prompting import Place, Setting, first_prompt, refine_prompt
+from engine.prompting.prompting import Place, Setting, first_prompt, refine_prompt
 from engine.reply.candidate import Unusable
 from engine.retrieval import Corpus
 from harness import Verdict

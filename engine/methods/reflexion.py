@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from engine.prompting import Setting, first_prompt, reflect_prompt, repair_prompt
+from engine.prompting.prompting import Setting, first_prompt, reflect_prompt, repair_prompt
 from engine.reply.candidate import Unusable
 from harness import Verdict
 from sessions.events import EndReason, Origin, Role

@@ -87,6 +87,6 @@ def open_recorded(spec: ModelSpec, home_recordings: Path) -> RecordedClient:
 def changed_templates(recorded: Mapping[str, str], current: Mapping[str, str]) -> tuple[str, ...]:
     """Returns the sorted names of the templates that were added, removed or changed since a recording was made.
 
-    Both arguments map file names to sha256; `engine.prompting.template_hashes` gives the current hashes.
+    Both arguments map file names to sha256; `engine.prompting.prompting.template_hashes` gives the current hashes.
     """
     return tuple(sorted(name for name in {*recorded, *current} if recorded.get(name) != current.get(name)))

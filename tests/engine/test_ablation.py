@@ -15,7 +15,7 @@ from engine.job import plan_of, read_plan, session_started
 from engine.launch import write_plan
 from engine.methods.geak import Geak
 from engine.plan import RunPlan, SessionPlan, resolve
-from engine.prompting import Setting, knowledge_for
+from engine.prompting.prompting import Setting, knowledge_for
 from engine.retrieval import build_corpus
 from harness import Verdict
 from sessions import Home, Recorder

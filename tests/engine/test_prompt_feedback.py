@@ -7,9 +7,9 @@ import re
 import msgspec
 import pytest
 
-from engine import markdown
 from engine.knowledge import pages, pages_for
-from engine.prompting import (
+from engine.prompting import markdown
+from engine.prompting.prompting import (
     Example,
     Place,
     Setting,
@@ -20,7 +20,7 @@ from engine.prompting import (
     refine_prompt,
     repair_prompt,
 )
-from engine.standouts import standouts
+from engine.prompting.standouts import standouts
 from harness import Verdict, target
 from harness.hardware.product_tables import find_product
 from harness.wire.evaluation import Estimate, GridFit, SampledTraffic

@@ -15,8 +15,8 @@ import pytest
 from engine.errors import UsageProblem
 from engine.methods import open_method
 from engine.plan import RunPlan, resolve
-from engine.profiles import PROFILES, check_profile, parameters, read_answer, task_module
-from engine.prompting import Setting, first_prompt, reflect_prompt, repair_prompt
+from engine.prompting.profiles import PROFILES, check_profile, parameters, read_answer, task_module
+from engine.prompting.prompting import Setting, first_prompt, reflect_prompt, repair_prompt
 from engine.reply.candidate import Candidate, Unusable
 from engine.retrieval import build_corpus
 from harness import target

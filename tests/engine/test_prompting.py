@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import knowledge
-from engine.baseline_facts import baseline_facts
-from engine.prompting import (
+from engine.prompting.baseline_facts import baseline_facts
+from engine.prompting.prompting import (
     PROMPTS,
     Example,
     Setting,
@@ -29,8 +29,8 @@ from engine.prompting import (
     template_hashes,
     templates,
 )
+from engine.prompting.tolerance_words import tolerance_words
 from engine.reply.candidate import Candidate, Unusable, fenced_blocks, read_reply
-from engine.tolerance_words import tolerance_words
 from harness import ErrorReport, Verdict, target, targets
 from harness.hardware.targets import hardware
 from sessions.events import Message
@@ -507,7 +507,7 @@ def test_reply_in_the_requested_format_is_read() -> None:
 
 def test_prompts_are_equal_in_every_process() -> None:
     code = (
-        "from engine.prompting import *; from harness import target; from suites import load_task;"
+        "from engine.prompting.prompting import *; from harness import target; from suites import load_task;"
         "import sys; sys.stdout.write(first_prompt(Setting(load_task('softmax'), (target('gfx942'),)))[0].content)"
     )
     run = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from engine.figures import achieved
+from engine.prompting.figures import achieved
 from harness import Basis, Evaluation, Fact, Latency, Margin
 from harness.wire.latency import Bound
 from sessions.events import Origin, WinnerMeasured

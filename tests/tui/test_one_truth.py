@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from engine.figures import achieved
+from engine.prompting.figures import achieved
 from harness import Verdict
 from harness.wire.evaluation import Finding
 from sessions import SessionState, fold

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from engine.comparison import better_elsewhere, changed_functions, code_difference
-from engine.facts import JudgedCandidate, lost_ground
-from engine.figures import achieved
-from engine.measurements import measurements
+from engine.prompting.comparison import better_elsewhere, changed_functions, code_difference
+from engine.prompting.facts import JudgedCandidate, lost_ground
+from engine.prompting.figures import achieved
+from engine.prompting.measurements import measurements
 from sessions.state.ranking import rank
 from sessions.state.speed import speed_of
 
