@@ -13,13 +13,13 @@ from pathlib import Path
 
 import msgspec
 
+from engine.corpus.retrieval import Corpus, build_corpus
 from engine.errors import EngineDidNotStart, UsageProblem
 from engine.launch import plan_file
 from engine.methods import Method, open_method
 from engine.models import Client, Limits, NoModel, open_clients
 from engine.plan import SESSION_PLAN, SessionPlan
 from engine.prompting.prompting import template_hashes
-from engine.retrieval import Corpus, build_corpus
 from harness import Target, target
 from sessions.events import Role, SessionStarted
 from sessions.home import Home, LiveFiles

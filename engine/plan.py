@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from engine.corpus.further_kernels import check_corpus
 from engine.errors import UsageProblem
-from engine.further_kernels import check_corpus
 from engine.methods import METHODS, MODULES, Method, open_method
 from engine.models import Limits, NoModel, Pace, check_models, find_recording, recording_of
 from engine.models.spec import KNOWN

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from engine.budget import Budget
 from engine.changes import Changes
+from engine.corpus.retrieval import Corpus
 from engine.judging import Judge
 from engine.models import Client, Gates
 from engine.plan import SessionPlan
-from engine.retrieval import Corpus
 from engine.reviewing import Decisions
 from harness import Target
 from sessions.events import Role

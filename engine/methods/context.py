@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from engine.corpus.retrieval import Corpus
 from engine.models import Reply
 from engine.orders import Orders
 from engine.prompting.baseline_facts import BaselineFacts
-from engine.retrieval import Corpus
 from harness import Effort, Evaluation, Target
 from harness.hardware.product import Product
 from sessions.events import (

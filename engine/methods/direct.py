@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from engine.corpus.retrieval import Corpus
 from engine.prompting.prompting import Setting, first_prompt, optimize_prompt, repair_prompt
 from engine.reply.candidate import Unusable
-from engine.retrieval import Corpus
 from harness import Verdict
 from sessions.events import EndReason, Message, Origin, Role
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from engine.corpus.retrieval import Corpus
 from engine.prompting.prompting import (
     Setting,
     escape_prompt,
@@ -34,7 +35,6 @@ from engine.prompting.prompting import (
     repair_prompt,
 )
 from engine.reply.candidate import Unusable
-from engine.retrieval import Corpus
 from harness import Verdict
 from sessions.events import EndReason, Message, Role
 

@@ -15,6 +15,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from engine.corpus.retrieval import Corpus
 from engine.prompting.prompting import (
     Place,
     Setting,
@@ -25,7 +26,6 @@ from engine.prompting.prompting import (
     repair_prompt,
 )
 from engine.reply.candidate import Unusable
-from engine.retrieval import Corpus
 from harness import Verdict
 from sessions.events import EndReason, Message, Origin, Role
 

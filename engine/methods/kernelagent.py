@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from engine.corpus.retrieval import Corpus
 from engine.prompting.prompting import Place, Setting, first_prompt, refine_prompt
 from engine.reply.candidate import Unusable
-from engine.retrieval import Corpus
 from harness import Verdict
 from sessions.events import EndReason, Origin, Role
 

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
+from engine.corpus.retrieval import Corpus
 from engine.errors import ContextTooLong
 from engine.models import Reply
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.prompting.profiles import CHAT, read_answer
 from engine.prompting.prompting import Setting, corrective_prompt
 from engine.reply.candidate import Candidate, Unusable
-from engine.retrieval import Corpus
 from sessions.events import Message, Role
 
 from .context import Context

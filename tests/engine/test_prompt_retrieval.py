@@ -18,12 +18,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.corpus.further_kernels import MOST_BYTES
+from engine.corpus.overlap import NEAR_COPY, code_tokens, kernel_forms, normal_form, overlaps, similarity
+from engine.corpus.retrieval import MOST_COMPARED, Corpus, Index, build_corpus
 from engine.errors import UsageProblem
-from engine.further_kernels import MOST_BYTES
 from engine.methods import Context
 from engine.methods.proposing import examples_of
-from engine.overlap import NEAR_COPY, code_tokens, kernel_forms, normal_form, overlaps, similarity
-from engine.retrieval import MOST_COMPARED, Corpus, Index, build_corpus
 from sessions.events import MethodOptions
 from suites import Task, baseline_source, load_suite, load_task
 
@@ -286,7 +286,7 @@ def test_empty_corpus_has_no_example() -> None:
 
 
 def test_ranking_library_is_imported_lazily() -> None:
-    code = "import engine.retrieval, sys; print(*sys.modules)"
+    code = "import engine.corpus.retrieval, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"bm25s", "numpy"} & set(done.stdout.split())
 
@@ -298,7 +298,7 @@ def test_ranking_does_not_import_jax_which_would_allocate_gpu_memory(tmp_path: P
         "import pathlib; (pathlib.Path(__file__).parent / 'imported').touch()\n"
     )
     (fake / "lax.py").write_text("def top_k(scores, count):\n    return scores, scores\n")
-    code = "from engine.retrieval import Index\nprint(Index(lambda: [('load', 'dot'), ('exp',)]).scores(['dot']))"
+    code = "from engine.corpus.retrieval import Index\nprint(Index(lambda: [('load', 'dot'), ('exp',)]).scores(['dot']))"
     paths = os.pathsep.join((str(tmp_path), *filter(None, sys.path)))
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -7,11 +7,11 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from engine.corpus.retrieval import Corpus
 from engine.methods import Review, Start
 from engine.models import Reply
 from engine.orders import Orders
 from engine.prompting.baseline_facts import BaselineFacts
-from engine.retrieval import Corpus
 from harness import Effort, Evaluation, Target, target
 from harness.hardware.product import Product
 from sessions.events import AttemptSwept, Message, MethodOptions, Origin, Role, SweepRung, SweptVariant

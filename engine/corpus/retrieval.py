@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.further_kernels import Unfit, further_kernels
-from engine.overlap import WORD, Form, code_tokens, function_names, kernel_forms, overlaps
+from engine.corpus.further_kernels import Unfit, further_kernels
+from engine.corpus.overlap import WORD, Form, code_tokens, function_names, kernel_forms, overlaps
 from engine.prompting.profiles import bound_module, task_module
 from engine.prompting.prompting import Example
 from suites import Task, baseline_source
@@ -129,7 +129,7 @@ def build_corpus(loaded: Sequence[Task], under_test: Sequence[Task], further: Pa
     """Returns the baselines of `loaded` and the kernels in `further`, of which no search finds an overlap with a task under test.
 
     A kernel overlaps if it has the name of a task under test, defines one of its entry points, or nearly copies a
-    kernel of its baseline (`engine.overlap`). Answers of a public benchmark are no examples. Raises `UsageProblem` if
+    kernel of its baseline (`engine.corpus.overlap`). Answers of a public benchmark are no examples. Raises `UsageProblem` if
     `further` is neither a folder nor a JSON array.
     """
     tested = Tested(under_test)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from engine.corpus.overlap import WORD, function_names, kernel_bodies
 from engine.errors import UsageProblem
-from engine.overlap import WORD, function_names, kernel_bodies
 from suites.python_source import parse_python
 
 MOST_BYTES = 32_768
