@@ -33,7 +33,7 @@ from engine.judging import PoolJudge
 from engine.keys import environment_with_keys, hidden_keys
 from engine.launch import WRONG_USAGE, plan_file
 from engine.models import Gates
-from engine.models.recorded import RecordedClient, changed_templates
+from engine.models.clients.recorded import RecordedClient, changed_templates
 from engine.prompting.prompting import template_hashes
 from engine.reviewing import Decisions
 from engine.scheduler import run_instances

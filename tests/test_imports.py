@@ -76,7 +76,7 @@ def test_help_and_version_load_only_click(flag: str) -> None:
     assert loaded.isdisjoint(("rich", "textual", "git", "msgspec", *TORCH, *SDKS))
 
 
-TAMING = ("engine.models.sdk", "sessions.store.repository")
+TAMING = ("engine.models.clients.sdk", "sessions.store.repository")
 """Modules that may read the environment at import: they prevent side effects of a library."""
 
 

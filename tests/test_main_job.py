@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine.models import find_recording
-from engine.models.recorded import changed_templates
+from engine.models.clients.recorded import changed_templates
 from engine.prompting.prompting import template_hashes
 from sessions.events import Role
 from sessions.home import home_from

@@ -9,7 +9,7 @@ from sessions.events import Role
 
 from .access import access
 from .client import Client, Limits
-from .recorded import open_recorded
+from .clients.recorded import open_recorded
 from .spec import ModelSpec, find_recording, parse_model, parse_models
 
 ALL_ROLES = tuple(Role)
@@ -68,13 +68,13 @@ def open_client(
         return open_recorded(spec, home_recordings)
     model_access = access(spec, environ)
     if spec.provider == "anthropic":
-        from .anthropic_client import AnthropicClient
+        from .clients.anthropic_client import AnthropicClient
 
         return AnthropicClient(spec, model_access, limits)
     if spec.provider == "openai" and spec.url is None:
-        from .responses_client import ResponsesClient
+        from .clients.responses_client import ResponsesClient
 
         return ResponsesClient(spec, model_access, limits)
-    from .openai_client import OpenAIClient
+    from .clients.openai_client import OpenAIClient
 
     return OpenAIClient(spec, model_access, limits)

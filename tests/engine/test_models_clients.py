@@ -96,7 +96,7 @@ async def test_truncated_reply_has_its_stop_reason(wire: str) -> None:
 async def test_reply_is_whole_if_the_server_hangs_after_the_stop_reason(
     wire: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.models.streams.LAST_WORDS_S", 0.2)
+    monkeypatch.setattr("engine.models.clients.streams.LAST_WORDS_S", 0.2)
     async with connected(wire, Answer(text=LONG, lingers=True)) as (client, server):
         reply = await client.reply(request(), ignore)
     assert (reply.text, reply.stop_reason, len(server.requests)) == (LONG, "end", 1)

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from engine.errors import ModelError, TryAgain
-from engine.models.faults import TRANSPORT_ERRORS, from_status, from_transport, one_line, retry_after
+from engine.models.clients.faults import TRANSPORT_ERRORS, from_status, from_transport, one_line, retry_after
 
 REQUEST = httpx2.Request("POST", "http://model.test/v1")
 KEY = "sk-secret-0123456789"
@@ -23,7 +23,7 @@ CLIENTS = {"anthropic": "anthropic_client", "openai": "openai_wire"}
 
 def loaded(sdk: str) -> tuple[Any, ModuleType]:
     """Return our module of an SDK, and the SDK."""
-    return importlib.import_module(f"engine.models.{CLIENTS[sdk]}"), importlib.import_module(sdk)
+    return importlib.import_module(f"engine.models.clients.{CLIENTS[sdk]}"), importlib.import_module(sdk)
 
 
 def exceptions_of(*modules: ModuleType) -> Iterator[type[Exception]]:

@@ -12,7 +12,7 @@ import pytest
 
 from engine.errors import GaveUp, RecordingExhausted, TryAgain, UselessToRetry
 from engine.models import Pace, Piece, Reply, Request, ScriptedClient
-from engine.models.recorded import RecordedClient
+from engine.models.clients.recorded import RecordedClient
 from engine.reviewing import Decisions
 from harness import Device, Evaluation, Verdict
 from harness.processes.process_endings import AGAIN

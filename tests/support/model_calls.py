@@ -31,7 +31,7 @@ def client_of(
 ) -> Client:
     if wire == "responses":
         # Only OpenAI's own models use this client, always at OpenAI's own address.
-        from engine.models.responses_client import ResponsesClient
+        from engine.models.clients.responses_client import ResponsesClient
 
         key = (environ or {}).get("WAVEDECK_MODEL_KEY", "none").strip()
         return ResponsesClient(ModelSpec("openai", "test"), Access(server.openai_url, key), limits)

@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 
 from engine.errors import ContextTooLong, RecordingExhausted
+from engine.models.client import Piece, Reply, Request
+from engine.models.spec import ModelSpec, find_recording
 from sessions.recording import Recording, load_recording
 
-from .client import Piece, Reply, Request
 from .scripted import pieces_of
-from .spec import ModelSpec, find_recording
 
 PIECES_A_SECOND = 400.0
 """About 10,000 characters per second: a session takes minutes, and a person can still watch it."""

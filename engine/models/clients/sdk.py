@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from engine.errors import UsageProblem
-
-from .access import PROXIES
+from engine.models.access import PROXIES
 
 PREFIXES = ("ANTHROPIC_", "OPENAI_", "AZURE_OPENAI_")
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")

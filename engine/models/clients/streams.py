@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import TryAgain, UselessToRetry
+from engine.models.client import Limits, Piece, Reply
 from sessions.events import Usage
-
-from .client import Limits, Piece, Reply
 
 LAST_WORDS_S = 10.0
 """Time limit for token counts and the protocol's end, after the model's last piece."""

@@ -7,13 +7,13 @@ from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from typing import Any
 
 from engine.errors import ModelError
+from engine.models.access import Access
+from engine.models.bookkeeping import field, read_stop_reason, read_usage
+from engine.models.client import CallKey, Limits, Piece, Request
+from engine.models.spec import ModelSpec
 from sessions.events import Usage
 
-from .access import Access
-from .bookkeeping import field, read_stop_reason, read_usage
-from .client import CallKey, Limits, Piece, Request
 from .openai_wire import BROKEN, OpenAIWire, in_stream
-from .spec import ModelSpec
 from .streams import Beat, Ending, StreamItem, next_event, read_text
 
 OPTIONAL = frozenset({"reasoning", "prompt_cache_key"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .client import Piece, Reply, Request
+from engine.models.client import Piece, Reply, Request
 
 
 class NoModel:

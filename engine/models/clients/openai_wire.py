@@ -8,11 +8,11 @@ from contextlib import aclosing
 from typing import Any
 
 from engine.errors import ContextTooLong, ModelError
+from engine.models.access import Access
+from engine.models.client import Limits, Piece, Reply, Request
+from engine.models.spec import ModelSpec
 
-from .access import Access
-from .client import Limits, Piece, Reply, Request
 from .sdk import hidden_variables, http_client
-from .spec import ModelSpec
 from .streams import StreamItem, gather_reply
 
 with hidden_variables():

@@ -9,13 +9,13 @@ from contextlib import aclosing
 from typing import Any, NamedTuple
 
 from engine.errors import ModelError
+from engine.models.access import Access
+from engine.models.bookkeeping import field, read_count, read_stop_reason, read_usage
+from engine.models.client import Limits, Piece, Reply, Request
+from engine.models.spec import ModelSpec
 from sessions.events import Message, Usage
 
-from .access import Access
-from .bookkeeping import field, read_count, read_stop_reason, read_usage
-from .client import Limits, Piece, Reply, Request
 from .sdk import hidden_variables, http_client
-from .spec import ModelSpec
 from .streams import Beat, Ending, StreamItem, gather_reply, next_event, read_text
 
 with hidden_variables():

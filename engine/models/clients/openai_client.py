@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterable
 from typing import Any
 
+from engine.models.access import Access
+from engine.models.bookkeeping import field, read_count, read_stop_reason, read_usage
+from engine.models.client import Limits, Piece, Request
+from engine.models.spec import ModelSpec
 from sessions.events import Usage
 
-from .access import Access
-from .bookkeeping import field, read_count, read_stop_reason, read_usage
-from .client import Limits, Piece, Request
 from .openai_wire import BROKEN, OpenAIWire
-from .spec import ModelSpec
 from .streams import Beat, Ending, StreamItem, next_event, read_text
 
 STOP_REASONS = {"stop": "end", "length": "truncated"}

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from engine.errors import ModelError
-
-from .client import Piece, Reply, Request
+from engine.models.client import Piece, Reply, Request
 
 PIECE_CHARACTERS = 24
 
