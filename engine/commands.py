@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from engine.control import Request
 from engine.errors import CommandRefused
 from engine.methods import open_method
-from engine.orders import MOST_CHARACTERS, orders_until
+from engine.methods.orders import MOST_CHARACTERS, orders_until
 from engine.titles import title_problem
 from harness import Verdict
 from harness.node.discovery import CPU

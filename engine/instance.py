@@ -24,8 +24,8 @@ from engine.estimating import estimate_all
 from engine.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
 from engine.judging import own_product, own_target
 from engine.methods import Review, Start
+from engine.methods.orders import Orders, Span, last_command, orders_until, words_for
 from engine.models import CallKey, Client, Reply, Request, Retry, ask
-from engine.orders import Orders, Span, last_command, orders_until, words_for
 from engine.plan import read_start
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.reply.streaming import PieceBatches

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import msgspec
 
 from engine.corpus.retrieval import Corpus
+from engine.methods.orders import Orders
 from engine.models import Reply
-from engine.orders import Orders
 from engine.prompting.baseline_facts import BaselineFacts
 from harness import Effort, Evaluation, Target
 from harness.hardware.product import Product

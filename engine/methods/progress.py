@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from engine.orders import Orders
+from engine.methods.orders import Orders
 from harness import Evaluation
 from sessions.events import Origin, Role
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from engine.orders import orders_until
+from engine.methods.orders import orders_until
 from sessions import SessionState, apply, fold
 from sessions.events import (
     UNASKED,

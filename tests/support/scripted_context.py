@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from engine.corpus.retrieval import Corpus
 from engine.methods import Review, Start
+from engine.methods.orders import Orders
 from engine.models import Reply
-from engine.orders import Orders
 from engine.prompting.baseline_facts import BaselineFacts
 from harness import Effort, Evaluation, Target, target
 from harness.hardware.product import Product

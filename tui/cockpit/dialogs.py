@@ -16,7 +16,7 @@ from tui.cockpit.lines import Line, Span, line, wrap
 from tui.cockpit.widgets.line_view import LineView
 
 MOST_CHARACTERS = 2000
-"""Most characters of an answer: of a reason, and of a hint (`engine.orders`)."""
+"""Most characters of an answer: of a reason, and of a hint (`engine.methods.orders`)."""
 CLOSE: list[BindingType] = [Binding("escape,q,question_mark,enter", "close", "close", id="dialog.close")]
 
 

@@ -90,7 +90,7 @@ def _goes_on(state: SessionState, attempt: AttemptState, instance: InstanceState
 def _readers(
     state: SessionState, attempt: AttemptState, instance: InstanceState, *, accepted: bool
 ) -> list[str]:
-    """Running instances that quote the decision in their next prompts, among a person's words (`engine.orders`)."""
+    """Running instances that quote the decision in their next prompts, among a person's words (`engine.methods.orders`)."""
     running = [
         chain.key
         for chain in state.instances.values()
