@@ -26,9 +26,9 @@ from typing import NamedTuple
 
 import psutil
 
-from engine.job import session_started
 from engine.models import Pace, Piece, Reply, Request
-from engine.plan import SessionPlan
+from engine.plan.job import session_started
+from engine.plan.plan import SessionPlan
 from harness import STAGES, Evaluation, Stage
 from harness.wire.device import Device
 from sessions import Home, Recorder, fold

@@ -12,7 +12,6 @@ from engine.control import Request
 from engine.errors import CommandRefused
 from engine.methods import open_method
 from engine.methods.orders import MOST_CHARACTERS, orders_until
-from engine.titles import title_problem
 from harness import Verdict
 from harness.node.discovery import CPU
 from sessions.events import (
@@ -34,7 +33,7 @@ from sessions.events import (
     StopAsked,
 )
 from sessions.home import Home
-from sessions.names import instance_key, split_instance
+from sessions.names import instance_key, split_instance, title_problem
 from sessions.state.state import EXTENDABLE, SessionState
 from sessions.store.decidable import find_attempt
 from sessions.store.reconcile import take_up

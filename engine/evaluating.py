@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from engine.budget import DeviceUse
 from engine.errors import BudgetSpent
+from engine.plan.budget import DeviceUse
 from engine.shared import Shared
 from harness import STAGES, ErrorReport, Evaluation, Stage, StageEntered, StageLeft, Verdict
 from harness.processes.process_endings import was_judged_again

@@ -18,7 +18,6 @@ import msgspec
 
 from engine.allocating import HOPELESS, best_receiver, is_hopeless
 from engine.baseline_timing import known_baseline
-from engine.budget import Reservation
 from engine.errors import BudgetSpent, ContextTooLong, JudgeUnable, ModelError, StopRuleMet
 from engine.estimating import estimate_all
 from engine.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
@@ -26,7 +25,8 @@ from engine.judging import own_product, own_target
 from engine.methods import Review, Start
 from engine.methods.orders import Orders, Span, last_command, orders_until, words_for
 from engine.models import CallKey, Client, Reply, Request, Retry, ask
-from engine.plan import read_start
+from engine.plan.budget import Reservation
+from engine.plan.plan import read_start
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.reply.streaming import PieceBatches
 from engine.shared import Shared

@@ -18,7 +18,7 @@ import msgspec
 
 from engine.errors import EngineDidNotStart, UsageProblem
 from engine.keys import environment_with_keys
-from engine.plan import RunPlan, SessionPlan, resolve
+from engine.plan.plan import RunPlan, SessionPlan, resolve
 from harness import JudgeExtraMissing
 from sessions.engine_info import read_engine_info
 from sessions.errors import NoSuchSession, NothingToResume, SessionBusy
@@ -94,12 +94,7 @@ async def wait(home: Home, session: str) -> None:
 
 def write_plan(live: LiveFiles, plan: SessionPlan) -> None:
     """Write `plan.json`, which an engine reads first."""
-    write_whole(plan_file(live), msgspec.json.encode(plan) + b"\n", mode=0o600)
-
-
-def plan_file(live: LiveFiles) -> Path:
-    """Returns the path of a session's plan."""
-    return live.folder / "plan.json"
+    write_whole(live.plan, msgspec.json.encode(plan) + b"\n", mode=0o600)
 
 
 def _refuse_finished(home: Home, session: str) -> None:

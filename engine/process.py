@@ -22,18 +22,18 @@ from pathlib import Path
 
 import psutil
 
-from engine.budget import Budget, budget_of
 from engine.changes import Changes
 from engine.commands import event_of
 from engine.control import STEERING, ControlServer, Request
 from engine.device_events import device_event
 from engine.errors import CommandRefused, EngineError, UsageProblem, refusal
-from engine.job import Job, open_job, plan_of, read_plan, session_started
 from engine.judging import PoolJudge
 from engine.keys import environment_with_keys, hidden_keys
-from engine.launch import WRONG_USAGE, plan_file
+from engine.launch import WRONG_USAGE
 from engine.models import Gates
 from engine.models.clients.recorded import RecordedClient, changed_templates
+from engine.plan.budget import Budget, budget_of
+from engine.plan.job import Job, open_job, plan_of, read_plan, session_started
 from engine.prompting.prompting import template_hashes
 from engine.reviewing import Decisions
 from engine.scheduler import run_instances
@@ -122,7 +122,7 @@ class Engine:
     async def run(self) -> int:
         """Open the session, run it, and leave it finished or resumable; returns the exit code."""
         self._watch_signals()
-        resumed = self._live.journal.exists() or not plan_file(self._live).exists()
+        resumed = self._live.journal.exists() or not self._live.plan.exists()
         async with AsyncExitStack() as stack:
             if resumed:
                 recorder = await asyncio.to_thread(resume, self._home, self._live.session)

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from engine.budget import Budget
 from engine.changes import Changes
 from engine.corpus.retrieval import Corpus
 from engine.judging import Judge
 from engine.models import Client, Gates
-from engine.plan import SessionPlan
+from engine.plan.budget import Budget
+from engine.plan.plan import SessionPlan
 from engine.reviewing import Decisions
 from harness import Target
 from sessions.events import Role

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from engine.budget import DeviceUse
 from engine.evaluating import NO_VERDICT
+from engine.plan.budget import DeviceUse
 from engine.shared import Shared
 from harness import Device, StageEntered, StageLeft, Verdict
 from harness.failures import first_failure

@@ -19,8 +19,6 @@ GAIN = 0.01
 """A speedup counts as a gain if it is greater than the best before by this share: less cannot be resolved."""
 ROOF = 0.95
 """Share of the practical roof from which a case counts as at the roof."""
-WITHOUT_GAIN = 2
-"""Correct attempts in a row without a gain after which an instance ends, by default."""
 
 
 class Stop(NamedTuple):

@@ -37,7 +37,7 @@ def loaded_by(code: str) -> set[str]:
         ("sessions", ("engine", "tui", *TORCH, "git", "textual")),
         ("sessions.catalog", ("engine", "tui", *TORCH)),
         ("engine.models", ("tui", *TORCH, *SDKS, "git")),
-        ("engine.plan", ("tui", *TORCH, *SDKS, "git")),
+        ("engine.plan.plan", ("tui", *TORCH, *SDKS, "git")),
         ("engine.process", ("tui", *TORCH, *SDKS, "httpx2", "pydantic", "textual")),
         ("engine.launch", ("tui", *TORCH, *SDKS, "textual")),
         (

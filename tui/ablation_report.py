@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from engine.ablation import CONTRIBUTIONS, ROWS, Ablation
+from engine.plan.ablation import CONTRIBUTIONS, ROWS, Ablation
 from harness import Verdict
 from sessions import InstanceState, SessionState
 from sessions.catalog import Standing

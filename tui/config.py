@@ -18,7 +18,7 @@ from msgspec import Meta
 from engine.errors import UsageProblem
 from engine.models import Limits, Pace
 from engine.models.spec import refuse_secrets
-from engine.prices import Price
+from engine.plan.prices import Price
 from sessions.journal.codec import MOST
 
 from .diagnostics import Complaint

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sessions.names import short_task
 
 if TYPE_CHECKING:
-    from engine.plan import SessionPlan
+    from engine.plan.plan import SessionPlan
     from sessions.catalog import SessionInfo
 
 

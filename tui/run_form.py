@@ -13,8 +13,8 @@ from engine.methods import METHODS, open_method
 from engine.models import parse_models
 from engine.models.access import PROVIDERS
 from engine.models.spec import ModelSpec
-from engine.plan import REVIEWS, SUITE, RunPlan, SessionPlan, resolve
-from engine.prices import SHIPPED
+from engine.plan.plan import REVIEWS, SUITE, RunPlan, SessionPlan, resolve
+from engine.plan.prices import SHIPPED
 from harness import HarnessError
 from harness.stages.timing.baselines import KINDS, TASK
 from sessions.errors import SessionsError

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from engine.methods import open_method
 from engine.models import parse_models
 from engine.models.access import PROVIDERS
-from engine.plan import RunPlan
-from engine.prices import SHIPPED
+from engine.plan.plan import RunPlan
+from engine.plan.prices import SHIPPED
 from sessions.events import MethodOptions
 from tui.config import Settings
 

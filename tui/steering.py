@@ -8,9 +8,9 @@ from typing import Any
 from engine.commands import record_at_rest
 from engine.control import Request, send
 from engine.errors import CommandRefused
-from engine.job import plan_of, read_plan
 from engine.launch import resume
-from engine.plan import SessionPlan
+from engine.plan.job import plan_of, read_plan
+from engine.plan.plan import SessionPlan
 from sessions import fold
 from sessions.catalog import journal_of
 from sessions.home import Home

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from engine.errors import UsageProblem
-from engine.job import versions
 from engine.methods import PREDICTIONS
-from engine.plan import session_name
+from engine.plan.job import versions
+from engine.plan.plan import session_name
 from engine.predictions.matching import Sample
 from engine.process import solved
 from harness import Evaluation, StageEntered, StageLeft, Verdict

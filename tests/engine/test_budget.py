@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from engine.budget import Budget, Reservation, longest_prompt
 from engine.errors import BudgetSpent, TryAgain
 from engine.models import CallKey, Piece, Reply, Request
-from engine.prices import SHIPPED, Price
+from engine.plan.budget import Budget, Reservation, longest_prompt
+from engine.plan.prices import SHIPPED, Price
 from harness import Evaluation, Verdict
 from sessions import Home, fold
 from sessions.events import (

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.budget import Budget, Reservation, longest_prompt
 from engine.errors import BudgetSpent, TryAgain
 from engine.models import LONGEST_REPLY, CallKey, Piece, Reply, Request
-from engine.prices import Price
+from engine.plan.budget import Budget, Reservation, longest_prompt
+from engine.plan.prices import Price
 from sessions import Home, fold
 from sessions.events import InstanceFinished, Message, Role, Usage
 from tests.conftest import SOAK

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.errors import ModelError, UselessToRetry
-from engine.job import session_started
 from engine.models import Reply, Request, ScriptedClient
+from engine.plan.job import session_started
 from engine.reviewing import Decisions
 from harness import ErrorReport, Evaluation, Fact, Stage, Verdict
 from harness.wire.evaluation import Basis

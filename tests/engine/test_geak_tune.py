@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.models import RecordedClient, Reply, Request, ScriptedClient
-from engine.plan import SessionPlan
+from engine.plan.plan import SessionPlan
 from harness import Evaluation, Verdict
 from sessions import Home, fold
 from sessions.events import (

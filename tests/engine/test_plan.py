@@ -10,8 +10,8 @@ import pytest
 
 from engine.errors import UsageProblem
 from engine.models import Pace
-from engine.plan import RunPlan, SessionPlan, resolve
-from engine.prices import Price
+from engine.plan.plan import RunPlan, SessionPlan, resolve
+from engine.plan.prices import Price
 from harness import Device, HarnessError
 from sessions import Home
 from sessions.names import SESSION
@@ -48,7 +48,7 @@ def test_plan_without_settings_has_defaults(tmp_path: Path) -> None:
 
 def test_targets_default_to_the_targets_of_the_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gpus = tuple(Device(name=str(number), kind="cuda", target="sm_90") for number in range(2))
-    monkeypatch.setattr("engine.plan.select_devices", lambda _: gpus)
+    monkeypatch.setattr("engine.plan.plan.select_devices", lambda _: gpus)
     assert (resolved(tmp_path).devices, resolved(tmp_path).targets) == (("0", "1"), ("sm_90",))
     assert resolved(tmp_path, targets=("gfx942",)).targets == ("gfx942",)
 

@@ -19,8 +19,8 @@ from engine import launch
 from engine.commands import record_at_rest
 from engine.control import Request, send
 from engine.errors import EngineDidNotStart, EngineError, EngineUnreachable, UsageProblem
-from engine.job import session_started
 from engine.methods import Context
+from engine.plan.job import session_started
 from engine.process import MACHINERY_FAILED, Engine
 from harness import Verdict
 from sessions import Home, Recorder
@@ -229,7 +229,7 @@ async def test_error_of_a_follower_ends_the_session_and_is_reported(
     async def fail(*_: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("engine.job.open_method", lambda _: GivenMethod(asyncio.Event().wait))
+    monkeypatch.setattr("engine.plan.job.open_method", lambda _: GivenMethod(asyncio.Event().wait))
     monkeypatch.setattr("engine.process.keep_lent", fail)
     live = planned(home)
     async with asyncio.timeout(60):
@@ -250,7 +250,7 @@ async def test_engine_answers_while_it_puts_the_session_away(
         pack(repository)
 
     monkeypatch.setattr(Repository, "pack", pack_slowly)
-    monkeypatch.setattr("engine.job.open_method", lambda _: GivenMethod(partial(asyncio.sleep, 0)))
+    monkeypatch.setattr("engine.plan.job.open_method", lambda _: GivenMethod(partial(asyncio.sleep, 0)))
     live = planned(home)
     engine = asyncio.create_task(Engine(live, {}).run())
     assert await asyncio.to_thread(packing.wait, 60)
@@ -281,7 +281,7 @@ class BrokenMethod:
 async def test_unexpected_exception_is_reported_and_the_session_stays_resumable(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.job.open_method", lambda _: BrokenMethod())
+    monkeypatch.setattr("engine.plan.job.open_method", lambda _: BrokenMethod())
     monkeypatch.setattr("engine.process.DevicePool", NoPool)
     monkeypatch.setattr("engine.process.PoolJudge", QuickJudge)
     live = planned(home)
@@ -297,7 +297,7 @@ def test_unreadable_plan_is_named(home: Home) -> None:
     home.ensure()
     live = home.live("20260101-000000-geak-0000")
     live.folder.mkdir()
-    launch.plan_file(live).write_text("{")
+    live.plan.write_text("{")
     with pytest.raises(EngineDidNotStart, match=r"plan\.json cannot be read"):
         launch.resume(home, live.session)
 
@@ -337,7 +337,7 @@ async def test_engine_without_a_socket_reports_it_and_continues(
         raise EngineError("/tmp/wavedeck-1000 must be a folder of yours alone")
 
     monkeypatch.setattr("engine.process.TICK_S", 0.01)
-    monkeypatch.setattr("engine.job.open_method", lambda _: WaitingMethod(live.journal))
+    monkeypatch.setattr("engine.plan.job.open_method", lambda _: WaitingMethod(live.journal))
     monkeypatch.setattr("engine.control.socket_folder", next_folder)
     live.folder.mkdir()
     launch.write_plan(live, session_plan)

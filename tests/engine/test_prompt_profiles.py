@@ -15,7 +15,7 @@ import pytest
 from engine.corpus.retrieval import build_corpus
 from engine.errors import UsageProblem
 from engine.methods import open_method
-from engine.plan import RunPlan, resolve
+from engine.plan.plan import RunPlan, resolve
 from engine.prompting.profiles import PROFILES, check_profile, parameters, read_answer, task_module
 from engine.prompting.prompting import Setting, first_prompt, reflect_prompt, repair_prompt
 from engine.reply.candidate import Candidate, Unusable

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from engine.errors import UselessToRetry
-from engine.job import session_started
 from engine.models import Reply, Request, ScriptedClient
-from engine.plan import SessionPlan
+from engine.plan.job import session_started
+from engine.plan.plan import SessionPlan
 from engine.reviewing import Decisions
 from harness import Verdict
 from sessions import Home, Recorder, fold, resume

@@ -13,9 +13,9 @@ import pytest
 from engine.commands import ALL_GPUS, event_of
 from engine.control import Request
 from engine.errors import BudgetSpent, CommandRefused, UsageProblem
-from engine.job import plan_of, session_started
 from engine.judging import OnStage, PoolJudge
-from engine.plan import RunPlan, SessionPlan, resolve
+from engine.plan.job import plan_of, session_started
+from engine.plan.plan import RunPlan, SessionPlan, resolve
 from engine.reviewing import Decisions
 from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict, target
 from harness.stages.timing.baselines import USUAL

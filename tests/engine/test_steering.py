@@ -12,10 +12,10 @@ from engine.changes import Changes
 from engine.commands import event_of
 from engine.control import Request as Command
 from engine.errors import CommandRefused
-from engine.job import session_started
 from engine.models import Piece, Reply, Request, ScriptedClient
-from engine.plan import SessionPlan
-from engine.prices import Price
+from engine.plan.job import session_started
+from engine.plan.plan import SessionPlan
+from engine.plan.prices import Price
 from engine.reviewing import Decisions
 from harness import Evaluation, Verdict
 from sessions import Home, Recorder, apply, fold, resume

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from engine import launch
 from engine.commands import record_at_rest
 from engine.control import Request
-from engine.plan import RunPlan
+from engine.plan.plan import RunPlan
 from harness import Verdict
 from sessions import Home, fold
 from sessions.engine_info import read_engine_info

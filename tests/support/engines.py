@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from engine.budget import budget_of
 from engine.corpus.retrieval import Corpus
-from engine.job import session_started
 from engine.judging import Judge, OnStage
 from engine.methods import open_method
 from engine.models import Client, Gates, Limits, Reply, Request, ScriptedClient
-from engine.plan import SessionPlan
+from engine.plan.budget import budget_of
+from engine.plan.job import session_started
+from engine.plan.plan import SessionPlan
 from engine.reviewing import Decisions
 from engine.scheduler import run_instances
 from engine.shared import Shared

@@ -11,7 +11,7 @@ import psutil
 
 from engine import launch
 from engine.models import Limits
-from engine.plan import RunPlan
+from engine.plan.plan import RunPlan
 from sessions import Home
 from sessions.engine_info import EngineInfo, read_engine_info
 from sessions.events import Event

@@ -11,9 +11,9 @@ import signal
 
 import pytest
 
-from engine.ablation import ROWS, Ablation, settle
-from engine.job import session_started
-from engine.plan import RunPlan, resolve
+from engine.plan.ablation import ROWS, Ablation, settle
+from engine.plan.job import session_started
+from engine.plan.plan import RunPlan, resolve
 from harness import Verdict
 from sessions import Home, Recorder, fold
 from sessions import events as ev

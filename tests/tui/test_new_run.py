@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from engine.errors import EngineDidNotStart
-from engine.plan import RunPlan
+from engine.plan.plan import RunPlan
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
 from tests.support.cockpits import NARROW, NODE, WIDE, at_home, until

@@ -18,7 +18,7 @@ from tui.node_facts import NodeFacts, read_node
 
 if TYPE_CHECKING:
     from engine.launch import EngineStart
-    from engine.plan import RunPlan
+    from engine.plan.plan import RunPlan
     from sessions.catalog import SessionInfo
     from sessions.events import AnyEvent
     from sessions.session_list import SessionList

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from engine.plan import SessionPlan
+from engine.plan.plan import SessionPlan
 from sessions.names import short_task
 from tui import vocabulary
 from tui.cockpit.lines import Line, Span, clean, line, wrap

@@ -12,10 +12,10 @@ from typing import Any
 import click
 import msgspec
 
-from engine.ablation import METHOD, ROWS, Ablation, AblationRow, row_sessions, settle
 from engine.errors import EngineError
 from engine.keys import environment_with_keys
 from engine.launch import resume, start
+from engine.plan.ablation import METHOD, ROWS, Ablation, AblationRow, row_sessions, settle
 from harness import HarnessError
 from sessions import fold
 from sessions.catalog import Standing, journal_of

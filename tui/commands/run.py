@@ -14,7 +14,7 @@ from engine.environment import detach_risks
 from engine.keys import environment_with_keys
 from engine.launch import EngineStart, prepare
 from engine.methods import METHODS
-from engine.plan import check_model
+from engine.plan.plan import check_model
 from sessions.home import Home, home_from
 from suites import public_suite_names
 from tui.commands.ending import print_until_end

@@ -15,17 +15,15 @@ from engine.errors import UsageProblem
 from engine.methods import METHODS, MODULES, Method, open_method
 from engine.models import Limits, NoModel, Pace, check_models, find_recording, recording_of
 from engine.models.spec import KNOWN
-from engine.prices import Price, with_shipped
+from engine.plan.prices import Price, with_shipped
 from engine.prompting.profiles import check_profile
-from engine.stopping import WITHOUT_GAIN
-from engine.titles import title_problem
 from harness.node.discovery import CPU
 from harness.node.selection import select_devices, targets_for
 from harness.stages.timing.baselines import KINDS, TASK, kernel_baseline, timing_baseline
 from sessions.events import MethodOptions, StopRules
 from sessions.home import Home
 from sessions.journal.codec import MOST
-from sessions.names import short_task
+from sessions.names import short_task, title_problem
 from sessions.recording import Recording, load_recording
 from suites import Task, load_suite, load_task
 
@@ -34,6 +32,8 @@ ITERATIONS = 10
 SUITE = "starter"
 REVIEWS = ("auto", "manual")
 ALLOCATIONS = ("even", "best")
+WITHOUT_GAIN = 2
+"""Correct attempts in a row without a gain after which an instance ends, by default."""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """False switches all stop rules off."""
     stop_at_speedup: float | None = None
     stop_without_gain: int | None = None
-    """0: never. By default `engine.stopping.WITHOUT_GAIN`; a recording plays to its end."""
+    """0: never. By default `WITHOUT_GAIN`; a recording plays to its end."""
     allocate: str = "even"
     """`even`, or `best` (`engine.allocating`)."""
     against: str = TASK

@@ -15,10 +15,9 @@ import msgspec
 
 from engine.corpus.retrieval import Corpus, build_corpus
 from engine.errors import EngineDidNotStart, UsageProblem
-from engine.launch import plan_file
 from engine.methods import Method, open_method
 from engine.models import Client, Limits, NoModel, open_clients
-from engine.plan import SESSION_PLAN, SessionPlan
+from engine.plan.plan import SESSION_PLAN, SessionPlan
 from engine.prompting.prompting import template_hashes
 from harness import Target, target
 from sessions.events import Role, SessionStarted
@@ -97,14 +96,13 @@ def corpus_for(tasks: Sequence[Task], home: Home, further: str = "") -> Corpus:
 
 def read_plan(live: LiveFiles) -> SessionPlan | None:
     """Returns the plan in a live folder; `None` if there is none. `EngineDidNotStart` if it cannot be read."""
-    file = plan_file(live)
     try:
-        return SESSION_PLAN.decode(file.read_bytes())
+        return SESSION_PLAN.decode(live.plan.read_bytes())
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as error:
         raise EngineDidNotStart(
-            f"{file} cannot be read ({error}); remove it to resume without its prices and limits"
+            f"{live.plan} cannot be read ({error}); remove it to resume without its prices and limits"
         ) from error
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from engine.errors import UsageProblem
 from engine.models import find_recording, recording_of
-from engine.plan import RunPlan, SessionPlan, resolve
+from engine.plan.plan import RunPlan, SessionPlan, resolve
 from engine.prompting.prompting import template_hashes
 from sessions.catalog import SessionInfo, journal_of, list_sessions
 from sessions.events import SessionStarted
