@@ -17,11 +17,11 @@ from pathlib import Path
 import msgspec
 
 from engine.allocating import HOPELESS, best_receiver, is_hopeless
-from engine.baseline_timing import known_baseline
 from engine.errors import BudgetSpent, ContextTooLong, JudgeUnable, ModelError, StopRuleMet
-from engine.estimating import estimate_all
-from engine.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
-from engine.judging import own_product, own_target
+from engine.judge.baseline_timing import known_baseline
+from engine.judge.estimating import estimate_all
+from engine.judge.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
+from engine.judge.judging import own_product, own_target
 from engine.methods import Review, Start
 from engine.methods.orders import Orders, Span, last_command, orders_until, words_for
 from engine.models import CallKey, Client, Reply, Request, Retry, ask

@@ -27,7 +27,7 @@ from engine.commands import event_of
 from engine.control import STEERING, ControlServer, Request
 from engine.device_events import device_event
 from engine.errors import CommandRefused, EngineError, UsageProblem, refusal
-from engine.judging import PoolJudge
+from engine.judge.judging import PoolJudge
 from engine.keys import environment_with_keys, hidden_keys
 from engine.launch import WRONG_USAGE
 from engine.models import Gates

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from engine.allocating import move_iterations
 from engine.changes import run_until
 from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, StopRuleMet, UsageProblem
-from engine.examining import examine
 from engine.instance import InstanceContext
+from engine.judge.examining import examine
+from engine.judge.spreading import measure_on, spread
 from engine.methods import Context, Method
 from engine.methods.starting import run_edit
 from engine.shared import Shared
-from engine.spreading import measure_on, spread
 from harness import HarnessError, Verdict
 from harness.wire.errors import NoDeviceLeft
 from sessions.events import EndReason, InstanceFinished, InstanceStarted, MeasureAsked, Notice
@@ -166,7 +166,8 @@ async def _examine(shared: Shared, task: Task, key: str, ending: Ending) -> Endi
     try:
         async with shared.budget.wall_time():
             await examine(shared, task, key)
-            await spread(shared, task, key)
+            if shared.plan.spread:
+                await spread(shared, task, key)
     except BudgetSpent as error:
         missing = f"the exam or measurement of the winner did not finish: {error}"
         return ending if ending.reason is EndReason.BUDGET else Ending(ending.reason, missing)

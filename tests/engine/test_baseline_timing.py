@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from engine.judging import OnStage
+from engine.judge.judging import OnStage
 from harness import Device, Evaluation, Latency
 from sessions import Home, fold
 from sessions.events import BaselineMeasured, CallStarted, Event, Notice

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from engine.judging import PoolJudge
+from engine.judge.judging import PoolJudge
 from engine.models import Reply, Request, ScriptedClient
 from harness import DevicePool, Evaluation, target
 from sessions import Home

@@ -13,7 +13,7 @@ import pytest
 from engine.commands import ALL_GPUS, event_of
 from engine.control import Request
 from engine.errors import BudgetSpent, CommandRefused, UsageProblem
-from engine.judging import OnStage, PoolJudge
+from engine.judge.judging import OnStage, PoolJudge
 from engine.plan.job import plan_of, session_started
 from engine.plan.plan import RunPlan, SessionPlan, resolve
 from engine.reviewing import Decisions
@@ -208,7 +208,7 @@ async def test_judge_uses_the_timing_baseline_of_the_session(
         calls.append(options)
         return correct()
 
-    monkeypatch.setattr("engine.judging.evaluate", evaluate)
+    monkeypatch.setattr("engine.judge.judging.evaluate", evaluate)
     task = load_task("vector_add")
     module = "class Model: pass\n"
     (tmp_path / "module.py").write_text(module, encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 from triton.backends.amd.compiler import HIPOptions
 from triton.backends.nvidia.compiler import CUDAOptions
 
-from engine.judging import PoolJudge
+from engine.judge.judging import PoolJudge
 from engine.models import NoModel
 from engine.tuning.edits import apply_edits
 from engine.tuning.knobs import knobs_of

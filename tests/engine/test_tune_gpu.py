@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.judging import PoolJudge
+from engine.judge.judging import PoolJudge
 from engine.models import NoModel
 from harness import DevicePool, Verdict, target
 from sessions import Home, fold

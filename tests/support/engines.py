@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from engine.corpus.retrieval import Corpus
-from engine.judging import Judge, OnStage
+from engine.judge.judging import Judge, OnStage
 from engine.methods import open_method
 from engine.models import Client, Gates, Limits, Reply, Request, ScriptedClient
 from engine.plan.budget import budget_of

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from engine.judging import OnStage
+from engine.judge.judging import OnStage
 from harness import Effort, Evaluation, RoughTime, StageEntered, Verdict
 from harness.stages.survey import Compiled
 from harness.stages.timing.baselines import Baseline
