@@ -22,7 +22,6 @@ from pathlib import Path
 
 import psutil
 
-from engine.changes import Changes
 from engine.commands import event_of
 from engine.control import STEERING, ControlServer, Request
 from engine.device_events import device_event
@@ -35,9 +34,9 @@ from engine.models.clients.recorded import RecordedClient, changed_templates
 from engine.plan.budget import Budget, budget_of
 from engine.plan.job import Job, open_job, plan_of, read_plan, session_started
 from engine.prompting.prompting import template_hashes
-from engine.reviewing import Decisions
-from engine.scheduler import run_instances
-from engine.shared import Shared
+from engine.run.person import Changes, Decisions
+from engine.run.scheduler import run_instances
+from engine.run.shared import Shared
 from engine.telemetry import DeviceSampler
 from harness import DevicePool, HarnessError, Verdict
 from harness.node.discovery import choose_devices

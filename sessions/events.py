@@ -137,7 +137,7 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StopRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules that end an instance before its iterations are spent (`engine.stopping`); by default all are off."""
+    """Rules that end an instance before its iterations are spent (`engine.run.stopping`); by default all are off."""
 
     speedup: float | None = None
     """End at this speedup."""
@@ -176,7 +176,7 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
     options: MethodOptions = MethodOptions()
     stop: StopRules = StopRules()
     allocate: str = "even"
-    """`even`, or `best`: iterations move between tasks (`engine.allocating`)."""
+    """`even`, or `best`: iterations move between tasks (`engine.run.allocating`)."""
     against: str = ""
     """Name of the timing baseline: `eager`, `compile`, or a kernel's file; empty: the task's own baseline."""
     against_source: str = ""

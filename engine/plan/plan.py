@@ -69,7 +69,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     stop_without_gain: int | None = None
     """0: never. By default `WITHOUT_GAIN`; a recording plays to its end."""
     allocate: str = "even"
-    """`even`, or `best` (`engine.allocating`)."""
+    """`even`, or `best` (`engine.run.allocating`)."""
     against: str = TASK
     """Timing baseline on a GPU: one of `harness.stages.timing.baselines.KINDS`, or the path of a kernel file."""
     spread: bool = False

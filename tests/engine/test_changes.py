@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from engine.changes import Changes, run_until
+from engine.run.person import Changes, run_until
 
 
 async def test_error_of_the_condition_is_raised_and_ends_the_work() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from engine.errors import ModelError, UselessToRetry
 from engine.models import Reply, Request, ScriptedClient
 from engine.plan.job import session_started
-from engine.reviewing import Decisions
+from engine.run.person import Decisions
 from harness import ErrorReport, Evaluation, Fact, Stage, Verdict
 from harness.wire.evaluation import Basis
 from sessions import Home, Recorder, fold, resume

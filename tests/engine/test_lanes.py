@@ -13,7 +13,7 @@ import pytest
 from engine.errors import RecordingExhausted
 from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.plan.plan import SessionPlan
-from engine.reviewing import Decisions
+from engine.run.person import Decisions
 from harness import Verdict
 from sessions import Home, fold, resume
 from sessions.events import (

@@ -14,7 +14,7 @@ from engine.errors import UselessToRetry
 from engine.models import Reply, Request, ScriptedClient
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
-from engine.reviewing import Decisions
+from engine.run.person import Decisions
 from harness import Verdict
 from sessions import Home, Recorder, fold, resume
 from sessions.errors import NothingToResume

@@ -16,7 +16,7 @@ from engine.errors import BudgetSpent, CommandRefused, UsageProblem
 from engine.judge.judging import OnStage, PoolJudge
 from engine.plan.job import plan_of, session_started
 from engine.plan.plan import RunPlan, SessionPlan, resolve
-from engine.reviewing import Decisions
+from engine.run.person import Decisions
 from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict, target
 from harness.stages.timing.baselines import USUAL
 from sessions import Home, fold, resume

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.changes import Changes
 from engine.commands import event_of
 from engine.control import Request as Command
 from engine.errors import CommandRefused
@@ -16,7 +15,7 @@ from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
 from engine.plan.prices import Price
-from engine.reviewing import Decisions
+from engine.run.person import Changes, Decisions
 from harness import Evaluation, Verdict
 from sessions import Home, Recorder, apply, fold, resume
 from sessions.events import (

@@ -12,7 +12,7 @@ import pytest
 from engine.errors import UsageProblem
 from engine.models import NoModel
 from engine.plan.plan import RunPlan, SessionPlan, resolve
-from engine.reviewing import Decisions
+from engine.run.person import Decisions
 from engine.tuning import FIELD
 from harness import ROUGH, Evaluation, Latency, Verdict
 from sessions import Home, fold, resume

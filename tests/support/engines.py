@@ -19,9 +19,9 @@ from engine.models import Client, Gates, Limits, Reply, Request, ScriptedClient
 from engine.plan.budget import budget_of
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
-from engine.reviewing import Decisions
-from engine.scheduler import run_instances
-from engine.shared import Shared
+from engine.run.person import Decisions
+from engine.run.scheduler import run_instances
+from engine.run.shared import Shared
 from engine.tuning import Surveying
 from harness import STAGES, Device, Effort, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
 from harness.stages.timing.baselines import Baseline, timing_baseline

@@ -7,7 +7,7 @@ attempt come first, then tasks with fewer attempts.
 
 from __future__ import annotations
 
-from engine.shared import Shared
+from engine.run.shared import Shared
 from sessions.events import EndReason, IterationsMoved, Origin
 from sessions.state.state import InstanceState, SessionState
 

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import msgspec
 
-from engine.allocating import HOPELESS, best_receiver, is_hopeless
 from engine.errors import BudgetSpent, ContextTooLong, JudgeUnable, ModelError, StopRuleMet
 from engine.judge.baseline_timing import known_baseline
 from engine.judge.estimating import estimate_all
@@ -29,8 +28,9 @@ from engine.plan.budget import Reservation
 from engine.plan.plan import read_start
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.reply.streaming import PieceBatches
-from engine.shared import Shared
-from engine.stopping import stop_of
+from engine.run.allocating import HOPELESS, best_receiver, is_hopeless
+from engine.run.shared import Shared
+from engine.run.stopping import stop_of
 from engine.tuning import RANKED_BY, mark_kept, sweep
 from harness import Effort, Evaluation
 from harness.stages.timing.baselines import Baseline

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
-from engine.allocating import move_iterations
-from engine.changes import run_until
 from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, StopRuleMet, UsageProblem
-from engine.instance import InstanceContext
 from engine.judge.examining import examine
 from engine.judge.spreading import measure_on, spread
 from engine.methods import Context, Method
 from engine.methods.starting import run_edit
-from engine.shared import Shared
+from engine.run.allocating import move_iterations
+from engine.run.instance import InstanceContext
+from engine.run.person import run_until
+from engine.run.shared import Shared
 from harness import HarnessError, Verdict
 from harness.wire.errors import NoDeviceLeft
 from sessions.events import EndReason, InstanceFinished, InstanceStarted, MeasureAsked, Notice

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from engine.changes import Changes
 from engine.corpus.retrieval import Corpus
 from engine.judge.bench import Bench
 from engine.models import Client, Gates
 from engine.plan.plan import SessionPlan
-from engine.reviewing import Decisions
+from engine.run.person import Changes, Decisions
 from harness import Target
 from sessions.events import Role
 
