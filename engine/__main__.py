@@ -1,9 +1,9 @@
-"""`python -m engine <live folder>`: the engine process of one session; `engine.launch` starts it."""
+"""`python -m engine <live folder>`: the engine process of one session; `engine.process.launch` starts it."""
 
 import sys
 from pathlib import Path
 
-from engine.process import main
+from engine.process.process import main
 
 if len(sys.argv) != 2:
     sys.exit("usage: python -m engine <live folder>; `wavedeck run` and `wavedeck resume` start engines")

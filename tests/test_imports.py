@@ -38,8 +38,8 @@ def loaded_by(code: str) -> set[str]:
         ("sessions.catalog", ("engine", "tui", *TORCH)),
         ("engine.models", ("tui", *TORCH, *SDKS, "git")),
         ("engine.plan.plan", ("tui", *TORCH, *SDKS, "git")),
-        ("engine.process", ("tui", *TORCH, *SDKS, "httpx2", "pydantic", "textual")),
-        ("engine.launch", ("tui", *TORCH, *SDKS, "textual")),
+        ("engine.process.process", ("tui", *TORCH, *SDKS, "httpx2", "pydantic", "textual")),
+        ("engine.process.launch", ("tui", *TORCH, *SDKS, "textual")),
         (
             "tui.cli",
             (

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import click
 
-from engine.keys import hidden_keys
+from engine.process.keys import hidden_keys
 
 from .diagnostics import ExitCode, OutputGone, report, say, silence
 

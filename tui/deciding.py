@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 
-from engine.control import send
+from engine.process.control import send
 from sessions.home import Home
 from sessions.store.decisions import decide as decide_at_rest
 from sessions.store.decisions import undo as undo_at_rest

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 
-from engine.control import send
 from engine.errors import EngineError
+from engine.process.control import send
 from sessions import JournalTail, SessionState, apply
 from sessions.catalog import journal_of
 from sessions.events import AnyEvent, EngineStopped, SessionFinished

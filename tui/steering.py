@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from engine.commands import record_at_rest
-from engine.control import Request, send
 from engine.errors import CommandRefused
-from engine.launch import resume
 from engine.plan.job import plan_of, read_plan
 from engine.plan.plan import SessionPlan
+from engine.process.commands import record_at_rest
+from engine.process.control import Request, send
+from engine.process.launch import resume
 from sessions import fold
 from sessions.catalog import journal_of
 from sessions.home import Home

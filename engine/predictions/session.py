@@ -14,7 +14,7 @@ from engine.methods import PREDICTIONS
 from engine.plan.job import versions
 from engine.plan.plan import session_name
 from engine.predictions.matching import Sample
-from engine.process import solved
+from engine.process.process import solved
 from harness import Evaluation, StageEntered, StageLeft, Verdict
 from sessions.events import (
     AttemptJudged,

@@ -11,11 +11,11 @@ import pytest
 
 from engine.corpus.retrieval import build_corpus
 from engine.errors import UsageProblem
-from engine.launch import write_plan
 from engine.methods.geak import Geak
 from engine.plan.ablation import CONTRIBUTIONS, ROWS, Ablation, AblationRow, row_sessions, settle
 from engine.plan.job import plan_of, read_plan, session_started
 from engine.plan.plan import RunPlan, SessionPlan, resolve
+from engine.process.launch import write_plan
 from engine.prompting.prompting import Setting, knowledge_for
 from harness import Verdict
 from sessions import Home, Recorder

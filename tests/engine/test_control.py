@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from engine import control
-from engine.control import LINE_BYTES, ControlServer, Request, send, socket_folder, socket_place
 from engine.errors import CommandRefused, EngineError, EngineUnreachable
+from engine.process import control
+from engine.process.control import LINE_BYTES, ControlServer, Request, send, socket_folder, socket_place
 from sessions.engine_info import EngineInfo, boot_id, pid_namespace, read_engine_info, write_engine_info
 from sessions.files import FileLock
 from sessions.home import Home

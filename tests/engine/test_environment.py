@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine import environment
-from engine.environment import detach_risks, home_risk, mount_of
+from engine.process import environment
+from engine.process.environment import detach_risks, home_risk, mount_of
 
 LOCAL = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.keys import SECRETS, environment_with_keys, hidden_keys
 from engine.models.access import AZURE_TOKEN, HEADERS_VARIABLE, KEY_VARIABLE, PROVIDERS
+from engine.process.keys import SECRETS, environment_with_keys, hidden_keys
 from sessions import Home
 from sessions.store.store import Store
 from tests.support.command_line import run_script

@@ -15,13 +15,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine import launch
-from engine.commands import record_at_rest
-from engine.control import Request, send
 from engine.errors import EngineDidNotStart, EngineError, EngineUnreachable, UsageProblem
 from engine.methods import Context
 from engine.plan.job import session_started
-from engine.process import MACHINERY_FAILED, Engine
+from engine.process import launch
+from engine.process.commands import record_at_rest
+from engine.process.control import Request, send
+from engine.process.process import MACHINERY_FAILED, Engine
 from harness import Verdict
 from sessions import Home, Recorder
 from sessions.errors import NothingToResume, SessionBusy
@@ -230,7 +230,7 @@ async def test_error_of_a_follower_ends_the_session_and_is_reported(
         raise ZeroDivisionError("ours")
 
     monkeypatch.setattr("engine.plan.job.open_method", lambda _: GivenMethod(asyncio.Event().wait))
-    monkeypatch.setattr("engine.process.keep_lent", fail)
+    monkeypatch.setattr("engine.process.process.keep_lent", fail)
     live = planned(home)
     async with asyncio.timeout(60):
         assert await Engine(live, {}).run() == MACHINERY_FAILED
@@ -282,8 +282,8 @@ async def test_unexpected_exception_is_reported_and_the_session_stays_resumable(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engine.plan.job.open_method", lambda _: BrokenMethod())
-    monkeypatch.setattr("engine.process.DevicePool", NoPool)
-    monkeypatch.setattr("engine.process.PoolJudge", QuickJudge)
+    monkeypatch.setattr("engine.process.process.DevicePool", NoPool)
+    monkeypatch.setattr("engine.process.process.PoolJudge", QuickJudge)
     live = planned(home)
     assert await Engine(live, {}).run() == MACHINERY_FAILED
     *_, notice, stopped = journal(home, live.session)
@@ -336,9 +336,9 @@ async def test_engine_without_a_socket_reports_it_and_continues(
             return folder
         raise EngineError("/tmp/wavedeck-1000 must be a folder of yours alone")
 
-    monkeypatch.setattr("engine.process.TICK_S", 0.01)
+    monkeypatch.setattr("engine.process.process.TICK_S", 0.01)
     monkeypatch.setattr("engine.plan.job.open_method", lambda _: WaitingMethod(live.journal))
-    monkeypatch.setattr("engine.control.socket_folder", next_folder)
+    monkeypatch.setattr("engine.process.control.socket_folder", next_folder)
     live.folder.mkdir()
     launch.write_plan(live, session_plan)
     assert await Engine(live, {}).run() == 0

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.commands import ALL_GPUS, event_of
-from engine.control import Request
 from engine.errors import BudgetSpent, CommandRefused, UsageProblem
 from engine.judge.judging import OnStage, PoolJudge
 from engine.plan.job import plan_of, session_started
 from engine.plan.plan import RunPlan, SessionPlan, resolve
+from engine.process.commands import ALL_GPUS, event_of
+from engine.process.control import Request
 from engine.run.person import Decisions
 from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict, target
 from harness.stages.timing.baselines import USUAL

@@ -8,9 +8,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.commands import event_of
-from engine.control import STEERING, Request
 from engine.errors import CommandRefused
+from engine.process.commands import event_of
+from engine.process.control import STEERING, Request
 from sessions import SessionState, apply, fold
 from sessions.errors import SessionsError
 from sessions.events import AnyEvent, DecisionMade, DecisionUndone, EngineStarted, Event, SessionFinished

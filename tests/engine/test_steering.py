@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.commands import event_of
-from engine.control import Request as Command
 from engine.errors import CommandRefused
 from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
 from engine.plan.prices import Price
+from engine.process.commands import event_of
+from engine.process.control import Request as Command
 from engine.run.person import Changes, Decisions
 from harness import Evaluation, Verdict
 from sessions import Home, Recorder, apply, fold, resume

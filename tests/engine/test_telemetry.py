@@ -3,7 +3,7 @@
 import json
 import sys
 
-from engine.telemetry import DeviceSampler
+from engine.process.telemetry import DeviceSampler
 from harness import Device
 from harness.node.telemetry.watcher import Telemetry
 

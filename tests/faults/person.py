@@ -10,9 +10,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.commands import instances_of
-from engine.control import Answer, send
 from engine.errors import EngineUnreachable
+from engine.process.commands import instances_of
+from engine.process.control import Answer, send
 from harness import Verdict
 from sessions import Home, SessionState, fold
 from sessions.engine_info import read_engine_info

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine import launch
-from engine.commands import record_at_rest
-from engine.control import Request
 from engine.plan.plan import RunPlan
+from engine.process import launch
+from engine.process.commands import record_at_rest
+from engine.process.control import Request
 from harness import Verdict
 from sessions import Home, fold
 from sessions.engine_info import read_engine_info

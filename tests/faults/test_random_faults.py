@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine import launch
+from engine.process import launch
 from harness import Verdict
 from sessions import Home, fold
 from sessions.engine_info import read_engine_info

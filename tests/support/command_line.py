@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from engine import launch
+from engine.process import launch
 from tests.support import judgeless_engine
 from tui.cli import main
 
@@ -57,7 +57,7 @@ def run_script(*arguments: str, environ: Mapping[str, str] | None = None, stdin:
 
 START = """
 import runpy, sys
-from engine import launch
+from engine.process import launch
 launch.ENGINE = sys.argv.pop(1)
 runpy.run_module("tui", run_name="__main__", alter_sys=True)
 """

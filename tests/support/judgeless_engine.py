@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine import process
+from engine.process import process
 from harness import Evaluation
 from suites import Task
 

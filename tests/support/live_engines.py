@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 import psutil
 
-from engine import launch
 from engine.models import Limits
 from engine.plan.plan import RunPlan
+from engine.process import launch
 from sessions import Home
 from sessions.engine_info import EngineInfo, read_engine_info
 from sessions.events import Event

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine import process
 from engine.models import Client, Piece, Reply, Request, ScriptedClient
 from engine.plan import job
+from engine.process import process
 from harness import Device, Evaluation
 from sessions import Home
 from sessions.events import Role

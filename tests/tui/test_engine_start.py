@@ -15,10 +15,10 @@ from tests.tui.terminals import Terminal, terminal
 from tui.diagnostics import ExitCode
 
 RUN = """
-import engine.launch, sys
+import engine.process.launch, sys
 import tui.commands.cockpit
 from tui.cli import main
-engine.launch.ENGINE = "held_engine"
+engine.process.launch.ENGINE = "held_engine"
 {before}
 sys.exit(main(["run", "vector_add", "--model", "recorded:mine", "--devices", "cpu"]))
 """

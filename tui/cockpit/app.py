@@ -38,7 +38,7 @@ from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import write_crash
 
 if TYPE_CHECKING:
-    from engine.launch import EngineStart
+    from engine.process.launch import EngineStart
     from tui.report import SessionReport
 
 Mode = Literal["live", "replay", "home"]

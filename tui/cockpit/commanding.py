@@ -193,7 +193,7 @@ class Commander:
 
     def measure(self, attempt: str) -> None:
         """Time an attempt again on every GPU of the session."""
-        from engine.commands import ALL_GPUS
+        from engine.process.commands import ALL_GPUS
 
         self.give("measure", f"{attempt} is timed again on every GPU", attempt=attempt, devices=ALL_GPUS)
 
@@ -239,7 +239,7 @@ class Commander:
         )
 
     async def _command(self, command: str, done: str, arguments: dict[str, object]) -> None:
-        from engine.commands import OPENING
+        from engine.process.commands import OPENING
 
         feed = self._host.feed
         if feed is None:

@@ -31,7 +31,7 @@ class Decider(Protocol):
         ...
 
     async def command(self, session: str, command: str, **arguments: object) -> None:
-        """Steer the session: a command of `engine.commands` with its arguments."""
+        """Steer the session: a command of `engine.process.commands` with its arguments."""
         ...
 
 
@@ -68,7 +68,7 @@ class SessionDecider:
 
     async def command(self, session: str, command: str, **arguments: object) -> None:
         """Steer the session; new work starts an engine if none runs."""
-        from engine.commands import OPENING
+        from engine.process.commands import OPENING
         from tui.deciding import login_name
         from tui.steering import begin, steer
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from engine.errors import UsageProblem
-from engine.keys import environment_with_keys
+from engine.process.keys import environment_with_keys
 from sessions.home import Home
 from tui.cockpit.collecting import many_objects_stay
 from tui.cockpit.replays import Story, open_story
@@ -17,8 +17,8 @@ from tui.cockpit.sources import LiveTail, Source
 from tui.node_facts import NodeFacts, read_node
 
 if TYPE_CHECKING:
-    from engine.launch import EngineStart
     from engine.plan.plan import RunPlan
+    from engine.process.launch import EngineStart
     from sessions.catalog import SessionInfo
     from sessions.events import AnyEvent
     from sessions.session_list import SessionList
@@ -76,7 +76,7 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
         return home.live(session).folder.is_dir()
 
     def start(run: RunPlan) -> str:
-        from engine.launch import start as started
+        from engine.process.launch import start as started
 
         return started(run, home)
 

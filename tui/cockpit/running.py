@@ -17,7 +17,7 @@ from tui.cockpit.viewer import ExitNote
 from tui.plain import colours
 
 if TYPE_CHECKING:
-    from engine.launch import EngineStart
+    from engine.process.launch import EngineStart
 
 TERMINAL_THEME = "ansi-dark"
 """The terminal's own colours: the default where it has 16, or where `NO_COLOR` is set."""

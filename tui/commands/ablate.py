@@ -13,9 +13,9 @@ import click
 import msgspec
 
 from engine.errors import EngineError
-from engine.keys import environment_with_keys
-from engine.launch import resume, start
 from engine.plan.ablation import METHOD, ROWS, Ablation, AblationRow, row_sessions, settle
+from engine.process.keys import environment_with_keys
+from engine.process.launch import resume, start
 from harness import HarnessError
 from sessions import fold
 from sessions.catalog import Standing, journal_of

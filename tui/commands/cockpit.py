@@ -17,7 +17,7 @@ from tui.plain import emit
 from tui.summary import next_line, summary
 
 if TYPE_CHECKING:
-    from engine.launch import EngineStart
+    from engine.process.launch import EngineStart
 
 
 def open_cockpit(

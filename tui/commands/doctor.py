@@ -6,7 +6,7 @@ import os
 
 import click
 
-from engine.keys import environment_with_keys
+from engine.process.keys import environment_with_keys
 from sessions.home import home_from
 from tui.commands.options import json_option
 from tui.diagnostics import Complaint, ExitCode, one_line

@@ -7,7 +7,7 @@ import os
 
 import click
 
-from engine.launch import resume
+from engine.process.launch import resume
 from sessions.catalog import find_session, journal_of
 from sessions.home import home_from
 from tui.commands.ending import print_until_end

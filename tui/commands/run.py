@@ -10,11 +10,11 @@ from typing import Any
 import click
 import msgspec
 
-from engine.environment import detach_risks
-from engine.keys import environment_with_keys
-from engine.launch import EngineStart, prepare
 from engine.methods import METHODS
 from engine.plan.plan import check_model
+from engine.process.environment import detach_risks
+from engine.process.keys import environment_with_keys
+from engine.process.launch import EngineStart, prepare
 from sessions.home import Home, home_from
 from suites import public_suite_names
 from tui.commands.ending import print_until_end
@@ -159,7 +159,7 @@ def run_command(
 
 
 def watched(engine: EngineStart) -> ExitCode:
-    """Open the cockpit while the engine starts; raises as `engine.launch.start` if it does not start."""
+    """Open the cockpit while the engine starts; raises as `engine.process.launch.start` if it does not start."""
     try:
         engine.begin()
         # Imported here: the engine starts at the same time.

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from engine.commands import ALL_GPUS
 from engine.plan.plan import read_kernel
+from engine.process.commands import ALL_GPUS
 from sessions import fold
 from sessions.catalog import find_session, journal_of
 from sessions.home import home_from

@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from engine.control import socket_place
-from engine.environment import NETWORK_FILESYSTEMS, detach_risks, home_risk, mount_of
+from engine.process.control import socket_place
+from engine.process.environment import NETWORK_FILESYSTEMS, detach_risks, home_risk, mount_of
 from sessions import SessionsError
 from sessions.errors import HomeNotPrivate
 from sessions.home import Home, home_from

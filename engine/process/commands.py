@@ -8,10 +8,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from engine.control import Request
 from engine.errors import CommandRefused
 from engine.methods import open_method
 from engine.methods.orders import MOST_CHARACTERS, orders_until
+from engine.process.control import Request
 from harness import Verdict
 from harness.node.discovery import CPU
 from sessions.events import (

@@ -22,22 +22,21 @@ from pathlib import Path
 
 import psutil
 
-from engine.commands import event_of
-from engine.control import STEERING, ControlServer, Request
-from engine.device_events import device_event
 from engine.errors import CommandRefused, EngineError, UsageProblem, refusal
 from engine.judge.judging import PoolJudge
-from engine.keys import environment_with_keys, hidden_keys
-from engine.launch import WRONG_USAGE
 from engine.models import Gates
 from engine.models.clients.recorded import RecordedClient, changed_templates
 from engine.plan.budget import Budget, budget_of
 from engine.plan.job import Job, open_job, plan_of, read_plan, session_started
+from engine.process.commands import event_of
+from engine.process.control import STEERING, ControlServer, Request
+from engine.process.keys import environment_with_keys, hidden_keys
+from engine.process.launch import WRONG_USAGE
+from engine.process.telemetry import DeviceSampler, device_event
 from engine.prompting.prompting import template_hashes
 from engine.run.person import Changes, Decisions
 from engine.run.scheduler import run_instances
 from engine.run.shared import Shared
-from engine.telemetry import DeviceSampler
 from harness import DevicePool, HarnessError, Verdict
 from harness.node.discovery import choose_devices
 from harness.node.telemetry.watcher import Telemetry

@@ -52,7 +52,7 @@ STEERING = (
     "return",
     "title",
 )
-"""Commands that become events which later attempts follow (`engine.commands`)."""
+"""Commands that become events which later attempts follow (`engine.process.commands`)."""
 COMMANDS = ("ping", "accept", "reject", "undo", "stop", *STEERING)
 
 

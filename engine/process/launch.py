@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 
 from engine.errors import EngineDidNotStart, UsageProblem
-from engine.keys import environment_with_keys
 from engine.plan.plan import RunPlan, SessionPlan, resolve
+from engine.process.keys import environment_with_keys
 from harness import JudgeExtraMissing
 from sessions.engine_info import read_engine_info
 from sessions.errors import NoSuchSession, NothingToResume, SessionBusy
