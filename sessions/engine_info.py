@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from .events import SCHEMA
+from sessions.settings import SCHEMA
+
 from .files import write_whole
 from .home import LiveFiles
 

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import msgspec
 
+from sessions.settings import SCHEMA
 from suites.private_folder import make_private_folder
 
 from .errors import BadRecording
-from .events import SCHEMA, UNASKED, Role, Usage
+from .events import UNASKED, Role, Usage
 from .names import split_call
 from .state.state import AttemptState, CallState, InstanceState, SessionState
 
@@ -182,7 +183,7 @@ def record_sessions(states: Sequence[SessionState], name: str, folder: Path) -> 
         schema=SCHEMA,
         name=name,
         model=started.model,
-        date=datetime.fromtimestamp(started.wall, UTC).isoformat(timespec="seconds"),
+        date=datetime.fromtimestamp(started.started, UTC).isoformat(timespec="seconds"),
         session=sessions,
         chains=tuple(
             ChainEntry(task, chain, max((reply.attempt for reply in replies), default=0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sessions.events import MethodOptions
+from sessions.settings import MethodOptions
 
 DEFAULTS = MethodOptions()
 

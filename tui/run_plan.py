@@ -9,7 +9,7 @@ from engine.models import parse_models
 from engine.models.access import PROVIDERS
 from engine.plan.plan import RunPlan
 from engine.plan.prices import SHIPPED
-from sessions.events import MethodOptions
+from sessions.settings import MethodOptions
 from tui.config import Settings
 
 RECORDED = "recorded:starter"

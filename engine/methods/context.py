@@ -17,16 +17,8 @@ from engine.models import Reply
 from engine.prompting.baseline_facts import BaselineFacts
 from harness import Effort, Evaluation, Target
 from harness.hardware.product import Product
-from sessions.events import (
-    AttemptSwept,
-    EndReason,
-    Message,
-    MethodOptions,
-    Origin,
-    Role,
-    SweepRung,
-    SweptVariant,
-)
+from sessions.events import AttemptSwept, EndReason, Message, Origin, Role, SweepRung, SweptVariant
+from sessions.settings import MethodOptions
 from suites import Task
 
 MODULES = ("knowledge", "one-shot", "optimizer", "reflection")

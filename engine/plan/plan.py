@@ -20,11 +20,11 @@ from engine.prompting.profiles import check_profile
 from harness.node.discovery import CPU
 from harness.node.selection import select_devices, targets_for
 from harness.stages.timing.baselines import KINDS, TASK, kernel_baseline, timing_baseline
-from sessions.events import MethodOptions, StopRules
 from sessions.home import Home
 from sessions.journal.codec import MOST
 from sessions.names import short_task, title_problem
 from sessions.recording import Recording, load_recording
+from sessions.settings import MethodOptions, RunSettings, StopRules
 from suites import Task, load_suite, load_task
 
 INSTANCES = 4
@@ -78,44 +78,17 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The chain of a recording that instance 1 plays."""
     series: str = ""
     title: str = ""
-    """For `series` and `title` see `SessionStarted`."""
+    """For `series` and `title` see `RunSettings`."""
 
 
-class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
+class SessionPlan(RunSettings, frozen=True, kw_only=True):
     """A checked run with every default filled in; `plan.json` in the session's live folder."""
 
     session: str
-    method: str
-    model: str
-    tasks: tuple[str, ...]
-    """Full names, `suite/task`."""
-    instances: int
-    iterations: int
-    seed: int
-    devices: tuple[str, ...]
-    targets: tuple[str, ...]
-    review: str
-    budget_usd: float | None
-    budget_tokens: int | None
-    budget_attempts: int | None = None
-    budget_device_s: float | None = None
-    """Seconds in which the judge held devices, in all instances together."""
-    budget_wall_s: float | None = None
-    """Seconds in which an engine of the session ran."""
-    prices: dict[str, Price] = {}
+    prices: dict[str, Price] = msgspec.field(default_factory=dict)
     """The known prices of its models."""
     limits: Limits
-    providers: dict[str, Pace] = {}
-    first_chain: int = 1
-    series: str = ""
-    title: str = ""
-    options: MethodOptions = MethodOptions()
-    stop: StopRules = StopRules()
-    allocate: str = "even"
-    against: str = ""
-    against_source: str = ""
-    spread: bool = False
-    """For `against`, `against_source` and `spread` see `SessionStarted`."""
+    providers: dict[str, Pace] = msgspec.field(default_factory=dict)
 
 
 SESSION_PLAN: msgspec.json.Decoder[SessionPlan] = msgspec.json.Decoder(SessionPlan)
@@ -265,7 +238,7 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
 
 
 def _against(name: str, tasks: Sequence[Task]) -> tuple[str, str]:
-    """Returns name and source of the timing baseline, as in `SessionStarted`; every task must have it."""
+    """Returns name and source of the timing baseline, as in `RunSettings`; every task must have it."""
     if name in ("", TASK):
         return "", ""
     if name in KINDS:

@@ -25,7 +25,6 @@ from sessions.events import (
     EngineStopped,
     InstanceFinished,
     InstanceStarted,
-    MethodOptions,
     Origin,
     SessionFinished,
     SessionStarted,
@@ -35,6 +34,7 @@ from sessions.events import (
 from sessions.home import Home
 from sessions.journal.journal import read_journal
 from sessions.names import attempt_name, instance_key
+from sessions.settings import MethodOptions, RunSettings
 from sessions.store.reconcile import resume
 from sessions.store.recorder import Recorder
 
@@ -75,16 +75,18 @@ class PredictionSession:
             counts = Counter(sample.public.id for sample in samples)
             started = SessionStarted(
                 session=session_name(PREDICTIONS, datetime.now(UTC)),
-                method=PREDICTIONS,
-                model=file,
-                tasks=tuple(counts),
-                instances=max(counts.values()),
-                iterations=1,
-                seed=seed,
-                devices=(device,),
-                targets=tuple(targets),
-                review="auto",
-                options=MethodOptions(predictions=digest),
+                settings=RunSettings(
+                    method=PREDICTIONS,
+                    model=file,
+                    tasks=tuple(counts),
+                    instances=max(counts.values()),
+                    iterations=1,
+                    seed=seed,
+                    devices=(device,),
+                    targets=tuple(targets),
+                    review="auto",
+                    options=MethodOptions(predictions=digest),
+                ),
                 versions=versions(),
             )
             recorder = Recorder.begin(home, started)
@@ -154,9 +156,9 @@ def _find_unfinished(home: Home, digest: str, device: str) -> str:
     for live in reversed(home.live_sessions()):
         events = read_journal(live.journal).events if live.journal.exists() else []
         started = events[0] if events else None
-        if not isinstance(started, SessionStarted) or started.method != PREDICTIONS:
+        if not isinstance(started, SessionStarted) or started.settings.method != PREDICTIONS:
             continue
-        if started.options.predictions != digest or started.devices != (device,):
+        if started.settings.options.predictions != digest or started.settings.devices != (device,):
             continue
         if live.running:
             raise UsageProblem(f"another process judges these predictions, as session {live.session}")

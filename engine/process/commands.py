@@ -25,7 +25,6 @@ from sessions.events import (
     HintGiven,
     InstanceForked,
     MeasureAsked,
-    MethodOptions,
     Paused,
     Role,
     SessionExtended,
@@ -34,6 +33,7 @@ from sessions.events import (
 )
 from sessions.home import Home
 from sessions.names import instance_key, split_instance, title_problem
+from sessions.settings import MethodOptions
 from sessions.state.state import EXTENDABLE, SessionState
 from sessions.store.decidable import find_attempt
 from sessions.store.reconcile import take_up

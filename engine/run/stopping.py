@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from harness import Evaluation, Verdict
 from harness.wire.latency import Bound, Latency, Outcome
-from sessions.events import EndReason, Origin, StopRules
+from sessions.events import EndReason, Origin
+from sessions.settings import StopRules
 from sessions.state.speed import Speed, speed_of
 from sessions.state.state import AttemptState
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from sessions import events as ev
-from sessions.events import SCHEMA, Message, Role, Usage
+from sessions.events import Message, Role, Usage
+from sessions.settings import SCHEMA
 from sessions.state.speed import speed_of
 from sessions.state.state import AttemptState, CallState, InstanceState, SessionState
 

@@ -14,11 +14,11 @@ import msgspec
 
 from harness import EVALUATION_DECODER, Evaluation, Verdict
 from sessions.errors import NoSuchSession, StoreBroken, StoreDamaged
-from sessions.events import SCHEMA
 from sessions.home import JOURNAL, Home
 from sessions.journal.journal import Journal, parse
 from sessions.names import split_instance
-from sessions.state.description import DESCRIPTION, SUMMARY, SessionDescription, SessionSummary
+from sessions.settings import SCHEMA, SessionDescription
+from sessions.state.description import DESCRIPTION, SUMMARY, SessionSummary
 
 from .attempt_commits import trailers_of, with_trailers
 from .repository import Commit, Repository

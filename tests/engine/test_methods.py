@@ -14,7 +14,8 @@ from engine.methods import METHODS, Start, open_method
 from engine.methods.progress import TRAP
 from harness import Verdict
 from harness.wire.ratios import TIE
-from sessions.events import EndReason, MethodOptions, Origin, Role
+from sessions.events import EndReason, Origin, Role
+from sessions.settings import MethodOptions
 from tests.support.engines import candidate
 from tests.support.scripted_context import ScriptedAttempt, ScriptedContext
 

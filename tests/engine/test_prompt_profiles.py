@@ -21,7 +21,7 @@ from engine.prompting.prompting import Setting, first_prompt, reflect_prompt, re
 from engine.reply.candidate import Candidate, Unusable
 from harness import target
 from sessions import Home
-from sessions.events import MethodOptions
+from sessions.settings import MethodOptions
 from suites import EntryPoint, Task, load_suite, load_task
 from tests.support.judged_candidates import failing
 from tests.support.scripted_context import ScriptedContext

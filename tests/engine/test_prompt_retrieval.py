@@ -24,7 +24,7 @@ from engine.corpus.retrieval import MOST_COMPARED, Corpus, Index, build_corpus
 from engine.errors import UsageProblem
 from engine.methods import Context
 from engine.methods.proposing import examples_of
-from sessions.events import MethodOptions
+from sessions.settings import MethodOptions
 from suites import Task, baseline_source, load_suite, load_task
 
 KERNEL = '''"""Doubles every element."""

@@ -26,15 +26,14 @@ from sessions.events import (
     EngineStarted,
     Event,
     InstanceFinished,
-    MethodOptions,
     Origin,
     Paused,
     SessionFinished,
     StopAsked,
-    StopRules,
     WaitingForPerson,
 )
 from sessions.journal.journal import read_journal
+from sessions.settings import MethodOptions, StopRules
 from sessions.state.state import Confirmation
 from sessions.store.reconcile import take_up
 from tests.conftest import SOAK

@@ -9,7 +9,8 @@ from engine.run.stopping import is_at_roof, stop_of
 from harness import Evaluation, Verdict
 from harness.wire.latency import Bound, Efficiency, Latency, Outcome
 from sessions import Home, fold
-from sessions.events import EndReason, Event, InstanceFinished, Origin, StopRules
+from sessions.events import EndReason, Event, InstanceFinished, Origin
+from sessions.settings import StopRules
 from sessions.state.state import AttemptState, Decision
 from tests.support.engines import plan, play, scripted_model
 from tests.support.evaluations import correct, failed

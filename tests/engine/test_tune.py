@@ -22,12 +22,12 @@ from sessions.events import (
     CallStarted,
     EndReason,
     EngineStarted,
-    MethodOptions,
     Origin,
     SessionFinished,
     SweepRung,
 )
 from sessions.journal.journal import read_journal
+from sessions.settings import MethodOptions
 from sessions.state.state import SessionState
 from suites import Task
 from tests.support.engines import plan, play, run, shared

@@ -13,7 +13,8 @@ from engine.methods.geak import Geak
 from engine.methods.tune import Tune
 from engine.tuning import mark_kept
 from harness import Effort, Verdict
-from sessions.events import AttemptSwept, MethodOptions, Origin, RungEntry, SweepRung, SweptVariant
+from sessions.events import AttemptSwept, Origin, RungEntry, SweepRung, SweptVariant
+from sessions.settings import MethodOptions
 from sessions.state.ranking import rank
 from tests.support.engines import candidate
 from tests.support.scripted_context import ScriptedAttempt, ScriptedContext

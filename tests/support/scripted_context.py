@@ -14,7 +14,8 @@ from engine.models import Reply
 from engine.prompting.baseline_facts import BaselineFacts
 from harness import Effort, Evaluation, Target, target
 from harness.hardware.product import Product
-from sessions.events import AttemptSwept, Message, MethodOptions, Origin, Role, SweepRung, SweptVariant
+from sessions.events import AttemptSwept, Message, Origin, Role, SweepRung, SweptVariant
+from sessions.settings import MethodOptions
 from suites import load_task
 
 from .engines import ScriptedJudge, answer_of

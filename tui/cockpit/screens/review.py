@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from harness import Verdict
-from sessions.events import SessionStarted
+from sessions.settings import RunSettings
 from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit import review_queue
 from tui.cockpit.feed import EVERYTHING
@@ -246,7 +246,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         return sources(state, attempt, instance, self._sources[task], baseline_name(state, attempt))
 
     @work(thread=True, group="baseline", exit_on_error=False, name="reading the baseline")
-    def _read_baseline(self, library: Library, started: SessionStarted, task: str) -> None:
+    def _read_baseline(self, library: Library, started: RunSettings, task: str) -> None:
         self._sources[task] = library.baseline(started, task)
         self.app.call_from_thread(self._draw_again)
 
