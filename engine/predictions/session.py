@@ -138,9 +138,7 @@ class PredictionSession:
     def stop(self, reason: str, *, failed: bool) -> None:
         """Leave the session unfinished; the same command continues it. Call it when nothing else runs: it waits for the disk."""
         self._recorder.record(EngineStopped(reason=reason, failed=failed))
-        for attempt in self._recorder.uncommitted():
-            self._recorder.commit_attempt_now(attempt)
-        self._recorder.flush_now()
+        self._recorder.now(self._recorder.store_all())
         self._recorder.close()
 
     @staticmethod

@@ -104,10 +104,7 @@ def record_at_rest(home: Home, session: str, request: Request) -> Event:
         try:
             return recorder.record(event_of(request, recorder.state))
         finally:
-            if recorder.state.finished:
-                recorder.finish_now()
-            else:
-                recorder.flush_now()
+            recorder.now(recorder.put_down())
 
 
 def instances_of(state: SessionState) -> list[str]:

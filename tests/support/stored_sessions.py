@@ -105,7 +105,7 @@ def attempt(
     recorder.record(
         ev.AttemptJudged(attempt=name, evaluation=evaluation(verdict, speedup=speedup, message=message))
     )
-    recorder.commit_attempt_now(name)
+    recorder.now(recorder.commit_attempt(name))
 
 
 def examine(recorder: Recorder, number: int, verdict: Verdict) -> None:
@@ -122,7 +122,7 @@ def finish(recorder: Recorder, best: str = "softmax#1/2") -> None:
     """Finish the session and move it to the store."""
     recorder.record(ev.InstanceFinished(task="starter/softmax", instance=1, reason="iterations", best=best))
     recorder.record(ev.SessionFinished(solved=("starter/softmax",)))
-    recorder.finish_now()
+    recorder.now(recorder.finish())
 
 
 def finished(home: Home, session: str = FIRST) -> str:
@@ -139,7 +139,7 @@ def stopped(home: Home, session: str = FIRST, *, verdict: Verdict = Verdict.WRON
     recorder = begin(home, session)
     attempt(recorder, 1, verdict, message="output out differs in 12 % of its elements")
     recorder.record(ev.EngineStopped(reason="asked to"))
-    recorder.flush_now()
+    recorder.now(recorder.flush())
     recorder.close()
     return session
 
