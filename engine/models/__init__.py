@@ -2,9 +2,8 @@
 
 from .asking import Retry, ask
 from .client import LONGEST_REPLY, CallKey, Client, Limits, Piece, Reply, Request
-from .clients.absent import NoModel
 from .clients.recorded import RecordedClient, changed_templates
-from .clients.scripted import ScriptedClient, says
+from .clients.scripted import NoModel, ScriptedClient, says
 from .opening import check_models, open_client, open_clients
 from .pacing import Gates, Pace
 from .spec import ModelSpec, find_recording, parse_model, parse_models, recording_of
