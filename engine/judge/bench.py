@@ -24,7 +24,7 @@ class Bench:
     busy: dict[str, list[str]] = field(default_factory=dict)
     """The attempts that are being judged, by device."""
     timing_baselines: dict[str, asyncio.Lock] = field(default_factory=dict)
-    """By task: held while its baseline is timed."""
+    """A lock for each task, which is held while its baseline is timed."""
 
     @asynccontextmanager
     async def turn(self, name: str) -> AsyncIterator[tuple[DeviceUse, OnStage]]:

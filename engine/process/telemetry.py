@@ -1,4 +1,4 @@
-"""What people see of the devices: samples, and the reports of the pool as events. No decision uses a sample."""
+"""Samples the devices for people to watch, and turns reports of the pool into events. No decision uses a sample."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Runs: instances, their order and their ends, and what a person can change meanwhile."""
+"""Runs: instances, their order and their ends, and the waits for a person."""

@@ -90,7 +90,7 @@ def decode(line: bytes) -> AnyEvent | Skipped:
 
 
 def _flat(event: SessionStarted) -> dict[str, object]:
-    """Returns the fields of the line: the settings stand among the others, without a level of their own."""
+    """Returns the fields of the line: the settings are among the others, not in a level of their own."""
     fields: dict[str, object] = {}
     for name, value in msgspec.to_builtins(event).items():
         fields.update(value if name == "settings" else {name: value})

@@ -93,7 +93,7 @@ class SessionInfo(RunSettings, frozen=True, kw_only=True):
 UNKNOWN = RunSettings(
     method="", model="", tasks=(), instances=0, iterations=0, seed=0, devices=(), targets=(), review=""
 )
-"""Settings of a session whose description is lost."""
+"""Settings of a session that lost its description."""
 RESULTS = frozenset(SessionSummary.__struct_fields__) & frozenset(SessionInfo.__struct_fields__)
 
 

@@ -160,7 +160,7 @@ class Recorder:
             self._unsynced[event.attempt] = event
 
     def now(self, work: Coroutine[Any, Any, R]) -> R:
-        """Run one of the methods to its end for a caller without an event loop; no other may run meanwhile."""
+        """Run one of the methods to its end for a caller without an event loop; no other method may run at the same time."""
         self._blocks = True
         try:
             work.send(None)

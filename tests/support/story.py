@@ -82,8 +82,10 @@ def changed(event: ev.Event, **changes: object) -> ev.SessionStarted:
     """Return a first event with other values of its own fields or of its settings."""
     assert isinstance(event, ev.SessionStarted)
     own = {name: value for name, value in changes.items() if name in event.__struct_fields__}
-    others = {name: value for name, value in changes.items() if name not in own}
-    return msgspec.structs.replace(event, settings=msgspec.structs.replace(event.settings, **others), **own)
+    changed_settings = {name: value for name, value in changes.items() if name not in own}
+    return msgspec.structs.replace(
+        event, settings=msgspec.structs.replace(event.settings, **changed_settings), **own
+    )
 
 
 def call(
