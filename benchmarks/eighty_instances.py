@@ -15,6 +15,7 @@ from benchmarks.eighty_chains import MODEL, SESSION, Chain, Plan
 from benchmarks.eighty_verdicts import correct, refused
 from harness import Verdict
 from sessions import events as ev
+from sessions.settings import RunSettings
 
 STARTED_WALL = 1_795_258_800.0
 """2026-11-21 11:00:00 UTC."""
@@ -57,16 +58,18 @@ def _first(plan: Plan, entries: Sequence[Entry]) -> ev.SessionStarted:
     spent = math.fsum(event.cost_usd or 0.0 for _, event in entries if isinstance(event, ev.CallFinished))
     return ev.SessionStarted(
         session=SESSION,
-        method="geak",
-        model=MODEL,
-        tasks=plan.tasks,
-        instances=plan.instances,
-        iterations=plan.attempts,
-        seed=7,
-        devices=plan.devices,
-        targets=("gfx942",),
-        review="manual",
-        budget_usd=round(spent / SPENT, 2),
+        settings=RunSettings(
+            method="geak",
+            model=MODEL,
+            tasks=plan.tasks,
+            instances=plan.instances,
+            iterations=plan.attempts,
+            seed=7,
+            devices=plan.devices,
+            targets=("gfx942",),
+            review="manual",
+            budget_usd=round(spent / SPENT, 2),
+        ),
         versions={"rocm": "7.0", "torch": "2.13.0", "triton": "3.7.1"},
     )
 

@@ -12,7 +12,7 @@ import msgspec
 
 from harness import Evaluation, Stage, Verdict
 
-SCHEMA = 1
+from .settings import SCHEMA, RunSettings, SessionDescription
 
 
 class Role(StrEnum):
@@ -115,80 +115,27 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     schema: int = SCHEMA
 
 
-class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_style": "profile"}):
-    """Options of a method besides its counts; each method takes some of them.
+class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
+    """First event of a session; the same data as `session.json`.
 
-    In JSON, `prompt_style` has its first name, `profile`: old sessions have that one.
+    Its line in the journal has the fields of `settings` beside the others (`journal.codec`).
     """
 
-    without: tuple[str, ...] = ()
-    """Modules that are off: `knowledge`, `one-shot`, `optimizer`, `reflection`."""
-    tune: bool = False
-    """Sweep the launch parameters of each correct attempt."""
-    start: str = ""
-    """File of the start kernel; empty: the task's timing baseline."""
-    workers: int = 4
-    """Parallel workers in one instance of `kernelagent`."""
-    descendants: int = 8
-    """Candidates of one round of `geak-evolve`."""
-    prompt_style: str = "chat"
-    """Prompt format of the model (`engine.prompting.profiles`)."""
-    corpus: str = ""
-    """Folder of kernels that may be shown as examples, besides baselines of tasks that are not under test."""
-    predictions: str = ""
-    """Digest of the predictions that are judged; empty if a method made the candidates."""
-
-
-class StopRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules that end an instance before its iterations are spent (`engine.run.stopping`); by default all are off."""
-
-    speedup: float | None = None
-    """End at this speedup."""
-    without_gain: int = 0
-    """End after so many rounds of correct attempts without a gain; 0: never."""
-    at_roof: bool = False
-    """End at the practical roof of the device."""
-
-
-class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
-    """First event of a session; the same data as `session.json`."""
-
     session: str
-    method: str
-    model: str
-    tasks: tuple[str, ...]
-    """Full names, `suite/task`."""
-    instances: int
-    iterations: int
-    seed: int
-    devices: tuple[str, ...]
-    targets: tuple[str, ...]
-    review: str
-    """`auto` or `manual`."""
-    budget_usd: float | None = None
-    budget_tokens: int | None = None
-    budget_attempts: int | None = None
-    budget_device_s: float | None = None
-    budget_wall_s: float | None = None
-    first_chain: int = 1
-    """The chain of a recording that instance 1 plays; instance n plays `first_chain + n - 1`."""
-    series: str = ""
-    """Name of the ablation that the session belongs to, for example `ablation-20261121-090000-3f2a`; empty if none."""
-    title: str = ""
-    """Title by a person; empty if none. `SessionTitled` replaces it."""
-    options: MethodOptions = MethodOptions()
-    stop: StopRules = StopRules()
-    allocate: str = "even"
-    """`even`, or `best`: iterations move between tasks (`engine.run.allocating`)."""
-    against: str = ""
-    """Name of the timing baseline: `eager`, `compile`, or a kernel's file; empty: the task's own baseline."""
-    against_source: str = ""
-    """Source of that kernel file, so that a resume uses the same baseline."""
-    spread: bool = False
-    """True if each instance's winner is measured on every GPU."""
+    settings: RunSettings
     versions: dict[str, str] = {}
     templates: dict[str, str] = {}
     """sha256 of each prompt template, by file name."""
+
+    def describe(self) -> SessionDescription:
+        """Returns `session.json` of a session that began with this event."""
+        return SessionDescription(
+            session=self.session,
+            started=self.wall,
+            versions=self.versions,
+            templates=self.templates,
+            **self.settings.settings(),
+        )
 
 
 class EngineStarted(Event, frozen=True, kw_only=True, tag="engine_started"):
@@ -751,7 +698,6 @@ __all__ = [
     "DURABLE",
     "GIVEN",
     "METHOD_DONE",
-    "SCHEMA",
     "UNASKED",
     "AnyEvent",
     "EndReason",

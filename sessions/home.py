@@ -39,6 +39,11 @@ class LiveFiles:
         return self.folder / "lock"
 
     @property
+    def plan(self) -> Path:
+        """The checked plan, which an engine reads first."""
+        return self.folder / "plan.json"
+
+    @property
     def engine(self) -> Path:
         """The address of the engine: see `engine_info`."""
         return self.folder / "engine.json"

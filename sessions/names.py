@@ -11,6 +11,7 @@ SESSION = re.compile(r"\d{8}-\d{6}-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}")
 """Pattern of a session's full name."""
 NAMES_KEPT = 4096
 """Names whose parts are remembered: each streamed piece of a reply names its call."""
+LONGEST_TITLE = 80
 
 
 class InstanceName(NamedTuple):
@@ -89,3 +90,12 @@ def split_call(call: str) -> CallName:
     attempt, role, number = parts
     split_attempt(attempt)
     return CallName(attempt, role, int(number))
+
+
+def title_problem(title: str) -> str:
+    """Returns why the text cannot be the title of a session, with the next step; empty if it can, or if it is empty."""
+    if not title.isprintable():
+        return "the title has line ends or control characters; write it as one line"
+    if len(title) > LONGEST_TITLE:
+        return f"the title has {len(title)} characters; shorten it to {LONGEST_TITLE}"
+    return ""

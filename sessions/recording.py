@@ -183,7 +183,7 @@ def record_sessions(states: Sequence[SessionState], name: str, folder: Path) -> 
         schema=SCHEMA,
         name=name,
         model=started.model,
-        date=datetime.fromtimestamp(started.wall, UTC).isoformat(timespec="seconds"),
+        date=datetime.fromtimestamp(started.started, UTC).isoformat(timespec="seconds"),
         session=sessions,
         chains=tuple(
             ChainEntry(task, chain, max((reply.attempt for reply in replies), default=0))

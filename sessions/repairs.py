@@ -266,9 +266,9 @@ class _StoreRepairs:
 def write_again(home: Home, session: str) -> None:
     """Bring git in line with a session's journal, and move the session to the store if it is finished."""
     with take_up(home, session) as recorder:
-        recorder.rewrite_stored_journal_now()
+        recorder.now(recorder.rewrite_stored_journal())
         if recorder.state.finished:
-            recorder.finish_now()
+            recorder.now(recorder.finish())
 
 
 def _is_sound(path: Path) -> bool:

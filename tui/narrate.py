@@ -45,12 +45,12 @@ class Narrator:
 
     def _line(self, event: AnyEvent) -> tuple[str, str] | None:
         match event:
-            case ev.SessionStarted():
+            case ev.SessionStarted(settings=run):
                 return "session", (
-                    f"{event.session}: {method_words(event.method, event.options)} with {event.model}, "
-                    f"{counted(len(event.tasks), 'task')}, {counted(event.instances, 'instance')} each, "
-                    f"up to {counted(event.iterations, 'attempt')}"
-                    + "".join(f"; {words}" for words in filter(None, [timing_words(event)]))
+                    f"{event.session}: {method_words(run.method, run.options)} with {run.model}, "
+                    f"{counted(len(run.tasks), 'task')}, {counted(run.instances, 'instance')} each, "
+                    f"up to {counted(run.iterations, 'attempt')}"
+                    + "".join(f"; {words}" for words in filter(None, [timing_words(run)]))
                 )
             case ev.EngineStarted(resumed=True):
                 return "session", f"resumed on {event.host}"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sessions.settings import MethodOptions
-
 from engine.methods import open_method
 from engine.models import parse_models
 from engine.models.access import PROVIDERS
 from engine.plan.plan import RunPlan
 from engine.plan.prices import SHIPPED
+from sessions.settings import MethodOptions
 from tui.config import Settings
 
 RECORDED = "recorded:starter"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import msgspec
-from sessions.settings import MethodOptions
 
 from sessions.events import EndReason
+from sessions.settings import MethodOptions
 from sessions.state.state import SessionState
 
 ENDINGS: dict[str, str] = {

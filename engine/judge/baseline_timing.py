@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from engine.judge.bench import Bench
 from engine.prompting.baseline_facts import BaselineFacts, baseline_facts
-from engine.run.shared import Shared
 from harness import Evaluation, StageEntered, StageLeft, Verdict
 from harness.stages.timing.baselines import Baseline
 from sessions.events import BaselineMeasured, BaselineStageStarted, Notice
@@ -15,48 +15,39 @@ KERNEL_MARK = "@triton.jit"
 """Text without which a baseline is no Triton kernel. The judge can then only time it beside a candidate."""
 
 
-async def known_baseline(shared: Shared, task: Task) -> BaselineFacts:
+async def known_baseline(bench: Bench, task: Task) -> BaselineFacts:
     """Returns the baseline of a task; on a GPU with its times, if it is a Triton kernel.
 
     The first instance of a task times it, and the others wait. A result in the journal is not repeated.
     """
-    baseline = await asyncio.to_thread(shared.judge.baseline, task)
+    baseline = await asyncio.to_thread(bench.judge.baseline, task)
     shown = "" if task.script is not None and task.script.hides_baseline else baseline.source
-    if shared.judge.devices[0].kind == "cpu" or KERNEL_MARK not in baseline.source:
+    if bench.judge.devices[0].kind == "cpu" or KERNEL_MARK not in baseline.source:
         return baseline_facts(baseline.name, shown, None)
-    async with shared.timing_baselines.setdefault(task.id, asyncio.Lock()):
-        evaluation = shared.recorder.state.baselines.get(task.id)
+    async with bench.timing_baselines.setdefault(task.id, asyncio.Lock()):
+        evaluation = bench.recorder.state.baselines.get(task.id)
         if evaluation is None:
-            evaluation = await _evaluate(shared, task, baseline)
+            evaluation = await _evaluate(bench, task, baseline)
     timed = evaluation if evaluation.verdict is Verdict.CORRECT else None
     return baseline_facts(baseline.name, shown, timed)
 
 
-async def _evaluate(shared: Shared, task: Task, baseline: Baseline) -> Evaluation:
+async def _evaluate(bench: Bench, task: Task, baseline: Baseline) -> Evaluation:
     """Judge the baseline like a candidate and record the result."""
     name = f"{task.short_id} baseline"
+    async with bench.turn(name) as (use, enter):
 
-    def on_stage(report: StageEntered | StageLeft) -> None:
-        at_work = shared.busy.setdefault(report.device, [])
-        if not isinstance(report, StageEntered):
-            return
-        shared.recorder.record(BaselineStageStarted(task=task.id, stage=report.stage))
-        if report.stage != "static" and name not in at_work:
-            use.begin()
-            at_work.append(name)
+        def on_stage(report: StageEntered | StageLeft) -> None:
+            if isinstance(report, StageEntered):
+                bench.recorder.record(BaselineStageStarted(task=task.id, stage=report.stage))
+            enter(report)
 
-    try:
-        async with shared.budget.device_time() as use:
-            evaluation = await shared.judge.evaluate(baseline.source, task, on_stage=on_stage)
-    finally:
-        for at_work in shared.busy.values():
-            if name in at_work:
-                at_work.remove(name)
+        evaluation = await bench.judge.evaluate(baseline.source, task, on_stage=on_stage)
     if evaluation.verdict is not Verdict.CORRECT:
         why = evaluation.error.message if evaluation.error else str(evaluation.verdict)
         words = f"the baseline of {task.short_id} was not timed, so prompts show only its source: {why}"
-        shared.recorder.record(Notice(level="warning", message=words))
-    await shared.recorder.record_durable(
+        bench.recorder.record(Notice(level="warning", message=words))
+    await bench.recorder.record_durable(
         BaselineMeasured(task=task.id, evaluation=evaluation, device_s=use.seconds)
     )
     return evaluation

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from engine.errors import JudgeUnable
+from engine.judge.bench import Bench
 from engine.judge.evaluating import NO_VERDICT, failure_reason
-from engine.run.shared import Shared
 from engine.tuning import mark_kept
-from harness import Effort, Evaluation, StageEntered, StageLeft, Verdict
+from harness import Effort, Evaluation, Verdict
 from harness.failures import first_failure
 from harness.stages.timing.baselines import Baseline
 from harness.stages.timing.rough_estimates import estimated_ratio
@@ -19,7 +20,7 @@ from suites import Task
 
 
 async def estimate_all(
-    shared: Shared,
+    bench: Bench,
     task: Task,
     start: Baseline,
     variants: Sequence[SweptVariant],
@@ -41,7 +42,7 @@ async def estimate_all(
         async with asyncio.TaskGroup() as group:
             estimates = [
                 group.create_task(
-                    _estimate(shared, task, start, variant.source, effort, passed.get(variant.source)),
+                    _estimate(bench, task, start, variant.source, effort, passed.get(variant.source)),
                     name=f"rung/{number}",
                 )
                 for number, variant in enumerate(variants)
@@ -49,9 +50,7 @@ async def estimate_all(
     except ExceptionGroup as failures:
         raise first_failure(failures) from None
     finally:
-        for at_work in shared.busy.values():
-            if start.name in at_work:
-                at_work.remove(start.name)
+        bench.leave(start.name)
     evaluations = [estimate.result()[0] for estimate in estimates]
     if evaluations and all(evaluation.verdict in NO_VERDICT for evaluation in evaluations):
         raise JudgeUnable(
@@ -82,23 +81,14 @@ def _entry(task: Task, variant: SweptVariant, evaluation: Evaluation) -> RungEnt
 
 
 async def _estimate(
-    shared: Shared, task: Task, start: Baseline, source: str, effort: Effort, passed: Evaluation | None
+    bench: Bench, task: Task, start: Baseline, source: str, effort: Effort, passed: Evaluation | None
 ) -> tuple[Evaluation, float]:
     """Estimate one variant; if the judge fails, ask it once more. Returns also the seconds on a device."""
-
-    def on_stage(report: StageEntered | StageLeft) -> None:
-        at_work = shared.busy.setdefault(report.device, [])
-        if isinstance(report, StageEntered) and report.stage != "static":
-            use.begin()
-            if start.name not in at_work:
-                at_work.append(start.name)
-
-    async def once() -> Evaluation:
-        return await shared.judge.estimate(
-            source, task, start=start, effort=effort, passed=passed, on_stage=on_stage
+    async with bench.budget.device_time() as use:
+        enter = partial(bench.enter, start.name, use)
+        once = partial(
+            bench.judge.estimate, source, task, start=start, effort=effort, passed=passed, on_stage=enter
         )
-
-    async with shared.budget.device_time() as use:
         evaluation = await once()
         if evaluation.verdict in NO_VERDICT:
             evaluation = await once()

@@ -6,8 +6,8 @@ from functools import partial
 from typing import NamedTuple
 
 from engine.errors import BudgetSpent
-from engine.plan.budget import DeviceUse
-from engine.run.shared import Shared
+from engine.judge.bench import Bench
+from engine.judge.judging import OnStage
 from harness import STAGES, ErrorReport, Evaluation, Stage, StageEntered, StageLeft, Verdict
 from harness.processes.process_endings import was_judged_again
 from harness.wire.evaluation import SCHEMA
@@ -29,7 +29,7 @@ class Judgement(NamedTuple):
 
 
 async def evaluate_attempt(
-    shared: Shared,
+    bench: Bench,
     task: Task,
     attempt: str,
     source: str,
@@ -40,42 +40,35 @@ async def evaluate_attempt(
     """Returns the judgement of an attempt's candidate.
 
     If the judge fails, it is asked once more and the second result is returned, unless it has judged twice by itself.
-    Stages are recorded as events, and `shared.busy` lists the attempt under its device. If the device time of the
+    Stages are recorded as events, and `bench.busy` lists the attempt under its device. If the device time of the
     budget ends, the evaluation is cancelled.
     """
     held_s = 0.0
 
-    def on_stage(use: DeviceUse, report: StageEntered | StageLeft) -> None:
+    def on_stage(enter: OnStage, report: StageEntered | StageLeft) -> None:
+        enter(report)
         if isinstance(report, StageEntered):
-            attempts = shared.busy.setdefault(report.device, [])
-            if report.stage != "static":
-                use.begin()
-                if attempt not in attempts:
-                    attempts.append(attempt)
-            shared.recorder.record(
+            bench.recorder.record(
                 StageStarted(attempt=attempt, stage=report.stage, device=report.device, exam=exam)
             )
         else:
-            shared.recorder.record(StageFinished(attempt=attempt, stage=report.stage, exam=exam))
+            bench.recorder.record(StageFinished(attempt=attempt, stage=report.stage, exam=exam))
 
     async def once() -> Evaluation:
         nonlocal held_s
         use = None
         try:
-            async with shared.budget.device_time() as use:
-                return await shared.judge.evaluate(
-                    source, task, exam=exam, avoid=avoid, on_stage=partial(on_stage, use)
+            async with bench.turn(attempt) as (use, enter):
+                return await bench.judge.evaluate(
+                    source, task, exam=exam, avoid=avoid, on_stage=partial(on_stage, enter)
                 )
         finally:
             held_s += use.seconds if use is not None else 0.0
-            for attempts in shared.busy.values():
-                if attempt in attempts:
-                    attempts.remove(attempt)
 
     def failed(evaluation: Evaluation, then: str) -> None:
         on = f"the exam of {attempt}" if exam else attempt
         words = f"the judge failed on {on}: {failure_reason(evaluation)}{then}"
-        shared.recorder.record(Notice(level="warning", message=words))
+        bench.recorder.record(Notice(level="warning", message=words))
 
     try:
         evaluation = await once()
@@ -85,7 +78,7 @@ async def evaluate_attempt(
         if evaluation.verdict in NO_VERDICT:
             failed(evaluation, "")
     except BudgetSpent as spent:
-        device = shared.judge.devices[0].name
+        device = bench.judge.devices[0].name
         return Judgement(cancelled_evaluation(task.id, device, str(spent)), held_s, spent)
     return Judgement(evaluation, held_s)
 

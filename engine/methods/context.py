@@ -10,7 +10,6 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol
 
 import msgspec
-from sessions.settings import MethodOptions
 
 from engine.corpus.retrieval import Corpus
 from engine.methods.orders import Orders
@@ -19,6 +18,7 @@ from engine.prompting.baseline_facts import BaselineFacts
 from harness import Effort, Evaluation, Target
 from harness.hardware.product import Product
 from sessions.events import AttemptSwept, EndReason, Message, Origin, Role, SweepRung, SweptVariant
+from sessions.settings import MethodOptions
 from suites import Task
 
 MODULES = ("knowledge", "one-shot", "optimizer", "reflection")

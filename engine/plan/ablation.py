@@ -22,6 +22,7 @@ from sessions.events import SessionStarted
 from sessions.home import Home
 from sessions.names import short_task
 from sessions.recording import Recording, load_recording
+from sessions.settings import SessionDescription
 
 METHOD = "geak"
 PREFIX = "ablation-"
@@ -196,7 +197,7 @@ def _fitting_series(checked: SessionPlan, home: Home, *, seed_asked: bool) -> tu
     return tuple(fitting)
 
 
-def _same(started: SessionStarted, checked: SessionPlan, *, seed_asked: bool) -> bool:
+def _same(started: SessionDescription, checked: SessionPlan, *, seed_asked: bool) -> bool:
     """True if the session was started with these settings; `without` is not compared."""
     names = (
         "devices",
@@ -218,7 +219,9 @@ def _same(started: SessionStarted, checked: SessionPlan, *, seed_asked: bool) ->
     )
 
 
-def _by_row(infos: Sequence[SessionInfo], started: Mapping[str, SessionStarted]) -> dict[int, SessionInfo]:
+def _by_row(
+    infos: Sequence[SessionInfo], started: Mapping[str, SessionDescription]
+) -> dict[int, SessionInfo]:
     numbers = {frozenset(row.without): row.number for row in ROWS}
     newest: dict[int, SessionInfo] = {}
     # Oldest first: a newer session of a row replaces the older one.
@@ -229,13 +232,13 @@ def _by_row(infos: Sequence[SessionInfo], started: Mapping[str, SessionStarted])
     return newest
 
 
-def _started(home: Home, info: SessionInfo) -> SessionStarted:
+def _started(home: Home, info: SessionInfo) -> SessionDescription:
     first = next(iter(journal_of(home, info.name).events), None)
     if not isinstance(first, SessionStarted):
         raise UsageProblem(
             f"the journal of {info.name} has lost its first event; delete that session to go on"
         )
-    return first
+    return first.describe()
 
 
 def _fresh_name(now: datetime) -> str:

@@ -19,11 +19,11 @@ from engine.methods import Method, open_method
 from engine.models import Client, Limits, NoModel, open_clients
 from engine.models.reaching import check_reachable
 from engine.plan.plan import SESSION_PLAN, SessionPlan
-from engine.process.launch import plan_file
 from engine.prompting.prompting import template_hashes
 from harness import Target, target
 from sessions.events import Role, SessionStarted
 from sessions.home import Home, LiveFiles
+from sessions.settings import RunSettings, SessionDescription
 from suites import SuiteError, Task, load_suite, load_task
 
 log = logging.getLogger(__name__)
@@ -101,18 +101,17 @@ def corpus_for(tasks: Sequence[Task], home: Home, further: str = "") -> Corpus:
 
 def read_plan(live: LiveFiles) -> SessionPlan | None:
     """Returns the plan in a live folder; `None` if there is none. `EngineDidNotStart` if it cannot be read."""
-    file = plan_file(live)
     try:
-        return SESSION_PLAN.decode(file.read_bytes())
+        return SESSION_PLAN.decode(live.plan.read_bytes())
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as error:
         raise EngineDidNotStart(
-            f"{file} cannot be read ({error}); remove it to resume without its prices and limits"
+            f"{live.plan} cannot be read ({error}); remove it to resume without its prices and limits"
         ) from error
 
 
-def plan_of(started: SessionStarted | None) -> SessionPlan:
+def plan_of(started: SessionDescription | None) -> SessionPlan:
     """Returns the plan of a session of which only the first event exists, for example a fetched session.
 
     Raises `UsageProblem` if the session had a budget in USD: the event does not carry the prices.
@@ -123,63 +122,14 @@ def plan_of(started: SessionStarted | None) -> SessionPlan:
         raise UsageProblem(
             f"{started.session} has a budget in USD and its prices are not on this machine; resume it where it ran"
         )
-    return SessionPlan(
-        session=started.session,
-        method=started.method,
-        model=started.model,
-        tasks=started.tasks,
-        instances=started.instances,
-        iterations=started.iterations,
-        seed=started.seed,
-        devices=started.devices,
-        targets=started.targets,
-        review=started.review,
-        budget_usd=None,
-        budget_tokens=started.budget_tokens,
-        budget_attempts=started.budget_attempts,
-        budget_device_s=started.budget_device_s,
-        budget_wall_s=started.budget_wall_s,
-        prices={},
-        limits=Limits(),
-        first_chain=started.first_chain,
-        options=started.options,
-        stop=started.stop,
-        allocate=started.allocate,
-        series=started.series,
-        title=started.title,
-        against=started.against,
-        against_source=started.against_source,
-        spread=started.spread,
-    )
+    return SessionPlan(session=started.session, limits=Limits(), **started.settings())
 
 
 def session_started(plan: SessionPlan) -> SessionStarted:
     """Returns the first event of a new session."""
     return SessionStarted(
         session=plan.session,
-        method=plan.method,
-        model=plan.model,
-        tasks=plan.tasks,
-        instances=plan.instances,
-        iterations=plan.iterations,
-        seed=plan.seed,
-        devices=plan.devices,
-        targets=plan.targets,
-        review=plan.review,
-        budget_usd=plan.budget_usd,
-        budget_tokens=plan.budget_tokens,
-        budget_attempts=plan.budget_attempts,
-        budget_device_s=plan.budget_device_s,
-        budget_wall_s=plan.budget_wall_s,
-        first_chain=plan.first_chain,
-        series=plan.series,
-        title=plan.title,
-        options=plan.options,
-        stop=plan.stop,
-        allocate=plan.allocate,
-        against=plan.against,
-        against_source=plan.against_source,
-        spread=plan.spread,
+        settings=RunSettings(**plan.settings()),
         versions=versions(),
         templates=template_hashes(),
     )

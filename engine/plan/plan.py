@@ -9,14 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
-from sessions.settings import MethodOptions, StopRules
 
 from engine.corpus.further_kernels import check_corpus
 from engine.errors import UsageProblem
 from engine.methods import METHODS, MODULES, Method, open_method
 from engine.models import Limits, NoModel, Pace, check_models, find_recording, recording_of
 from engine.models.spec import KNOWN
-from engine.plan.plan import WITHOUT_GAIN
 from engine.plan.prices import Price, with_shipped
 from engine.prompting.profiles import check_profile
 from harness.node.discovery import CPU
@@ -26,6 +24,7 @@ from sessions.home import Home
 from sessions.journal.codec import MOST
 from sessions.names import short_task, title_problem
 from sessions.recording import Recording, load_recording
+from sessions.settings import MethodOptions, RunSettings, StopRules
 from suites import Task, load_suite, load_task
 
 INSTANCES = 4
@@ -33,6 +32,8 @@ ITERATIONS = 10
 SUITE = "starter"
 REVIEWS = ("auto", "manual")
 ALLOCATIONS = ("even", "best")
+WITHOUT_GAIN = 2
+"""Correct attempts in a row without a gain after which an instance ends, by default."""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +67,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """False switches all stop rules off."""
     stop_at_speedup: float | None = None
     stop_without_gain: int | None = None
-    """0: never. By default `engine.run.stopping.WITHOUT_GAIN`; a recording plays to its end."""
+    """0: never. By default `WITHOUT_GAIN`; a recording plays to its end."""
     allocate: str = "even"
     """`even`, or `best` (`engine.run.allocating`)."""
     against: str = TASK
@@ -77,44 +78,17 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The chain of a recording that instance 1 plays."""
     series: str = ""
     title: str = ""
-    """For `series` and `title` see `SessionStarted`."""
+    """For `series` and `title` see `RunSettings`."""
 
 
-class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
+class SessionPlan(RunSettings, frozen=True, kw_only=True):
     """A checked run with every default filled in; `plan.json` in the session's live folder."""
 
     session: str
-    method: str
-    model: str
-    tasks: tuple[str, ...]
-    """Full names, `suite/task`."""
-    instances: int
-    iterations: int
-    seed: int
-    devices: tuple[str, ...]
-    targets: tuple[str, ...]
-    review: str
-    budget_usd: float | None
-    budget_tokens: int | None
-    budget_attempts: int | None = None
-    budget_device_s: float | None = None
-    """Seconds in which the judge held devices, in all instances together."""
-    budget_wall_s: float | None = None
-    """Seconds in which an engine of the session ran."""
-    prices: dict[str, Price] = {}
+    prices: dict[str, Price] = msgspec.field(default_factory=dict)
     """The known prices of its models."""
     limits: Limits
-    providers: dict[str, Pace] = {}
-    first_chain: int = 1
-    series: str = ""
-    title: str = ""
-    options: MethodOptions = MethodOptions()
-    stop: StopRules = StopRules()
-    allocate: str = "even"
-    against: str = ""
-    against_source: str = ""
-    spread: bool = False
-    """For `against`, `against_source` and `spread` see `SessionStarted`."""
+    providers: dict[str, Pace] = msgspec.field(default_factory=dict)
 
 
 SESSION_PLAN: msgspec.json.Decoder[SessionPlan] = msgspec.json.Decoder(SessionPlan)
@@ -266,7 +240,7 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
 
 
 def _against(name: str, tasks: Sequence[Task]) -> tuple[str, str]:
-    """Returns name and source of the timing baseline, as in `SessionStarted`; every task must have it."""
+    """Returns name and source of the timing baseline, as in `RunSettings`; every task must have it."""
     if name in ("", TASK):
         return "", ""
     if name in KINDS:

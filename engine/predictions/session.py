@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from sessions.settings import MethodOptions
-
 from engine.errors import UsageProblem
 from engine.methods import PREDICTIONS
 from engine.plan.job import versions
@@ -36,6 +34,7 @@ from sessions.events import (
 from sessions.home import Home
 from sessions.journal.journal import read_journal
 from sessions.names import attempt_name, instance_key
+from sessions.settings import MethodOptions, RunSettings
 from sessions.store.reconcile import resume
 from sessions.store.recorder import Recorder
 
@@ -76,16 +75,18 @@ class PredictionSession:
             counts = Counter(sample.public.id for sample in samples)
             started = SessionStarted(
                 session=session_name(PREDICTIONS, datetime.now(UTC)),
-                method=PREDICTIONS,
-                model=file,
-                tasks=tuple(counts),
-                instances=max(counts.values()),
-                iterations=1,
-                seed=seed,
-                devices=(device,),
-                targets=tuple(targets),
-                review="auto",
-                options=MethodOptions(predictions=digest),
+                settings=RunSettings(
+                    method=PREDICTIONS,
+                    model=file,
+                    tasks=tuple(counts),
+                    instances=max(counts.values()),
+                    iterations=1,
+                    seed=seed,
+                    devices=(device,),
+                    targets=tuple(targets),
+                    review="auto",
+                    options=MethodOptions(predictions=digest),
+                ),
                 versions=versions(),
             )
             recorder = Recorder.begin(home, started)
@@ -137,9 +138,7 @@ class PredictionSession:
     def stop(self, reason: str, *, failed: bool) -> None:
         """Leave the session unfinished; the same command continues it. Call it when nothing else runs: it waits for the disk."""
         self._recorder.record(EngineStopped(reason=reason, failed=failed))
-        for attempt in self._recorder.uncommitted():
-            self._recorder.commit_attempt_now(attempt)
-        self._recorder.flush_now()
+        self._recorder.now(self._recorder.store_all())
         self._recorder.close()
 
     @staticmethod
@@ -155,9 +154,9 @@ def _find_unfinished(home: Home, digest: str, device: str) -> str:
     for live in reversed(home.live_sessions()):
         events = read_journal(live.journal).events if live.journal.exists() else []
         started = events[0] if events else None
-        if not isinstance(started, SessionStarted) or started.method != PREDICTIONS:
+        if not isinstance(started, SessionStarted) or started.settings.method != PREDICTIONS:
             continue
-        if started.options.predictions != digest or started.devices != (device,):
+        if started.settings.options.predictions != digest or started.settings.devices != (device,):
             continue
         if live.running:
             raise UsageProblem(f"another process judges these predictions, as session {live.session}")

@@ -8,8 +8,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from sessions.settings import MethodOptions
-
 from engine.errors import CommandRefused
 from engine.methods import open_method
 from engine.methods.orders import MOST_CHARACTERS, orders_until
@@ -35,6 +33,7 @@ from sessions.events import (
 )
 from sessions.home import Home
 from sessions.names import instance_key, split_instance, title_problem
+from sessions.settings import MethodOptions
 from sessions.state.state import EXTENDABLE, SessionState
 from sessions.store.decidable import find_attempt
 from sessions.store.reconcile import take_up
@@ -100,10 +99,7 @@ def record_at_rest(home: Home, session: str, request: Request) -> Event:
         try:
             return recorder.record(event_of(request, recorder.state))
         finally:
-            if recorder.state.finished:
-                recorder.finish_now()
-            else:
-                recorder.flush_now()
+            recorder.now(recorder.put_down())
 
 
 def instances_of(state: SessionState) -> list[str]:

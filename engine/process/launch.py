@@ -94,12 +94,7 @@ async def wait(home: Home, session: str) -> None:
 
 def write_plan(live: LiveFiles, plan: SessionPlan) -> None:
     """Write `plan.json`, which an engine reads first."""
-    write_whole(plan_file(live), msgspec.json.encode(plan) + b"\n", mode=0o600)
-
-
-def plan_file(live: LiveFiles) -> Path:
-    """Returns the path of a session's plan."""
-    return live.folder / "plan.json"
+    write_whole(live.plan, msgspec.json.encode(plan) + b"\n", mode=0o600)
 
 
 def _refuse_finished(home: Home, session: str) -> None:

@@ -21,7 +21,6 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import psutil
-from engine.run.person import Changes, Decisions
 
 from engine.errors import CommandRefused, EngineError, UsageProblem, refusal
 from engine.judge.judging import PoolJudge
@@ -32,9 +31,10 @@ from engine.plan.job import Job, open_job, plan_of, read_plan, session_started
 from engine.process.commands import event_of
 from engine.process.control import STEERING, ControlServer, Request
 from engine.process.keys import environment_with_keys, hidden_keys
-from engine.process.launch import WRONG_USAGE, plan_file
+from engine.process.launch import WRONG_USAGE
 from engine.process.telemetry import DeviceSampler, device_event
 from engine.prompting.prompting import template_hashes
+from engine.run.person import Changes, Decisions
 from engine.run.scheduler import run_instances
 from engine.run.shared import Shared
 from harness import DevicePool, HarnessError, Verdict
@@ -120,7 +120,7 @@ class Engine:
     async def run(self) -> int:
         """Open the session, run it, and leave it finished or resumable; returns the exit code."""
         self._watch_signals()
-        resumed = self._live.journal.exists() or not plan_file(self._live).exists()
+        resumed = self._live.journal.exists() or not self._live.plan.exists()
         async with AsyncExitStack() as stack:
             if resumed:
                 recorder = await asyncio.to_thread(resume, self._home, self._live.session)

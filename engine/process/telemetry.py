@@ -1,16 +1,18 @@
-"""Samples the devices for people to watch; no decision uses these samples."""
+"""Samples the devices for people to watch, and turns reports of the pool into events. No decision uses a sample."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 import psutil
 
 from harness import Device
 from harness.node.telemetry.watcher import Telemetry
+from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.wire.latency import DeviceState
-from sessions.events import DeviceSampled
+from sessions.events import DeviceAwaited, DeviceQuarantined, DeviceSampled, Event, NodePaused, NodeResumed
 
 UTILISATION_STEP = 0.05
 MEMORY_STEP = 0.01
@@ -96,3 +98,18 @@ def _moved(old: float | None, new: float | None, step: float) -> bool:
     if old is None or new is None:
         return old is not new
     return abs(old - new) >= step
+
+
+def device_event(report: DeviceEvent) -> Event:
+    """Returns the event for a report of the device pool."""
+    match report:
+        case LeaseAwaited():
+            return DeviceAwaited(device=report.device, holders=tuple(map(str, report.holders)))
+        case Quarantined():
+            return DeviceQuarantined(device=report.device, why=report.why)
+        case NodeDown():
+            return NodePaused(why=report.why, next_probe_s=report.next_probe_s)
+        case NodeBack():
+            return NodeResumed(seconds=report.seconds)
+        case _:
+            assert_never(report)

@@ -37,7 +37,6 @@ from engine.prompting.figures import achieved
 from engine.prompting.history_facts import optimizer_facts
 from engine.prompting.markdown import fenced, number, quoted, sizes, tidy
 from engine.prompting.profiles import CHAT, task_module
-from engine.prompting.prompting import add_words
 from engine.reply.candidate import Unusable
 from harness import Target, TimeLimits, Verdict
 from harness.hardware.product import Product
@@ -46,7 +45,9 @@ from harness.stages.static.inspection import SLOW_IN_INTERPRETER
 from sessions.events import Message
 from suites import Task, task_cost
 
-PROMPTS = Path(__file__).resolve().parent / "prompts"
+REQUEST = "\n# Request\n"
+"""The heading before which a person's words are quoted."""
+PROMPTS = Path(__file__).resolve().parent.parent / "prompts"
 QUOTED_CHARACTERS = 4000
 """Longest quote of an unusable reply in the corrective request."""
 
@@ -390,3 +391,12 @@ def template_hashes() -> dict[str, str]:
     files = {file.relative_to(PROMPTS).as_posix(): file for file in PROMPTS.rglob("*.j2")}
     files |= {f"knowledge/{file.name}": file for file in KNOWLEDGE.glob("*.md")}
     return {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in sorted(files)}
+
+
+def add_words(text: str, words: Sequence[str]) -> str:
+    """Returns a prompt with a person's words before its request, or at its end if the format has no such heading."""
+    if not words:
+        return text
+    part = "\n".join(["# What a person says", "", *(f"- {line}" for line in words)])
+    before, heading, request = text.rpartition(REQUEST)
+    return f"{before}\n{part}\n{heading}{request}" if heading else f"{text.rstrip()}\n\n{part}\n"

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
-from engine.run.person import run_until
-
 from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, StopRuleMet, UsageProblem
 from engine.judge.examining import examine
 from engine.judge.spreading import measure_on, spread
@@ -15,6 +13,7 @@ from engine.methods import Context, Method
 from engine.methods.starting import run_edit
 from engine.run.allocating import move_iterations
 from engine.run.instance import InstanceContext
+from engine.run.person import run_until
 from engine.run.shared import Shared
 from harness import HarnessError, Verdict
 from harness.wire.errors import NoDeviceLeft
@@ -167,7 +166,8 @@ async def _examine(shared: Shared, task: Task, key: str, ending: Ending) -> Endi
     try:
         async with shared.budget.wall_time():
             await examine(shared, task, key)
-            await spread(shared, task, key)
+            if shared.plan.spread:
+                await spread(shared, task, key)
     except BudgetSpent as error:
         missing = f"the exam or measurement of the winner did not finish: {error}"
         return ending if ending.reason is EndReason.BUDGET else Ending(ending.reason, missing)

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sessions.settings import StopRules
-
 from harness import Evaluation, Verdict
 from harness.wire.latency import Bound, Latency, Outcome
 from sessions.events import EndReason, Origin
+from sessions.settings import StopRules
 from sessions.state.speed import Speed, speed_of
 from sessions.state.state import AttemptState
 
@@ -21,8 +20,6 @@ GAIN = 0.01
 """A speedup counts as a gain if it is greater than the best before by this share: less cannot be resolved."""
 ROOF = 0.95
 """Share of the practical roof from which a case counts as at the roof."""
-WITHOUT_GAIN = 2
-"""Correct attempts in a row without a gain after which an instance ends, by default."""
 
 
 class Stop(NamedTuple):

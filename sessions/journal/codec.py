@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from sessions.errors import EventNotKeepable
-from sessions.events import AnyEvent, Event
+from sessions.events import AnyEvent, Event, SessionStarted
 
 E = TypeVar("E", bound=Event)
 MOST = (1 << 63) - 1
@@ -35,6 +35,7 @@ def tag_of(event: Event | type[Event]) -> str:
     return str(event.__struct_config__.tag)
 
 
+STARTED = b'{"type":"%s"' % tag_of(SessionStarted).encode()
 RENAMED = {"stop_asked": "retire_asked", "continued": "unpaused"}
 """Tags that journals of older versions have, with the tags of today."""
 TAGS = frozenset(tag_of(kind) for kind in typing.get_args(AnyEvent))
@@ -66,16 +67,17 @@ def encode(event: Event) -> bytes:
 
     Lone surrogates become question marks: a garbled reply can contain them, but UTF-8 cannot encode them.
     """
+    fields: object = _flat(event) if isinstance(event, SessionStarted) else event
     try:
-        return ENCODER.encode(event)
+        return ENCODER.encode(fields)
     except UnicodeEncodeError:
-        return ENCODER.encode(without_surrogates(msgspec.to_builtins(event)))
+        return ENCODER.encode(without_surrogates(msgspec.to_builtins(fields)))
 
 
 def decode(line: bytes) -> AnyEvent | Skipped:
     """Returns the event on a line; unknown fields are ignored."""
     try:
-        return EVENTS.decode(line)
+        return _started(line) if line.startswith(STARTED) else EVENTS.decode(line)
     except msgspec.ValidationError as error:
         why = str(error)
     except msgspec.DecodeError as error:
@@ -91,6 +93,19 @@ def decode(line: bytes) -> AnyEvent | Skipped:
     except msgspec.DecodeError:
         return BadLine(why)
     return BadLine(why) if head.type in TAGS else UnknownEvent(head.type, head.seq, head.wall)
+
+
+def _flat(event: SessionStarted) -> dict[str, object]:
+    """Returns the fields of the line: the settings are among the others, not in a level of their own."""
+    fields: dict[str, object] = {}
+    for name, value in msgspec.to_builtins(event).items():
+        fields.update(value if name == "settings" else {name: value})
+    return fields
+
+
+def _started(line: bytes) -> SessionStarted:
+    fields = msgspec.json.decode(line, type=dict[str, object])
+    return msgspec.convert(fields | {"settings": fields}, SessionStarted)
 
 
 def readable(event: E, line: bytes) -> E:

@@ -3,50 +3,14 @@
 from __future__ import annotations
 
 import msgspec
-from sessions.settings import SCHEMA, MethodOptions, StopRules
 
-from sessions.events import SessionStarted
+from sessions.settings import SCHEMA, SessionDescription
 
 from .bests import MeasuredBest, measured_bests
 from .speed import Speed, attempt_speed
 from .state import SessionState
 from .tally import tally
 from .winners import bests_by_task, confirmed_tasks
-
-
-class SessionDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """`session.json`: how a session was started, with the fields of `session_started`."""
-
-    schema: int = SCHEMA
-    session: str
-    started: float
-    """Seconds since the epoch, UTC."""
-    method: str
-    model: str
-    tasks: tuple[str, ...]
-    instances: int
-    iterations: int
-    seed: int
-    devices: tuple[str, ...]
-    targets: tuple[str, ...]
-    review: str
-    budget_usd: float | None = None
-    budget_tokens: int | None = None
-    budget_attempts: int | None = None
-    budget_device_s: float | None = None
-    budget_wall_s: float | None = None
-    first_chain: int = 1
-    series: str = ""
-    title: str = ""
-    """Title at the start; `SessionSummary.title` is the current one."""
-    options: MethodOptions = MethodOptions()
-    stop: StopRules = StopRules()
-    allocate: str = "even"
-    against: str = ""
-    against_source: str = ""
-    spread: bool = False
-    versions: dict[str, str] = {}
-    templates: dict[str, str] = {}
 
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,14 +51,6 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 DESCRIPTION: msgspec.json.Decoder[SessionDescription] = msgspec.json.Decoder(SessionDescription)
 SUMMARY: msgspec.json.Decoder[SessionSummary] = msgspec.json.Decoder(SessionSummary)
-
-
-def describe(event: SessionStarted) -> SessionDescription:
-    """Returns `session.json` of a session that began with this event."""
-    fields = {name: getattr(event, name) for name in event.__struct_fields__}
-    for name in ("seq", "wall", "mono"):
-        del fields[name]
-    return SessionDescription(started=event.wall, **fields)
 
 
 def summarise(state: SessionState) -> SessionSummary:

@@ -89,9 +89,9 @@ def _pass_time(state: SessionState, event: ev.Event) -> None:
 def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
     match event:
         case ev.SessionStarted():
-            state.started = event
+            state.started = event.describe()
             state.started_wall = event.wall
-            state.title = event.title
+            state.title = event.settings.title
         case ev.SessionTitled():
             state.title = event.title
         case ev.EngineStarted():

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
-from sessions.settings import MethodOptions, SessionDescription
 
 from sessions.errors import JournalNotReadable
 from sessions.events import (
@@ -27,9 +26,10 @@ from sessions.events import (
 )
 from sessions.home import Home, LiveFiles
 from sessions.journal.codec import BadLine, decode, tag_of
+from sessions.settings import RunSettings, SessionDescription
 
 from .bests import MeasuredBest
-from .description import SessionSummary, describe, summarise
+from .description import SessionSummary, summarise
 from .folding import apply
 from .speed import Speed
 from .state import SessionState
@@ -52,27 +52,17 @@ class Standing(StrEnum):
     """The store lost a part of it; `SessionInfo.problem` says which, and what to do."""
 
 
-class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of a list of sessions."""
+class SessionInfo(RunSettings, frozen=True, kw_only=True):
+    """One line of a list of sessions: its settings, with the current title, and its results."""
 
     name: str
     state: Standing
     problem: str = ""
     """What is wrong with a damaged session, and what to do."""
-    title: str = ""
-    """Title by a person; empty if none."""
-    method: str = ""
-    model: str = ""
-    tasks: tuple[str, ...] = ()
     started: float | None = None
     """Seconds since the epoch, UTC."""
     last: float | None = None
     """Time of its last event."""
-    instances: int | None = None
-    iterations: int | None = None
-    series: str = ""
-    """Name of the ablation that it belongs to; empty if none."""
-    options: MethodOptions = MethodOptions()
     putting_away_since: float | None = None
     """Time since which its engine puts it away; `None` if its engine still works, or none runs."""
     attempts: int = 0
@@ -81,9 +71,9 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks with a correct attempt."""
     confirmed: tuple[str, ...] | None = None
     """Tasks with a confirmed attempt; `None` if nothing was examined."""
-    best: dict[str, str] = {}
+    best: dict[str, str] = msgspec.field(default_factory=dict)
     """The best attempt of each task, correct or not, without rejected attempts."""
-    speeds: dict[str, Speed] = {}
+    speeds: dict[str, Speed] = msgspec.field(default_factory=dict)
     """Speed of that attempt by task, if measured."""
     bests: tuple[MeasuredBest, ...] | None = None
     """See `SessionSummary`."""
@@ -94,13 +84,17 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Number of model calls with a reply; `None` in sessions of older versions, as `worked_s`."""
     worked_s: float | None = None
     """Seconds in which an engine worked."""
-    devices: tuple[str, ...] = ()
-    budget_usd: float | None = None
-    budget_tokens: int | None = None
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
     unpriced_calls: int = 0
+
+
+UNKNOWN = RunSettings(
+    method="", model="", tasks=(), instances=0, iterations=0, seed=0, devices=(), targets=(), review=""
+)
+"""Settings of a session that lost its description."""
+RESULTS = frozenset(SessionSummary.__struct_fields__) & frozenset(SessionInfo.__struct_fields__)
 
 
 def live_info(files: LiveFiles) -> SessionInfo | None:
@@ -121,9 +115,8 @@ def live_info(files: LiveFiles) -> SessionInfo | None:
 
 def live_info_of(files: LiveFiles, state: SessionState) -> SessionInfo:
     """Returns the facts of a live session from `state`, into which its journal was skimmed."""
-    description = describe(state.started) if state.started is not None else None
     summary, running = summarise(state), files.running
-    info = info_of(files.session, description, summary, running=running)
+    info = info_of(files.session, state.started, summary, running=running)
     if running and files.reachable and (summary.finished or summary.stopped is not None):
         return msgspec.structs.replace(info, putting_away_since=summary.last_wall)
     if info.state is Standing.FINISHED:
@@ -133,7 +126,7 @@ def live_info_of(files: LiveFiles, state: SessionState) -> SessionInfo:
 
 def damaged_info(name: str, problem: str) -> SessionInfo:
     """Returns the line of a session whose journal, description or summary cannot be read."""
-    return SessionInfo(name=name, state=Standing.DAMAGED, problem=problem)
+    return SessionInfo(name=name, state=Standing.DAMAGED, problem=problem, **UNKNOWN.settings())
 
 
 def running_infos(home: Home) -> list[SessionInfo]:
@@ -180,39 +173,12 @@ def info_of(
         standing = Standing.FINISHED
     else:
         standing = Standing.STOPPED if summary.stopped is not None else Standing.CRASHED
-    info = SessionInfo(
+    results = {name: getattr(summary, name) for name in RESULTS}
+    settings = (UNKNOWN if description is None else description).settings()
+    return SessionInfo(
         name=name,
         state=standing,
-        title=summary.title,
+        started=None if description is None else description.started,
         last=summary.last_wall,
-        attempts=summary.attempts,
-        solved=summary.solved,
-        confirmed=summary.confirmed,
-        best=summary.best,
-        speeds=summary.speeds,
-        bests=summary.bests,
-        accepted=summary.accepted,
-        waiting=summary.waiting,
-        calls=summary.calls,
-        worked_s=summary.worked_s,
-        input_tokens=summary.input_tokens,
-        output_tokens=summary.output_tokens,
-        cost_usd=summary.cost_usd,
-        unpriced_calls=summary.unpriced_calls,
-    )
-    if description is None:
-        return info
-    return msgspec.structs.replace(
-        info,
-        method=description.method,
-        model=description.model,
-        tasks=description.tasks,
-        started=description.started,
-        instances=description.instances,
-        iterations=description.iterations,
-        series=description.series,
-        options=description.options,
-        devices=description.devices,
-        budget_usd=description.budget_usd,
-        budget_tokens=description.budget_tokens,
+        **settings | results,
     )

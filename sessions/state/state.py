@@ -22,12 +22,12 @@ from sessions.events import (
     Origin,
     Role,
     SessionExtended,
-    SessionStarted,
     SweepRung,
     Usage,
     WinnerMeasured,
 )
 from sessions.names import split_attempt
+from sessions.settings import SessionDescription
 
 EXTENDABLE = frozenset(
     {EndReason.ITERATIONS, EndReason.SPEEDUP_REACHED, EndReason.AT_ROOF, EndReason.NO_GAIN}
@@ -301,7 +301,7 @@ class DeviceState:
 class SessionState:
     """The fold of a session's events."""
 
-    started: SessionStarted | None = None
+    started: SessionDescription | None = None
     title: str = ""
     """Title by a person; empty if none."""
     started_wall: float | None = None

@@ -11,10 +11,10 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
-from sessions.settings import SCHEMA
 
 from sessions import events as ev
 from sessions.events import Message, Role, Usage
+from sessions.settings import SCHEMA
 from sessions.state.speed import speed_of
 from sessions.state.state import AttemptState, CallState, InstanceState, SessionState
 

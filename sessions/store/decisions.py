@@ -36,9 +36,6 @@ def undo(home: Home, session: str, attempt: str, *, by: str = "", clock: Clock |
 def _record(home: Home, session: str, decision: DecisionMade | DecisionUndone, clock: Clock | None) -> Event:
     with take_up(home, session, clock=clock) as recorder:
         try:
-            return recorder.decide_now(decision)
+            return recorder.now(recorder.decide(decision))
         finally:
-            if recorder.state.finished:
-                recorder.finish_now()
-            else:
-                recorder.flush_now()
+            recorder.now(recorder.put_down())

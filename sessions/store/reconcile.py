@@ -31,7 +31,7 @@ def resume(home: Home, session: str, *, clock: Clock | None = None) -> Recorder:
     recorder = take_up(home, session, clock=clock)
     if recorder.state.finished:
         with recorder:
-            recorder.finish_now()
+            recorder.now(recorder.finish())
         raise NothingToResume(session)
     return recorder
 
@@ -124,13 +124,13 @@ def _align_git(recorder: Recorder) -> None:
                 attempt.commit = None
             _commit_again(recorder)
         if not store.session_is_complete(session):
-            recorder.rewrite_stored_journal_now()
-    recorder.sync_accepted_now()
+            recorder.now(recorder.rewrite_stored_journal())
+    recorder.now(recorder.sync_accepted())
 
 
 def _commit_again(recorder: Recorder) -> None:
     for attempt in recorder.uncommitted():
-        recorder.commit_attempt_now(attempt)
+        recorder.now(recorder.commit_attempt(attempt))
 
 
 def _unmark_wrong_tip(store: Store, session: str, instance: InstanceState) -> None:

@@ -11,8 +11,9 @@ import math
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Iterable
-from typing import TypeVar, cast
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any, TypeVar, cast
 
 from sessions.errors import HomeNotWritable, NotDecidable, SessionBusy, SessionExists, StoreBroken
 from sessions.events import (
@@ -78,6 +79,8 @@ class Recorder:
         self._deciding = asyncio.Lock()
         self._unsynced: dict[str, DecisionMade | DecisionUndone] = {}
         """Latest decision about each attempt that `accepted` may lack, in the order of the decisions."""
+        self._blocks = False
+        """True inside `now`."""
         self._working = threading.Lock()
         self._syncing = threading.Lock()
         self._synced_seq = 0
@@ -138,7 +141,7 @@ class Recorder:
         """Like `record`, but waits for the disk in another thread; act on the event only after this returns."""
         written = self._writer.write(event)
         self._take(written)
-        await asyncio.to_thread(self._sync, written.seq)
+        await self._in_thread(partial(self._sync, written.seq))
         return written
 
     def _sync(self, seq: int) -> None:
@@ -156,13 +159,27 @@ class Recorder:
             self._unsynced.pop(event.attempt, None)
             self._unsynced[event.attempt] = event
 
-    async def _run(self, work: Callable[[], R]) -> R:
-        return await asyncio.to_thread(self._run_now, work)
+    def now(self, work: Coroutine[Any, Any, R]) -> R:
+        """Run one of the methods to its end for a caller without an event loop; no other method may run at the same time."""
+        self._blocks = True
+        try:
+            work.send(None)
+        except StopIteration as end:
+            return cast("R", end.value)
+        finally:
+            self._blocks = False
+        raise RuntimeError("another task holds the recorder")
 
-    def _run_now(self, work: Callable[[], R]) -> R:
-        # The asyncio lock is not enough: a cancelled caller releases it while its thread still works.
-        with self._working:
-            return work()
+    async def _run(self, work: Callable[[], R]) -> R:
+        def alone() -> R:
+            # The asyncio lock is not enough: a cancelled caller releases it while its thread still works.
+            with self._working:
+                return work()
+
+        return await self._in_thread(alone)
+
+    async def _in_thread(self, work: Callable[[], R]) -> R:
+        return work() if self._blocks else await asyncio.to_thread(work)
 
     # Attempts
 
@@ -176,12 +193,6 @@ class Recorder:
             self._note_commit(attempt, commit)
             if self._segments.is_due(self._writer.size, limit_bytes=FLUSH_BYTES):
                 await self._run(self._flush_work())
-        return commit
-
-    def commit_attempt_now(self, attempt: str) -> str:
-        """`commit_attempt` for a caller without an event loop."""
-        commit = self._run_now(self._attempt_work(attempt))
-        self._note_commit(attempt, commit)
         return commit
 
     def _attempt_work(self, attempt: str) -> Callable[[], str]:
@@ -259,27 +270,8 @@ class Recorder:
                     # A newer decision about the attempt waits for its turn.
                     if self._unsynced[decision.attempt] is decision:
                         await self._run(self._accepted_work(decision.attempt))
-                        self._note_synced(decision)
-
-    def decide_now(self, decision: DecisionMade | DecisionUndone) -> Event:
-        """`decide` for a caller without an event loop."""
-        check_decision(self.state, decision)
-        written = self.record(decision)
-        self.sync_accepted_now()
-        return written
-
-    def sync_accepted_now(self) -> None:
-        """`sync_accepted` for a caller without an event loop."""
-        while self._unsynced:
-            decision = next(iter(self._unsynced.values()))
-            if self._find(decision.attempt)[0].commit is None:
-                self.commit_attempt_now(decision.attempt)
-            self._run_now(self._accepted_work(decision.attempt))
-            self._note_synced(decision)
-
-    def _note_synced(self, decision: DecisionMade | DecisionUndone) -> None:
-        if self._unsynced.get(decision.attempt) is decision:
-            del self._unsynced[decision.attempt]
+                        if self._unsynced.get(decision.attempt) is decision:
+                            del self._unsynced[decision.attempt]
 
     def _accepted_work(self, attempt: str) -> Callable[[], None]:
         state, instance = self._find(attempt)
@@ -296,14 +288,10 @@ class Recorder:
         async with self._git:
             await self._run(self._flush_work())
 
-    def flush_now(self) -> None:
-        """`flush` for a caller without an event loop."""
-        self._run_now(self._flush_work())
-
-    def rewrite_stored_journal_now(self) -> None:
+    async def rewrite_stored_journal(self) -> None:
         """Write the whole `_journal` branch again: for a branch that lacks objects."""
         self._segments.start_afresh()
-        self.flush_now()
+        await self.flush()
 
     def _flush_work(self) -> Callable[[], None]:
         size, seq, summary, started = (
@@ -364,29 +352,11 @@ class Recorder:
             await self.settle()
         async with self._git:
             await self._run(self._put_away)
-        await asyncio.to_thread(self.close)
+        await self._in_thread(self.close)
 
-    def finish_now(self) -> None:
-        """`finish` for a caller without an event loop."""
-        self._settle_now()
-        trouble = self._run_now(self._pack)
-        if trouble:
-            self.record(Notice(level="warning", message=trouble))
-            self._settle_now()
-        self._run_now(self._put_away)
-        self.close()
-
-    def _store_all_now(self) -> None:
-        for attempt in self.uncommitted():
-            self.commit_attempt_now(attempt)
-        self.flush_now()
-
-    def _settle_now(self) -> None:
-        self._store_all_now()
-        if not self._run_now(self._is_complete):
-            self._write_again(self._run_now(self._lost_attempts))
-            self._store_all_now()
-        self._run_now(self._check_stored)
+    async def put_down(self) -> None:
+        """Store what a command added at rest: `finish` a finished session, else `flush`."""
+        await (self.finish() if self.state.finished else self.flush())
 
     def _is_complete(self) -> bool:
         return self.store.session_is_complete(self.session)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import msgspec
 
 from sessions.errors import JournalDamaged, NoSuchSession, StoreDamaged
-from sessions.events import SessionStarted
 from sessions.home import LiveFiles
 from sessions.journal.codec import BadLine, decode
-from sessions.state.description import SessionSummary, describe
+from sessions.settings import SessionDescription
+from sessions.state.description import SessionSummary
 
 from .store import Store
 
@@ -57,7 +57,7 @@ class Segments:
         size: int,
         *,
         summary: SessionSummary,
-        started: SessionStarted | None,
+        started: SessionDescription | None,
         files: Mapping[str, bytes],
     ) -> None:
         """Commit the missing bytes of the journal up to `size`.
@@ -66,7 +66,7 @@ class Segments:
         """
         files = {"summary.json": msgspec.json.encode(summary) + b"\n", **files}
         if started is not None:
-            files["session.json"] = msgspec.json.encode(describe(started)) + b"\n"
+            files["session.json"] = msgspec.json.encode(started) + b"\n"
         files |= {path.name: path.read_bytes() for path in sorted(self._live.folder.glob("journal.torn-*"))}
         wall = summary.last_wall or 0.0
         try:

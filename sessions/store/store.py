@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-from sessions.settings import SCHEMA, SessionDescription
 
 from harness import EVALUATION_DECODER, Evaluation, Verdict
 from sessions.errors import NoSuchSession, StoreBroken, StoreDamaged
 from sessions.home import JOURNAL, Home
 from sessions.journal.journal import Journal, parse
 from sessions.names import split_instance
+from sessions.settings import SCHEMA, SessionDescription
 from sessions.state.description import DESCRIPTION, SUMMARY, SessionSummary
 
 from .attempt_commits import trailers_of, with_trailers

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from sessions.settings import MethodOptions
 
 from engine.corpus.retrieval import build_corpus
 from engine.errors import UsageProblem
@@ -21,6 +20,7 @@ from engine.prompting.prompting import Setting, knowledge_for
 from harness import Verdict
 from sessions import Home, Recorder
 from sessions.events import EngineStarted, InstanceFinished, InstanceStarted, Role, SessionFinished
+from sessions.settings import MethodOptions
 from suites import load_suite
 from tests.support.scripted_context import ScriptedContext
 
@@ -101,7 +101,7 @@ def test_rows_play_consecutive_chains(home: Home) -> None:
     plans = [resolve(ablation.row_plan(row), home=home, environ={}) for row in ROWS]
     assert [plan.first_chain for plan in plans] == [1, 3, 5, 7, 9, 11, 13]
     assert settled(home, model="recorded:small", instances=None).checked.instances == 2
-    assert plan_of(session_started(plans[3])).first_chain == 7, (
+    assert plan_of(session_started(plans[3]).describe()).first_chain == 7, (
         "a resume that reads only the events finds the same chains"
     )
 

@@ -7,11 +7,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from sessions.settings import StopRules
 
 from engine.models import Reply, Request, ScriptedClient
 from sessions import Home, fold, resume
 from sessions.events import EngineStarted, Event, InstanceFinished, IterationsMoved, Role
+from sessions.settings import StopRules
 from sessions.state.state import SessionState
 from tests.support.engines import ScriptedJudge, answer_of, plan, play, run, shared
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from engine.run.person import Decisions
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.errors import ModelError, UselessToRetry
 from engine.models import Reply, Request, ScriptedClient
 from engine.plan.job import session_started
+from engine.run.person import Decisions
 from harness import ErrorReport, Evaluation, Fact, Stage, Verdict
 from harness.wire.evaluation import Basis
 from sessions import Home, Recorder, fold, resume

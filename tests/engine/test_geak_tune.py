@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sessions.settings import MethodOptions
-
 from engine.models import RecordedClient, Reply, Request, ScriptedClient
 from engine.plan.plan import SessionPlan
 from harness import Evaluation, Verdict
 from sessions import Home, fold
 from sessions.events import Role
 from sessions.recording import load_recording, write_recording
+from sessions.settings import MethodOptions
 from sessions.state.state import SessionState
 from suites import Task
 from tests.support.engines import plan, play

@@ -9,17 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from engine.run.person import Decisions
-from sessions.settings import MethodOptions
 
 from engine.errors import RecordingExhausted
 from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.plan.plan import SessionPlan
+from engine.run.person import Decisions
 from harness import Verdict
 from sessions import Home, fold, resume
 from sessions.events import CallFailed, CallFinished, EngineStarted, Event, InstanceFinished, SessionFinished
 from sessions.journal.journal import read_journal
 from sessions.names import instance_key
+from sessions.settings import MethodOptions
 from sessions.store.store import Store
 from tests.conftest import SOAK
 from tests.support.engines import ScriptedJudge, plan, play, run, scripted_answer, scripted_model, shared

@@ -8,7 +8,6 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sessions.settings import MethodOptions
 
 from engine.errors import UsageProblem
 from engine.methods import METHODS, Start, open_method
@@ -16,6 +15,7 @@ from engine.methods.progress import TRAP
 from harness import Verdict
 from harness.wire.ratios import TIE
 from sessions.events import EndReason, Origin, Role
+from sessions.settings import MethodOptions
 from tests.support.engines import candidate
 from tests.support.scripted_context import ScriptedAttempt, ScriptedContext
 

@@ -23,7 +23,7 @@ CLIENTS = {"anthropic": "anthropic_client", "openai": "openai_wire"}
 
 def loaded(sdk: str) -> tuple[Any, ModuleType]:
     """Return our module of an SDK, and the SDK."""
-    return importlib.import_module(f"engine.models.{CLIENTS[sdk]}"), importlib.import_module(sdk)
+    return importlib.import_module(f"engine.models.clients.{CLIENTS[sdk]}"), importlib.import_module(sdk)
 
 
 def exceptions_of(*modules: ModuleType) -> Iterator[type[Exception]]:

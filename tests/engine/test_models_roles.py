@@ -180,7 +180,7 @@ def test_session_with_roles_is_priced_and_recorded_without_any_key(tmp_path: Pat
     [begun] = [event for event in events if isinstance(event, SessionStarted)]
     command(home, "record", session, "both")
     recording = load_recording(home.recordings / "both")
-    assert recording.facts.model == begun.model
+    assert recording.facts.model == begun.settings.model
     assert [reply.role for reply in recording.chains["starter/vector_add", 1]] == [role for role, _ in calls]
     assert b"5ecret" not in every_byte(home)
 

@@ -307,7 +307,7 @@ def test_unreadable_plan_is_named(home: Home) -> None:
     home.ensure()
     live = home.live("20260101-000000-geak-0000")
     live.folder.mkdir()
-    launch.plan_file(live).write_text("{")
+    live.plan.write_text("{")
     with pytest.raises(EngineDidNotStart, match=r"plan\.json cannot be read"):
         launch.resume(home, live.session)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from sessions.settings import MethodOptions
 
 from engine.corpus.retrieval import build_corpus
 from engine.errors import UsageProblem
@@ -22,6 +21,7 @@ from engine.prompting.prompting import Setting, first_prompt, reflect_prompt, re
 from engine.reply.candidate import Candidate, Unusable
 from harness import target
 from sessions import Home
+from sessions.settings import MethodOptions
 from suites import EntryPoint, Task, load_suite, load_task
 from tests.support.judged_candidates import failing
 from tests.support.scripted_context import ScriptedContext

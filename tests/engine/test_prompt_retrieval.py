@@ -17,7 +17,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sessions.settings import MethodOptions
 
 from engine.corpus.further_kernels import MOST_BYTES
 from engine.corpus.overlap import NEAR_COPY, code_tokens, kernel_forms, normal_form, overlaps, similarity
@@ -25,6 +24,7 @@ from engine.corpus.retrieval import MOST_COMPARED, Corpus, Index, build_corpus
 from engine.errors import UsageProblem
 from engine.methods import Context
 from engine.methods.proposing import examples_of
+from sessions.settings import MethodOptions
 from suites import Task, baseline_source, load_suite, load_task
 
 KERNEL = '''"""Doubles every element."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from engine.run.person import Decisions
 
 from engine.errors import UselessToRetry
 from engine.models import Reply, Request, ScriptedClient
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
+from engine.run.person import Decisions
 from harness import Verdict
 from sessions import Home, Recorder, fold, resume
 from sessions.errors import NothingToResume

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from engine.run.person import Decisions
 
 from engine.errors import GaveUp, RecordingExhausted, TryAgain, UselessToRetry
 from engine.models import Pace, Piece, Reply, Request, ScriptedClient
 from engine.models.clients.recorded import RecordedClient
+from engine.run.person import Decisions
 from harness import Device, Evaluation, Verdict
 from harness.processes.process_endings import AGAIN
 from harness.wire.device import Identity

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from engine.run.person import Decisions
 
 from engine.errors import BudgetSpent, CommandRefused, UsageProblem
 from engine.judge.judging import OnStage, PoolJudge
@@ -17,6 +16,7 @@ from engine.plan.job import plan_of, session_started
 from engine.plan.plan import RunPlan, SessionPlan, resolve
 from engine.process.commands import ALL_GPUS, event_of
 from engine.process.control import Request
+from engine.run.person import Decisions
 from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict, target
 from harness.stages.timing.baselines import USUAL
 from sessions import Home, fold, resume
@@ -167,11 +167,11 @@ def test_session_contains_the_source_of_its_timing_baseline(tmp_path: Path) -> N
     session_plan = resolved(tmp_path, against=str(file))
     assert (session_plan.against, session_plan.against_source) == ("mine.py", source)
     file.unlink()
-    again = plan_of(session_started(session_plan))
+    again = plan_of(session_started(session_plan).describe())
     assert (again.against, again.against_source, again.spread) == ("mine.py", source, False)
-    assert timing_words(session_started(session_plan)) == "timed against mine.py"
+    assert timing_words(session_plan) == "timed against mine.py"
     default = resolved(tmp_path)
-    assert (default.against, timing_words(session_started(default))) == ("", "")
+    assert (default.against, timing_words(default)) == ("", "")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from engine.run.person import Changes, Decisions
-from sessions.settings import MethodOptions, StopRules
 
 from engine.errors import CommandRefused
 from engine.models import Piece, Reply, Request, ScriptedClient
@@ -17,6 +15,7 @@ from engine.plan.plan import SessionPlan
 from engine.plan.prices import Price
 from engine.process.commands import event_of
 from engine.process.control import Request as Command
+from engine.run.person import Changes, Decisions
 from harness import Evaluation, Verdict
 from sessions import Home, Recorder, apply, fold, resume
 from sessions.events import (
@@ -34,6 +33,7 @@ from sessions.events import (
     WaitingForPerson,
 )
 from sessions.journal.journal import read_journal
+from sessions.settings import MethodOptions, StopRules
 from sessions.state.state import Confirmation
 from sessions.store.reconcile import take_up
 from tests.conftest import SOAK

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from sessions.settings import StopRules
 
 from engine.run.stopping import is_at_roof, stop_of
 from harness import Evaluation, Verdict
 from harness.wire.latency import Bound, Efficiency, Latency, Outcome
 from sessions import Home, fold
 from sessions.events import EndReason, Event, InstanceFinished, Origin
+from sessions.settings import StopRules
 from sessions.state.state import AttemptState, Decision
 from tests.support.engines import plan, play, scripted_model
 from tests.support.evaluations import correct, failed

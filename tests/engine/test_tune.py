@@ -8,12 +8,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from engine.run.person import Decisions
-from sessions.settings import MethodOptions
 
 from engine.errors import UsageProblem
 from engine.models import NoModel
 from engine.plan.plan import RunPlan, SessionPlan, resolve
+from engine.run.person import Decisions
 from engine.tuning import FIELD
 from harness import ROUGH, Evaluation, Latency, Verdict
 from sessions import Home, fold, resume
@@ -28,6 +27,7 @@ from sessions.events import (
     SweepRung,
 )
 from sessions.journal.journal import read_journal
+from sessions.settings import MethodOptions
 from sessions.state.state import SessionState
 from suites import Task
 from tests.support.engines import plan, play, run, shared

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
-from sessions.settings import MethodOptions
 
 from engine.methods import Start
 from engine.methods.geak import Geak
@@ -15,6 +14,7 @@ from engine.methods.tune import Tune
 from engine.tuning import mark_kept
 from harness import Effort, Verdict
 from sessions.events import AttemptSwept, Origin, RungEntry, SweepRung, SweptVariant
+from sessions.settings import MethodOptions
 from sessions.state.ranking import rank
 from tests.support.engines import candidate
 from tests.support.scripted_context import ScriptedAttempt, ScriptedContext

@@ -127,7 +127,7 @@ def test_attempts_that_get_other_ids_take_their_successors_along(stopped: Home) 
     with resume(stopped, SESSION) as recorder:
         assert recorder.store.session_is_complete(SESSION)
         recorder.record(ev.SessionFinished())
-        recorder.finish_now()
+        recorder.now(recorder.finish())
     assert_sound(stopped.store)
 
 

@@ -47,7 +47,7 @@ def test_pushed_session_is_fetched_into_another_home(home: Home, remote: Path, t
 def test_session_that_went_on_is_pushed_and_fetched_again(home: Home, remote: Path, tmp_path: Path) -> None:
     recorder = stored.begin(home)
     stored.attempt(recorder, 1, Verdict.WRONG)
-    recorder.flush_now()
+    recorder.now(recorder.flush())
     push_sessions(home, str(remote), on_progress=ignore)
     second_home = Home(tmp_path / "other")
     fetch_sessions(second_home, str(remote), on_progress=ignore)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 
 import msgspec
-from engine.run.person import Decisions
 
 from engine.corpus.retrieval import Corpus
 from engine.judge.judging import Judge, OnStage
@@ -20,6 +19,7 @@ from engine.models import Client, Gates, Limits, Reply, Request, ScriptedClient
 from engine.plan.budget import budget_of
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
+from engine.run.person import Decisions
 from engine.run.scheduler import run_instances
 from engine.run.shared import Shared
 from engine.tuning import Surveying

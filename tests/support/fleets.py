@@ -7,6 +7,7 @@ import msgspec
 from harness import Evaluation
 from harness.wire.latency import Bound, Outcome
 from sessions import events as ev
+from tests.support import story
 from tests.support.journals import EventLog, call_error, correct, latencies, wrong
 
 TASKS = ("softmax", "layer_norm", "rms_norm", "swiglu", "rope")
@@ -32,7 +33,7 @@ def opened(
     """Return the first events of a session with these tasks, instances and GPUs."""
     log = EventLog()
     log.open(devices=("cpu", *map(str, range(gpus))), review="manual", iterations=10)
-    started = msgspec.structs.replace(
+    started = story.changed(
         log.events[0],
         tasks=tuple(f"starter/{task}" for task in tasks),
         instances=instances,
@@ -40,7 +41,7 @@ def opened(
         title="paged-attn tuning",
         budget_usd=50.0,
     )
-    log.events[0] = msgspec.structs.replace(started, **options)
+    log.events[0] = story.changed(started, **options)
     for task in tasks:
         for number in range(1, instances + 1):
             log.add(ev.InstanceStarted(task=f"starter/{task}", instance=number))

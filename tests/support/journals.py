@@ -33,6 +33,7 @@ from harness.wire.latency import Efficiency, Timed, Window
 from sessions import events as ev
 from sessions.home import Home
 from sessions.journal.codec import encode
+from sessions.settings import RunSettings
 
 SESSION = "20261120-140300-geak-5f0a"
 STARTED_WALL = 1_795_183_380.0
@@ -354,15 +355,17 @@ class EventLog:
         self.add(
             ev.SessionStarted(
                 session=SESSION,
-                method=method,
-                model=MODEL,
-                tasks=("starter/softmax", "starter/vector_add"),
-                instances=2,
-                iterations=iterations,
-                seed=7,
-                devices=devices,
-                targets=("gfx942",),
-                review=review,
+                settings=RunSettings(
+                    method=method,
+                    model=MODEL,
+                    tasks=("starter/softmax", "starter/vector_add"),
+                    instances=2,
+                    iterations=iterations,
+                    seed=7,
+                    devices=devices,
+                    targets=("gfx942",),
+                    review=review,
+                ),
             )
         )
         self.add(ev.EngineStarted(host="node17", pid=4242), after_s=0.2)

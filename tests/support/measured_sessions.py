@@ -9,6 +9,7 @@ import msgspec
 from harness import Evaluation, Latency, Outcome
 from harness.wire.latency import Bound, Efficiency
 from sessions import events as ev
+from tests.support import story
 from tests.support.journals import (
     FAST_SOURCE,
     RIGHT_SOURCE,
@@ -71,10 +72,8 @@ def measured() -> list[ev.AnyEvent]:
     """Return a finished session of three tasks on a GPU: much faster, as fast as the baseline, and not solved."""
     log = EventLog()
     log.open(devices=("2",), review="manual")
-    started = log.events[0]
-    assert isinstance(started, ev.SessionStarted)
     tasks = ("starter/rms_norm", "starter/softmax", "starter/matmul")
-    log.events[0] = msgspec.structs.replace(started, tasks=tasks, model="anthropic:claude-x")
+    log.events[0] = story.changed(log.events[0], tasks=tasks, model="anthropic:claude-x")
     for task, instance in (*((task, 1) for task in tasks), ("starter/softmax", 2)):
         log.add(ev.InstanceStarted(task=task, instance=instance), after_s=0.1)
     log.attempt("softmax#1/1", WRONG_SOURCE, wrong(), price=0.21)

@@ -7,8 +7,6 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sessions.settings import MethodOptions
-
 from engine.corpus.retrieval import Corpus
 from engine.methods import Review, Start
 from engine.methods.orders import Orders
@@ -17,6 +15,7 @@ from engine.prompting.baseline_facts import BaselineFacts
 from harness import Effort, Evaluation, Target, target
 from harness.hardware.product import Product
 from sessions.events import AttemptSwept, Message, Origin, Role, SweepRung, SweptVariant
+from sessions.settings import MethodOptions
 from suites import load_task
 
 from .engines import ScriptedJudge, answer_of

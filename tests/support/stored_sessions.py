@@ -13,6 +13,7 @@ from sessions import Home
 from sessions import events as ev
 from sessions.journal.journal import Clock
 from sessions.recording import write_recording
+from sessions.settings import RunSettings
 from sessions.store.recorder import Recorder
 from tests.support.command_line import ROOT
 from tests.support.evaluations import one_case
@@ -54,15 +55,17 @@ def begin(home: Home, session: str = FIRST, *, model: str = "recorded:starter") 
     """Begin a session on softmax with one started instance."""
     started = ev.SessionStarted(
         session=session,
-        method="geak",
-        model=model,
-        tasks=("starter/softmax",),
-        instances=1,
-        iterations=2,
-        seed=7,
-        devices=("cpu",),
-        targets=("gfx942",),
-        review="auto",
+        settings=RunSettings(
+            method="geak",
+            model=model,
+            tasks=("starter/softmax",),
+            instances=1,
+            iterations=2,
+            seed=7,
+            devices=("cpu",),
+            targets=("gfx942",),
+            review="auto",
+        ),
     )
     recorder = Recorder.begin(home, started, clock=ticking())
     recorder.record(ev.EngineStarted(host="node", pid=1))
@@ -102,7 +105,7 @@ def attempt(
     recorder.record(
         ev.AttemptJudged(attempt=name, evaluation=evaluation(verdict, speedup=speedup, message=message))
     )
-    recorder.commit_attempt_now(name)
+    recorder.now(recorder.commit_attempt(name))
 
 
 def examine(recorder: Recorder, number: int, verdict: Verdict) -> None:
@@ -119,7 +122,7 @@ def finish(recorder: Recorder, best: str = "softmax#1/2") -> None:
     """Finish the session and move it to the store."""
     recorder.record(ev.InstanceFinished(task="starter/softmax", instance=1, reason="iterations", best=best))
     recorder.record(ev.SessionFinished(solved=("starter/softmax",)))
-    recorder.finish_now()
+    recorder.now(recorder.finish())
 
 
 def finished(home: Home, session: str = FIRST) -> str:
@@ -136,7 +139,7 @@ def stopped(home: Home, session: str = FIRST, *, verdict: Verdict = Verdict.WRON
     recorder = begin(home, session)
     attempt(recorder, 1, verdict, message="output out differs in 12 % of its elements")
     recorder.record(ev.EngineStopped(reason="asked to"))
-    recorder.flush_now()
+    recorder.now(recorder.flush())
     recorder.close()
     return session
 
@@ -159,15 +162,17 @@ def vector_add_recording(home: Home, name: str, *, instances: int = 1) -> Path:
     assert wrong != good
     started = ev.SessionStarted(
         session="20260101-000000-geak-0000",
-        method="geak",
-        model="openai:m",
-        tasks=("starter/vector_add",),
-        instances=instances,
-        iterations=2,
-        seed=1,
-        devices=("cpu",),
-        targets=("gfx942",),
-        review="auto",
+        settings=RunSettings(
+            method="geak",
+            model="openai:m",
+            tasks=("starter/vector_add",),
+            instances=instances,
+            iterations=2,
+            seed=1,
+            devices=("cpu",),
+            targets=("gfx942",),
+            review="auto",
+        ),
     )
     recorder = Recorder.begin(home, started, clock=ticking())
     for instance in range(1, instances + 1):

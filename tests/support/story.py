@@ -12,6 +12,7 @@ from harness import ErrorReport, Evaluation, KernelResources, Latency, Outcome, 
 from harness.wire.evaluation import STAGES
 from sessions import Recorder
 from sessions import events as ev
+from sessions.settings import RunSettings
 
 SESSION = "20250102-030405-geak-0a1b"
 KERNEL = "import triton\n\n\n@triton.jit\ndef kernel(x):\n    pass\n"
@@ -56,9 +57,8 @@ def timed(speedup: float) -> Latency:
 
 
 def started(session: str = SESSION, **changes: object) -> ev.SessionStarted:
-    """Return the first event of a session."""
-    event = ev.SessionStarted(
-        session=session,
+    """Return the first event of a session; changes are fields of the event or of its settings."""
+    settings = RunSettings(
         method="geak",
         model="recorded:starter",
         tasks=("starter/softmax",),
@@ -68,10 +68,24 @@ def started(session: str = SESSION, **changes: object) -> ev.SessionStarted:
         devices=("cpu",),
         targets=("gfx942",),
         review="auto",
+    )
+    event = ev.SessionStarted(
+        session=session,
+        settings=settings,
         versions={"triton": "3.7.1"},
         templates={"generator.j2": "0" * 64},
     )
-    return msgspec.structs.replace(event, **changes)
+    return changed(event, **changes)
+
+
+def changed(event: ev.Event, **changes: object) -> ev.SessionStarted:
+    """Return a first event with other values of its own fields or of its settings."""
+    assert isinstance(event, ev.SessionStarted)
+    own = {name: value for name, value in changes.items() if name in event.__struct_fields__}
+    changed_settings = {name: value for name, value in changes.items() if name not in own}
+    return msgspec.structs.replace(
+        event, settings=msgspec.structs.replace(event.settings, **changed_settings), **own
+    )
 
 
 def call(

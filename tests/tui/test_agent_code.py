@@ -85,17 +85,18 @@ def test_sides_without_a_source_or_with_the_same_source_are_left_out() -> None:
 def test_baseline_is_the_tasks_own_the_given_kernel_or_none_for_torch() -> None:
     (started, *_) = running()
     assert isinstance(started, SessionStarted)
-    facts = read_task_files(started, "starter/softmax")
+    settings = started.settings
+    facts = read_task_files(settings, "starter/softmax")
     assert facts.baseline is not None
     assert (facts.baseline.name, "@triton.jit" in facts.baseline.source) == ("baseline triton", True)
     assert facts.shapes["fp32"] == "8192x8192"
-    with_kernel = msgspec.structs.replace(started, against="mine.py", against_source="x = 1")
+    with_kernel = msgspec.structs.replace(settings, against="mine.py", against_source="x = 1")
     kernel = read_task_files(with_kernel, "starter/softmax").baseline
     assert kernel is not None
     assert (kernel.name, kernel.source) == ("baseline mine.py", "x = 1")
-    eager = msgspec.structs.replace(started, against="eager")
+    eager = msgspec.structs.replace(settings, against="eager")
     assert read_task_files(eager, "starter/softmax").baseline is None
-    assert read_task_files(started, "other/unknown") == read_task_files(None, "starter/softmax")
+    assert read_task_files(settings, "other/unknown") == read_task_files(None, "starter/softmax")
 
 
 def far_apart() -> list[AnyEvent]:

@@ -8,6 +8,7 @@ from harness import Evaluation
 from sessions import events as ev
 from sessions.state.folding import fold
 from sessions.state.state import SessionState
+from tests.support import story
 from tests.support.journals import EventLog, call_error, correct, latencies, wrong
 from tui.attention import Concern, Kind, attention, model_trouble, summary
 from tui.cockpit.sources import TailHealth
@@ -25,7 +26,7 @@ def measured(factor: float) -> Evaluation:
 def opened(**options: object) -> EventLog:
     log = EventLog()
     log.open(devices=("0", "1"), review="manual")
-    log.events[0] = msgspec.structs.replace(log.events[0], **options)
+    log.events[0] = story.changed(log.events[0], **options)
     return log
 
 

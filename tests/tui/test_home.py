@@ -13,6 +13,7 @@ from textual.widgets import Input
 
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
+from sessions.state.info import UNKNOWN
 from sessions.state.speed import Speed
 from tests.support.cockpits import NARROW, NODE, WIDE, at_home, until
 from tests.support.journals import SESSION, running, write_live
@@ -32,9 +33,8 @@ from tui.node_facts import Gpu, NodeFacts, gpu_words, runtime_of
 def session(name: str, state: Standing = Standing.FINISHED, **fields: object) -> SessionInfo:
     """Return a session on one GPU with three attempts."""
     usual = {"method": "geak", "model": "recorded:starter", "tasks": ("starter/softmax",), "devices": ("0",)}
-    return SessionInfo(
-        name=name, state=state, **{"attempts": 3, "started": 1_795_183_380.0, **usual, **fields}
-    )
+    results = {"attempts": 3, "started": 1_795_183_380.0}
+    return SessionInfo(name=name, state=state, **UNKNOWN.settings() | results | usual | fields)
 
 
 TASKS = tuple(f"tritonbench/kernel_{number}" for number in range(184))

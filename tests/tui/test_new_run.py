@@ -16,6 +16,7 @@ from engine.errors import EngineDidNotStart
 from engine.plan.plan import RunPlan
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
+from sessions.state.info import UNKNOWN
 from tests.support.cockpits import NARROW, NODE, WIDE, at_home, until
 from tests.support.pictures import picture
 from tui.cli import main
@@ -35,7 +36,8 @@ MODEL = "anthropic:claude-opus-5"
 def past(name: str, *, attempts: int = 10, **fields: object) -> SessionInfo:
     """Return a finished session on softmax."""
     usual = {"method": "geak", "model": MODEL, "tasks": ("starter/softmax",)}
-    return SessionInfo(name=name, state=Standing.FINISHED, attempts=attempts, **{**usual, **fields})
+    settings = UNKNOWN.settings() | usual | fields
+    return SessionInfo(name=name, state=Standing.FINISHED, attempts=attempts, **settings)
 
 
 PAST = [

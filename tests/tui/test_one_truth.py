@@ -18,6 +18,7 @@ from sessions.state.bests import measured_bests
 from sessions.state.description import summarise
 from sessions.state.info import Standing, info_of
 from sessions.store.attempt_commits import attempt_message
+from tests.support import story
 from tests.support.evaluations import failed
 from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined
 from tests.support.measured_sessions import softmax_cases, timed
@@ -54,9 +55,7 @@ def session() -> SessionState:
     """Return a session with a bound, a case without a ratio, findings, three decisions and an attempt that counts nowhere."""
     log = EventLog()
     log.open(devices=("2",), review="manual")
-    started = log.events[0]
-    assert isinstance(started, ev.SessionStarted)
-    log.events[0] = msgspec.structs.replace(started, tasks=("starter/softmax",), instances=2)
+    log.events[0] = story.changed(log.events[0], tasks=("starter/softmax",), instances=2)
     for instance in (1, 2):
         log.add(ev.InstanceStarted(task="starter/softmax", instance=instance), after_s=0.1)
     past_the_end = Finding("out_of_bounds", "reads 3 elements past the end of x", "ragged", 14)

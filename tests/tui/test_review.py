@@ -15,6 +15,7 @@ from textual.widgets import Static
 from harness import Verdict
 from sessions import events as ev
 from sessions.best_ever import BestEver
+from sessions.settings import RunSettings
 from sessions.state.bests import MeasuredBest
 from sessions.state.speed import Speed
 from tests.support import reviews
@@ -46,7 +47,7 @@ class Shelf:
 
     source: str
 
-    def baseline(self, started: ev.SessionStarted, task: str) -> str:
+    def baseline(self, started: RunSettings, task: str) -> str:
         return self.source
 
     def archive(self) -> Archive:

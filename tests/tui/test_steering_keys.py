@@ -8,16 +8,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
 from textual.pilot import Pilot
 
 from harness import Verdict
 from sessions import Home
 from sessions.catalog import journal_of
-from sessions.events import InstanceForked, Paused, SessionStarted
+from sessions.events import InstanceForked, Paused
 from sessions.state.folding import fold
 from tests.support import stored_sessions as stored
+from tests.support import story
 from tests.support.cockpits import WIDE, RecordingDecider, ScriptedSource, live, replayed, until
 from tests.support.journals import SESSION, EventLog, finished, running
 from tui.actions.line import Order
@@ -36,8 +36,7 @@ Opened = tuple[Pilot[ExitNote], Cockpit, RecordingDecider, ScriptedSource]
 async def fleet(*, refusal: str = "", readonly: bool = False) -> AsyncIterator[Opened]:
     decider = RecordingDecider(refusal=refusal)
     started, *events = running()
-    assert isinstance(started, SessionStarted)
-    on_gpu = msgspec.structs.replace(started, devices=("0",))
+    on_gpu = story.changed(started, devices=("0",))
     app, source = live([on_gpu, *events], decider=decider, readonly=readonly)
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")

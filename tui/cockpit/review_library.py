@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from sessions.errors import SessionsError
-from sessions.events import SessionStarted
 from sessions.home import Home
+from sessions.settings import RunSettings
 from sessions.state.bests import BestKey, best_key
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Archive:
 class Library(Protocol):
     """Reads these facts; tests put their own in."""
 
-    def baseline(self, started: SessionStarted, task: str) -> str:
+    def baseline(self, started: RunSettings, task: str) -> str:
         """Return the source of the baseline of a task (full name); empty if it is not known."""
         ...
 
@@ -57,7 +57,7 @@ class HomeLibrary:
     def __init__(self, home: Home) -> None:
         self._home = home
 
-    def baseline(self, started: SessionStarted, task: str) -> str:
+    def baseline(self, started: RunSettings, task: str) -> str:
         """Return the kernel file that `--against` named, else the task's own baseline as the suite has it now."""
         from tui.cockpit.sides import read_task_files
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from sessions.events import SessionStarted
+from sessions.settings import RunSettings
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from sessions.state.winners import earlier_best
 from suites import SuiteError, Task, baseline_source, load_task
@@ -49,7 +49,7 @@ class TaskFiles:
     """Sizes on a GPU by case: `8192x4097`."""
 
 
-def read_task_files(started: SessionStarted | None, task: str, registry: Path | None = None) -> TaskFiles:
+def read_task_files(started: RunSettings | None, task: str, registry: Path | None = None) -> TaskFiles:
     """Return the timing baseline's source and the shapes of a task. Reads files.
 
     `registry` names the suites that people added.
@@ -64,13 +64,13 @@ def read_task_files(started: SessionStarted | None, task: str, registry: Path | 
         return TaskFiles(_given_baseline(started))
 
 
-def _baseline(started: SessionStarted, task: Task) -> Side | None:
+def _baseline(started: RunSettings, task: Task) -> Side | None:
     if started.against in OF_TORCH:
         return None
     return _given_baseline(started) or Side(f"baseline {task.baseline}", baseline_source(task))
 
 
-def _given_baseline(started: SessionStarted) -> Side | None:
+def _given_baseline(started: RunSettings) -> Side | None:
     """The kernel file that the session was started with; the session keeps its source."""
     return Side(f"baseline {started.against}", started.against_source) if started.against_source else None
 

@@ -1,4 +1,4 @@
-"""Client that answers from a script: for tests, and for trying a method without a provider."""
+"""Clients without a provider: one that answers from a script, for tests and for trying a method, and one that is never asked."""
 
 from __future__ import annotations
 
@@ -46,6 +46,20 @@ class ScriptedClient:
 
     async def close(self) -> None:
         """See `Client`; it has no connections."""
+
+
+class NoModel:
+    """A client that is never asked."""
+
+    model = "none"
+    """The model name of a session without a model."""
+
+    async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
+        """See `Client`. A call is a bug of the method."""
+        raise RuntimeError(f"a method that asks no model asked for {request.key.role}")
+
+    async def close(self) -> None:
+        """See `Client`."""
 
 
 def says(text: str, *, reasoning: str = "", stop_reason: str = "end") -> Reply:

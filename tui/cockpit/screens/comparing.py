@@ -7,7 +7,7 @@ from pathlib import Path
 from textual import work
 from textual.binding import Binding, BindingType
 
-from sessions.events import SessionStarted
+from sessions.settings import RunSettings
 from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit import attempts
 from tui.cockpit.feed import EVERYTHING
@@ -85,7 +85,7 @@ class ComparingScreen(DecidingScreen):
             self._read_facts(started, instance.task)
 
     @work(thread=True, exit_on_error=False, name="reading the task")
-    def _read_facts(self, started: SessionStarted, task: str) -> None:
+    def _read_facts(self, started: RunSettings, task: str) -> None:
         facts = read_task_files(started, task, self._registry)
         self.app.call_from_thread(self._take_facts, facts)
 

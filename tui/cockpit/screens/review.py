@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widget import Widget
 
-from sessions.events import SessionStarted
+from sessions.settings import RunSettings
 from sessions.state.state import AttemptState, InstanceState
 from tui.actions.line import Order
 from tui.cockpit import review_queue
@@ -253,7 +253,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         return review_sides(state, attempt, instance, self._sources[task], baseline_name(state, attempt))
 
     @work(thread=True, group="baseline", exit_on_error=False, name="reading the baseline")
-    def _read_baseline(self, library: Library, started: SessionStarted, task: str) -> None:
+    def _read_baseline(self, library: Library, started: RunSettings, task: str) -> None:
         try:
             self._sources[task] = library.baseline(started, task)
         finally:

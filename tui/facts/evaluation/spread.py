@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
-from sessions.events import SessionStarted, WinnerMeasured
+from sessions.events import WinnerMeasured
+from sessions.settings import RunSettings
 from sessions.state.speed import speed_of
 from sessions.state.state import AttemptState
 from tui.tables import Table
@@ -16,7 +17,7 @@ from .times import device_table, times_table
 from .verdict import failure_words
 
 
-def timing_words(started: SessionStarted) -> str:
+def timing_words(started: RunSettings) -> str:
     """Return `timed against eager; winners on every GPU`; empty with the default timing."""
     parts = (
         f"timed against {started.against}" if started.against else "",

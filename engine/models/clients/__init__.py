@@ -1,0 +1,1 @@
+"""Clients: one for each protocol of a provider, and those without a provider."""

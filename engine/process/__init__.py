@@ -1,0 +1,1 @@
+"""The engine process: its start, its commands and its environment."""

@@ -1,0 +1,1 @@
+"""Prompts: templates filled with the task, the evaluation and the history as facts."""

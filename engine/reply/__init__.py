@@ -1,0 +1,1 @@
+"""Replies of models: their streamed pieces, and the module that they contain."""

@@ -1,0 +1,1 @@
+"""Runs: instances, their order and their ends, and the waits for a person."""

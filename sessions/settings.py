@@ -1,0 +1,100 @@
+"""Settings of a run: one struct that plans, the first event, `session.json` and lists of sessions share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+SCHEMA = 1
+"""Version of events and of the store's files."""
+
+
+class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_style": "profile"}):
+    """Options of a method besides its counts; each method takes some of them.
+
+    In JSON, `prompt_style` has its first name, `profile`: old sessions have that one.
+    """
+
+    without: tuple[str, ...] = ()
+    """Modules that are off: `knowledge`, `one-shot`, `optimizer`, `reflection`."""
+    tune: bool = False
+    """Sweep the launch parameters of each correct attempt."""
+    start: str = ""
+    """File of the start kernel; empty: the task's timing baseline."""
+    workers: int = 4
+    """Parallel workers in one instance of `kernelagent`."""
+    descendants: int = 8
+    """Candidates of one round of `geak-evolve`."""
+    prompt_style: str = "chat"
+    """Prompt format of the model (`engine.prompting.profiles`)."""
+    corpus: str = ""
+    """Folder of kernels that may be shown as examples, besides baselines of tasks that are not under test."""
+    predictions: str = ""
+    """Digest of the predictions that are judged; empty if a method made the candidates."""
+
+
+class StopRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules that end an instance before its iterations are spent (`engine.run.stopping`); by default all are off."""
+
+    speedup: float | None = None
+    """End at this speedup."""
+    without_gain: int = 0
+    """End after so many rounds of correct attempts without a gain; 0: never."""
+    at_roof: bool = False
+    """End at the practical roof of the device."""
+
+
+class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a session is run, with every default filled in."""
+
+    method: str
+    model: str
+    """One model, or one for each role (`engine.models.spec`)."""
+    tasks: tuple[str, ...]
+    """Full names, `suite/task`."""
+    instances: int
+    iterations: int
+    seed: int
+    devices: tuple[str, ...]
+    targets: tuple[str, ...]
+    review: str
+    """`auto` or `manual`."""
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
+    budget_attempts: int | None = None
+    budget_device_s: float | None = None
+    """Seconds in which the judge held devices, in all instances together."""
+    budget_wall_s: float | None = None
+    """Seconds in which an engine of the session ran."""
+    first_chain: int = 1
+    """The chain of a recording that instance 1 plays; instance n plays `first_chain + n - 1`."""
+    series: str = ""
+    """Name of the ablation that the session belongs to, for example `ablation-20261121-090000-3f2a`; empty if none."""
+    title: str = ""
+    """Title by a person at the start; empty if none. `SessionTitled` replaces it."""
+    options: MethodOptions = MethodOptions()
+    stop: StopRules = StopRules()
+    allocate: str = "even"
+    """`even`, or `best`: iterations move between tasks (`engine.run.allocating`)."""
+    against: str = ""
+    """Name of the timing baseline: `eager`, `compile`, or a kernel's file; empty: the task's own baseline."""
+    against_source: str = ""
+    """Source of that kernel file, so that a resume uses the same baseline."""
+    spread: bool = False
+    """True if each instance's winner is measured on every GPU."""
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the settings by name, without what a subclass adds."""
+        return {name: getattr(self, name) for name in RunSettings.__struct_fields__}
+
+
+class SessionDescription(RunSettings, frozen=True, kw_only=True):
+    """`session.json`: how a session was started."""
+
+    schema: int = SCHEMA
+    session: str
+    started: float
+    """Seconds since the epoch, UTC."""
+    versions: dict[str, str] = {}
+    templates: dict[str, str] = {}

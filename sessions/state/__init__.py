@@ -1,0 +1,1 @@
+"""The state of a session: folded from events, and every fact that is computed from it."""
