@@ -6,12 +6,12 @@ Lists read summaries; they do not fold whole journals.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
 
 from .errors import AmbiguousSession, JournalNotReadable, NoSuchSession, SessionBusy, StoreBroken
 from .files import FileLock
 from .home import JOURNAL, Home, LiveFiles
 from .journal.journal import Journal, read_journal
+from .names import fitting_names
 from .state.description import SessionSummary
 from .state.info import SessionInfo, Standing, damaged_info, info_of, live_info
 from .store.recorder import LOCK_WAIT_S, put_away
@@ -96,11 +96,6 @@ def find_session(home: Home, wanted: str) -> str:
         raise AmbiguousSession(wanted, fitting=fitting[::-1] or titled)
     nearest = difflib.get_close_matches(wanted, names[::-1], n=3, cutoff=0.5)
     raise NoSuchSession(wanted, nearest=nearest, home_is_empty=not names)
-
-
-def fitting_names(wanted: str, names: Sequence[str]) -> list[str]:
-    """Returns the name itself if it is among the names, else all names that begin with it."""
-    return [wanted] if wanted in names else [name for name in names if wanted and name.startswith(wanted)]
 
 
 def journal_of(home: Home, session: str) -> Journal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -99,3 +100,8 @@ def title_problem(title: str) -> str:
     if len(title) > LONGEST_TITLE:
         return f"the title has {len(title)} characters; shorten it to {LONGEST_TITLE}"
     return ""
+
+
+def fitting_names(wanted: str, names: Sequence[str]) -> list[str]:
+    """Returns the name itself if it is among the names, else all names that begin with it."""
+    return [wanted] if wanted in names else [name for name in names if wanted and name.startswith(wanted)]

@@ -10,10 +10,9 @@ import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from sessions.catalog import fitting_names
 from sessions.errors import AmbiguousSession, BranchDiffers, NoSuchSession
 from sessions.home import Home
-from sessions.names import SESSION
+from sessions.names import SESSION, fitting_names
 
 from .remote import Remote
 from .store import HEADS, Store, journal_branch

@@ -14,6 +14,7 @@ from harness import EVALUATION_DECODER
 from sessions import events as ev
 from sessions.errors import EventNotKeepable
 from sessions.journal.codec import TAGS, BadLine, UnknownEvent, decode, encode, readable, tag_of
+from sessions.settings import MethodOptions
 from tests.support import story
 from tests.support.journals import correct, latencies
 
@@ -83,7 +84,7 @@ def test_event_under_its_older_tag_is_read(line: bytes, event: ev.Event) -> None
 
 
 def test_prompt_style_is_read_from_older_sessions() -> None:
-    assert msgspec.json.decode(b'{"profile":"kernelllm"}', type=ev.MethodOptions).prompt_style == "kernelllm"
+    assert msgspec.json.decode(b'{"profile":"kernelllm"}', type=MethodOptions).prompt_style == "kernelllm"
 
 
 def test_unknown_fields_are_ignored() -> None:

@@ -122,13 +122,13 @@ def read_the_wrong_attempt(pane: Tmux) -> None:
 
 def decide_two(pane: Tmux) -> None:
     pane.press("V")
-    pane.wait_for("Review: 3 wait")
+    pane.wait_for("Review: 3 wait", "if accepted")
     pane.press("r")
     pane.wait_for("Reject vector_add#", "enter: reject")
     pane.type(REASON)
     pane.wait_for(REASON)
     pane.press("Enter")
-    pane.wait_for("Review: 2 wait")
+    pane.wait_for("Review: 2 wait", "if accepted")
     pane.press("a")
     pane.wait_for("Accept vector_add#", "enter: accept")
     pane.press("Enter")
@@ -137,7 +137,7 @@ def decide_two(pane: Tmux) -> None:
 
 def decide_the_last(pane: Tmux) -> None:
     pane.press("V")
-    pane.wait_for("Review: 1 wait")
+    pane.wait_for("Review: 1 wait", "if accepted")
     pane.press("a")
     pane.wait_for("Accept vector_add#", "enter: accept")
     pane.press("Enter")
