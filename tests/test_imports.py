@@ -56,12 +56,12 @@ def loaded_by(code: str) -> set[str]:
             ),
         ),
         ("tui.config", ("textual", "git", *TORCH, *SDKS)),
-        ("tui.commands.run", ("textual", *TORCH, *SDKS)),
+        ("tui.commands.run.run", ("textual", *TORCH, *SDKS)),
         (
-            "tui.commands.suites",
+            "tui.commands.keep.suites",
             ("textual", "git", "engine", "sessions.events", "harness.node", *TORCH, *SDKS),
         ),
-        ("tui.commands.cockpit", (*TORCH, *SDKS, "git")),
+        ("tui.commands.watch.cockpit", (*TORCH, *SDKS, "git")),
         ("tui.cockpit.app", (*TORCH, *SDKS, "git", "numpy", "httpx")),
     ],
 )
@@ -101,4 +101,4 @@ for room in ROOMS:
             importlib.import_module(module.name)
 assert not reads, reads
 """
-    assert "tui.commands.run" in loaded_by(f"TAMING = {TAMING}\n{code}")
+    assert "tui.commands.run.run" in loaded_by(f"TAMING = {TAMING}\n{code}")

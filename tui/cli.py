@@ -105,7 +105,7 @@ def wavedeck(ctx: click.Context, *, only_ascii: bool) -> ExitCode | None:
         os.environ["WAVEDECK_ASCII"] = "true"
     if ctx.invoked_subcommand is not None:
         return None
-    from .commands.home import open_home
+    from .commands.watch.home import open_home
 
     return open_home(os.environ)
 

@@ -46,7 +46,7 @@ class OutputGone(Exception):
 
 
 line_start = ""
-"""`say` writes it before each line: the code that erases a waiting line (`tui.waiting_line`)."""
+"""`say` writes it before each line: the code that erases a waiting line (`tui.print.waiting_line`)."""
 
 
 def say(message: str) -> None:

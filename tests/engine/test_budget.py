@@ -31,8 +31,8 @@ from sessions.events import (
 )
 from sessions.state.state import SessionState
 from tests.support.engines import ScriptedJudge, answer_of, plan, play, scripted_model
-from tui.narrate import Narrator
-from tui.summary import summary
+from tui.print.narrate import Narrator
+from tui.print.summary import summary
 
 PRICE = Price(input=2.0, cached_input=0.5, output=10.0)
 MODEL = "anthropic:test"

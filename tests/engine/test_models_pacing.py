@@ -21,7 +21,7 @@ from engine.models.pacing import Gate, provider_of
 from sessions import Home
 from sessions.events import CallFailed, Message, Role, Usage
 from tests.support.engines import play
-from tui.narrate import Narrator
+from tui.print.narrate import Narrator
 
 MINUTE_S = 0.2
 REQUEST = Request(CallKey("starter/vector_add", 1, 1, Role.GENERATOR, 1), (Message("user", "hi"),))

@@ -27,15 +27,15 @@ from sessions.store.reconcile import take_up
 from suites import Task, baseline_source, load_task
 from tests.support.engines import ScriptedJudge, plan, play, run, scripted_model, shared
 from tests.support.evaluations import correct, failed
-from tui.cockpit.header import header_line
-from tui.cockpit.lines import plain
-from tui.cockpit.pages.page import PageSubject
-from tui.cockpit.pages.tabs import page_of
+from tui.cockpit.draw.lines import plain
+from tui.cockpit.screens.agent.page import PageSubject
+from tui.cockpit.screens.agent.tabs import page_of
+from tui.cockpit.screens.header import header_line
 from tui.facts.evaluation.spread import spread_lines, timing_words
+from tui.facts.instance import FactsCache
 from tui.facts.report.metrics import task_metrics
-from tui.instance_facts import FactsCache
-from tui.narrate import Narrator
-from tui.summary import summary
+from tui.print.narrate import Narrator
+from tui.print.summary import summary
 
 GPUS = tuple(Device(name=name, kind="cuda", target="sm_90") for name in ("0", "1", "2"))
 SPREAD = plan(iterations=1, spread=True, against="eager")

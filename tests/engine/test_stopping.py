@@ -14,7 +14,7 @@ from sessions.settings import StopRules
 from sessions.state.state import AttemptState, Decision
 from tests.support.engines import plan, play, scripted_model
 from tests.support.evaluations import correct, failed
-from tui.narrate import Narrator
+from tui.print.narrate import Narrator
 
 NO_GAIN = StopRules(without_gain=2)
 

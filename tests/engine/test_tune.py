@@ -34,7 +34,7 @@ from tests.support.engines import plan, play, run, shared
 from tests.support.evaluations import one_case
 from tests.support.surveys import ScriptedSurvey
 from tests.support.tuning import BASELINE, TuningJudge, attempts_of, notices, speed
-from tui.narrate import Narrator
+from tui.print.narrate import Narrator
 
 TUNE = plan("20260101-000000-tune-0000", method="tune", model="none", iterations=5)
 

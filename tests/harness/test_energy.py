@@ -20,7 +20,7 @@ from tests.support.fake_timers import bench
 from tests.support.process_times import times
 from tests.support.scripted_clock import Pool, ScriptedClock, measure_with
 from tui.facts.evaluation.times import energy_words, times_tables
-from tui.plain import tables_text
+from tui.print.plain import tables_text
 
 PERIOD_S = 0.015
 

@@ -13,8 +13,8 @@ from sessions import events as ev
 from tests.support import journals
 from tests.support.cockpits import WIDE, RecordingDecider, ScriptedSource, live, until
 from tui.cockpit.app import Cockpit
-from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.viewer import ExitNote
 
 

@@ -19,13 +19,13 @@ from tests.support.journals import SESSION
 from tests.support.pictures import screen_text
 from tests.support.waiting import LIMIT_S, check_time
 from tui.cockpit.app import Cockpit
-from tui.cockpit.decider import DecisionFailed
-from tui.cockpit.doors import Doors
-from tui.cockpit.preferences import Preferences
-from tui.cockpit.replays import Story, read_story
-from tui.cockpit.sources import EventBatch
+from tui.cockpit.data.replays import Story, read_story
+from tui.cockpit.data.sources import EventBatch
+from tui.cockpit.desk.decider import DecisionFailed
+from tui.cockpit.desk.doors import Doors
+from tui.cockpit.terminal.preferences import Preferences
 from tui.cockpit.viewer import ExitNote
-from tui.node_facts import Gpu, NodeFacts
+from tui.facts.node_facts import Gpu, NodeFacts
 
 HOME = Home(Path("/home/ada/.local/share/wavedeck"))
 """Home whose path appears in pictures; no test reads or writes it."""

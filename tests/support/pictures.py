@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.style import Style
 from textual.app import App
 
-from tui.cockpit.themes import palette
+from tui.cockpit.terminal.themes import palette
 
 LETTERS = {
     "success": "g",

@@ -24,11 +24,11 @@ from tests.support.command_line import Shell, one_line, scripted_judge, start
 from tests.support.live_engines import right, wrong
 from tests.support.model_server import Answer, ModelServer, Seen, hangs, model_server, refuses, says
 from tests.support.waiting import LIMIT_S, wait_until
-from tui.cockpit.header import header_line
-from tui.cockpit.home_view import session_row
-from tui.cockpit.lines import plain
+from tui.cockpit.draw.lines import plain
+from tui.cockpit.screens.header import header_line
+from tui.cockpit.screens.home.home_view import session_row
 from tui.diagnostics import ExitCode
-from tui.narrate import Narrator, log
+from tui.print.narrate import Narrator, log
 
 __all__ = ["scripted_judge"]
 OPTIONS = ("vector_add", "--model", "anthropic:test", "--instances", "2", "--iterations", "3")

@@ -12,7 +12,7 @@ from tests.support.cockpits import NARROW, WIDE
 from tests.support.cockpits import until as until_true
 from tests.support.journals import at_once, finished, running
 from tests.support.pictures import picture
-from tui.cockpit.screens.agent import AgentScreen
+from tui.cockpit.screens.agent.agent import AgentScreen
 
 SIZES = {"80x24": NARROW, "120x40": (120, 40), "160x48": WIDE}
 

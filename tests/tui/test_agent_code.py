@@ -9,10 +9,10 @@ from sessions.state.folding import fold
 from tests.support.agent_screens import chain, opened
 from tests.support.cockpits import NARROW, WIDE, replayed, until
 from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, correct, running
-from tui.cockpit.lines import plain
-from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.fleet import FleetScreen
-from tui.cockpit.sides import ComparedTo, other_sides, read_task_files
+from tui.cockpit.data.sides import ComparedTo, other_sides, read_task_files
+from tui.cockpit.draw.lines import plain
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.facts.evaluation.verdict import error_lines
 
 PADDING = '''\

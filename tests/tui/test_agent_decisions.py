@@ -6,7 +6,7 @@ from sessions.events import AttemptStarted, DecisionMade, Origin
 from tests.support.agent_screens import chain, opened
 from tests.support.cockpits import RecordingDecider, until
 from tests.support.journals import finished
-from tui.cockpit.dialogs import ReasonDialog
+from tui.cockpit.dialogs.dialogs import ReasonDialog
 
 
 async def test_accept_asks_for_a_reason_and_shows_only_recorded_decisions() -> None:

@@ -12,11 +12,11 @@ from sessions.state.folding import fold
 from sessions.state.state import AttemptState
 from tests.support.agent_screens import chain, opened, wrong_at_line
 from tests.support.journals import correct, examined, finished, latencies, running, timed_again, wrong
-from tui.cockpit import attempts
-from tui.cockpit.lines import plain
-from tui.cockpit.pages.page import PageSubject
-from tui.cockpit.pages.tabs import is_there, page_of
-from tui.cockpit.verdict_head import head_lines, pinned_lines
+from tui.cockpit.data import attempts
+from tui.cockpit.draw.lines import plain
+from tui.cockpit.screens.agent.page import PageSubject
+from tui.cockpit.screens.agent.tabs import is_there, page_of
+from tui.cockpit.screens.agent.verdict_head import head_lines, pinned_lines
 
 
 def page(name: str, evaluation: Evaluation, width: int = 100) -> str:

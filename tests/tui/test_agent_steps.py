@@ -10,8 +10,8 @@ from sessions.state.state import Words
 from tests.support.agent_screens import chain, opened
 from tests.support.cockpits import NARROW, WIDE, until
 from tests.support.journals import FAST_SOURCE, running
-from tui.cockpit.steps import steps_of
-from tui.cockpit.widgets import steps_view
+from tui.cockpit.data.steps import steps_of
+from tui.cockpit.screens.agent import steps_view
 
 CALL = "vector_add#1/1/generator/1"
 

@@ -10,8 +10,8 @@ from sessions.state.folding import fold
 from sessions.state.state import SessionState
 from tests.support import story
 from tests.support.journals import EventLog, call_error, correct, latencies, wrong
-from tui.attention import Concern, Kind, attention, model_trouble, summary
-from tui.cockpit.sources import TailHealth
+from tui.cockpit.data.sources import TailHealth
+from tui.facts.attention import Concern, Kind, attention, model_trouble, summary
 
 RUNNING = TailHealth(running=True)
 

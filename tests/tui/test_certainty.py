@@ -12,7 +12,7 @@ from sessions.events import Origin, WinnerMeasured
 from sessions.state.state import AttemptState
 from suites import Case, Distribution, Tolerance, load_task
 from tests.support.evaluations import correct, failed
-from tui.commands.suites import allowed, tolerance
+from tui.commands.keep.suites import allowed, tolerance
 from tui.facts.evaluation.certainty import (
     confirmed_words,
     exam_sentence,
@@ -24,7 +24,7 @@ from tui.facts.evaluation.certainty import (
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.spread import measured_words
 from tui.facts.evaluation.verdict import headline
-from tui.plain import tables_text
+from tui.print.plain import tables_text
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT, Shell, one_line
 from tui.cli import COMMANDS, wavedeck
 from tui.commands.options import complete_sessions
-from tui.commands.show import complete_words
+from tui.commands.watch.show import complete_words
 from tui.diagnostics import ExitCode
 from tui.doctor import store_checks
 from tui.doctor.doctor_findings import State

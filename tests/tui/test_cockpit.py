@@ -11,12 +11,12 @@ from sessions.files import FileLock
 from tests.support.cockpits import NARROW, WIDE, Clock, live, replayed, until
 from tests.support.journals import SESSION, finished, running, write_live
 from tui.cockpit.app import Cockpit
-from tui.cockpit.dialogs import TextDialog
+from tui.cockpit.dialogs.dialogs import TextDialog
 from tui.cockpit.keymap import check_keymap, key_names
-from tui.cockpit.preferences import Preferences
 from tui.cockpit.running import check_columns, run_cockpit
-from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.terminal.preferences import Preferences
 from tui.cockpit.viewer import ExitNote
 from tui.diagnostics import Complaint
 

@@ -20,14 +20,14 @@ from sessions.store.store import Store
 from tests.support import stored_sessions as stored
 from tests.support.cockpits import NARROW, WIDE, until
 from tui.cockpit.app import Cockpit
-from tui.cockpit.decider import SessionDecider
-from tui.cockpit.dialogs import ReasonDialog
-from tui.cockpit.review_library import HomeLibrary
-from tui.cockpit.review_reasons import accepted_place
-from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.fleet import FleetScreen
-from tui.cockpit.screens.home import SessionTable
-from tui.cockpit.screens.review import ReviewScreen
+from tui.cockpit.desk.decider import SessionDecider
+from tui.cockpit.desk.review_reasons import accepted_place
+from tui.cockpit.dialogs.dialogs import ReasonDialog
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.home.home import SessionTable
+from tui.cockpit.screens.review.review import ReviewScreen
+from tui.cockpit.screens.review.review_library import HomeLibrary
 from tui.cockpit.viewer import ExitNote
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE
-from tui.cockpit.diffing import (
+from tui.cockpit.draw.diffing import (
     CURRENT,
     LONGEST_LINES,
     DiffView,
@@ -17,8 +17,8 @@ from tui.cockpit.diffing import (
     side_by_side,
     unified,
 )
-from tui.cockpit.highlighting import highlighted
-from tui.cockpit.lines import cells, clean, plain
+from tui.cockpit.draw.highlighting import highlighted
+from tui.cockpit.draw.lines import cells, clean, plain
 
 
 def compared(old: str, new: str) -> SourceDiff:

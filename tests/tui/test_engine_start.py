@@ -16,7 +16,7 @@ from tui.diagnostics import ExitCode
 
 RUN = """
 import engine.process.launch, sys
-import tui.commands.cockpit
+import tui.commands.watch.cockpit
 from tui.cli import main
 engine.process.launch.ENGINE = "held_engine"
 {before}
@@ -32,7 +32,7 @@ STARTS = 'runpy.run_module("tests.support.judgeless_engine", run_name="__main__"
 FAILS = 'sys.exit("the engine has no disk")'
 INTERRUPTED = """
 def run_cockpit(**options): raise KeyboardInterrupt
-tui.commands.cockpit.run_cockpit = run_cockpit
+tui.commands.watch.cockpit.run_cockpit = run_cockpit
 """
 WAITS = b"starting the engine"
 

@@ -29,13 +29,13 @@ from harness.wire.limits import SOURCE_BYTES
 from harness.worker.oracle.mismatch_wording import mismatch
 from suites import baseline_source, load_task
 from tests.support.command_line import Done, Shell, run_script
-from tui.commands import evaluate
-from tui.commands.evaluate import exit_code, read_candidate
+from tui.commands.run import evaluate
+from tui.commands.run.evaluate import exit_code, read_candidate
 from tui.diagnostics import ExitCode, say
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline
-from tui.plain import tables_text
-from tui.waiting_line import WaitingLine
+from tui.print.plain import tables_text
+from tui.print.waiting_line import WaitingLine
 
 FIELDS = [
     "schema",
@@ -154,7 +154,7 @@ def test_terminal_shows_the_stage_on_one_line_that_is_gone_at_the_end(
     terminal = ScriptedTerminal()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr("tui.waiting_line.TICK_S", 3600.0)
+    monkeypatch.setattr("tui.print.waiting_line.TICK_S", 3600.0)
     with WaitingLine("starting the judge") as status:
         status.show("softmax: compile")
         say("GPU 0: waits")

@@ -9,10 +9,10 @@ from sessions.events import AnyEvent, InstanceStarted
 from sessions.state.folding import fold
 from tests.support.cockpits import WIDE, live, until
 from tests.support.journals import RIGHT_SOURCE, EventLog, correct
-from tui.cockpit.messages import OpenLatency
-from tui.cockpit.replays import read_story
-from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.latency import LatencyScreen
+from tui.cockpit.data.replays import read_story
+from tui.cockpit.desk.messages import OpenLatency
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.latency.latency import LatencyScreen
 from tui.facts.report import report_of
 
 VERDICTS = (Verdict.CORRECT, Verdict.INFRA_ERROR, Verdict.NO_CODE, Verdict.CANCELLED, Verdict.WRONG)

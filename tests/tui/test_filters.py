@@ -8,7 +8,7 @@ from sessions import Home
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
 from tui.diagnostics import Complaint, ExitCode
-from tui.filters import parse
+from tui.facts.filters import parse
 
 SOFTMAX = {
     "task": "softmax",

@@ -6,13 +6,13 @@ from textual.app import App, ComposeResult
 
 from tests.support.cockpits import NARROW, live
 from tests.support.journals import running
-from tui.cockpit.line_prompt import LinePrompt
-from tui.cockpit.lines import Span, line, plain
-from tui.cockpit.themes import palette
+from tui.cockpit.dialogs.line_prompt import LinePrompt
+from tui.cockpit.draw.lines import Span, line, plain
+from tui.cockpit.terminal.themes import palette
 from tui.cockpit.widgets.line_view import LineView, with_matches
 from tui.cockpit.widgets.palette import COMPONENTS
 from tui.cockpit.widgets.table import LineTable
-from tui.tables import Cell, Column, Row
+from tui.facts.tables import Cell, Column, Row
 
 
 class Panes(App[None]):

@@ -20,16 +20,16 @@ from tests.support import fleets
 from tests.support.cockpits import NARROW, WIDE, ScriptedSource, live, until
 from tests.support.journals import EventLog, correct, finished, latencies, running
 from tests.support.pictures import picture
-from tui.cockpit import device_view, fleet_cells, fleet_view
 from tui.cockpit.app import Cockpit, ExitNote
-from tui.cockpit.fleet_model import FleetModel
-from tui.cockpit.fleet_view import TaskFacts, task_facts
-from tui.cockpit.lines import plain
-from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.fleet import FleetScreen
-from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.draw.lines import plain
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet import device_view, fleet_cells, fleet_view
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.fleet.fleet_model import FleetModel
+from tui.cockpit.screens.fleet.fleet_view import TaskFacts, task_facts
+from tui.cockpit.screens.home.home import HomeScreen
+from tui.facts.instance import FactsCache, instance_facts
 from tui.facts.styles import speed_style
-from tui.instance_facts import FactsCache, instance_facts
 
 Opened = tuple[Pilot[ExitNote], FleetScreen, ScriptedSource]
 

@@ -8,13 +8,13 @@ from sessions import events as ev
 from sessions.state.folding import fold
 from tests.support import fleets
 from tests.support.journals import EventLog
-from tui.attention import attention
-from tui.cockpit.feed import Feed
-from tui.cockpit.header import header_line, status_line
-from tui.cockpit.lines import EMPTY, Line, Span, cells, plain
-from tui.cockpit.replays import Replay, read_story
-from tui.cockpit.sources import EventBatch, LiveTail, TailHealth
-from tui.instance_facts import FactsCache
+from tui.cockpit.data.feed import Feed
+from tui.cockpit.data.replays import Replay, read_story
+from tui.cockpit.data.sources import EventBatch, LiveTail, TailHealth
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, plain
+from tui.cockpit.screens.header import header_line, status_line
+from tui.facts.attention import attention
+from tui.facts.instance import FactsCache
 
 
 def header(log: EventLog, width: int, *, status: Line = EMPTY) -> str:

@@ -18,16 +18,16 @@ from sessions.state.speed import Speed
 from tests.support.cockpits import NARROW, NODE, WIDE, at_home, until
 from tests.support.journals import SESSION, running, write_live
 from tests.support.pictures import picture
-from tui.cockpit import messages
 from tui.cockpit.app import Cockpit
-from tui.cockpit.dialogs import TextDialog
-from tui.cockpit.doors import doors_of
-from tui.cockpit.home_view import best_cell
-from tui.cockpit.screens.fleet import FleetScreen
-from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.desk import messages
+from tui.cockpit.desk.doors import doors_of
+from tui.cockpit.dialogs.dialogs import TextDialog
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.home.home import HomeScreen
+from tui.cockpit.screens.home.home_view import best_cell
+from tui.cockpit.screens.home.session_table import SessionTable
 from tui.cockpit.viewer import ExitNote
-from tui.cockpit.widgets.session_table import SessionTable
-from tui.node_facts import Gpu, NodeFacts, gpu_words, runtime_of
+from tui.facts.node_facts import Gpu, NodeFacts, gpu_words, runtime_of
 
 
 def session(name: str, state: Standing = Standing.FINISHED, **fields: object) -> SessionInfo:
@@ -204,7 +204,7 @@ async def test_sessions_that_can_go_on_say_how() -> None:
 
 
 async def test_list_is_read_again_only_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.cockpit.screens.home.LOOK_S", 0.01)
+    monkeypatch.setattr("tui.cockpit.screens.home.home.LOOK_S", 0.01)
     marks, reads, looks = [1], [], []
 
     def read() -> list[SessionInfo]:

@@ -15,14 +15,14 @@ from tests.support.journals import SESSION, finished, running
 from tests.tui.test_home import INFOS, names, wait_for_list
 from tests.tui.test_new_run import form, opened
 from tui.cockpit.app import Cockpit
-from tui.cockpit.dialogs import ConfirmDialog
-from tui.cockpit.line_prompt import LinePrompt
-from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.fleet import FleetScreen
-from tui.cockpit.screens.home import HomeScreen
-from tui.cockpit.screens.latency import LatencyScreen
-from tui.cockpit.screens.report import ReportScreen
-from tui.cockpit.screens.review import ReviewScreen
+from tui.cockpit.dialogs.dialogs import ConfirmDialog
+from tui.cockpit.dialogs.line_prompt import LinePrompt
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.home.home import HomeScreen
+from tui.cockpit.screens.latency.latency import LatencyScreen
+from tui.cockpit.screens.report.report import ReportScreen
+from tui.cockpit.screens.review.review import ReviewScreen
 from tui.cockpit.viewer import ExitNote
 
 

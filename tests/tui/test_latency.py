@@ -14,17 +14,17 @@ from sessions.state.state import SessionState
 from tests.support.cockpits import NARROW, RecordingDecider, live, until
 from tests.support.journals import RIGHT_SOURCE, EventLog, correct, wrong
 from tui.cockpit.app import Cockpit
-from tui.cockpit.dialogs import TextDialog
-from tui.cockpit.grid import places
-from tui.cockpit.latency.absences import absence_lines
-from tui.cockpit.latency.captions import caption_lines, footnotes, title_lines
-from tui.cockpit.latency.cell_facts import detail_lines
-from tui.cockpit.latency.plotted import PLOTS, plot_lines
-from tui.cockpit.latency.time_table import GAP, Shown, cursor_columns, time_table
-from tui.cockpit.latency.timings import Timings, timings_of
-from tui.cockpit.lines import Line, plain
-from tui.cockpit.messages import OpenLatency
-from tui.cockpit.screens.latency import LatencyScreen
+from tui.cockpit.desk.messages import OpenLatency
+from tui.cockpit.dialogs.dialogs import TextDialog
+from tui.cockpit.draw.grid import places
+from tui.cockpit.draw.lines import Line, plain
+from tui.cockpit.screens.latency.absences import absence_lines
+from tui.cockpit.screens.latency.captions import caption_lines, footnotes, title_lines
+from tui.cockpit.screens.latency.cell_facts import detail_lines
+from tui.cockpit.screens.latency.latency import LatencyScreen
+from tui.cockpit.screens.latency.plotted import PLOTS, plot_lines
+from tui.cockpit.screens.latency.time_table import GAP, Shown, cursor_columns, time_table
+from tui.cockpit.screens.latency.timings import Timings, timings_of
 from tui.cockpit.viewer import ExitNote
 
 ATTEMPT = "softmax#1/1"

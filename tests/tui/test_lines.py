@@ -7,10 +7,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tui import vocabulary
-from tui.cockpit.grid import heading, places, row_line
-from tui.cockpit.lines import Span, cells, clean, cut, fit, plain, shorten, wrap, wrap_paragraph, wrap_words
-from tui.tables import GAP, Cell, Column, Row
+from tui.cockpit.draw.grid import heading, places, row_line
+from tui.cockpit.draw.lines import (
+    Span,
+    cells,
+    clean,
+    cut,
+    fit,
+    plain,
+    shorten,
+    wrap,
+    wrap_paragraph,
+    wrap_words,
+)
+from tui.facts import vocabulary
+from tui.facts.tables import GAP, Cell, Column, Row
 
 TEXT = st.text(
     alphabet=st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Mn", "Me", "Cf")), max_size=200

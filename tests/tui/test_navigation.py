@@ -13,14 +13,14 @@ from tests.support.pictures import screen_text
 from tests.tui.test_home import INFOS, wait_for_list
 from tui.cockpit import explaining
 from tui.cockpit.app import Cockpit
-from tui.cockpit.dialogs import TextDialog
+from tui.cockpit.dialogs.dialogs import TextDialog
 from tui.cockpit.keymap import key_names
-from tui.cockpit.preferences import Preferences
-from tui.cockpit.screens.agent import AgentScreen
+from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.base import SessionScreen
-from tui.cockpit.screens.fleet import FleetScreen
-from tui.cockpit.screens.home import HomeScreen
-from tui.cockpit.screens.review import ReviewScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.home.home import HomeScreen
+from tui.cockpit.screens.review.review import ReviewScreen
+from tui.cockpit.terminal.preferences import Preferences
 from tui.cockpit.viewer import ExitNote
 
 NAMED = {"F": "[F Fleet]", "A": "[A Agent]", "L": "[L Latency]", "V": "[V Review]", "R": "[R Report]"}

@@ -19,16 +19,16 @@ from sessions.catalog import SessionInfo, Standing
 from sessions.state.info import UNKNOWN
 from tests.support.cockpits import NARROW, NODE, WIDE, at_home, until
 from tests.support.pictures import picture
+from tui.actions.run_estimates import Spread, estimate
+from tui.actions.run_form import check, command_line
 from tui.cli import main
 from tui.cockpit.app import Cockpit
-from tui.cockpit.choosing import ChoiceDialog
-from tui.cockpit.dialogs import ConfirmDialog
-from tui.cockpit.screens.home import HomeScreen
-from tui.cockpit.screens.new_run import NewRunScreen, RunDoors
+from tui.cockpit.dialogs.choosing import ChoiceDialog
+from tui.cockpit.dialogs.dialogs import ConfirmDialog
+from tui.cockpit.screens.home.home import HomeScreen
+from tui.cockpit.screens.new_run.new_run import NewRunScreen, RunDoors
 from tui.cockpit.viewer import ExitNote
-from tui.node_facts import NodeFacts
-from tui.run_estimates import Spread, estimate
-from tui.run_form import check, command_line
+from tui.facts.node_facts import NodeFacts
 
 MODEL = "anthropic:claude-opus-5"
 
@@ -114,7 +114,7 @@ def test_copied_line_starts_the_same_run(home: Home, monkeypatch: pytest.MonkeyP
         plans.append(run)
         raise EngineDidNotStart("a test starts nothing")
 
-    monkeypatch.setattr("tui.commands.run.prepare", refuse)
+    monkeypatch.setattr("tui.commands.run.run.prepare", refuse)
     main(shlex.split(command_line(values))[1:])
     assert plans == [check(values, home=home, environ=os.environ, folder=Path.cwd()).run]
 

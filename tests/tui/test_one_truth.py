@@ -22,28 +22,29 @@ from tests.support import story
 from tests.support.evaluations import failed
 from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined
 from tests.support.measured_sessions import softmax_cases, timed
-from tui.attention import attention
-from tui.cockpit import fleet_view, report_view
-from tui.cockpit.agent_head import strip_line
-from tui.cockpit.header import header_line
-from tui.cockpit.latency.captions import title_lines
-from tui.cockpit.lines import plain
-from tui.cockpit.pages.page import PageSubject
-from tui.cockpit.pages.tabs import page_of
-from tui.cockpit.review_queue import gain_words
-from tui.cockpit.review_view import evidence
-from tui.cockpit.verdict_head import head_lines
-from tui.commands.best import best_table
-from tui.commands.status import status_table
+from tui.cockpit.draw.lines import plain
+from tui.cockpit.screens.agent.agent_head import strip_line
+from tui.cockpit.screens.agent.page import PageSubject
+from tui.cockpit.screens.agent.tabs import page_of
+from tui.cockpit.screens.agent.verdict_head import head_lines
+from tui.cockpit.screens.fleet import fleet_view
+from tui.cockpit.screens.header import header_line
+from tui.cockpit.screens.latency.captions import title_lines
+from tui.cockpit.screens.report import report_view
+from tui.cockpit.screens.review.review_queue import gain_words
+from tui.cockpit.screens.review.review_view import evidence
+from tui.commands.watch.best import best_table
+from tui.commands.watch.status import status_table
+from tui.facts.attention import attention
 from tui.facts.evaluation.certainty import certainty_words, exam_sentence, tolerance_words
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline
+from tui.facts.instance import FactsCache
 from tui.facts.report import facts_of, report_of, sections_of
 from tui.facts.report.winner_sections import winner_sections
-from tui.instance_facts import FactsCache
-from tui.plain import tables_text
+from tui.print.plain import tables_text
 from tui.print.report_pages import as_html, as_text
-from tui.summary import outcomes, summary
+from tui.print.summary import outcomes, summary
 
 BEST = "softmax#1/2"
 SPEED = ">= 2.24x"

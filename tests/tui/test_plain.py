@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from tests.support.command_line import ROOT
-from tui.plain import emit, table
-from tui.tables import Column
-from tui.vocabulary import duration, money, size
+from tui.facts.tables import Column
+from tui.facts.vocabulary import duration, money, size
+from tui.print.plain import emit, table
 
 
 def test_numbers_are_right_aligned_and_names_are_never_cut() -> None:
@@ -34,7 +34,7 @@ def in_terminal(code: str, columns: int) -> list[str]:
     test_end, program_end = pty.openpty()
     environ = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "LINES": "24"}
     done = subprocess.run(
-        [sys.executable, "-c", f"from tui.plain import *\n{code}"],
+        [sys.executable, "-c", f"from tui.print.plain import *\n{code}"],
         stdout=program_end,
         cwd=ROOT,
         env=environ,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tui.cockpit import plots
-from tui.cockpit.lines import cells, plain
-from tui.cockpit.plots.axes import Scale, covering
-from tui.cockpit.plots.canvas import Canvas
+from tui.cockpit.draw import plots
+from tui.cockpit.draw.lines import cells, plain
+from tui.cockpit.draw.plots.axes import Scale, covering
+from tui.cockpit.draw.plots.canvas import Canvas
 
 TIMES = [
     plots.Interval("GPU0", 131.0, 130.5, 131.9, "131.0"),

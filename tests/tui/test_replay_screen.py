@@ -13,9 +13,9 @@ from sessions.state.folding import fold
 from tests.support.cockpits import NARROW, WIDE, Clock, replayed, until
 from tests.support.journals import finished
 from tui.cockpit.app import Cockpit
-from tui.cockpit.replays import Replay
-from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.data.replays import Replay
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.viewer import ExitNote
 
 EVENTS = finished()

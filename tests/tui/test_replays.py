@@ -24,9 +24,9 @@ from sessions.journal.codec import UnknownEvent
 from sessions.state.folding import apply, fold
 from sessions.state.state import SessionState
 from tests.support.journals import SESSION, examined, finished
-from tui.cockpit import checkpoints
-from tui.cockpit.feed import Feed
-from tui.cockpit.replays import LONGEST_GAP_S, SPEEDS, Replay, open_story, read_story
+from tui.cockpit.data import checkpoints
+from tui.cockpit.data.feed import Feed
+from tui.cockpit.data.replays import LONGEST_GAP_S, SPEEDS, Replay, open_story, read_story
 
 EVENTS = finished()
 STORY = read_story(SESSION, EVENTS)

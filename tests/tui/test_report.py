@@ -26,7 +26,7 @@ from tests.support.measured_sessions import (
     timed,
     unsolved,
 )
-from tui.cockpit.writing import write_files
+from tui.cockpit.desk.writing import write_files
 from tui.facts.report import SessionReport, merged_section, report_of, sections_of
 from tui.facts.report.bars import bar_lines, bars_of, scale_end
 from tui.facts.report.case_sections import case_sections

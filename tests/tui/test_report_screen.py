@@ -17,13 +17,13 @@ from tests.support.journals import SESSION
 from tests.support.measured_sessions import empty, estimated, measured
 from tests.support.pictures import picture
 from tui.cockpit.app import Cockpit
-from tui.cockpit.messages import OpenReport
-from tui.cockpit.replays import read_story
-from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.fleet import FleetScreen
-from tui.cockpit.screens.home import HomeScreen
-from tui.cockpit.screens.merged_report import MergedReportScreen
-from tui.cockpit.screens.report import ReportScreen
+from tui.cockpit.data.replays import read_story
+from tui.cockpit.desk.messages import OpenReport
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.home.home import HomeScreen
+from tui.cockpit.screens.report.merged_report import MergedReportScreen
+from tui.cockpit.screens.report.report import ReportScreen
 from tui.cockpit.viewer import ExitNote
 
 MIDDLE = (120, 40)

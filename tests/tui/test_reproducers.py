@@ -14,8 +14,8 @@ from sessions.store.recorder import Recorder
 from suites import baseline_source, load_task
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line, run_script
+from tui.actions.reproducers import reproducer
 from tui.diagnostics import Complaint, ExitCode
-from tui.reproducers import reproducer
 
 
 def test_line_has_the_kernel_the_case_and_the_inputs_of_the_session(home: Home) -> None:

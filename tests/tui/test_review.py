@@ -32,10 +32,10 @@ from tests.support.journals import RIGHT_SOURCE, SESSION, EventLog, examined, fi
 from tests.support.pictures import picture
 from tui.actions.send import login_name
 from tui.cockpit.app import Cockpit
-from tui.cockpit.dialogs import ReasonDialog
-from tui.cockpit.review_library import Accepted, Archive
-from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.review import ReviewScreen
+from tui.cockpit.dialogs.dialogs import ReasonDialog
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.review.review import ReviewScreen
+from tui.cockpit.screens.review.review_library import Accepted, Archive
 from tui.cockpit.viewer import ExitNote
 
 MIDDLE = (120, 40)

@@ -11,8 +11,9 @@ from sessions.state.folding import fold
 from sessions.state.state import SessionState
 from tests.support import reviews
 from tests.support.journals import RIGHT_SOURCE, EventLog, correct, finished, running
-from tui.cockpit.lines import Line, cells, plain
-from tui.cockpit.review_queue import (
+from tui.cockpit.desk.review_reasons import decision_words
+from tui.cockpit.draw.lines import Line, cells, plain
+from tui.cockpit.screens.review.review_queue import (
     QueueKind,
     SentDecisions,
     decided_words,
@@ -23,8 +24,7 @@ from tui.cockpit.review_queue import (
     queue_title,
     review_queue,
 )
-from tui.cockpit.review_reasons import decision_words
-from tui.cockpit.review_view import evidence
+from tui.cockpit.screens.review.review_view import evidence
 
 
 def facts(state: SessionState, name: str, *, width: int = 100, wall: float | None = None) -> dict[str, str]:

@@ -244,8 +244,8 @@ def test_run_without_a_model_uses_the_recording_and_shows_no_key(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+    from tui.actions.run_plan import model_of
     from tui.config import Settings
-    from tui.run_plan import model_of
 
     assert model_of(Settings(), {}, os.environ)[0] == "recorded:starter"
     done = shell("run", "--instances", "0")

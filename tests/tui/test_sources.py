@@ -15,9 +15,9 @@ from sessions.files import FileLock
 from sessions.state.folding import fold
 from tests.support.journals import SESSION, append, finished, running, write_live
 from tests.support.waiting import wait_until
-from tui.cockpit import sources
-from tui.cockpit.feed import Feed
-from tui.cockpit.sources import LiveTail
+from tui.cockpit.data import sources
+from tui.cockpit.data.feed import Feed
+from tui.cockpit.data.sources import LiveTail
 
 POLL_S = 0.005
 

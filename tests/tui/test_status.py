@@ -18,8 +18,8 @@ from tests.support import journals
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
 from tests.test_imports import loaded_by
-from tui import follow
 from tui.diagnostics import ExitCode
+from tui.print import follow
 
 
 @contextmanager

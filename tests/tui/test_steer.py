@@ -10,7 +10,7 @@ from sessions.catalog import journal_of
 from sessions.events import AnyEvent, WaitingForPerson
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
-from tui.narrate import Narrator
+from tui.print.narrate import Narrator
 
 
 def narrated(events: list[AnyEvent]) -> list[str]:

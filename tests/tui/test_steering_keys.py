@@ -22,11 +22,11 @@ from tests.support.cockpits import WIDE, RecordingDecider, ScriptedSource, live,
 from tests.support.journals import SESSION, EventLog, finished, running
 from tui.actions.line import Order
 from tui.cockpit.app import Cockpit
-from tui.cockpit.dialogs import ConfirmDialog, LineDialog
-from tui.cockpit.editing import NotEdited, edited
+from tui.cockpit.desk.editing import NotEdited, edited
+from tui.cockpit.dialogs.dialogs import ConfirmDialog, LineDialog
 from tui.cockpit.palette_commands import SessionCommands
-from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.viewer import ExitNote
 
 Opened = tuple[Pilot[ExitNote], Cockpit, RecordingDecider, ScriptedSource]

@@ -18,7 +18,7 @@ from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line, scripted_judge, start
 from tests.support.story import git
 from tests.support.waiting import wait_until
-from tui.cockpit.home_view import about_line, session_row
+from tui.cockpit.screens.home.home_view import about_line, session_row
 from tui.diagnostics import ExitCode
 from tui.doctor import store_checks
 from tui.doctor.doctor_findings import State

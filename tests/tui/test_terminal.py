@@ -18,8 +18,8 @@ from sessions.events import AttemptStarted, CallStarted, Origin, ReplyPiece, Rol
 from tests.support.journals import SESSION, EventLog, append, finished, running, write_live
 from tests.support.waiting import LIMIT_S, check_time
 from tests.tui.terminals import Terminal, terminal
-from tui.cockpit.signals import GRACE_S
-from tui.cockpit.terminal import CLIPBOARD_BYTES, copy
+from tui.cockpit.terminal.signals import GRACE_S
+from tui.cockpit.terminal.terminal import CLIPBOARD_BYTES, copy
 
 RUN = """
 from pathlib import Path
@@ -27,7 +27,7 @@ from tui.cockpit.running import run_cockpit
 note = run_cockpit(home=Path({home!r}), session={session!r}, mode="live", theme={theme!r})
 print("SAID:", *note.lines, note.failed)
 """
-PATIENT = f"import tui.cockpit.signals\ntui.cockpit.signals.GRACE_S = {LIMIT_S}\n"
+PATIENT = f"import tui.cockpit.terminal.signals\ntui.cockpit.terminal.signals.GRACE_S = {LIMIT_S}\n"
 """A busy machine may need longer than `GRACE_S` for the way out."""
 STREAMED = 99
 """Number of the attempt that each instance streams."""
@@ -126,7 +126,7 @@ def test_no_color_sends_no_colour(home: Home) -> None:
 
 def test_unexpected_error_leaves_a_crash_file_and_no_traceback(home: Home) -> None:
     write_live(home, finished())
-    broken = "import tui.cockpit.screens.agent as agent\nagent.AgentScreen.action_diff = lambda self: 1 / 0\n"
+    broken = "import tui.cockpit.screens.agent.agent as agent\nagent.AgentScreen.action_diff = lambda self: 1 / 0\n"
     with terminal(broken + code(home), size=(80, 24)) as screen:
         open_agent(screen)
         screen.press("d")

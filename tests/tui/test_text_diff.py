@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.text_diff import CONTEXT, DiffRow, LineKind, compare_lines, diff_text
+from tui.facts.text_diff import CONTEXT, DiffRow, LineKind, compare_lines, diff_text
 
 TEXTS = st.lists(
     st.sampled_from(

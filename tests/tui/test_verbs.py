@@ -13,7 +13,7 @@ from tests.support.journals import EventLog, finished, running
 from tui.actions.catalogue import ACTIONS
 from tui.actions.line import VERBS, NotUnderstood, Order, Subject, completions, parse
 from tui.actions.possible import is_possible, possible_orders
-from tui.cockpit.line_prompt import common_start
+from tui.cockpit.dialogs.line_prompt import common_start
 
 STATE = fold(running())
 HERE = Subject(("softmax#1", "softmax#2"), "softmax#1/2")

@@ -12,11 +12,11 @@ import pytest
 
 from tests.support.cockpits import WIDE, at_home, until
 from tests.support.journals import finished
-from tui.cockpit.collecting import many_objects_stay
-from tui.cockpit.replays import Story, read_story
-from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.fleet import FleetScreen
-from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.data.collecting import many_objects_stay
+from tui.cockpit.data.replays import Story, read_story
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.home.home import HomeScreen
 
 
 async def test_late_load_does_not_replace_the_session_that_was_opened_after_it(

@@ -7,7 +7,7 @@ from unicodedata import category
 
 import pytest
 
-from tui.cockpit.lines import clean
+from tui.cockpit.draw.lines import clean
 from tui.diagnostics import printable
 
 HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")

@@ -15,18 +15,18 @@ from tests.support.cockpits import NARROW, WIDE, live, replayed, until
 from tests.support.journals import SESSION, EventLog
 from tests.support.pictures import picture
 from tests.support.waiting import LIMIT_S
-from tui.attention import attention
-from tui.cockpit.lines import Line, plain
-from tui.cockpit.replays import Story
-from tui.cockpit.review_library import Archive
-from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.fleet import FleetScreen
-from tui.cockpit.screens.review import ReviewScreen
-from tui.cockpit.sources import TailHealth
-from tui.cockpit.steps import steps_of
+from tui.cockpit.data.replays import Story
+from tui.cockpit.data.sources import TailHealth
+from tui.cockpit.data.steps import steps_of
+from tui.cockpit.draw.lines import Line, plain
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.review.review import ReviewScreen
+from tui.cockpit.screens.review.review_library import Archive
 from tui.cockpit.widgets.bar import Bar
-from tui.doing import preparing
-from tui.narrate import Narrator
+from tui.facts.attention import attention
+from tui.facts.doing import preparing
+from tui.print.narrate import Narrator
 
 
 def preparing_log() -> EventLog:

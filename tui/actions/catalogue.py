@@ -111,26 +111,29 @@ class Action:
 
 
 _ACTIONS = (
-    Action("run", Group.RUN, "Start agents on tasks and watch them.", module="run"),
-    Action("resume", Group.RUN, "Resume a session after a crash or a stop.", module="resume"),
-    Action("eval", Group.RUN, "Judge one kernel file.", module="evaluate"),
+    Action("run", Group.RUN, "Start agents on tasks and watch them.", module="run.run"),
+    Action("resume", Group.RUN, "Resume a session after a crash or a stop.", module="run.resume"),
+    Action("eval", Group.RUN, "Judge one kernel file.", module="run.evaluate"),
     Action(
         "ablate",
         Group.RUN,
         "Run geak with modules switched off; report what each module adds.",
-        module="ablate",
+        module="run.ablate",
     ),
-    Action("attach", Group.WATCH, "Come back to a running session.", module="attach"),
-    Action("replay", Group.WATCH, "Replay a past session from the store.", module="replay"),
-    Action("status", Group.WATCH, "Show what runs now, also as one line for tmux.", module="status"),
+    Action("attach", Group.WATCH, "Come back to a running session.", module="watch.attach"),
+    Action("replay", Group.WATCH, "Replay a past session from the store.", module="watch.replay"),
+    Action("status", Group.WATCH, "Show what runs now, also as one line for tmux.", module="watch.status"),
     Action(
-        "wait", Group.WATCH, "Wait until an attempt needs a decision, or until a session ends.", module="wait"
+        "wait",
+        Group.WATCH,
+        "Wait until an attempt needs a decision, or until a session ends.",
+        module="watch.wait",
     ),
     Action(
         "show",
         Group.WATCH,
         "Show an attempt: verdict, kernel, differences or prompt.",
-        module="show",
+        module="watch.show",
         takes=Takes.PLACE,
         when=When.WATCHING,
     ),
@@ -138,11 +141,13 @@ _ACTIONS = (
         "report",
         Group.WATCH,
         "Report what is faster, by how much, why, and where the kernel is.",
-        module="report",
+        module="watch.report",
         takes=Takes.NOTHING,
         when=When.WATCHING,
     ),
-    Action("best", Group.WATCH, "Show the fastest attempt of each task over all sessions.", module="best"),
+    Action(
+        "best", Group.WATCH, "Show the fastest attempt of each task over all sessions.", module="watch.best"
+    ),
     Action(
         "accept",
         Group.DECIDE,
@@ -286,10 +291,12 @@ _ACTIONS = (
         when=When.RUNNING,
         done="{target} stops",
     ),
-    Action("sessions", Group.KEEP, "List, show, title, push, fetch and delete sessions.", module="sessions"),
-    Action("suites", Group.KEEP, "List, show, add and check suites of tasks.", module="suites"),
-    Action("record", Group.KEEP, "Make a recording of finished sessions.", module="record"),
-    Action("doctor", Group.KEEP, "Check what this machine can run.", module="doctor"),
+    Action(
+        "sessions", Group.KEEP, "List, show, title, push, fetch and delete sessions.", module="keep.sessions"
+    ),
+    Action("suites", Group.KEEP, "List, show, add and check suites of tasks.", module="keep.suites"),
+    Action("record", Group.KEEP, "Make a recording of finished sessions.", module="keep.record"),
+    Action("doctor", Group.KEEP, "Check what this machine can run.", module="keep.doctor"),
     Action(
         "title",
         Group.KEEP,

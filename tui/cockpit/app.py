@@ -17,20 +17,22 @@ from sessions.home import Home
 from sessions.names import split_attempt
 from sessions.state.folding import fold
 from tui.actions.line import NotUnderstood, Subject, completions, parse
-from tui.cockpit import attempts, messages, terminal, themes
-from tui.cockpit.commanding import Commander
-from tui.cockpit.decider import Decider, SessionDecider
-from tui.cockpit.dialogs import QUIT
-from tui.cockpit.doors import Doors, doors_of
+from tui.cockpit.data import attempts
+from tui.cockpit.desk import messages
+from tui.cockpit.desk.commanding import Commander
+from tui.cockpit.desk.decider import Decider, SessionDecider
+from tui.cockpit.desk.doors import Doors, doors_of
+from tui.cockpit.desk.orders import carry_out
+from tui.cockpit.dialogs.dialogs import QUIT
+from tui.cockpit.dialogs.line_prompt import LinePrompt
+from tui.cockpit.draw.lines import Span, clean
 from tui.cockpit.explaining import HelpDialog
-from tui.cockpit.line_prompt import LinePrompt
-from tui.cockpit.lines import Span, clean
-from tui.cockpit.orders import carry_out
 from tui.cockpit.palette_commands import SessionCommands
-from tui.cockpit.preferences import Preferences
 from tui.cockpit.screens.base import SessionScreen
-from tui.cockpit.screens.home import HomeScreen
-from tui.cockpit.terminal import AsciiOnly, Governor, Outside
+from tui.cockpit.screens.home.home import HomeScreen
+from tui.cockpit.terminal import terminal, themes
+from tui.cockpit.terminal.preferences import Preferences
+from tui.cockpit.terminal.terminal import AsciiOnly, Governor, Outside
 from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import write_crash
@@ -152,7 +154,7 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     def show_session(self) -> None:
         """Show Fleet."""
-        from tui.cockpit.screens.fleet import FleetScreen
+        from tui.cockpit.screens.fleet.fleet import FleetScreen
 
         self._undrawn.clear()
         self.push_screen(FleetScreen())
@@ -166,7 +168,7 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     def open_agent(self, key: str, number: int | None = None) -> None:
         """The screen of one agent, over the fleet."""
-        from tui.cockpit.screens.agent import AgentScreen
+        from tui.cockpit.screens.agent.agent import AgentScreen
 
         instance = self.feed.state.instances.get(key) if self.feed is not None else None
         waiting = [each for each in instance.attempts if each.waiting] if instance is not None else []
@@ -186,23 +188,23 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     @on(messages.OpenLatency)
     def _on_open_latency(self, message: messages.OpenLatency) -> None:
-        from tui.cockpit.screens.latency import LatencyScreen
+        from tui.cockpit.screens.latency.latency import LatencyScreen
 
         name = split_attempt(message.attempt)
         self._go_to(LatencyScreen(name.instance, name.number))
 
     @on(messages.OpenReview)
     def _on_open_review(self, message: messages.OpenReview) -> None:
-        from tui.cockpit.review_library import HomeLibrary
-        from tui.cockpit.screens.review import ReviewScreen
+        from tui.cockpit.screens.review.review import ReviewScreen
+        from tui.cockpit.screens.review.review_library import HomeLibrary
 
         if self.feed is not None:
             self._go_to(ReviewScreen(message.attempt, library=HomeLibrary(self.home)))
 
     @on(messages.OpenReport)
     def _on_open_report(self, message: messages.OpenReport) -> None:
-        from tui.cockpit.screens.merged_report import MergedReportScreen
-        from tui.cockpit.screens.report import ReportScreen
+        from tui.cockpit.screens.report.merged_report import MergedReportScreen
+        from tui.cockpit.screens.report.report import ReportScreen
 
         if self.feed is not None:
             self._go_to(ReportScreen())
@@ -216,13 +218,13 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     @on(messages.OpenFleet)
     def _on_open_fleet(self) -> None:
-        from tui.cockpit.screens.fleet import FleetScreen
+        from tui.cockpit.screens.fleet.fleet import FleetScreen
 
         self._back_to(FleetScreen)
 
     @on(messages.NewRun)
     def _on_new_run(self) -> None:
-        from tui.cockpit.screens.new_run import NewRunScreen, RunDoors
+        from tui.cockpit.screens.new_run.new_run import NewRunScreen, RunDoors
 
         doors = RunDoors(self.home, self._doors.list_sessions, self._doors.read_node, self._doors.start)
         self.push_screen(NewRunScreen(doors, failed=self.tell_failure))

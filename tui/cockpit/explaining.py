@@ -9,8 +9,8 @@ from typing import Any
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tui.cockpit.dialogs import TextDialog
-from tui.cockpit.lines import EMPTY, Line, Span, cells, line
+from tui.cockpit.dialogs.dialogs import TextDialog
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, line
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.widgets.key_bar import KeyHint, active_hints
 
@@ -55,6 +55,8 @@ def group_of(name: str) -> str:
 
 class HelpDialog(TextDialog):
     """Explains the focused pane of a screen."""
+
+    CSS_PATH = "dialogs/dialogs.tcss"
 
     def __init__(self, screen: Screen[Any]) -> None:
         focused = screen.focused

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Mapping
 
 from textual.dom import DOMNode
 
-from tui.cockpit.dialogs import ConfirmDialog, ReasonDialog, TextDialog
-from tui.cockpit.line_prompt import LinePrompt
-from tui.cockpit.preferences import check_names
-from tui.cockpit.screens.agent import AgentScreen
-from tui.cockpit.screens.fleet import FleetScreen
-from tui.cockpit.screens.home import HomeScreen
-from tui.cockpit.screens.latency import LatencyScreen
-from tui.cockpit.screens.merged_report import MergedReportScreen
-from tui.cockpit.screens.report import ReportScreen
-from tui.cockpit.screens.review import ReviewScreen
+from tui.cockpit.dialogs.dialogs import ConfirmDialog, ReasonDialog, TextDialog
+from tui.cockpit.dialogs.line_prompt import LinePrompt
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.agent.steps_view import StepsView
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.home.home import HomeScreen
+from tui.cockpit.screens.latency.latency import LatencyScreen
+from tui.cockpit.screens.report.merged_report import MergedReportScreen
+from tui.cockpit.screens.report.report import ReportScreen
+from tui.cockpit.screens.review.review import ReviewScreen
+from tui.cockpit.terminal.preferences import check_names
 from tui.cockpit.widgets.cell_table import CellTable
 from tui.cockpit.widgets.code import CodePane
 from tui.cockpit.widgets.key_bar import declared
 from tui.cockpit.widgets.line_view import LineView
-from tui.cockpit.widgets.steps_view import StepsView
 from tui.cockpit.widgets.table import LineTable
 
 OWNERS: tuple[type[DOMNode], ...] = (
@@ -47,8 +47,8 @@ OWNERS: tuple[type[DOMNode], ...] = (
 def key_names(app: type[DOMNode]) -> list[str]:
     """All names, sorted."""
     # Imported here: the first frame does not need the form of a new run.
-    from tui.cockpit.choosing import ChoiceDialog
-    from tui.cockpit.screens.new_run import NewRunScreen
+    from tui.cockpit.dialogs.choosing import ChoiceDialog
+    from tui.cockpit.screens.new_run.new_run import NewRunScreen
     from tui.cockpit.widgets.form_table import FormTable
 
     owners: Iterable[type[DOMNode]] = (app, *OWNERS, NewRunScreen, FormTable, ChoiceDialog)

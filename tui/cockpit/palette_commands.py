@@ -11,17 +11,17 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.screen import Screen
 
 from sessions.state.state import SessionState
-from tui import vocabulary
 from tui.actions.possible import possible_orders
-from tui.cockpit import views
-from tui.cockpit.desk import Desk
-from tui.cockpit.home_view import ORDERS, ordered, waits_cell
-from tui.cockpit.lines import clean
-from tui.cockpit.messages import LeaveSession, OpenInstance, OpenSession
+from tui.cockpit.data import views
+from tui.cockpit.desk.desk import Desk
+from tui.cockpit.desk.messages import LeaveSession, OpenInstance, OpenSession
+from tui.cockpit.draw.lines import clean
 from tui.cockpit.screens.acting import ActingScreen
 from tui.cockpit.screens.base import SessionScreen
-from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.screens.home.home import HomeScreen
+from tui.cockpit.screens.home.home_view import ORDERS, ordered, waits_cell
 from tui.cockpit.widgets.screens_bar import PLACES
+from tui.facts import vocabulary
 
 
 class Command(NamedTuple):

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 from sessions.home import Home
 from sessions.state.state import SessionState
-from tui.cockpit import fleet_view, home_view
 from tui.cockpit.app import Cockpit, Mode
-from tui.cockpit.decider import Decider
-from tui.cockpit.preferences import Preferences, check_names, check_theme
-from tui.cockpit.signals import ending_by_signal
+from tui.cockpit.desk.decider import Decider
+from tui.cockpit.screens.fleet import fleet_view
+from tui.cockpit.screens.home import home_view
+from tui.cockpit.terminal.preferences import Preferences, check_names, check_theme
+from tui.cockpit.terminal.signals import ending_by_signal
 from tui.cockpit.viewer import ExitNote
 from tui.facts.report import PANES, report_of
-from tui.plain import colours
-from tui.tables import Column
+from tui.facts.tables import Column
+from tui.print.plain import colours
 
 if TYPE_CHECKING:
     from engine.process.launch import EngineStart

@@ -9,18 +9,18 @@ from textual.worker import Worker, WorkerState, get_current_worker
 
 from sessions.errors import SessionsError
 from sessions.home import Home
-from tui.cockpit import terminal
-from tui.cockpit.away import away_words, last_watched, remember
-from tui.cockpit.collecting import many_objects_stay, objects_may_go
-from tui.cockpit.dialogs import TextDialog
-from tui.cockpit.doors import Doors
-from tui.cockpit.feed import Feed
-from tui.cockpit.layers import LayeredApp
-from tui.cockpit.lines import Line, clean
-from tui.cockpit.replays import Replay, Story
-from tui.cockpit.sources import EventSource
+from tui.cockpit.data.away import away_words, last_watched, remember
+from tui.cockpit.data.collecting import many_objects_stay, objects_may_go
+from tui.cockpit.data.feed import Feed
+from tui.cockpit.data.replays import Replay, Story
+from tui.cockpit.data.sources import EventSource
+from tui.cockpit.desk.doors import Doors
+from tui.cockpit.dialogs.dialogs import TextDialog
+from tui.cockpit.dialogs.layers import LayeredApp
+from tui.cockpit.draw.lines import Line, clean
+from tui.cockpit.terminal import terminal
 from tui.diagnostics import write_crash
-from tui.vocabulary import not_stored
+from tui.facts.vocabulary import not_stored
 
 
 def marked(story: Story) -> Story:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from tui.plain import is_terminal, width
+from tui.print.plain import is_terminal, width
 
 
 class State(StrEnum):

@@ -15,7 +15,7 @@ from harness.node.telemetry.watcher import ask_once
 from harness.processes.capacity import own_cores, slots_of
 from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
 from tui.facts.evaluation.times import state_words
-from tui.vocabulary import size
+from tui.facts.vocabulary import size
 
 from .doctor_findings import DoctorFinding, State
 

@@ -16,7 +16,7 @@ from sessions import SessionsError
 from sessions.errors import HomeNotPrivate
 from sessions.home import Home, home_from
 from sessions.home_access import readers_warning, require_private
-from tui.vocabulary import size
+from tui.facts.vocabulary import size
 
 from .doctor_findings import DoctorFinding, State
 

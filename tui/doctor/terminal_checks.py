@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 
-from tui.plain import colours
+from tui.print.plain import colours
 
 from .doctor_findings import DoctorFinding, State
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sessions.state.state import AttemptState, SessionState, known_sum
-from tui.vocabulary import counted, duration, grouped, money
+from tui.facts.vocabulary import counted, duration, grouped, money
 
 
 class Spending(NamedTuple):

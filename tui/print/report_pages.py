@@ -10,7 +10,7 @@ import msgspec
 from tui.facts.report import Section, SessionReport, facts_of, merged_section, sections_of
 from tui.facts.report.bars import bar_lines
 from tui.facts.report.metrics import TaskMetrics
-from tui.plain import csv_page, indented, markdown_table, table, wrapped
+from tui.print.plain import csv_page, indented, markdown_table, table, wrapped
 
 BAR_CELLS = 24
 STYLE = (

@@ -12,11 +12,11 @@ from sessions.state.state import AttemptState, InstanceState
 from tui.actions.catalogue import ACTIONS, Takes
 from tui.actions.line import Order, Subject
 from tui.actions.possible import is_possible
-from tui.cockpit.messages import OpenInstance, OpenLatency
+from tui.actions.reproducers import reproducer
+from tui.cockpit.desk.messages import OpenInstance, OpenLatency
+from tui.cockpit.desk.writing import write_attempt
 from tui.cockpit.screens.base import SessionScreen
-from tui.cockpit.writing import write_attempt
 from tui.diagnostics import Complaint
-from tui.reproducers import reproducer
 
 STEERED = ("hint", "measure", "edit")
 INSTANCES = (Takes.INSTANCES_OR_SESSION, Takes.INSTANCES, Takes.HINT)

@@ -12,21 +12,21 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tui.actions.line import Subject
-from tui.attention import Concern, Kind, attention
-from tui.cockpit import header
-from tui.cockpit.desk import Desk
-from tui.cockpit.feed import EVERYTHING, Feed
-from tui.cockpit.layers import ClosesOnce, LayeredScreen
-from tui.cockpit.line_prompt import LinePrompt
-from tui.cockpit.lines import EMPTY, Line, Span, line
-from tui.cockpit.messages import OpenFleet, OpenInstance, OpenReport, OpenReview
-from tui.cockpit.replays import Replay
-from tui.cockpit.timeline import TIMELINE, timeline_line
+from tui.cockpit.data.feed import EVERYTHING, Feed
+from tui.cockpit.data.replays import Replay
+from tui.cockpit.data.timeline import TIMELINE, timeline_line
+from tui.cockpit.desk.desk import Desk
+from tui.cockpit.desk.messages import OpenFleet, OpenInstance, OpenReport, OpenReview
+from tui.cockpit.dialogs.layers import ClosesOnce, LayeredScreen
+from tui.cockpit.dialogs.line_prompt import LinePrompt
+from tui.cockpit.draw.lines import EMPTY, Line, Span, line
+from tui.cockpit.screens import header
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.screens_bar import PLACES, ScreensBar
 from tui.cockpit.widgets.table import LineTable
+from tui.facts.attention import Concern, Kind, attention
 
 REPLAYING: list[BindingType] = [
     Binding("right_parenthesis", "replay('attempt', 1)", "attempts", id="replay.attempt", key_display="()"),

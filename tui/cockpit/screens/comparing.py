@@ -9,10 +9,9 @@ from textual.binding import Binding, BindingType
 
 from sessions.settings import RunSettings
 from sessions.state.state import AttemptState, InstanceState
-from tui.cockpit import attempts
-from tui.cockpit.feed import EVERYTHING
-from tui.cockpit.screens.deciding import DecidingScreen
-from tui.cockpit.sides import (
+from tui.cockpit.data import attempts
+from tui.cockpit.data.feed import EVERYTHING
+from tui.cockpit.data.sides import (
     ComparedTo,
     Side,
     TaskFiles,
@@ -22,7 +21,8 @@ from tui.cockpit.sides import (
     read_task_files,
     side_of,
 )
-from tui.cockpit.steps import written_code
+from tui.cockpit.data.steps import written_code
+from tui.cockpit.screens.deciding import DecidingScreen
 from tui.cockpit.widgets.code import CodePane
 from tui.facts.evaluation.verdict import error_lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 from textual.strip import Strip
 
-from tui.cockpit.lines import ELLIPSIS, EMPTY, Line, Span, plain, wrap_line
+from tui.cockpit.draw.lines import ELLIPSIS, EMPTY, Line, Span, plain, wrap_line
 from tui.cockpit.widgets.palette import Styled
 
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 
-from tui.cockpit.grid import heading
-from tui.cockpit.lines import Line, Span, cells
+from tui.cockpit.draw.grid import heading
+from tui.cockpit.draw.lines import Line, Span, cells
 from tui.cockpit.widgets.table import MARGIN, LineTable
-from tui.tables import PlacedColumn
+from tui.facts.tables import PlacedColumn
 
 
 class CellTable(LineTable):

@@ -8,7 +8,8 @@ from typing import ClassVar
 from textual import events, work
 from textual.binding import Binding, BindingType
 
-from tui.cockpit.diffing import (
+from tui.cockpit.data.sides import Side
+from tui.cockpit.draw.diffing import (
     LONGEST_LINES,
     DiffView,
     SourceDiff,
@@ -18,11 +19,10 @@ from tui.cockpit.diffing import (
     side_by_side,
     unified,
 )
-from tui.cockpit.highlighting import highlighted, plain_rows
-from tui.cockpit.lines import EMPTY, Line, Span, cells, line
-from tui.cockpit.sides import Side
+from tui.cockpit.draw.highlighting import highlighted, plain_rows
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, line
 from tui.cockpit.widgets.line_view import LineView
-from tui.text_diff import LineKind
+from tui.facts.text_diff import LineKind
 
 SIDE_BY_SIDE_CELLS = 120
 """From this width on a diff has two columns, unless the person chose otherwise."""

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from tui.cockpit.lines import Line, Span
+from tui.cockpit.draw.lines import Line, Span
 from tui.cockpit.widgets.sectioned_table import SectionedTable
-from tui.tables import Row
+from tui.facts.tables import Row
 
 
 class FormTable(SectionedTable):

@@ -10,7 +10,7 @@ from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.screen import Screen
 
-from tui.cockpit.lines import Line, Span, cells
+from tui.cockpit.draw.lines import Line, Span, cells
 from tui.cockpit.widgets.bar import Bar
 
 ALWAYS = ("app.help", "screen.back", "app.quit")

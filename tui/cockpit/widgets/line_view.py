@@ -13,9 +13,9 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from tui.cockpit.lines import ELLIPSIS, Line, Span, cells, plain
+from tui.cockpit.draw.lines import ELLIPSIS, Line, Span, cells, plain
 from tui.cockpit.widgets.palette import Styled
-from tui.vocabulary import counted
+from tui.facts.vocabulary import counted
 
 
 class LineView(ScrollView, Styled, can_focus=True):

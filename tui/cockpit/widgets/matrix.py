@@ -9,9 +9,9 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 
-from tui.cockpit.lines import EMPTY, Line, Span, cells
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells
 from tui.cockpit.widgets.table import MARGIN, LineTable
-from tui.tables import PlacedColumn, Row
+from tui.facts.tables import PlacedColumn, Row
 
 
 @dataclass(frozen=True, slots=True)

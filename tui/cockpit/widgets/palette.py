@@ -9,7 +9,7 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.cockpit.lines import Line, cells
+from tui.cockpit.draw.lines import Line, cells
 
 WORDS = (
     "good",

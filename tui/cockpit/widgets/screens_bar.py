@@ -8,7 +8,7 @@ from typing import NamedTuple
 from textual import events
 from textual.message import Message
 
-from tui.cockpit.lines import EMPTY, Line, Span, cells
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells
 from tui.cockpit.widgets.bar import Bar
 
 

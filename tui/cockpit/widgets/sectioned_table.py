@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tui.cockpit.lines import Line
+from tui.cockpit.draw.lines import Line
 from tui.cockpit.widgets.table import LineTable
-from tui.tables import Row
+from tui.facts.tables import Row
 
 HEADING = "#"
 """Start of the keys of these lines."""

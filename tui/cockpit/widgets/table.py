@@ -12,13 +12,13 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.cockpit.grid import heading, places, row_line
-from tui.cockpit.lines import Line, Span, cells, line, plain
+from tui.cockpit.draw.grid import heading, places, row_line
+from tui.cockpit.draw.lines import Line, Span, cells, line, plain
 from tui.cockpit.widgets.palette import Styled
 from tui.diagnostics import Complaint
-from tui.filters import TEXTS, Filter, Value, parse
-from tui.tables import GAP, Column, PlacedColumn, Row
-from tui.vocabulary import counted
+from tui.facts.filters import TEXTS, Filter, Value, parse
+from tui.facts.tables import GAP, Column, PlacedColumn, Row
+from tui.facts.vocabulary import counted
 
 NO_MATCH = "No row matches the filter. / and escape show all rows."
 MARGIN = 2

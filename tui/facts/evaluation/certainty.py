@@ -10,8 +10,8 @@ from harness import Evaluation, Margin, Verdict
 from sessions.state.findings import finding_words, findings_of
 from sessions.state.speed import attempt_speed, found_speed, is_timed_again
 from sessions.state.state import AttemptState, Confirmation, InstanceState
-from tui.tables import Cell, Column, Table, row
-from tui.vocabulary import UNKNOWN, words
+from tui.facts.tables import Cell, Column, Table, row
+from tui.facts.vocabulary import UNKNOWN, words
 
 
 def used_share(used: float) -> str:

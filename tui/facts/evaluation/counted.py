@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from harness import Evaluation
 from harness.wire.evaluation import SampledTraffic, Traffic
-from tui.tables import Cell, Column, Table, row
-from tui.vocabulary import count, estimate, grouped, size
+from tui.facts.tables import Cell, Column, Table, row
+from tui.facts.vocabulary import count, estimate, grouped, size
 
 CASE, SIZES = Column("case", keep=True), Column("sizes", drop=7)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness import Evaluation
-from tui.tables import Table
+from tui.facts.tables import Table
 
 from .certainty import tolerance_table
 from .counted import estimates_table, sampled_table, traffic_table

@@ -10,8 +10,8 @@ import msgspec
 from harness import Evaluation, KernelResources
 from harness.wire.evaluation import GridFit
 from sessions.state.ranking import lowest_occupancy
-from tui.tables import Cell, Column, Row, Table, row
-from tui.vocabulary import UNKNOWN, counted, size
+from tui.facts.tables import Cell, Column, Row, Table, row
+from tui.facts.vocabulary import UNKNOWN, counted, size
 
 CASES_CELLS = 28
 LEGEND = (

@@ -9,8 +9,8 @@ from sessions.events import WinnerMeasured
 from sessions.settings import RunSettings
 from sessions.state.speed import speed_of
 from sessions.state.state import AttemptState
-from tui.tables import Table
-from tui.vocabulary import UNKNOWN
+from tui.facts.tables import Table
+from tui.facts.vocabulary import UNKNOWN
 
 from .certainty import against_words
 from .times import device_table, times_table

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness import STAGES, Basis, Evaluation, Stage
-from tui.tables import Cell, Column, Row, Table, named_values
-from tui.vocabulary import seconds
+from tui.facts.tables import Cell, Column, Row, Table, named_values
+from tui.facts.vocabulary import seconds
 
 BASES = (
     (Basis.PROOF, "proof (from the judge, the operating system, or a replay in a clean process)"),

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from harness import Evaluation, Latency, Outcome
 from harness.wire.latency import Bound, DeviceState, LaunchTime, Window
 from sessions.state.speed import speed_of
-from tui.tables import NOTHING, Cell, Column, Row, Table, row
-from tui.vocabulary import UNKNOWN, interval, percent, size, speedup
+from tui.facts.tables import NOTHING, Cell, Column, Row, Table, row
+from tui.facts.vocabulary import UNKNOWN, interval, percent, size, speedup
 
 from .certainty import against_words
 from .roofs import is_launch_bound, peak_share, roof_share, shortest_us

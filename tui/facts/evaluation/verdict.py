@@ -12,8 +12,8 @@ from sessions.state.ranking import estimated_slowdown
 from sessions.state.speed import missing_speed, speed_of, timed_evaluation
 from sessions.state.state import AttemptState, InstanceState
 from tui.facts.styles import speed_style, verdict_style
-from tui.tables import Cell, Table, named_values
-from tui.vocabulary import count, counted, estimate, words
+from tui.facts.tables import Cell, Table, named_values
+from tui.facts.vocabulary import count, counted, estimate, words
 
 from .certainty import against_words, exam_of, tolerance_words
 from .times import missing_words

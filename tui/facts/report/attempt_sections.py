@@ -5,8 +5,8 @@ from __future__ import annotations
 from harness import Verdict
 from sessions.names import short_task
 from tui.facts.styles import speed_style, verdict_style
-from tui.tables import Cell, Column
-from tui.vocabulary import (
+from tui.facts.tables import Cell, Column
+from tui.facts.vocabulary import (
     FINDING,
     UNKNOWN,
     duration,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sessions.state.state import SessionState
 from sessions.state.tally import tally
 from sessions.state.winners import bests_by_task
+from tui.facts.session_words import method_words, session_ending
 from tui.facts.spending import session_spent_words
-from tui.session_words import method_words, session_ending
 
 from .changes import changes_of
 from .metrics import TaskMetrics, task_metrics

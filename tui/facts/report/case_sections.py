@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tui.tables import Cell, Column
-from tui.vocabulary import UNKNOWN, interval
+from tui.facts.tables import Cell, Column
+from tui.facts.vocabulary import UNKNOWN, interval
 
 from .model import CaseTime, EstimatedCase, SessionReport
 from .phrases import case_ratio, case_time, roof_words

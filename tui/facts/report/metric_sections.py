@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sessions.names import short_task
-from tui.tables import Cell, Column
-from tui.vocabulary import UNKNOWN, counted, grouped, money, percent
+from tui.facts.tables import Cell, Column
+from tui.facts.vocabulary import UNKNOWN, counted, grouped, money, percent
 
 from .metrics import TaskMetrics, ratio
 from .model import SessionReport

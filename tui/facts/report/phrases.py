@@ -6,7 +6,7 @@ from sessions.events import Origin
 from sessions.state.speed import Speed
 from sessions.state.state import Confirmation
 from tui.facts.evaluation.roofs import RoofShare
-from tui.vocabulary import (
+from tui.facts.vocabulary import (
     ACCEPTED,
     CONFIRMED,
     FINDING,
@@ -16,7 +16,7 @@ from tui.vocabulary import (
     interval,
     percent,
 )
-from tui.vocabulary import speedup as measured_ratio
+from tui.facts.vocabulary import speedup as measured_ratio
 
 from .model import CaseTime, Decided, Winner
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeVar
 
-from tui.tables import NOTHING, UNBOUNDED, Cell, Column, Row
+from tui.facts.tables import NOTHING, UNBOUNDED, Cell, Column, Row
 
 from .model import Winner
 

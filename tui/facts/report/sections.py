@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tui.facts.spending import device_words
-from tui.vocabulary import NO_GPU, counted, duration, grouped, money, percent
+from tui.facts.vocabulary import NO_GPU, counted, duration, grouped, money, percent
 
 from .attempt_sections import attempt_sections, cost_sections, decision_sections, verdict_sections
 from .case_sections import case_sections

@@ -8,8 +8,8 @@ from sessions.names import short_task
 from sessions.state.speed import MIXED
 from sessions.state.state import Confirmation
 from tui.facts.styles import speed_style
-from tui.tables import Cell, Column, Row
-from tui.vocabulary import UNKNOWN
+from tui.facts.tables import Cell, Column, Row
+from tui.facts.vocabulary import UNKNOWN
 
 from .model import SessionReport, Unsolved, Winner
 from .phrases import (

@@ -15,7 +15,7 @@ from sessions.state.winners import accepted_attempt
 from tui.facts.evaluation.roofs import roof_range, roof_share, shortest_us
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.evaluation.verdict import failure_words
-from tui.session_words import ending_words
+from tui.facts.session_words import ending_words
 
 from .model import CaseTime, Decided, EstimatedCase, Unsolved, Winner
 

@@ -1,0 +1,241 @@
+"""The form of a new run: its fields, their choices, and the check by the code that `wavedeck run` uses. No screen."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.errors import EngineError
+from engine.methods import METHODS, open_method
+from engine.models import parse_models
+from engine.models.access import PROVIDERS
+from engine.models.spec import ModelSpec
+from engine.plan.plan import REVIEWS, SUITE, RunPlan, SessionPlan, resolve
+from engine.plan.prices import SHIPPED
+from harness import HarnessError
+from harness.stages.timing.baselines import KINDS, TASK
+from sessions.errors import SessionsError
+from sessions.events import Role
+from sessions.home import Home
+from sessions.names import short_task
+from suites import SuiteError, load_suite, suite_names
+from tui.actions.run_plan import RECORDED, model_of, plan
+from tui.config import SettingSource, checked, load
+from tui.diagnostics import Complaint
+from tui.doctor.model_checks import recordings
+from tui.facts.node_facts import NodeFacts
+
+Values = Mapping[str, str]
+"""Texts that the person entered, by field; an empty or missing text is the default."""
+ANOTHER = "another ..."
+"""The choice that lets the person type."""
+ROLES = tuple(role.value for role in Role)
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """One line of the form."""
+
+    key: str
+    label: str
+    about: str
+    has_choices: bool = False
+    several: bool = False
+
+
+FIELDS = (
+    FormField("suite", "suite", "Suite of the tasks.", has_choices=True),
+    FormField(
+        "tasks",
+        "tasks",
+        "Tasks to write kernels for; none marked: all of them.",
+        has_choices=True,
+        several=True,
+    ),
+    FormField("method", "method", "How attempts are made.", has_choices=True),
+    FormField(
+        "model",
+        "model",
+        "Model of all roles. A recorded model needs no key and costs nothing.",
+        has_choices=True,
+    ),
+    *(
+        FormField(role, f"  {role}", f"Model of the {role}; empty: the model above.", has_choices=True)
+        for role in ROLES
+    ),
+    FormField("instances", "instances", "Independent chains of attempts on each task."),
+    FormField("iterations", "iterations", "Attempts of each instance, at most."),
+    FormField("devices", "devices", "Devices of the judge.", has_choices=True, several=True),
+    FormField(
+        "against", "against", "Timing baseline on GPUs: task is the task's own baseline.", has_choices=True
+    ),
+    FormField(
+        "review",
+        "review",
+        "manual: instances wait for your decision at each better attempt.",
+        has_choices=True,
+    ),
+    FormField("budget-usd", "most money, $", "The session stops at this cost. It needs prices."),
+    FormField("budget-tokens", "most tokens", "The session stops at this number of tokens."),
+    FormField("budget-device-s", "most GPU time, s", "Seconds of judging on devices, summed over devices."),
+    FormField("budget-wall-s", "most wall time, s", "Seconds that the session runs."),
+    FormField("title", "title", "Name of the session in lists."),
+)
+BY_KEY = {entry.key: entry for entry in FIELDS}
+OPTIONS = tuple(key for key in BY_KEY if key not in ("tasks", "title", *ROLES))
+"""Fields that are settings of `wavedeck run` under the same name."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormChoice:
+    """One value to choose."""
+
+    name: str
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRun:
+    """The form after its check."""
+
+    run: RunPlan | None = None
+    plan: SessionPlan | None = None
+    """`None` while a value is wrong or something is missing."""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """Error texts by field."""
+    models: tuple[ModelSpec, ...] = ()
+
+
+def shown_fields(values: Values) -> list[FormField]:
+    """Return the fields of the form: roles only where the method has several and the model is not recorded."""
+    roles = open_method(values.get("method") or "geak").roles
+    recorded = (values.get("model") or RECORDED).startswith("recorded:")
+    return [
+        entry
+        for entry in FIELDS
+        if entry.key not in ROLES or (not recorded and len(roles) > 1 and entry.key in roles)
+    ]
+
+
+def model_text(values: Values) -> str:
+    """Return the value of `--model`: the model, or one for each role."""
+    shown = {entry.key for entry in shown_fields(values)}
+    roles = [f"{role}={values[role]}" for role in ROLES if role in shown and values.get(role)]
+    model = values.get("model", "")
+    return ",".join([*roles, model or RECORDED]) if roles else model
+
+
+def arguments(values: Values) -> list[str]:
+    """Return the arguments of the same `wavedeck run`."""
+    words = [short_task(task) for task in task_names(values)]
+    for key in OPTIONS:
+        value = model_text(values) if key == "model" else values.get(key, "")
+        if value and not (key == "suite" and words):
+            words += [f"--{key}", value]
+    if values.get("title"):
+        words += ["--title", values["title"]]
+    return words
+
+
+def command_line(values: Values) -> str:
+    """Return the form as a line for a shell."""
+    return shlex.join(["wavedeck", "run", *arguments(values)])
+
+
+def task_names(values: Values) -> tuple[str, ...]:
+    """Return the chosen tasks."""
+    return tuple(name.strip() for name in values.get("tasks", "").split(",") if name.strip())
+
+
+def check(values: Values, *, home: Home, environ: Mapping[str, str], folder: Path) -> CheckedRun:
+    """Return the checked run: every value by the settings of `wavedeck run`, then the whole plan. Blocks; sends nothing."""
+    flags = {key: values[key] for key in OPTIONS if values.get(key)}
+    if model := model_text(values):
+        flags["model"] = model
+    tasks = task_names(values)
+    if tasks:
+        flags.pop("suite", None)
+    errors = {}
+    for key, value in flags.items():
+        try:
+            checked(SettingSource(f"--{key}", {}), key, value)
+        except Complaint as error:
+            errors[key] = str(error)
+    if errors:
+        return CheckedRun(errors=errors)
+    try:
+        configured = load(flags, environ=environ, folder=folder)
+        model, _ = model_of(configured.settings, configured.origins, environ)
+        run = plan(configured.settings, tasks, model, title=values.get("title", ""))
+        specs = parse_models(model, open_method(run.method).roles) if model else {}
+        return CheckedRun(
+            run, resolve(run, home=home, environ=environ), models=tuple(dict.fromkeys(specs.values()))
+        )
+    except (Complaint, EngineError, SuiteError, HarnessError, SessionsError) as error:
+        return CheckedRun(errors={field_of(error): str(error)})
+
+
+def field_of(error: Exception) -> str:
+    """Return the field that an error is about: the option that it names, else by its kind."""
+    options: list[str] = re.findall(r"--([a-z-]+)", str(error))
+    named = next((option for option in options if option in BY_KEY), None)
+    if named is not None and "needs a key" not in str(error):
+        return named
+    if isinstance(error, SuiteError):
+        return "tasks"
+    return "devices" if isinstance(error, HarnessError) else "model"
+
+
+def choices(
+    key: str, values: Values, *, home: Home, environ: Mapping[str, str], node: NodeFacts, past: Sequence[str]
+) -> list[FormChoice]:
+    """Return the choices of a field; `past` are the models of past sessions. Blocks: tasks are read. Raises `SuiteError`."""
+    if key == "suite":
+        return [FormChoice(name) for name in suite_names(registry=home.suites)]
+    if key == "tasks":
+        tasks = load_suite(values.get("suite") or SUITE, registry=home.suites)
+        return [FormChoice(task.short_id, task.title) for task in tasks]
+    if key == "method":
+        return [FormChoice(name, words) for name, words in METHODS.items()]
+    if key == "devices":
+        gpus = [FormChoice(gpu.name, f"{gpu.model}: {gpu.busy or 'idle'}") for gpu in node.gpus]
+        usual = [
+            FormChoice("idle", "all GPUs that nobody uses"),
+            FormChoice("all", "all GPUs, also busy ones"),
+        ]
+        return [
+            *usual,
+            *gpus,
+            FormChoice("cpu", "Triton's interpreter: right or wrong, and estimates of the speed"),
+        ]
+    if key == "against":
+        words = {TASK: "the task's own baseline", "eager": "PyTorch, eager", "compile": "torch.compile"}
+        return [
+            *(FormChoice(kind, words.get(kind, "")) for kind in dict.fromkeys((TASK, *KINDS))),
+            FormChoice(ANOTHER, "a kernel file"),
+        ]
+    if key == "review":
+        return [FormChoice(name) for name in REVIEWS]
+    return model_choices(environ, home=home, past=past, of_role=key in ROLES)
+
+
+def model_choices(
+    environ: Mapping[str, str], *, home: Home, past: Sequence[str], of_role: bool
+) -> list[FormChoice]:
+    """Return recorded models, models of past sessions, and models with a price and a key here."""
+    models: dict[str, str] = {}
+    if not of_role:
+        models = {f"recorded:{name}": "recorded: no key, no cost" for name in recordings(home.recordings)}
+    for model in past:
+        if "=" not in model and not model.startswith("recorded:"):
+            models.setdefault(model, "used in a past session")
+    for model, price in SHIPPED.items():
+        provider = PROVIDERS[model.partition(":")[0]]
+        if environ.get(provider.key_variable, "").strip():
+            words = f"${price.input:g} in, ${price.output:g} out for a million tokens ({price.date})"
+            models[model] = words
+    listed = [FormChoice(model, words) for model, words in models.items()]
+    return [*listed, FormChoice(ANOTHER, "anthropic:NAME, openai:NAME@URL, gemini:NAME, azure:DEPLOYMENT")]

@@ -1,0 +1,1 @@
+"""Where the cockpit gets its state from: live sessions, replays, files."""

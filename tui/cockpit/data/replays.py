@@ -1,0 +1,222 @@
+"""A session played again from its events: a clock with a speed, steps, jumps, and any moment's state on demand."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from harness import Verdict
+from sessions.events import (
+    AnyEvent,
+    AttemptJudged,
+    AttemptStarted,
+    DecisionMade,
+    DecisionUndone,
+    WinnerExamined,
+)
+from sessions.journal.codec import Skipped
+from sessions.state.state import SessionState
+from tui.cockpit.data.checkpoints import Checkpoints
+from tui.cockpit.data.sources import MOST_EVENTS, EventBatch
+from tui.facts import vocabulary
+from tui.facts.vocabulary import ACCEPTED, REJECTED
+
+SPEEDS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+LONGEST_GAP_S = 30.0
+"""A stretch in which nothing happened (a night between crash and resume) plays as this long at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Places worth jumping to: how many events have happened right after each, rising."""
+
+    attempts: tuple[int, ...] = ()
+    verdicts: tuple[int, ...] = ()
+    failures: tuple[int, ...] = ()
+    """Verdicts that are failures."""
+    bests: tuple[int, ...] = ()
+    decisions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A session's events, ready to be played; made by `open_story`, and by `read_story` with its marks."""
+
+    session: str
+    events: tuple[AnyEvent | Skipped, ...]
+    offsets: tuple[float, ...]
+    """Seconds from the session's start to each event, long silences cut."""
+    marks: Marks
+    checkpoints: Checkpoints
+    mark: tuple[int, ...] = ()
+    """The store's mark of the session before its events were read."""
+    landmarks: tuple[tuple[str, int], ...] = ()
+    """A sign for the time line, and how many events have happened right after it; what matters more comes later."""
+
+    @property
+    def duration_s(self) -> float:
+        """Length of the whole."""
+        return self.offsets[-1] if self.offsets else 0.0
+
+    def with_marks(self) -> Story:
+        """Return the story with the places worth jumping to; folds all events once, which also makes jumps fast."""
+        checkpoints = Checkpoints(self.events)
+        marks = _marks(checkpoints)
+        landmarks = tuple(_landmarks(self.events, marks))
+        return replace(self, marks=marks, checkpoints=checkpoints, landmarks=landmarks)
+
+    def state_after(self, count: int) -> SessionState:
+        """The state after the first `count` events, the same that folding each of them gives."""
+        return self.checkpoints.state_after(count)
+
+
+def open_story(session: str, events: Iterable[AnyEvent | Skipped], *, mark: tuple[int, ...] = ()) -> Story:
+    """Return the story of a session's events without its marks: it can be played at once."""
+    known = tuple(events)
+    return Story(session, known, tuple(_offsets(known)), Marks(), Checkpoints(known), mark)
+
+
+def read_story(session: str, events: Iterable[AnyEvent | Skipped], *, mark: tuple[int, ...] = ()) -> Story:
+    """Return the story of a session's events with its marks."""
+    return open_story(session, events, mark=mark).with_marks()
+
+
+def _offsets(events: Iterable[AnyEvent | Skipped]) -> Iterator[float]:
+    offset, last_wall = 0.0, None
+    for event in events:
+        wall = getattr(event, "wall", None)
+        if wall:
+            offset += min(max(wall - last_wall, 0.0), LONGEST_GAP_S) if last_wall is not None else 0.0
+            last_wall = wall
+        yield offset
+
+
+def _marks(checkpoints: Checkpoints) -> Marks:
+    attempts: list[int] = []
+    verdicts: list[int] = []
+    failures: list[int] = []
+    bests: list[int] = []
+    decisions: list[int] = []
+    best: dict[str, str | None] = {}
+    """Best attempt so far, by instance."""
+    for mark, event, state in checkpoints.build():
+        match event:
+            case AttemptStarted():
+                attempts.append(mark)
+            case AttemptJudged() | WinnerExamined() | DecisionMade() | DecisionUndone():
+                key = event.attempt.rpartition("/")[0]
+                before = best.get(key)
+                now = best[key] = state.instances[key].best if key in state.instances else None
+                if isinstance(event, DecisionMade | DecisionUndone):
+                    decisions.append(mark)
+                    continue
+                if isinstance(event, AttemptJudged):
+                    verdicts.append(mark)
+                    if event.evaluation.verdict.is_failure:
+                        failures.append(mark)
+                # An exam that is failed makes another attempt the best.
+                if now is not None and now != before and state.attempt(now).verdict is Verdict.CORRECT:
+                    bests.append(mark)
+            case _:
+                pass
+    return Marks(tuple(attempts), tuple(verdicts), tuple(failures), tuple(bests), tuple(decisions))
+
+
+def _landmarks(events: Sequence[AnyEvent | Skipped], marks: Marks) -> Iterator[tuple[str, int]]:
+    """Verdicts by letter, correct ones first; then what became best, `*`; then what a person did: `+`, `x`, `u` undone."""
+    verdicts = [
+        (vocabulary.letter(event.evaluation.verdict), mark)
+        for mark in marks.verdicts
+        if isinstance(event := events[mark - 1], AttemptJudged)
+    ]
+    yield from sorted(verdicts, key=lambda each: each[0] != vocabulary.letter(Verdict.CORRECT))
+    yield from (("*", mark) for mark in marks.bests)
+    for mark in marks.decisions:
+        event = events[mark - 1]
+        yield (ACCEPTED if event.accepted else REJECTED) if isinstance(event, DecisionMade) else "u", mark
+
+
+class Replay:
+    """A story being played. It reads, and writes nothing."""
+
+    def __init__(self, story: Story, *, speed: float = 1.0, playing: bool = True) -> None:
+        self.story = story
+        self.speed = min(max(speed, SPEEDS[0]), SPEEDS[-1])
+        self.playing = playing
+        self.position = 0
+        """Events that have happened."""
+        self.offset_s = 0.0
+        """Where the clock stands."""
+        self._shown = 0
+        self._last_now: float | None = None
+
+    @property
+    def session(self) -> str:
+        """The session's name."""
+        return self.story.session
+
+    @property
+    def at_end(self) -> bool:
+        """Whether everything has happened."""
+        return self.position >= len(self.story.events)
+
+    def extend(self, story: Story) -> None:
+        """Play on in a newer story of the same session; at the end, stay at the end."""
+        at_end = self.at_end
+        self.story = story
+        if at_end:
+            self.seek(len(story.events))
+
+    def start(self) -> None:
+        """Nothing to do: all is read."""
+
+    def close(self) -> None:
+        """Nothing to let go."""
+
+    def take(self, now: float) -> EventBatch:
+        """What happened since the last call, at the clock's speed; after a jump a whole state."""
+        if self.playing and not self.at_end:
+            passed = 0.0 if self._last_now is None else max(0.0, now - self._last_now)
+            self.offset_s = min(self.offset_s + passed * self.speed, self.story.duration_s)
+            due = bisect_right(self.story.offsets, self.offset_s)
+            self.position = max(self.position, min(due, self.position + MOST_EVENTS))
+            if self.at_end:
+                self.playing = False
+        self._last_now = now
+        shown, self._shown = self._shown, self.position
+        if self.position == shown:
+            return EventBatch()
+        if shown < self.position <= shown + MOST_EVENTS:
+            return EventBatch(self.story.events[shown : self.position])
+        return EventBatch(state=self.story.state_after(self.position))
+
+    def toggle(self) -> None:
+        """Play or pause; at the end, play again from the start."""
+        if self.at_end and not self.playing:
+            self.seek(0)
+        self.playing = not self.playing
+
+    def faster(self, steps: int) -> None:
+        """Up or down the ladder of speeds."""
+        place = bisect_left(SPEEDS, self.speed)
+        self.speed = SPEEDS[min(max(place + steps, 0), len(SPEEDS) - 1)]
+
+    def seek(self, position: int) -> None:
+        """Go to the moment after the first `position` events."""
+        self.position = min(max(position, 0), len(self.story.events))
+        self.offset_s = self.story.offsets[self.position - 1] if self.position else 0.0
+
+    def step(self, events: int) -> None:
+        """Some events on or back, paused."""
+        self.playing = False
+        self.seek(self.position + events)
+
+    def jump(self, marks: Sequence[int], *, back: bool = False) -> bool:
+        """To the next (or last) of some marks, paused; `False` when there is none."""
+        place = bisect_left(marks, self.position) - 1 if back else bisect_right(marks, self.position)
+        if not 0 <= place < len(marks):
+            return False
+        self.playing = False
+        self.seek(marks[place])
+        return True

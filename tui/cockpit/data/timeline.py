@@ -1,0 +1,38 @@
+"""The time line of a replay: state of the playback, speed, moment, and what happened when."""
+
+from __future__ import annotations
+
+from tui.cockpit.data.replays import Replay
+from tui.cockpit.draw.lines import EMPTY, Line, Span
+from tui.facts import vocabulary
+
+TIMELINE = """\
+The line above the keys is the replay's time, to scale: letters of verdicts
+at their moments, `*` a new best of an instance, `+` accepted, `x` rejected by a
+person, `u` undone. Where several share a place, the last in this list is shown.
+A stretch without events plays as 30 s at most.
+"""
+
+
+def timeline_line(replay: Replay, width: int) -> Line:
+    """Return the time line: state, speed, time, a bar with verdicts, bests and decisions at their moments, events."""
+    story = replay.story
+    word = "playing" if replay.playing else "at end " if replay.at_end else "paused "
+    left = f" {word} {replay.speed:g}x  {vocabulary.clock(replay.offset_s)} / {vocabulary.clock(story.duration_s)}  "
+    right = f"  event {replay.position}/{len(story.events)} "
+    room = width - len(left) - len(right)
+    if room < 8:
+        return (Span(left.rstrip(), "busy"),)
+    share = replay.offset_s / story.duration_s if story.duration_s else float(replay.at_end)
+    at = min(room - 1, int(share * room))
+    bar = ["━" if cell < at else "─" for cell in range(room)]
+    for letter, mark in story.landmarks:
+        when = story.offsets[mark - 1] / story.duration_s if story.duration_s else 0.0
+        bar[min(room - 1, int(when * room))] = letter
+    bar[at] = "█"
+    text = "".join(bar)
+    return (
+        (Span(left, "busy"), Span(text[: at + 1], "busy"), Span(text[at + 1 :], "dim"), Span(right, "dim"))
+        if story.events
+        else (Span(" an empty session", "dim"), *EMPTY)
+    )

@@ -1,0 +1,1 @@
+"""What screens ask the app for: messages, actions, files."""

@@ -1,0 +1,96 @@
+"""Where a cockpit's data come from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from engine.errors import UsageProblem
+from engine.process.keys import environment_with_keys
+from sessions.home import Home
+from tui.cockpit.data.collecting import many_objects_stay
+from tui.cockpit.data.replays import Story, open_story
+from tui.cockpit.data.sources import EventSource, LiveTail
+from tui.facts.node_facts import NodeFacts, read_node
+
+if TYPE_CHECKING:
+    from engine.plan.plan import RunPlan
+    from engine.process.launch import EngineStart
+    from sessions.catalog import SessionInfo
+    from sessions.events import AnyEvent
+    from sessions.session_list import SessionList
+
+
+def _no_start(run: RunPlan) -> str:
+    raise UsageProblem(f"no run of {run.method} can be started from here")
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Where a cockpit's data come from; tests put their own in."""
+
+    list_sessions: Callable[[], Sequence[SessionInfo]]
+    load_story: Callable[[str], Story]
+    """Reads a whole session, perhaps without its marks; runs in a thread."""
+    is_live: Callable[[str], bool]
+    """Whether it has live files: it runs, or it ended without being put away."""
+    open_live: Callable[[str], EventSource]
+    mark: Callable[[str], tuple[int, ...]]
+    """Changes when the store gets events of a session; cheap."""
+    list_mark: Callable[[], object] = tuple
+    """Changes when the list of sessions does; cheap."""
+    read_node: Callable[[], NodeFacts] = NodeFacts
+    """Reads GPUs and versions; runs in a thread."""
+    start: Callable[[RunPlan], str] = _no_start
+    """Starts the engine of a run and returns the session's name; runs in a thread."""
+    clock: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+
+
+def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
+    """The real ones. git is loaded when something is read from the store, not before."""
+
+    @cache
+    def sessions() -> SessionList:
+        from sessions.session_list import SessionList
+
+        return SessionList(home)
+
+    def stored(home: Home, session: str) -> Sequence[AnyEvent]:
+        from sessions.catalog import journal_of
+
+        return journal_of(home, session).events
+
+    def load_story(session: str) -> Story:
+        from sessions.catalog import journal_of
+
+        mark = home.stored_mark(session)
+        with many_objects_stay():
+            journal = journal_of(home, session)
+            return open_story(session, [*journal.events, *journal.skipped], mark=mark)
+
+    def is_live(session: str) -> bool:
+        return home.live(session).folder.is_dir()
+
+    def start(run: RunPlan) -> str:
+        from engine.process.launch import start as started
+
+        return started(run, home)
+
+    def open_live(session: str) -> EventSource:
+        begun = engine if engine is not None and engine.session == session else None
+        return LiveTail(home, session, stored=stored, engine=begun)
+
+    return Doors(
+        lambda: sessions().read(),
+        load_story,
+        is_live,
+        open_live,
+        home.stored_mark,
+        list_mark=lambda: sessions().mark(),
+        read_node=lambda: read_node(environment_with_keys()),
+        start=start,
+    )

@@ -1,0 +1,1 @@
+"""Small windows over screens, and the line at the bottom."""

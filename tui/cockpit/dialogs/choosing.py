@@ -1,0 +1,97 @@
+"""A window that offers choices: one, or several by marks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from tui.cockpit.dialogs.dialogs import QUIT
+from tui.cockpit.dialogs.layers import ClosesOnce
+from tui.cockpit.dialogs.line_prompt import LinePrompt
+from tui.cockpit.draw.lines import clean
+from tui.cockpit.widgets.key_bar import KeyBar
+from tui.cockpit.widgets.table import LineTable
+from tui.facts.tables import Cell, Column, Row
+
+
+class ChoiceTable(LineTable):
+    """One row a choice."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "choose", id="table.open")]
+
+
+class MarkedChoiceTable(ChoiceTable):
+    """One row a choice; several can be marked."""
+
+    MARKS: ClassVar[bool] = True
+
+
+class ChoiceDialog(ClosesOnce, ModalScreen[tuple[str, ...] | None]):
+    """Offers choices, as (name, words); gives the chosen names, or `None` if the person left with escape.
+
+    With `marked`, several can be chosen: enter gives the marked ones, or without marks the one under the cursor.
+    """
+
+    CSS_PATH = "choosing.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "find", "find", id="choice.find", key_display="/"),
+        Binding("escape", "cancel", "cancel", id="choice.cancel", key_display="esc"),
+        QUIT,
+    ]
+
+    def __init__(
+        self,
+        title: str,
+        choices: Sequence[tuple[str, str]],
+        *,
+        current: str = "",
+        marked: Collection[str] | None = None,
+    ) -> None:
+        super().__init__()
+        self._title = title
+        self._rows = [Row(name, (Cell(clean(name)), Cell(clean(words), "dim"))) for name, words in choices]
+        self._current = current
+        columns = (Column("choice", 12, 44), Column("", 10, 200, if_known=True))
+        table = ChoiceTable if marked is None else MarkedChoiceTable
+        self.table = table(columns, empty="\nNo choice matches.", id="choices")
+        self.table.marked = set(marked or ())
+
+    def compose(self) -> ComposeResult:
+        """The choices, and the keys that work."""
+        with Vertical(id="window"):
+            yield self.table
+            yield KeyBar(id="choice_keys")
+
+    def on_mount(self) -> None:
+        """Show the choices, with the cursor on the present one."""
+        self.query_one("#window").border_title = self._title.replace("[", "\\[")
+        self.table.styles.height = min(len(self._rows) + 1, max(self.app.size.height - 6, 4))
+        self.table.set_rows(self._rows)
+        self.table.focus()
+        if any(row.key == self._current for row in self._rows):
+            self.table.select(self._current)
+
+    @on(LineTable.Opened)
+    def answer(self, message: LineTable.Opened) -> None:
+        """Give the marked choices in their order, else the one under the cursor."""
+        marked = tuple(row.key for row in self._rows if row.key in self.table.marked)
+        self.dismiss(marked or (message.key,))
+
+    def action_find(self) -> None:
+        """Show only the choices with the typed words."""
+
+        def answered(text: str | None) -> None:
+            if text is None:
+                self.table.find("")
+
+        self.app.push_screen(LinePrompt("/", changed=self.table.find), answered)
+
+    def action_cancel(self) -> None:
+        """Choose nothing."""
+        self.dismiss(None)

@@ -1,0 +1,138 @@
+"""Small screens over others: the reason of a decision, help, something that went wrong."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from tui.cockpit.dialogs.layers import ClosesOnce
+from tui.cockpit.draw.lines import Line, line, wrap
+from tui.cockpit.widgets.line_view import LineView
+
+MOST_CHARACTERS = 2000
+"""Most characters of an answer: of a reason, and of a hint (`engine.methods.orders`)."""
+QUIT = Binding("q", "app.quit", "leave", id="app.quit")
+"""Leaves the cockpit. A window hides the keys of the app, so each window without a line to type on has this key again."""
+
+
+class LineDialog(ClosesOnce, ModalScreen[str | None]):
+    """Asks for one line of text; gives it, or `None` if the person thought better of it."""
+
+    CSS_PATH = "dialogs.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel", id="reason.cancel")]
+
+    def __init__(self, question: str, *, hint: str, placeholder: str = "", known: str = "") -> None:
+        super().__init__()
+        self._question = question
+        self._hint = hint
+        self._placeholder = placeholder
+        self._known = known
+
+    def compose(self) -> ComposeResult:
+        """A question and a line to answer it on."""
+        with Vertical(id="dialog"):
+            yield Static(self._question, id="question", markup=False)
+            if self._known:
+                yield Static(self._known, id="known", markup=False)
+            yield Input(placeholder=self._placeholder, max_length=MOST_CHARACTERS, id="why")
+            yield Static(self._hint, id="hint", markup=False)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter answers."""
+        self.dismiss(event.value.strip())
+
+    def action_cancel(self) -> None:
+        """Nothing happens."""
+        self.dismiss(None)
+
+
+class ReasonDialog(LineDialog):
+    """Asks why a person accepts or rejects an attempt."""
+
+    def __init__(self, attempt: str, *, accepted: bool, follows: str, known: str = "") -> None:
+        """`follows` says what the decision does, and who reads the reason."""
+        word = "Accept" if accepted else "Reject"
+        super().__init__(
+            f"{word} {attempt}",
+            hint=f"{follows}\nenter: {word.lower()}   escape: cancel",
+            placeholder="why (may stay empty)",
+            known=known,
+        )
+
+
+class ConfirmDialog(ClosesOnce, ModalScreen[bool]):
+    """Asks once before something that cannot be taken back."""
+
+    CSS_PATH = "dialogs.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,y", "answer(True)", "yes", id="confirm.yes"),
+        Binding("escape,n", "answer(False)", "no", id="confirm.no"),
+        QUIT,
+    ]
+
+    def __init__(self, question: str, *, consequence: str) -> None:
+        super().__init__()
+        self._question = question
+        self._consequence = consequence
+
+    def compose(self) -> ComposeResult:
+        """The question, and what follows a yes."""
+        with Vertical(id="dialog"):
+            yield Static(self._question, id="question", markup=False)
+            yield Static(f"{self._consequence}\nenter: yes   escape: no", id="hint", markup=False)
+
+    def action_answer(self, answer: bool) -> None:  # noqa: FBT001 -- an action's argument
+        """Yes or no."""
+        self.dismiss(answer)
+
+
+class TextDialog(ClosesOnce, ModalScreen[None]):
+    """Some lines of text in a window; any of the usual keys closes it."""
+
+    CSS_PATH = "dialogs.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,question_mark,enter", "close", "close", id="dialog.close"),
+        QUIT,
+    ]
+
+    def __init__(self, title: str, paragraphs: list[Line | str]) -> None:
+        super().__init__()
+        self._title = title
+        self._paragraphs = paragraphs
+
+    def compose(self) -> ComposeResult:
+        """The text, scrollable."""
+        with Vertical(id="dialog", classes="text"):
+            yield LineView(id="text")
+
+    def on_mount(self) -> None:
+        """Draw."""
+        self.query_one("#dialog").border_title = self._title.replace("[", "\\[")
+        self.query_one("#dialog").border_subtitle = "escape closes"
+        self.call_after_refresh(self._draw)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Wrap anew."""
+        self.call_after_refresh(self._draw)
+
+    def _draw(self) -> None:
+        view = self.query_one(LineView)
+        view.show(self.lines(view.scrollable_content_region.width))
+        view.focus()
+
+    def lines(self, width: int) -> list[Line]:
+        """Return the text in lines of at most `width` cells."""
+        lines: list[Line] = []
+        for each in self._paragraphs:
+            lines += [line(row) for row in wrap(each, width)] if isinstance(each, str) else [each]
+        return lines
+
+    def action_close(self) -> None:
+        """Close."""
+        self.dismiss()

@@ -1,0 +1,119 @@
+"""The line at the bottom: `:` takes a command, `/` finds or filters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from tui.cockpit.dialogs.layers import ClosesOnce
+
+MOST_CHARACTERS = 2000
+SHOWN_COMPLETIONS = 12
+
+
+class LinePrompt(ClosesOnce, ModalScreen[str | None]):
+    """Asks for one line; gives it, or `None` if the person left with escape.
+
+    `changed` is called with each change and returns words about it, `complete` returns the words that can come last.
+    """
+
+    CSS_PATH = "line_prompt.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "cancel", "cancel", id="prompt.cancel", priority=True),
+        Binding("tab", "complete", "complete", id="prompt.complete", priority=True),
+    ]
+    PALETTE = "\0palette"
+    """What an empty line gives at `tab`: the palette is wanted."""
+
+    def __init__(
+        self,
+        sign: str,
+        *,
+        text: str = "",
+        changed: Callable[[str], str] | None = None,
+        complete: Callable[[str], Sequence[str]] | None = None,
+    ) -> None:
+        super().__init__()
+        self._sign = sign
+        self._text = text
+        self._changed = changed
+        self._complete = complete
+        self._early = ""
+        """Keys that came before the line was there."""
+
+    def on_mount(self) -> None:
+        """Add what the person typed before the line was there."""
+        if self._early:
+            self._add(self._early)
+
+    def on_key(self, event: events.Key) -> None:
+        """Take a key that came before the line got the focus: over a slow connection a whole word comes at once."""
+        if self.focused is None and event.is_printable and event.character:
+            event.stop()
+            if self.is_mounted:
+                self._add(event.character)
+            else:
+                self._early += event.character
+
+    def _add(self, text: str) -> None:
+        line = self.query_one(Input)
+        line.value += text
+        line.cursor_position = len(line.value)
+
+    def compose(self) -> ComposeResult:
+        """A line of words over the line itself."""
+        with Vertical(id="prompt"):
+            yield Static("", id="about", markup=False)
+            with Horizontal(id="typed"):
+                yield Static(self._sign, id="sign", markup=False)
+                yield Input(self._text, max_length=MOST_CHARACTERS, id="line", select_on_focus=False)
+
+    @on(Input.Changed)
+    def describe(self, event: Input.Changed) -> None:
+        """Show what the line would do, or how it can go on."""
+        words = self._changed(event.value) if self._changed is not None else ""
+        if self._complete is not None:
+            names = self._complete(event.value)
+            more = " ..." if len(names) > SHOWN_COMPLETIONS else ""
+            words = "  ".join(names[:SHOWN_COMPLETIONS]) + more
+        self.query_one("#about", Static).update(words)
+
+    @on(Input.Submitted)
+    def submit(self, event: Input.Submitted) -> None:
+        """Enter gives the line."""
+        self.dismiss(event.value.strip())
+
+    def action_complete(self) -> None:
+        """Complete the last word as far as it is certain; on an empty line ask for the palette."""
+        line = self.query_one(Input)
+        if self._complete is None:
+            return
+        if not line.value:
+            self.dismiss(self.PALETTE)
+            return
+        names = self._complete(line.value)
+        head, space, last = line.value.rpartition(" ")
+        common = common_start(names)
+        if len(common) > len(last) or len(names) == 1:
+            line.value = f"{head}{space}{common}" + (" " if len(names) == 1 else "")
+            line.cursor_position = len(line.value)
+
+    def action_cancel(self) -> None:
+        """Leave; nothing happens."""
+        self.dismiss(None)
+
+
+def common_start(names: Sequence[str]) -> str:
+    """Return the longest start that all names share."""
+    if not names:
+        return ""
+    first, last = min(names), max(names)
+    length = next((place for place, letter in enumerate(first) if letter != last[place]), len(first))
+    return first[:length]

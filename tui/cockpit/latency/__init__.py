@@ -1,1 +1,0 @@
-"""The Latency screen's contents as plain data: times by case and GPU, captions, figures of a cell, plots."""

@@ -1,1 +1,0 @@
-"""The tabs of the Agent screen, each as lines of a given width."""

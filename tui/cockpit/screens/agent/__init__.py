@@ -1,0 +1,1 @@
+"""Agent: one instance, its attempts and calls."""

@@ -1,0 +1,325 @@
+"""One instance: the steps of an attempt, its code or diff, the judge's verdict; the strip leads to other attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.widget import Widget
+
+from sessions.state.state import AttemptState, InstanceState
+from tui.cockpit.data import attempts
+from tui.cockpit.data.feed import EVERYTHING
+from tui.cockpit.data.steps import steps_of
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, plain
+from tui.cockpit.screens.acting import STEERING
+from tui.cockpit.screens.agent import agent_head, tabs
+from tui.cockpit.screens.agent.page import PageSubject
+from tui.cockpit.screens.agent.steps_view import StepsView
+from tui.cockpit.screens.agent.verdict_head import pinned_lines
+from tui.cockpit.screens.comparing import COMPARING, ComparingScreen
+from tui.cockpit.screens.deciding import DECIDING
+from tui.cockpit.widgets.bar import Bar
+from tui.cockpit.widgets.page_view import PageView
+
+ABOVE = ("steps", "code")
+"""Panes that are always on screen where there is room."""
+
+
+class AgentScreen(ComparingScreen):
+    """The instance `key`; follows its newest attempt until the person walks to another."""
+
+    CSS_PATH = "agent.tcss"
+    NAME = "agent"
+    HELP = """\
+The strip has a cell for each attempt: its number, the letter of its verdict
+(lower case: what it does now), its speedup. `*` is the best; marks behind it:
+`!` findings, `+` accepted, `x` rejected, `?` waits for you, `=` confirmed.
+Brackets are around the attempt that all panes are about.
+"""
+    PERIOD_S = 0.125
+    PANES: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("steps", "steps"),
+        ("code", "code"),
+        ("verdict", "verdict"),
+        ("speed", "speed"),
+        ("resources", "resources"),
+        ("profile", "profile"),
+        ("stages", "stages"),
+        ("prompt", "prompt"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *DECIDING,
+        *COMPARING,
+        *STEERING,
+        Binding("z", "zoom", "zoom", id="agent.zoom"),
+    ]
+
+    def __init__(self, key: str, number: int | None = None, *, registry: Path | None = None) -> None:
+        """`registry` is the home's file of added suites, for the baseline and the shapes of their tasks."""
+        super().__init__(registry=registry)
+        self.key = key
+        self.number = number
+        """The attempt on screen; `None` follows the newest."""
+        self.zoomed = False
+        self._pane = "steps"
+        self._tab = "verdict"
+        self._shown = ""
+        """The attempt of the steps on screen."""
+        self._page_key: tuple[object, ...] = ()
+        """Everything that the page depends on: streamed words do not draw it again."""
+        self.head = Bar(id="agent-head")
+        self.strip = Bar(id="strip")
+        self.verdict = (Bar(classes="pinned"), Bar(classes="pinned"))
+        self.steps = StepsView(id="steps")
+        self.body = Horizontal(self.steps, self.code, id="body")
+        self.lower_tabs = Bar(id="lower-tabs")
+        self.page = PageView(id="page")
+
+    @property
+    def instance(self) -> InstanceState | None:
+        """The instance; `None` before it started, which happens in a replay."""
+        return self.feed.state.instances.get(self.key)
+
+    @property
+    def attempt(self) -> AttemptState | None:
+        """The attempt on screen."""
+        return attempts.find(self.feed.state, self.key, self.number)
+
+    steered_instance, steered_attempt = instance, attempt
+
+    @property
+    def has_room(self) -> bool:
+        """True if all panes have room at once."""
+        return not super().tabbed
+
+    @property
+    def tabbed(self) -> bool:
+        """True for one pane alone: no room for more, or zoomed."""
+        return self.zoomed or not self.has_room
+
+    @property
+    def shows_code(self) -> bool:
+        """True if the code pane is on screen."""
+        return not self.tabbed or self._pane == "code"
+
+    def middle(self) -> Iterable[Widget]:
+        """Head and strip, the pinned verdict, steps and code, a page of the judge."""
+        yield self.head
+        yield self.strip
+        yield from self.verdict
+        yield self.tab_bar
+        yield self.body
+        yield self.lower_tabs
+        yield self.page
+
+    def on_mount(self) -> None:
+        """Draw, and put the keys on the steps."""
+        super().on_mount()
+        self._choose("steps")
+
+    def repaint(self, dirty: frozenset[str]) -> None:
+        """Draw what changed, and the clock in the head."""
+        super().repaint(dirty)
+        if self.is_mounted and self.desk.feed is not None:
+            self._draw_head()
+
+    def draw(self, dirty: frozenset[str]) -> None:
+        """Draw all panes of this instance; each paints its changed lines alone."""
+        if EVERYTHING not in dirty and self.key not in dirty:
+            return
+        instance, attempt = self.instance, self.attempt
+        self.ask_for_facts(instance)
+        self._place()
+        if instance is not None and attempt is not None:
+            self.strip.show(agent_head.strip_line(instance, attempt, self.size.width))
+        else:
+            self.strip.show(EMPTY)
+        self._draw_head()
+        self._draw_steps(attempt)
+        self.draw_code(instance, attempt)
+        self._draw_page(attempt)
+        self.refresh_bindings()
+
+    def _draw_head(self) -> None:
+        state, instance, attempt = self.feed.state, self.instance, self.attempt
+        width = self.size.width
+        head = agent_head.head_line(state, instance, self.key, attempt, wall=self.desk.wall(), width=width)
+        strip = self.strip.line
+        one_line = cells(head) + cells(strip) + 2 <= width
+        gap = Span(" " * (width - cells(head) - cells(strip) - 1))
+        self.head.show((*head, gap, *strip) if one_line else head)
+        self.strip.display = not one_line
+
+    def screens_tail(self) -> Line:
+        """Return what needs a person, where the header has no line."""
+        if self.has_room:
+            return EMPTY
+        return agent_head.head_tail(self.status(), self.concerns, self.size.width // 4)
+
+    def _draw_steps(self, attempt: AttemptState | None) -> None:
+        view = self.steps
+        name = attempt.attempt if attempt is not None else ""
+        is_live = attempt is not None and attempt.word not in ("wait", "exam", "person")
+        if name != self._shown:
+            self._shown = name
+            view.restart(follows=is_live)
+        view.show_steps(steps_of(attempt) if attempt is not None else ())
+        hold = ", held: f follows" if is_live and not view.following else ""
+        _set_title(view, f"steps {attempts.short_name(name)}{hold}" if name else "steps")
+
+    def _draw_page(self, attempt: AttemptState | None) -> None:
+        for bar, line in zip(self.verdict, self._pinned(attempt), strict=True):
+            bar.show((Span(" "), *line))
+        page = self.page
+        width = page.scrollable_content_region.width - 1
+        if attempt is None or width <= 0:
+            page.show(())
+            self._page_key = ()
+            return
+        key = self._key_of_page(attempt, width)
+        if key == self._page_key:
+            return
+        self._page_key = key
+        content = tabs.page_of(self._tab, self._subject(attempt), width)
+        lines = list(content.lines)
+        chosen = next((place for place, number in content.links if number == self.chosen_error), None)
+        if self._tab == "verdict" and chosen is not None:
+            first, *spans = lines[chosen]
+            lines[chosen] = (Span("> ", "bad"), first._replace(text=first.text.removeprefix("  ")), *spans)
+        page.show(lines, copy_text=tabs.copy_text(self._tab, attempt) or "\n".join(map(plain, lines)))
+
+    def _pinned(self, attempt: AttemptState | None) -> list[Line]:
+        if attempt is None:
+            return [EMPTY, EMPTY]
+        return pinned_lines(attempt, self.instance, self.size.width - 2)
+
+    def _subject(self, attempt: AttemptState) -> PageSubject:
+        state = self.feed.state
+        base = attempts.base_of(state, attempt)
+        return PageSubject(attempt, self.instance, base, self.facts.shapes, self.tabbed, self._can_act)
+
+    def _key_of_page(self, attempt: AttemptState, width: int) -> tuple[object, ...]:
+        subject = self._subject(attempt)
+        instance, base = subject.instance, subject.base
+        ended = (instance.finished, instance.best) if instance is not None else None
+        prompts = [call.messages for call in attempt.calls]
+        failed = [call.failed for call in attempt.calls]
+        person = (attempt.strategy, attempt.waiting, attempt.decision)
+        judged = (id(attempt.evaluation), id(attempt.exam), len(attempt.spread), attempt.examining)
+        running = (attempt.stage, list(attempt.stages), prompts, failed)
+        drawn = (self._tab, width, self.chosen_error, subject.pinned, subject.can_act, id(self.facts))
+        return attempt.attempt, *drawn, *person, *judged, *running, ended, base and id(base.evaluation)
+
+    @on(PageView.Resized)
+    def _draw_page_anew(self) -> None:
+        self._draw_page(self.attempt)
+
+    @on(StepsView.Chosen)
+    def _show_pane_of_step(self, message: StepsView.Chosen) -> None:
+        self._choose(message.pane)
+
+    def _place(self) -> None:
+        tabbed = self.tabbed
+        attempt = self.attempt
+        if not tabs.is_there(self._tab, attempt):
+            self._tab = "verdict"
+            self._pane = "verdict" if self._pane not in ABOVE else self._pane
+        names = [name for name, _ in self.PANES if tabs.is_there(name, attempt)]
+        self.header_bar.display = self.has_room
+        for bar in self.verdict:
+            bar.display = tabbed
+        self.tab_bar.display = tabbed
+        self.tab_bar.show(self.tabs(self._pane, names))
+        self.lower_tabs.display = not tabbed
+        self.lower_tabs.show(self.tabs(self._tab, [name for name in names if name not in ABOVE]))
+        self.steps.display = not tabbed or self._pane == "steps"
+        self.code.display = self.shows_code
+        self.body.display = not tabbed or self._pane in ABOVE
+        self.page.display = not tabbed or self._pane not in ABOVE
+
+    def _choose(self, name: str) -> None:
+        self._pane = name
+        if name not in ABOVE:
+            self._tab = name
+        self._place()
+        pane = {"steps": self.steps, "code": self.code}.get(name, self.page)
+        pane.focus()
+        self.redraw()
+
+    def bring_up_code(self) -> None:
+        """Choose the code pane where only one pane has room."""
+        if self.tabbed and self._pane != "code":
+            self._choose("code")
+
+    def stay_at(self, attempt: AttemptState) -> None:
+        """Stay with an attempt although a newer one begins."""
+        self.number = attempt.number
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Digits only for tabs that are there."""
+        if self.desk.feed is None:
+            return False
+        if action == "pane":
+            place = parameters[0]
+            return (
+                isinstance(place, int)
+                and place <= len(self.PANES)
+                and tabs.is_there(self.PANES[place - 1][0], self.attempt)
+            )
+        if action == "zoom":
+            return self.zoomed or self.has_room
+        return super().check_action(action, parameters)
+
+    def action_pane(self, number: int) -> None:
+        """Go to a pane."""
+        self._choose(self.PANES[number - 1][0])
+
+    def action_walk(self, steps: int) -> None:
+        """Go to another attempt; past the last one, follow the newest again."""
+        instance, attempt = self.instance, self.attempt
+        if instance is None or attempt is None:
+            return
+        numbers = [sibling.number for sibling in instance.attempts]
+        place = max(numbers.index(attempt.number) + steps, 0)
+        self._look_at(numbers[place] if place < len(numbers) else None)
+
+    def jump(self, kind: str, direction: int) -> bool:
+        """Go to the next attempt of this instance that waits, is the best or failed."""
+        instance, attempt = self.instance, self.attempt
+        if instance is None or attempt is None:
+            return False
+        target = attempts.next_of_kind(instance, attempt.number, kind, direction)
+        if target is not None:
+            self._look_at(target.number)
+        return target is not None
+
+    def _look_at(self, number: int | None) -> None:
+        newest = attempts.newest(self.instance) if self.instance is not None else None
+        follows = newest is not None and number == newest.number
+        self.number = None if follows else number
+        self.redraw()
+
+    def action_zoom(self) -> None:
+        """Give one pane the whole screen, or all panes their places."""
+        self.zoomed = not self.zoomed
+        self.set_class(self.zoomed, "-zoomed")
+        names: dict[Widget | None, str] = {self.steps: "steps", self.code: "code", self.page: self._tab}
+        self._choose(names.get(self.focused, self._pane))
+
+    def action_back(self) -> None:
+        """End the zoom, else go back to the Fleet."""
+        if self.zoomed:
+            self.action_zoom()
+        else:
+            self.dismiss()
+
+
+def _set_title(pane: Widget, title: str) -> None:
+    escaped = title.replace("[", "\\[")
+    if pane.border_title != escaped:
+        pane.border_title = escaped

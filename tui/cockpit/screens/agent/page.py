@@ -1,0 +1,72 @@
+"""Parts of a page: lines, links to lines of the candidate, tables and wrapped text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import NamedTuple
+
+from sessions.state.state import AttemptState, InstanceState
+from tui.cockpit.draw.grid import heading, places, row_line
+from tui.cockpit.draw.lines import EMPTY, Line, clean, line, wrap
+from tui.facts.tables import Column, PlacedColumn, Row, Table
+
+
+class Page(NamedTuple):
+    """Lines, and where some of them lead."""
+
+    lines: list[Line]
+    links: Sequence[tuple[int, int]] = ()
+    """(index of the line, 1-based line of the candidate)."""
+
+
+class PageSubject(NamedTuple):
+    """The attempt that a page is about, with what the page compares it with."""
+
+    attempt: AttemptState
+    instance: InstanceState | None = None
+    base: AttemptState | None = None
+    """The attempt that it was made from."""
+    shapes: Mapping[str, str] = {}
+    """Sizes on a GPU by case: `8192x4097`; empty if the task is not known here."""
+    pinned: bool = False
+    """True if the first lines of the verdict are on screen above the page."""
+    can_act: bool = True
+    """False in a replay or a view for reading only, where no key decides."""
+
+
+def tables_lines(tables: Iterable[Table], width: int) -> list[Line]:
+    """Return tables with titles and sentences, an empty line between two; those without content are left out."""
+    lines: list[Line] = []
+    for shown in tables:
+        if shown.has_content:
+            lines += [EMPTY, *table_lines(shown, width)] if lines else table_lines(shown, width)
+    return lines
+
+
+def table_lines(shown: Table, width: int) -> list[Line]:
+    """Return a table with its title and sentences. Words that do not fit into their column are folded."""
+    lines = paragraph(shown.title, width, "head")
+    if shown.rows:
+        placed = places(shown.columns, shown.rows, width)
+        if any(column.title for column in shown.columns):
+            lines.append(heading(shown.columns, placed))
+        lines += [line for row in shown.rows for line in _row_lines(shown.columns, placed, row)]
+    return lines + [line for text, style in shown.sentences for line in paragraph(text, width, style)]
+
+
+def _row_lines(columns: Sequence[Column], placed: Sequence[PlacedColumn], row: Row) -> Iterator[Line]:
+    folded = [wrap(clean(row.cells[place.column].text), place.width) for place in placed]
+    for texts in zip_longest(*folded, fillvalue=""):
+        cells = list(row.cells)
+        for place, text in zip(placed, texts, strict=True):
+            cells[place.column] = cells[place.column]._replace(text=text)
+        yield row_line(columns, placed, replace(row, cells=tuple(cells)))
+
+
+def paragraph(text: str, width: int, style: str = "", *, indent: int = 0) -> list[Line]:
+    """Return text from outside as wrapped lines, safe to draw; nothing for an empty text."""
+    if not text:
+        return []
+    return [line(" " * indent + row, style) for row in wrap(clean(text), width - indent)]

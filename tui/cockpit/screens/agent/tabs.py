@@ -1,0 +1,84 @@
+"""Which page a tab shows, and what `y` copies there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness import Evaluation
+from sessions.state.speed import missing_speed
+from sessions.state.state import AttemptState
+from tui.cockpit.draw.lines import line
+from tui.cockpit.screens.agent.page import Page, PageSubject, tables_lines
+from tui.cockpit.screens.agent.prompt import prompt_lines, prompt_text
+from tui.cockpit.screens.agent.verdict import verdict_page
+from tui.facts.evaluation.counted import estimates_table, sampled_table, traffic_table
+from tui.facts.evaluation.resources import LEGEND, resource_tables
+from tui.facts.evaluation.spread import spread_tables
+from tui.facts.evaluation.stages import stages_table, trust_tables
+from tui.facts.evaluation.times import launches_table, times_tables
+from tui.facts.tables import Table
+
+
+def page_of(tab: str, subject: PageSubject, width: int) -> Page:
+    """Return the page of a tab: `verdict`, `speed`, `resources`, `profile`, `stages` or `prompt`."""
+    attempt = subject.attempt
+    if tab == "verdict":
+        return verdict_page(subject, width)
+    if tab == "prompt":
+        return Page(prompt_lines(attempt, width))
+    if tab != "stages" and attempt.evaluation is None:
+        return Page([line("No verdict yet.", "dim")])
+    return Page(tables_lines(_tables(tab, attempt), width))
+
+
+def _tables(tab: str, attempt: AttemptState) -> Iterator[Table]:
+    evaluation = attempt.evaluation
+    if tab == "stages":
+        yield stages_table(attempt.stages, running=attempt.stage)
+    if evaluation is None:
+        return
+    if tab == "stages":
+        yield from trust_tables(evaluation)
+    elif tab == "speed":
+        yield from _speed_tables(attempt, evaluation)
+    elif tab == "profile":
+        yield from _profile_tables(evaluation)
+    else:
+        yield from resource_tables(evaluation)
+        compiled = bool(evaluation.resources or evaluation.compile_errors)
+        yield Table("").with_sentences(LEGEND if compiled else "Nothing was compiled.", style="dim")
+
+
+def _speed_tables(attempt: AttemptState, evaluation: Evaluation) -> Iterator[Table]:
+    """The times of the verdict, of the exam and of each GPU; without times the reason, and the estimates."""
+    if not evaluation.latency:
+        yield Table("").with_sentences(f"Not measured: {missing_speed(evaluation)}", style="warn")
+    yield from times_tables(evaluation)
+    yield Table("notes").with_sentences(*evaluation.notes, style="warn")
+    yield estimates_table(evaluation)
+    if attempt.exam is not None and attempt.exam.latency:
+        words = "timed again for the exam, in new processes and on new values; this speedup counts"
+        yield Table("").with_sentences(words, style="head")
+        yield from times_tables(attempt.exam)
+    yield from spread_tables(attempt)
+
+
+def _profile_tables(evaluation: Evaluation) -> tuple[Table, ...]:
+    return launches_table(evaluation.latency), traffic_table(evaluation), sampled_table(evaluation)
+
+
+def is_there(tab: str, attempt: AttemptState | None) -> bool:
+    """Return whether a tab has anything to show: the profile may have nothing."""
+    evaluation = attempt.evaluation if attempt is not None else None
+    has_profile = evaluation is not None and any(table.has_content for table in _profile_tables(evaluation))
+    return tab != "profile" or has_profile
+
+
+def copy_text(tab: str, attempt: AttemptState) -> str:
+    """Return what `y` copies where that is not what is drawn: the exact prompt, the whole trace; else nothing."""
+    if tab == "prompt":
+        return prompt_text(attempt)
+    error = attempt.evaluation.error if attempt.evaluation is not None else None
+    if tab == "verdict" and error is not None and error.trace:
+        return f"{error.message}\n\n{error.trace}"
+    return ""

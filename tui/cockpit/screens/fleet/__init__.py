@@ -1,0 +1,1 @@
+"""Fleet: what all instances do."""

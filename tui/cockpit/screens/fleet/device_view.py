@@ -1,0 +1,173 @@
+"""The GPU pane of Fleet: a line a GPU, or a compact strip where there is little room or are many GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.node.discovery import CPU
+from sessions.state.state import DeviceState, SessionState
+from tui.cockpit.draw.grid import heading, places, row_line
+from tui.cockpit.draw.lines import Line, Span, clean, fit
+from tui.cockpit.screens.fleet.fleet_cells import TREND, last_minute
+from tui.facts import vocabulary
+from tui.facts.attention import foreign_words
+from tui.facts.tables import Cell, Column, Row
+
+COLUMNS = (
+    Column("#", 1, 3, right=True),
+    Column("state", 6, 10),
+    Column("attempt", 8, 24),
+    Column("busy", 4, 5, right=True, drop=4, if_known=True),
+    Column("memory", 6, 9, right=True, drop=6, if_known=True),
+    Column("power", 5, 6, right=True, drop=7, if_known=True),
+    Column("clock", 5, 5, right=True, drop=5, if_known=True),
+    Column("temp", 4, 5, right=True, drop=3, if_known=True),
+    Column("last minute", 11, 11, drop=8, if_known=True),
+)
+MOST_LINES = 16
+"""With more GPUs the pane is a strip, and names no attempts."""
+STATES = {
+    "timing": ("t", "busy"),
+    "judge": ("j", "busy"),
+    "idle": ("-", "dim"),
+    "lost": ("!", "bad"),
+    "throttled": ("!", "warn"),
+    "lent": ("=", "dim"),
+    "used": ("!", "warn"),
+}
+"""Letter and style of the states of a GPU."""
+LEGEND = "t timing  j judging  - idle  = lent  ! trouble"
+
+
+def gpu_names(state: SessionState) -> list[str]:
+    """Return the names of the GPUs that judge for the session."""
+    known = [name for name in state.devices if name != CPU.name]
+    started = state.started.devices if state.started is not None else ()
+    return sorted({*known, *(name for name in started if name != CPU.name)}, key=_by_number)
+
+
+def gpu_state(state: SessionState, device: DeviceState) -> str:
+    """Return the state of a GPU: a word of `STATES`."""
+    session = state.started.session if state.started is not None else ""
+    if device.quarantined:
+        return "lost"
+    if device.device in state.lent and not device.busy_with:
+        return "lent"
+    if foreign_words(device, session):
+        return "used"
+    if device.throttled:
+        return "throttled"
+    if not device.busy_with:
+        return "idle"
+    return "timing" if any(_is_timed(state, name) for name in device.busy_with) else "judge"
+
+
+def gpu_table(state: SessionState, *, now_wall: float, width: int) -> list[Line]:
+    """Return titles and a line for each GPU that was sampled; `-` is not visible, never 0."""
+    rows = [_row(state, state.devices[name], now_wall) for name in gpu_names(state) if name in state.devices]
+    placed = places(COLUMNS, rows, width)
+    lines = [heading(COLUMNS, placed)]
+    for row in rows:
+        name = row.cells[0].text.strip()
+        trouble = _trouble(state, state.devices[name], now_wall)
+        lines.append(_troubled_line(row, trouble, width) if trouble else row_line(COLUMNS, placed, row))
+    return lines
+
+
+def gpu_strip(state: SessionState, *, now_wall: float, width: int) -> list[Line]:
+    """Return the GPUs side by side, by number: `0t softmax#2/8   1j x5   2-   7! lost 0:40 ago: the probe hung`."""
+    lines: list[Line] = []
+    line: list[Span] = []
+    for name in gpu_names(state):
+        if name not in state.devices:
+            continue
+        part = _short(state, state.devices[name], now_wall)
+        part = Span(fit(part.text, width).rstrip(), part.style)
+        if line and sum(len(span.text) for span in line) + len(part.text) + 3 > width:
+            lines.append(tuple(line))
+            line = []
+        line += [Span("   "), part] if line else [part]
+    return [*lines, tuple(line)] if line else lines
+
+
+def gpu_words(state: SessionState) -> str:
+    """Return why no GPU is listed; empty if there are GPUs with samples."""
+    if any(name in state.devices for name in gpu_names(state)):
+        return ""
+    return "no sample yet: no engine judges on a GPU now"
+
+
+def _row(state: SessionState, device: DeviceState, now_wall: float) -> Row:
+    word = gpu_state(state, device)
+    unknown = Cell(vocabulary.UNKNOWN, "dim")
+    memory = unknown
+    if device.memory_used_bytes is not None and device.memory_total_bytes is not None:
+        memory = Cell(f"{_gib(device.memory_used_bytes)}/{_gib(device.memory_total_bytes)}G")
+    return Row(
+        device.device,
+        (
+            Cell(device.device),
+            Cell(word, STATES[word][1]),
+            Cell(_attempts(device.busy_with) or vocabulary.UNKNOWN, "" if device.busy_with else "dim"),
+            unknown if device.utilisation is None else Cell(f"{device.utilisation * 100:.0f} %"),
+            memory,
+            unknown if device.power_w is None else Cell(f"{device.power_w:.0f} W"),
+            unknown if device.clock_mhz is None else Cell(f"{device.clock_mhz / 1000:.2f}G"),
+            unknown if device.temperature_c is None else Cell(f"{device.temperature_c:.0f} C"),
+            Cell(last_minute(device.recent, now_wall, TREND), "dim"),
+        ),
+    )
+
+
+def _troubled_line(row: Row, trouble: str, width: int) -> Line:
+    """A GPU that is lost or used by others: its last figures say nothing of the session's work."""
+    head = f"{row.cells[0].text}  "
+    return Span(head), Span(fit(trouble, width - len(head)).rstrip(), row.cells[1].style)
+
+
+def _trouble(state: SessionState, device: DeviceState, now_wall: float) -> str:
+    """What to know of a GPU that does not do the session's work; empty if it does."""
+    session = state.started.session if state.started is not None else ""
+    if device.quarantined:
+        again = (
+            f"; {vocabulary.counted(len(device.requeued), 'attempt')} queued again" if device.requeued else ""
+        )
+        ago = vocabulary.clock(now_wall - device.lost_wall)
+        return clean(f"lost {ago} ago: {device.quarantined}{again}")
+    if others := foreign_words(device, session):
+        known = device.memory_used_bytes is not None and " G" not in others
+        return clean(f"{others}, {_gib(device.memory_used_bytes or 0)}G used" if known else others)
+    if device.device in state.lent:
+        return f"lent, finishes {_attempts(device.busy_with)}" if device.busy_with else "lent to others"
+    return ""
+
+
+def _short(state: SessionState, device: DeviceState, now_wall: float) -> Span:
+    word = gpu_state(state, device)
+    letter, style = STATES[word]
+    attempts = _attempts(device.busy_with) if len(state.devices) <= MOST_LINES else ""
+    words = _trouble(state, device, now_wall) or attempts
+    if word == "throttled":
+        words = f"throttled {words}".rstrip()
+    return Span(f"{device.device}{letter} {words}".rstrip(), style)
+
+
+def _attempts(names: Sequence[str]) -> str:
+    """`softmax#2/8`, or `x5` for so many attempts at once."""
+    return f"x{len(names)}" if len(names) > 1 else clean(names[0]) if names else ""
+
+
+def _is_timed(state: SessionState, name: str) -> bool:
+    try:
+        attempt = state.attempt(name)
+    except KeyError:
+        return False
+    return "performance" in (attempt.word, attempt.stage, attempt.examining)
+
+
+def _gib(number: int) -> str:
+    return f"{number / 2**30:.0f}"
+
+
+def _by_number(name: str) -> tuple[int, str]:
+    return (int(name), "") if name.isdecimal() else (1 << 30, name)

@@ -1,0 +1,377 @@
+"""Fleet: what every instance does now, what the GPUs do, and what needs a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical
+from textual.message import Message
+from textual.widget import Widget
+
+from sessions.state.state import AttemptState, InstanceState
+from tui.actions.line import Subject
+from tui.cockpit.data.feed import EVERYTHING
+from tui.cockpit.desk.messages import LeaveSession, OpenInstance
+from tui.cockpit.draw.lines import Line, Span, cells, clean, line
+from tui.cockpit.screens.acting import STEERING, ActingScreen
+from tui.cockpit.screens.fleet import device_view, fleet_view
+from tui.cockpit.screens.fleet.fleet_latest import latest_lines
+from tui.cockpit.screens.fleet.fleet_model import FleetModel
+from tui.cockpit.screens.fleet.fleet_view import ORDERS, rule
+from tui.cockpit.widgets.bar import Bar
+from tui.cockpit.widgets.line_view import LineView
+from tui.cockpit.widgets.matrix import Matrix
+from tui.cockpit.widgets.table import LineTable
+from tui.facts.attention import Concern
+from tui.facts.doing import preparing
+from tui.facts.filters import Value
+from tui.facts.instance import InstanceFacts
+from tui.facts.tables import Cell, Column, Row
+from tui.facts.vocabulary import NO_GPU
+
+NEXT_COLUMNS = (Column("", 1, 3, right=True), Column("", 8, 30), Column("", 20, 200))
+SIDE_BY_SIDE = 110
+"""From this width on, GPUs and Next are side by side."""
+GPUS_WIDTH = 78
+"""Cells of the table of GPUs with all its columns."""
+LOWER_SHARE = 3
+"""GPUs and Next get at most one part of so many, unless the tasks leave more."""
+STRIP_LINES = 4
+
+
+class TaskMatrix(Matrix):
+    """A row a task, a cell an instance."""
+
+    HELP = """\
+One row is a task, one cell is an instance: a chain of attempts on the task.
+`hjkl` moves over cells, `enter` opens the instance, `space` marks it; keys and
+`:` commands act on all marked instances. `o` takes the next order of the rows.
+
+g6C     the state, the number of the attempt, the newest verdict
+        g generate  j judge  t timing  r reflect  q queued  m model is silent
+        ? waits for a person  = paused  . done  x failed
+        C correct   W wrong    E compile error  X call error  R rejected
+        T timeout   K crash    N no code        U unsupported I our failure
+!       three attempts in a row failed with the same error
+▴ ▾ •   for 5 seconds: a better best, a worse one, another verdict
+
+best    the best speedup of the task: geometric mean and 95 % interval; green
+        only if the interval is above 1. `>=`: a lower bound.
+        `est.` is an estimate, nothing was measured.
+        ? waits for a person, + accepted, = confirmed by the exam
+by      instance and attempt of the best, `#3/7`
+gain    time since the best was found
+trend   the best speedup over the attempts; the lowest bar: none yet
+"""
+
+    def fields(self, row: Row) -> Mapping[str, Value]:
+        """Return the task, and the keys and states of its instances."""
+        task, *instances = (cell.text for cell in row.cells)
+        return {"task": task, "state": " ".join(instances)}
+
+
+class GpuPane(LineView):
+    """The GPUs of the session."""
+
+    HELP = """\
+One line a GPU, or all side by side where there is little room.
+t timing (alone on the GPU)   j judging   - idle   = lent to others
+! lost, throttled, or used by somebody else
+`-` stands for a value that this machine does not show, never for 0.
+"""
+
+
+class NextTable(LineTable):
+    """What needs a person."""
+
+    HELP = """\
+What needs a person, most urgent first: reviews, instances that repeat an error,
+GPUs with trouble, a budget above 90 %, a silent model. `enter` goes there.
+The last lines say what the engine prepares: nothing of that needs you.
+"""
+    TITLE_LINES = 0
+
+
+class FleetScreen(ActingScreen):
+    """The session's first screen."""
+
+    CSS_PATH = "fleet.tcss"
+    NAME = "fleet"
+    PANES: ClassVar[tuple[tuple[str, str], ...]] = (("tasks", "tasks"), ("gpus", "GPUs"), ("next", "next"))
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("w", "jump('waiting', 1)", "next waiting", id="jump.waiting"),
+        Binding("o", "order", "order", id="fleet.order"),
+        *STEERING,
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tasks = TaskMatrix(empty="No instance has started yet.", id="tasks")
+        self.latest = LineView(id="latest")
+        self.gpus = GpuPane(id="gpus")
+        self.next = NextTable(NEXT_COLUMNS, empty="Nothing needs you.", id="next")
+        self.tasks_title = Bar()
+        self.gpus_title = Bar()
+        self.next_title = Bar()
+        self.gpus_side = Vertical(self.gpus_title, self.gpus, id="gpus-side")
+        self.next_side = Vertical(self.next_title, self.next, id="next-side")
+        self.below = Container(self.gpus_side, self.next_side, id="below")
+        self._model = FleetModel()
+        self._order = ORDERS[0]
+        self._second = -1
+        self._places: tuple[bool, int, int, int] | None = None
+
+    def middle(self) -> Iterable[Widget]:
+        """Tasks, below a short table of them the newest reasoning and verdicts, then GPUs and Next."""
+        self.latest.can_focus = False
+        yield self.tasks_title
+        yield self.tasks
+        yield self.latest
+        yield self.below
+
+    def on_mount(self) -> None:
+        """Draw, and put the keys on the tasks."""
+        super().on_mount()
+        self.tasks.focus()
+
+    @property
+    def steered_instance(self) -> InstanceState | None:
+        """The instance under the cursor."""
+        return self.feed.state.instances.get(self.tasks.spot or "")
+
+    @property
+    def steered_attempt(self) -> AttemptState | None:
+        """The attempt that waits in the instance under the cursor, else its best."""
+        instance = self.steered_instance
+        if instance is None:
+            return None
+        facts = self.feed.facts.of(self.feed.state, instance)
+        return facts.waiting[0] if facts.waiting else facts.best
+
+    @property
+    def subject(self) -> Subject:
+        """The marked instances, else the one under the cursor."""
+        one = super().subject
+        marked = tuple(key for key in self.feed.state.instances if key in self.tasks.marked)
+        return Subject(marked or one.instances, one.attempt)
+
+    def repaint(self, dirty: frozenset[str]) -> None:
+        """Draw what changed, and once a second what depends on time."""
+        super().repaint(dirty)
+        if not dirty and self.is_mounted and self.desk.feed is not None:
+            self.draw(dirty)
+
+    def draw(self, dirty: frozenset[str]) -> None:
+        """Draw the cells of changed instances, and the panes below."""
+        state, now_wall = self.feed.state, self.desk.wall()
+        now = self.desk.clock()
+        jumped = EVERYTHING in dirty
+        changed = self._model.update(state, self.feed.facts, now, jumped=jumped)
+        titles, rows = self._model.rows(
+            width=self.size.width - 3,
+            order=self._order,
+            changed=changed or jumped,
+            now=now,
+            now_wall=now_wall,
+        )
+        self.tasks.show(titles, rows)
+        second = int(now_wall)
+        if jumped or second != self._second or any(key.startswith("device:") for key in dirty):
+            self._second = second
+            self._draw_gpus(now_wall)
+            self._draw_next(now_wall)
+            self._place()
+            if self.tasks.marked - state.instances.keys():
+                self.tasks.marked &= state.instances.keys()
+        self._draw_titles()
+        if changed:
+            self.refresh_bindings()
+
+    def _draw_gpus(self, now_wall: float) -> None:
+        state = self.feed.state
+        names = device_view.gpu_names(state)
+        shown = bool(names) and not self.feed.is_over
+        if self.gpus_side.display != shown:
+            self.gpus_side.display = shown
+        if not shown:
+            return
+        width = self._gpus_width()
+        tabular = self.size.width >= SIDE_BY_SIDE and len(names) <= device_view.MOST_LINES
+        draw = device_view.gpu_table if tabular else device_view.gpu_strip
+        words = device_view.gpu_words(state)
+        lines = [line(words, "dim")] if words else draw(state, now_wall=now_wall, width=width)
+        self.gpus.show([(Span("  "), *drawn) for drawn in lines], copy_text=self.gpus.text)
+
+    def _gpus_width(self) -> int:
+        width = self.size.width
+        return min(GPUS_WIDTH, width // 2) if width >= SIDE_BY_SIDE else width - 3
+
+    def _draw_next(self, now_wall: float) -> None:
+        rows = [
+            Row(
+                f"{concern.kind}:{concern.subject}:{number if not concern.subject else ''}",
+                (
+                    Cell(str(number), "dim"),
+                    Cell(_about(concern), concern.style),
+                    Cell(clean(concern.words).replace("\n", " ")),
+                ),
+            )
+            for number, concern in enumerate(self.concerns, start=1)
+        ]
+        # What is prepared needs no person, so it has no number and nothing opens it.
+        prepared = preparing(self.feed.state, now_wall) if not self.feed.is_over else []
+        rows += [
+            Row(f"prepared:{place}", (Cell(""), Cell("session", "dim"), Cell(clean(words), "busy")))
+            for place, words in enumerate(prepared)
+        ]
+        self.next.set_rows(rows)
+
+    def _draw_titles(self) -> None:
+        width = self.size.width
+        narrow = width < SIDE_BY_SIDE
+        instances = [facts for task in self._model.tasks for facts in task.instances]
+        total, shown = len(self._model.tasks), len(self.tasks.rows)
+        top = self.tasks.scroll_offset.y
+        visible = min(shown - top, max(1, self.tasks.size.height - 1))
+        name = f"Tasks {top + 1}-{top + visible} of {shown}" if visible < shown else f"Tasks {shown}"
+        states = fleet_view.counts(instances, short=False)
+        if narrow or cells(states) + len(name) + 6 > width:
+            states = fleet_view.counts(instances, short=True)
+        if not device_view.gpu_names(self.feed.state) and self._model.layout is not None:
+            name = f"{name} · {NO_GPU}"
+        marked = f"marked {len(self.tasks.marked)}  " if self.tasks.marked else ""
+        hidden = f"{shown} of {total}" if shown < total else "all"
+        right = f"{marked}order: {self._order}  filter: {hidden}"
+        self.tasks_title.show(rule(name, states, right, width, focused=self.focused is self.tasks))
+        if self.gpus_side.display:
+            count = len(device_view.gpu_names(self.feed.state))
+            room = width if narrow else self._gpus_width() + 2
+            legend = [Span(device_view.LEGEND, "dim")] if narrow else []
+            title = rule(f"GPUs {count}", legend, "", room, focused=self.focused is self.gpus)
+            self.gpus_title.show(title)
+        waits = [Span("enter goes there", "dim")] if self.concerns else []
+        self.next_title.show(
+            rule(f"Next {len(self.concerns)}", waits, "", width, focused=self.focused is self.next)
+        )
+
+    def _place(self) -> None:
+        """Give the tasks what they need and the panes below the rest, but at least a third if they need it.
+
+        What neither needs goes to the newest reasoning and verdicts, if every instance has a line there.
+        """
+        beside = self.size.width >= SIDE_BY_SIDE
+        bars = (self.header_bar, self.screens_bar, self.banner, self.timeline)
+        room = self.size.height - 2 - sum(bar.display for bar in bars)  # without the title and the keys
+        tasks = len(self.tasks.rows) + 1
+        gpus = len(self.gpus.lines) + 1 if self.gpus_side.display else 0
+        next_lines = max(1, len(self.next.rows)) + 1
+        if beside:
+            lower = max(gpus, next_lines)
+        else:
+            gpus = min(gpus, STRIP_LINES + 1, max(2, room // LOWER_SHARE - 1))
+            lower = gpus + min(next_lines, 2 if tasks > room // 2 else 5)
+        lower = max(2, min(lower, room // LOWER_SHARE + 1))
+        latest = self._latest_lines(room - tasks - lower)
+        self.latest.show(latest)
+        self.latest.display = bool(latest)
+        self.latest.styles.height = len(latest)
+        lower = lower if latest else max(lower, room - tasks)
+        places = (beside, lower, gpus, self._gpus_width())
+        if places == self._places:
+            return
+        self._places = places
+        self.below.set_class(beside, "-beside")
+        self.below.styles.height = lower
+        self.gpus_side.styles.height = "100%" if beside else gpus
+        self.gpus_side.styles.width = self._gpus_width() + 3 if beside else "1fr"
+
+    def _latest_lines(self, height: int) -> list[Line]:
+        form = self._model.layout
+        return latest_lines(
+            self.feed.state,
+            self.feed.facts,
+            letters=form is not None and not form.form.words,
+            now_wall=self.desk.wall(),
+            width=self.size.width - 1,
+            height=height,
+        )
+
+    def action_order(self) -> None:
+        """Take the next order of the rows."""
+        self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
+        self.repaint(frozenset())
+
+    def action_pane(self, number: int) -> None:
+        """Go to a pane."""
+        pane: Widget = (self.tasks, self.gpus, self.next)[number - 1]
+        pane.focus()
+        self._draw_titles()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The GPUs can be gone to where there are some."""
+        if action == "pane" and parameters == (2,):
+            return self.gpus_side.display
+        return super().check_action(action, parameters)
+
+    def destination(self, name: str) -> Message | None:
+        """Return the message to another screen; Agent opens as `enter` does."""
+        if name == "agent" and self.tasks.spot is not None:
+            return OpenInstance(self.tasks.spot)
+        return super().destination(name)
+
+    def action_back(self) -> None:
+        """Go Home."""
+        self.post_message(LeaveSession())
+
+    def jump(self, kind: str, direction: int) -> bool:
+        """Move the cursor to the next or previous cell that waits (also past the end), holds a best, or failed."""
+        leaders = {task.leader.key for task in self._model.tasks if task.leader is not None}
+        wanted: dict[str, Callable[[InstanceFacts], bool]] = {
+            "waiting": lambda facts: bool(facts.waiting),
+            "best": lambda facts: facts.key in leaders,
+            "failure": lambda facts: facts.is_failure,
+        }
+        facts = {instance.key: instance for task in self._model.tasks for instance in task.instances}
+        keys = self.tasks.spot_keys
+        here = keys.index(self.tasks.spot) if self.tasks.spot in keys else -1
+        ahead = keys[here + 1 :] if direction > 0 else keys[:here][::-1]
+        if kind == "waiting":  # from the last one on to the first
+            ahead += keys[: here + 1] if direction > 0 else keys[max(here, 0) :][::-1]
+        key = next((key for key in ahead if wanted[kind](facts[key])), None)
+        if key is None:
+            return False
+        self.tasks.focus()
+        self.tasks.select_spot(key)
+        return True
+
+    @on(LineTable.Moved, "#tasks")
+    def renew_keys(self) -> None:
+        """Other keys may work on another instance."""
+        self.refresh_bindings()
+        self._draw_titles()
+
+    @on(LineTable.Opened, "#tasks")
+    def open_instance(self, message: LineTable.Opened) -> None:
+        """Open the instance."""
+        self.post_message(OpenInstance(message.key))
+
+    @on(LineTable.Opened, "#next")
+    def go_to_concern(self, message: LineTable.Opened) -> None:
+        """Go to what needs a person, or show it whole."""
+        if self.next.cursor >= len(self.concerns):
+            return
+        concern = self.concerns[self.next.cursor]
+        if concern.instance in self.feed.state.instances:
+            self.post_message(OpenInstance(concern.instance, concern.attempt))
+        else:
+            self.notify(clean(concern.words), title=_about(concern), timeout=20, markup=False)
+
+
+def _about(concern: Concern) -> str:
+    """The subject in words: `GPU 5`, `softmax#3/7`, `session`."""
+    if not concern.subject:
+        return "session"
+    return concern.subject if concern.instance else f"GPU {concern.subject}"

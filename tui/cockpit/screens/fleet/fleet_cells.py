@@ -1,0 +1,146 @@
+"""The cells of Fleet: one instance in words or in letters, and sparklines of speedups and of utilisation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from sessions.state.ratio_words import narrow
+from sessions.state.speed import Speed
+from tui.cockpit.draw.lines import Span, fit
+from tui.facts import vocabulary
+from tui.facts.instance import InstanceFacts
+from tui.facts.styles import speed_style, verdict_style
+
+WORD = 11
+"""Cells of a state word: `judge:check`."""
+STAGES = {
+    "timing": "time",
+    "compile": "comp",
+    "execution": "exec",
+    "integrity": "check",
+    "static": "lint",
+    "sweep": "sweep",
+}
+"""Short words of the judge's stages, where the whole word does not fit."""
+FIGURE = 7
+"""Cells of a speed: `>=2.03x`."""
+
+
+class Form(NamedTuple):
+    """How much a cell shows."""
+
+    words: bool
+    """The state in words; else its letter."""
+    speedup: bool
+    """The best speedup; else the letter of the newest verdict."""
+
+
+WIDE, MEDIUM, NARROW = Form(True, True), Form(True, False), Form(False, False)
+FORMS = (WIDE, MEDIUM, NARROW)
+
+
+def cell_width(form: Form, digits: int) -> int:
+    """Return the width of a cell with its mark and the gap behind it."""
+    if not form.words:
+        return 1 + max(digits, 2) + 1 + 1
+    return WORD + 1 + max(digits, 2) + (1 + FIGURE if form.speedup else 1) + 1 + 1
+
+
+def cell(facts: InstanceFacts, form: Form, *, digits: int, change: str, named: bool) -> list[Span]:
+    """
+    Return the spans of a cell: `generate  6 1.31x`, `generate  6C` or `g6C`.
+
+    `change` is the mark of a cell that changed lately. A stuck instance has a red `!` there, a correct one with findings
+    a yellow `!`. `named` puts the number of the instance in front.
+    """
+    stuck = bool(facts.same_error) and not facts.finished
+    shows_best = form.speedup and facts.speed is not None
+    mark, mark_style = "", ""
+    if change:
+        mark, mark_style = change, "key"
+    elif stuck and not form.words:
+        mark, mark_style = "!", "bad"
+    elif facts.best_has_findings if shows_best else facts.has_findings:
+        mark, mark_style = vocabulary.FINDING, "warn"
+    verdict = _verdict(facts)
+    if not form.words:
+        number = str(facts.attempt or "")
+        text = f"{facts.doing.letter}{number}"
+        name = [Span(f"#{facts.number} ", "dim")] if named else []
+        rest = max(digits, 2) + 1 - len(text)
+        return [*name, Span(text, facts.doing.style), verdict, Span(fit(mark, rest + 1), mark_style)]
+    word, style = ("stuck !", "bad") if stuck else (_short(facts), facts.doing.style)
+    number = f" {facts.attempt or '':>{max(digits, 2)}}"
+    figure = [verdict]
+    if form.speedup:
+        figure = [Span(" "), _speed(facts.speed) if facts.speed is not None else _padded(verdict)]
+    return [Span(fit(word, WORD), style), Span(number), *figure, Span(fit(mark, 1), mark_style)]
+
+
+def _short(facts: InstanceFacts) -> str:
+    """The state in at most `WORD` cells: `judge:time`, `judge:exec`, `REVIEW`."""
+    if facts.doing.letter == "?":
+        return "REVIEW"
+    word, colon, stage = facts.doing.word.partition(": ")
+    return f"{word}:{STAGES.get(stage, stage)}" if colon else word
+
+
+def _verdict(facts: InstanceFacts) -> Span:
+    if facts.verdict is None:
+        return Span(vocabulary.UNKNOWN, "dim")
+    letter = vocabulary.letter(facts.verdict)
+    if letter == "C":
+        return Span(letter, "good" if facts.certain else "")
+    return Span(letter, verdict_style(facts.verdict))
+
+
+def _speed(speed: Speed) -> Span:
+    return Span(fit(narrow(speed.value, speed.sign, FIGURE), FIGURE), speed_style(speed))
+
+
+def _padded(span: Span) -> Span:
+    return Span(fit(span.text, FIGURE), span.style)
+
+
+BARS = "▁▂▃▄▅▆▇█"
+TREND = 8
+"""Cells of a sparkline."""
+EQUAL = 2
+"""The bar of a speedup of 1; five more are a speedup of 2."""
+
+
+def trend(instances: Iterable[InstanceFacts]) -> str:
+    """Return the best speedup so far over the attempts of a task: `▁▁▃▃▅▇`; the lowest bar stands for no speedup."""
+    history = sorted(entry for facts in instances for entry in facts.history)
+    if not history:
+        return vocabulary.UNKNOWN.ljust(TREND)
+    best = 0.0
+    bars: list[str] = []
+    for _, speedup in history:
+        best = max(best, speedup or 0.0)
+        level = round(EQUAL + 5 * math.log2(best)) if best > 0 else 0
+        bars.append(BARS[min(max(level, 0), len(BARS) - 1)])
+    return "".join(_sampled(bars, TREND)).ljust(TREND)
+
+
+def last_minute(samples: Sequence[tuple[float, float | None]], now_wall: float, cells: int = TREND) -> str:
+    """Return the utilisation of the last minute, newest at the right; a blank where nothing was sampled."""
+    span_s = 60.0 / cells
+    sums: list[list[float]] = [[] for _ in range(cells)]
+    for wall, utilisation in samples:
+        place = cells - 1 - int((now_wall - wall) // span_s)
+        if utilisation is not None and 0 <= place < cells:
+            sums[place].append(utilisation)
+    return "".join(_bar(sum(part) / len(part)) if part else " " for part in sums)
+
+
+def _bar(share: float) -> str:
+    return BARS[min(int(share * len(BARS)), len(BARS) - 1)]
+
+
+def _sampled(bars: Sequence[str], most: int) -> Sequence[str]:
+    if len(bars) <= most:
+        return bars
+    return [bars[(place + 1) * len(bars) // most - 1] for place in range(most)]

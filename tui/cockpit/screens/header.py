@@ -1,0 +1,207 @@
+"""The header of every screen of a session: what it is, how far it is, what it cost, what waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness import Verdict
+from sessions.state.state import SessionState
+from tui.cockpit.data.feed import Feed
+from tui.cockpit.draw.lines import Line, Span, cells, clean
+from tui.facts import vocabulary
+from tui.facts.attention import Concern, Kind, ended_words, model_trouble, summary
+from tui.facts.instance import InstanceFacts, baseline_names
+from tui.facts.session_words import method_words
+
+GAP = 2
+LONGEST_NAME = 40
+
+
+@dataclass(slots=True)
+class _Part:
+    """One piece of the header, in forms from the longest to the shortest; an empty form is left out."""
+
+    forms: Sequence[Line]
+    right: bool = False
+    form: int = 0
+
+    @property
+    def line(self) -> Line:
+        return self.forms[self.form]
+
+
+def header_line(
+    state: SessionState,
+    facts: Sequence[InstanceFacts],
+    *,
+    name: str,
+    status: Line,
+    concerns: Sequence[Concern],
+    width: int,
+    now_wall: float = 0.0,
+) -> Line:
+    """
+    Return the session in one line of at most `width` cells; while an engine works, its clock goes on until `now_wall`.
+
+    `status` (engine ended, replay, read-only) stays to the last, with the name, the solved tasks and what waits.
+    """
+    started = state.started
+    title = clean(state.title or name)
+    solved = len({instance.task for instance in facts if instance.correct})
+    tasks = len(started.tasks) if started is not None else 0
+    parts = {
+        "name": _Part([(Span(_cut(title, LONGEST_NAME), "key"),), (Span(_cut(title, 17), "key"),)]),
+        "status": _Part([status]),
+        "method": _part(method_words(started.method, started.options) if started else ""),
+        "model": _part(started.model if started else ""),
+        "against": _part(_against(state, facts)),
+        "time": _part(vocabulary.clock(state.worked_until(now_wall)) if started else ""),
+        "solved": _part(_solved(facts, solved, tasks), f"{solved}/{tasks} solved", f"{solved}/{tasks}"),
+        "attempts": _Part([*_attempts(facts), ()], right=True),
+        "spent": _part(*_spent(state), right=True),
+        "unread": _part(f"{state.skipped_events} events unread" if state.skipped_events else ""),
+        "waits": _waits(concerns),
+    }
+    if not tasks:
+        parts["solved"] = _part("")
+    parts["solved"].right = True
+    for step in (
+        *("method", "model", "against", "spent", "attempts", "solved", "waits", "attempts", "attempts"),
+        *("spent", "name", "time", "unread", "spent", "solved", "solved"),
+    ):
+        if _width(parts) <= width:
+            break
+        part = parts[step]
+        part.form = min(part.form + 1, len(part.forms) - 1)
+    return _joined(parts, width)
+
+
+def status_line(
+    feed: Feed, *, readonly: bool, can_act: bool, now_wall: float, remarks: Sequence[Span]
+) -> Line:
+    """Return what is unusual about the session or the view: `ENGINE ENDED 0:40 ago: cause`, `READ-ONLY`, `paused`."""
+    state, spans = feed.state, []
+    replay, live = feed.replay, feed.live
+    if replay is not None:
+        place = f"{vocabulary.clock(replay.offset_s)} of {vocabulary.clock(replay.story.duration_s)}"
+        spans.append(Span(f"REPLAY at {place}" + (", decisions count" if can_act else ""), "warn"))
+    if readonly and replay is None:
+        spans.append(Span("READ-ONLY", "warn"))
+    if live is not None and live.health.error:
+        spans.append(Span("disconnected", "bad"))
+    if live is not None and live.health.starting:
+        spans.append(Span("starting the engine", "busy"))
+    away = live is not None and live.health.running and live.health.reachable
+    if away and (state.finished or state.stopped is not None):
+        spans.append(Span(vocabulary.putting_away(state.last_wall or now_wall, now_wall), "busy"))
+    elif feed.is_unstored:
+        spans.append(Span("finished, not in the store", "bad"))
+    elif state.finished:
+        spans.append(Span("finished", "dim"))
+    elif replay is None and (feed.abandoned or state.stopped is not None):
+        crashed = state.stopped is None
+        spans.append(Span(clean(ended_words(state, now_wall, crashed=crashed)), "bad"))
+    elif state.stopped is not None:
+        spans.append(Span(clean(f"stopped: {state.stopped}"), "dim"))
+    elif "" in state.on_hold:
+        spans.append(Span("paused", "warn"))
+    elif not feed.is_over and (trouble := model_trouble(state, now_wall)):
+        spans.append(Span(trouble, "bad"))
+    return tuple(
+        span
+        for place, part in enumerate([*spans, *remarks])
+        for span in ((Span("  "), part) if place else (part,))
+    )
+
+
+def _part(*texts: str, right: bool = False) -> _Part:
+    return _Part([*((Span(clean(text)),) if text else () for text in texts), ()], right=right)
+
+
+def _against(state: SessionState, facts: Sequence[InstanceFacts]) -> str:
+    if state.started is not None and state.started.against:
+        return f"against {state.started.against}"
+    names = baseline_names(facts)
+    if not names:
+        return ""
+    return f"against {names[0]}" if len(names) == 1 else "against the tasks' baselines"
+
+
+def _solved(facts: Sequence[InstanceFacts], solved: int, tasks: int) -> str:
+    confirmed = len({instance.task for instance in facts if instance.confirmed})
+    return f"{solved}/{tasks} solved" + (f", {confirmed} confirmed" if confirmed else "")
+
+
+def _attempts(facts: Sequence[InstanceFacts]) -> list[Line]:
+    judged = sum(instance.judged for instance in facts)
+    if not judged:
+        return []
+    share = f"{sum(instance.correct for instance in facts) / judged * 100:.0f} %"
+    letter = vocabulary.letter(Verdict.CORRECT)
+    attempts = vocabulary.counted(judged, "attempt")
+    return [
+        (Span(f"{attempts}, {share} correct"),),
+        (Span(f"{judged:,} judged, {share} {letter}"),),
+        (Span(f"{judged:,} judged"),),
+    ]
+
+
+def _spent(state: SessionState) -> list[str]:
+    """Money, or tokens if no price is known, each with its cap."""
+    started = state.started
+    cap = None if started is None or started.budget_usd is None else started.budget_usd + state.added_usd
+    used = state.input_tokens + state.output_tokens
+    token_cap = started.budget_tokens if started is not None else None
+    limit = f" of {vocabulary.count(token_cap)}" if token_cap else ""
+    tokens = f"{vocabulary.count(used)}{limit} tokens" if used else ""
+    if state.cost_usd is None and cap is None:
+        return [tokens, tokens]
+    money = vocabulary.money(state.cost_usd)
+    unpriced = (
+        f" + {vocabulary.counted(state.unpriced_calls, 'call')} without a price"
+        if state.unpriced_calls
+        else ""
+    )
+    long = f"{money} of {_dollars(cap)}{unpriced}" if cap is not None else f"{money}{unpriced}"
+    short = f"{money}/{_dollars(cap)}" if cap is not None else money
+    return [f"{tokens}  {long}" if token_cap else long, short]
+
+
+def _dollars(usd: float) -> str:
+    return f"${usd:,.0f}" if usd == int(usd) else vocabulary.money(usd)
+
+
+def _waits(concerns: Sequence[Concern]) -> _Part:
+    """`! 2 reviews  1 stuck`, or `! 3`; an ended engine and a silent model have a status of their own."""
+    shown = [concern for concern in concerns if concern.kind is not Kind.ENGINE]
+    if not shown:
+        return _Part([()])
+    style = "warn" if any(concern.kind is Kind.REVIEW for concern in shown) else shown[0].style
+    return _Part([(Span(f"! {summary(shown)}", style),), (Span(f"! {len(shown)}", style),)], right=True)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _width(parts: dict[str, _Part]) -> int:
+    lines = [part.line for part in parts.values() if part.line]
+    return sum(map(cells, lines)) + GAP * max(0, len(lines) - 1)
+
+
+def _joined(parts: dict[str, _Part], width: int) -> Line:
+    """Left parts, blanks, right parts; a status that is too long is cut."""
+    left: list[Span] = []
+    right: list[Span] = []
+    over = _width(parts) - width
+    for part in parts.values():
+        line = part.line
+        if part is parts["status"] and over > 0 and line:
+            text = "".join(span.text for span in line)
+            line = (Span(_cut(text, max(8, len(text) - over)), line[0].style),)
+        side = right if part.right else left
+        if line:
+            side += [Span(" " * GAP), *line] if side else line
+    space = max(GAP if right else 0, width - cells(left) - cells(right))
+    return (*left, Span(" " * space), *right) if right else tuple(left)

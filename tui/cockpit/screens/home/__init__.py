@@ -1,0 +1,1 @@
+"""Home: the list of sessions."""

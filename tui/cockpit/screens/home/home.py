@@ -1,0 +1,242 @@
+"""Home: what ran, what runs, what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.worker import Worker, WorkerState
+
+from tui.cockpit.desk.desk import Desk
+from tui.cockpit.desk.messages import NewRun, OpenReport, OpenSession
+from tui.cockpit.dialogs.layers import LayeredScreen
+from tui.cockpit.dialogs.line_prompt import LinePrompt
+from tui.cockpit.draw.lines import Span, clean
+from tui.cockpit.screens.home.home_view import about_line, header_line
+from tui.cockpit.screens.home.session_table import SessionTable
+from tui.cockpit.widgets.bar import Bar
+from tui.cockpit.widgets.key_bar import KeyBar
+from tui.cockpit.widgets.table import LineTable
+from tui.facts.node_facts import NodeFacts
+
+if TYPE_CHECKING:
+    from sessions.catalog import SessionInfo
+
+LOOK_S = 2.0
+"""How often it is asked whether the list changed."""
+READING = "\nReading the sessions ..."
+UNREADABLE = "\nThe sessions could not be read. f5 tries again."
+EMPTY_HOME = """
+No session yet in {where}.
+
+Two ways to start:
+
+  c    opens the form of a new run. It is set to a recorded model:
+       no key, no GPU and no cost. ctrl+r there starts the run.
+
+  ANTHROPIC_API_KEY=...   in the environment, then `wavedeck` again:
+       c offers a real model, and shows the cost before it starts.
+       OPENAI_API_KEY, GEMINI_API_KEY and AZURE_OPENAI_API_KEY work too."""
+
+
+class HomeScreen(LayeredScreen[None]):
+    """Lists sessions; reading them happens in a thread."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("c", "new_run", "new run", id="home.new_run"),
+        Binding("o", "order", "order", id="home.order"),
+        Binding("R", "report", "report", id="home.report"),
+        Binding("slash", "find", "filter", id="home.find", key_display="/"),
+        Binding("n", "match(1)", "next match", id="home.next_match", show=False),
+        Binding("N", "match(-1)", "match before", id="home.match_before", show=False),
+        Binding("f5", "reload", "reload", id="home.reload"),
+        Binding("escape", "show_all", "show all", id="home.show_all", key_display="esc"),
+    ]
+
+    def __init__(
+        self,
+        list_sessions: Callable[[], Sequence[SessionInfo]],
+        *,
+        mark: Callable[[], object],
+        read_node: Callable[[], NodeFacts],
+        where: str,
+        failed: Callable[[Worker.StateChanged], None],
+        opening: str = "",
+    ) -> None:
+        """`list_sessions` and `read_node` run in threads; `mark` is cheap and changes when the list does.
+
+        While the session `opening` is read, only its name is shown.
+        """
+        super().__init__()
+        self._list = list_sessions
+        self._mark = mark
+        self._read_node = read_node
+        self._where = where
+        self._tell_failure = failed
+        self._failed = False
+        self._node: NodeFacts | None = None
+        self._marked_at: object = None
+        self._opening = opening
+
+    def compose(self) -> ComposeResult:
+        """Header, table, the session under the cursor, keys."""
+        yield Bar(id="header", classes="header")
+        yield SessionTable(empty="" if self._opening else READING, id="sessions")
+        yield Bar(id="about")
+        yield KeyBar(id="keys")
+
+    @property
+    def table(self) -> SessionTable:
+        """The list."""
+        return self.query_one(SessionTable)
+
+    def on_mount(self) -> None:
+        """Look for changes while the screen is shown."""
+        self.table.show_only(cast("Desk", self.app).preferences.columns.get("sessions"))
+        self._timer = self.set_interval(LOOK_S, self._look)
+
+    def on_screen_suspend(self) -> None:
+        """Stop looking: each timer of a hidden screen makes Textual draw the screen above it again."""
+        self._timer.pause()
+        self._opening = ""
+
+    def on_screen_resume(self) -> None:
+        """Read anew whenever the person comes here, but not over and over what fails."""
+        self._timer.resume()
+        self._draw()
+        self.call_after_refresh(self._read_if_shown)
+
+    def _read_if_shown(self) -> None:
+        """Read nothing where a session is opened at once, over this screen."""
+        if self.is_current and not self._opening:
+            self.node()
+            if not self._failed:
+                self.action_reload()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Lines depend on the width."""
+        self.call_after_refresh(self._draw)
+
+    def stay(self) -> None:
+        """Show the sessions after all: the session that was being opened cannot be read."""
+        if self._opening:
+            self._opening = ""
+            self.table.nothing = self.table.empty = READING
+            self.table.refresh()
+            self._draw()
+            self._read_if_shown()
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="node", name="reading this node")
+    def node(self) -> None:
+        """Read GPUs and their use."""
+        node = self._read_node()
+        self.app.call_from_thread(self._show_node, node)
+
+    def _show_node(self, node: NodeFacts) -> None:
+        self._node = node
+        self._draw()
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="list", name="reading the list of sessions")
+    def action_reload(self) -> None:
+        """Read the list of sessions."""
+        self._read()
+
+    def _look(self) -> None:
+        if self.is_current and not self._failed and self._marked_at is not None:
+            self._read_changes()
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="list", name="reading the list of sessions")
+    def _read_changes(self) -> None:
+        if self._mark() != self._marked_at:
+            self._read()
+
+    def _read(self) -> None:
+        mark = self._mark()
+        infos = self._list()
+        self.app.call_from_thread(self.tell, infos, mark)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """The app shows a reading that failed."""
+        if event.state is WorkerState.ERROR and event.worker.group == "list":
+            self._failed = True
+            self.table.empty = UNREADABLE
+            self.table.refresh()
+        self._tell_failure(event)
+
+    def tell(self, infos: Sequence[SessionInfo], mark: object = ()) -> None:
+        """Show these sessions; `mark` is of the moment before they were read."""
+        self._failed = False
+        self._marked_at = mark
+        self.table.nothing = EMPTY_HOME.format(where=self._where)
+        self.table.show(infos)
+        self.refresh_bindings()
+        self._draw()
+
+    def _draw(self) -> None:
+        """Draw header and the line about the session under the cursor."""
+        if not self.is_mounted:
+            return
+        header = header_line(self._node, self.table.infos, width=self.size.width)
+        if self._opening:
+            header = (Span(f" {clean(self._opening)}", "key"), Span("  reading ...", "busy"))
+        self.query_one("#header", Bar).show(header)
+        current = self.table.current
+        self.query_one("#about", Bar).show(about_line(current) if current is not None else ())
+
+    @on(LineTable.Moved)
+    def _follow_cursor(self) -> None:
+        self._draw()
+
+    @on(LineTable.Opened)
+    def open_session(self, message: LineTable.Opened) -> None:
+        """Go to the session's fleet."""
+        if self.table.current is not None:
+            self.post_message(OpenSession(message.key))
+
+    def action_new_run(self) -> None:
+        """Open the form of a new run."""
+        self.post_message(NewRun())
+
+    def action_report(self) -> None:
+        """Report the marked sessions, or the one under the cursor."""
+        marked = [info.name for info in self.table.infos if info.name in self.table.marked]
+        current = self.table.current
+        names = marked or ([current.name] if current is not None else [])
+        if names:
+            self.post_message(OpenReport(names))
+
+    def action_order(self) -> None:
+        """Order the list another way."""
+        self.table.next_order()
+
+    def action_find(self) -> None:
+        """Filter the list as the person types; escape ends the filter."""
+
+        def answered(text: str | None) -> None:
+            if text is None:
+                self.table.find("")
+            self.refresh_bindings()
+
+        self.app.push_screen(LinePrompt("/", text=self.table.filtered, changed=self.table.find), answered)
+
+    def action_match(self, direction: int) -> None:
+        """Go to the next session of the filtered list, or to the one before."""
+        self.table.go_to_match(direction)
+
+    def action_show_all(self) -> None:
+        """End the filter."""
+        self.table.find("")
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the list only while it has sessions."""
+        if not self.is_mounted:
+            return super().check_action(action, parameters)
+        if action == "show_all":
+            return bool(self.table.filtered)
+        if action in ("order", "report", "find"):
+            return bool(self.table.infos)
+        return super().check_action(action, parameters)

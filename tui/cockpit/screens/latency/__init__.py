@@ -1,0 +1,1 @@
+"""Latency: times by case and GPU."""

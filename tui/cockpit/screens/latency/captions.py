@@ -1,0 +1,144 @@
+"""The lines around the table of times: what is compared with what, and what each mark means."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from harness import Evaluation, Verdict
+from sessions.state.speed import attempt_speed, missing_speed
+from sessions.state.state import AttemptState
+from tui.cockpit.draw.lines import Line, Span, cells, clean, line, wrap
+from tui.facts.evaluation.certainty import against_words, exam_of
+from tui.facts.evaluation.times import throttle_words
+from tui.facts.styles import speed_style, verdict_style
+from tui.facts.vocabulary import percent
+from tui.facts.vocabulary import words as verdict_words
+
+from .time_table import BOTH_SHORT, LEFT_OUT, Shown, limit_word
+from .timings import Timings, gpu_name, is_throttled
+
+GAP = "   "
+
+
+def title_lines(attempt: AttemptState, width: int) -> list[Line]:
+    """Return the attempt with its speedup, baseline and exam, folded between its parts."""
+    evaluation = attempt.evaluation
+    parts: list[Span] = [Span(attempt.attempt, "bold")]
+    if evaluation is None:
+        return [(*parts, Span(f"{GAP}no verdict yet", "busy"))]
+    if evaluation.verdict is not Verdict.CORRECT:
+        verdict = Span(f"{GAP}{verdict_words(evaluation.verdict)}", verdict_style(evaluation.verdict))
+        return [(*parts, verdict)]
+    speed = attempt_speed(attempt)
+    parts.append(
+        Span(missing_speed(evaluation), "dim") if speed is None else Span(speed.words, speed_style(speed))
+    )
+    against = clean(against_words(evaluation).strip())
+    parts += [Span(against)] if against else []
+    exam = exam_of(attempt, None)
+    parts += [Span(exam.word, exam.style)] if exam is not None else []
+    return packed(parts, width)
+
+
+def caption_lines(timings: Timings, shown: Shown, width: int, titles: Collection[str]) -> list[Line]:
+    """Return units, cache, the GPU of the speedup and the measured roofs; `titles` are those of the columns on screen."""
+    caches = sorted({latency.cache for latency in timings.by_place.values()})
+    cache = " and ".join("warm" if cache == "hot" else cache for cache in caches)
+    parts = [f"{shown.value}", f"{cache} cache", f"speedup: {gpu_name(timings.device)}"]
+    names = [gpu_name(device) for device in timings.devices]
+    visible = [name for name in names if name in titles]
+    if 0 < len(visible) < len(names):
+        parts.append(f"{visible[0]} to {visible[-1]} of {len(names)} GPUs (h l: others)")
+    parts += roof_words(timings.evaluation)
+    if "spread" in titles:
+        parts.append("spread: (max - min) / median")
+    return packed([Span(part, "dim") for part in parts], width)
+
+
+def roof_words(evaluation: Evaluation) -> list[str]:
+    """Return the measured copy and matrix product, with the copy's share of the vendor's peak if that is known."""
+    roofs = measured_roofs(evaluation)
+    words = []
+    if roofs.bytes_per_s is not None:
+        share = f" = {percent(roofs.share_of_peak)} of the vendor's peak" if roofs.share_of_peak else ""
+        words.append(f"roof: copy measured here {roofs.bytes_per_s / 1e12:.2f} TB/s{share}")
+    limits = {limit_word(latency) for latency in evaluation.latency}
+    if roofs.flops_per_s is not None and "compute" in limits:
+        words.append(f"matrix product measured here {roofs.flops_per_s / 1e12:.0f} TFLOP/s")
+    return words or ["roof: not measured"]
+
+
+class Roofs(NamedTuple):
+    """The practical roofs of a device, as an evaluation's shares imply them; `None` if unknown."""
+
+    bytes_per_s: float | None
+    flops_per_s: float | None
+    share_of_peak: float | None
+    """The copy's share of the vendor's peak bandwidth."""
+
+
+def measured_roofs(evaluation: Evaluation) -> Roofs:
+    """Return the practical roofs that the session measured on the evaluation's device."""
+    used = [latency.efficiency for latency in evaluation.latency if latency.efficiency is not None]
+    products = [case.flops_per_s / case.mfu_measured for case in used if case.mfu_measured and case.flops]
+    flops_per_s = max(products, default=None)
+    copies = [
+        Roofs(
+            case.bytes_per_s / case.io_measured,
+            flops_per_s,
+            case.io_utilisation / case.io_measured if case.io_utilisation else None,
+        )
+        for case in used
+        if case.io_measured
+    ]
+    return max(copies, key=lambda roofs: roofs.bytes_per_s or 0.0, default=Roofs(None, flops_per_s, None))
+
+
+def footnotes(timings: Timings, width: int, shown: Iterable[str], *, can_measure: bool) -> list[Line]:
+    """Return one explanation for each mark that is on screen; `shown` are the texts of the drawn cells."""
+    texts = set(shown)
+    notes = [*_throttle_notes(timings)]
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for device, reason in timings.reasons.items():
+        by_reason.setdefault((reason.mark, reason.words), []).append(gpu_name(device))
+    for (mark, words), devices in by_reason.items():
+        style = "bad" if mark.isupper() or mark == "lost" else "dim"
+        notes.append(Span(f"{mark} {' '.join(devices)} {clean(words)}", style))
+    if LEFT_OUT in texts:
+        notes.append(Span(f"{LEFT_OUT}: {BOTH_SHORT}, no ratio", "dim"))
+    if any(text.startswith("<") for text in texts):
+        notes.append(Span("<: the launch hides the time", "dim"))
+    for case in timings.cases:
+        own = timings.own(case)
+        if own is not None and own.efficiency is not None and own.efficiency.suspect:
+            notes.append(Span(f"suspect {case.letter}: {clean(own.efficiency.suspect)}", "bad"))
+    again = can_measure and any(note.text[:1] in "!-" for note in notes)
+    if again:
+        notes.append(Span("t measures ! and - again", "dim"))
+    return packed(notes, width)
+
+
+def _throttle_notes(timings: Timings) -> list[Span]:
+    notes: dict[str, str] = {}
+    for (device, _), latency in timings.by_place.items():
+        window = latency.window
+        if window is None or not is_throttled(latency) or device in notes:
+            continue
+        clock = "" if window.clock_mhz is None else f", {window.clock_mhz / 1000:.2f} GHz"
+        left_out = ": not in spread" if len(timings.devices) > 1 else ""
+        notes[device] = (
+            f"! {gpu_name(device)} {clean(throttle_words(window)).replace('%', ' %')}{clock}{left_out}"
+        )
+    return [Span(note, "dim") for note in notes.values()]
+
+
+def packed(parts: Sequence[Span], width: int) -> list[Line]:
+    """Return parts in as few lines as hold them, with a gap between two; a part that is too long is folded."""
+    lines: list[Line] = []
+    for part in parts:
+        if lines and cells(lines[-1]) + len(GAP) + cells((part,)) <= width:
+            lines[-1] = (*lines[-1], Span(GAP), part)
+            continue
+        lines += [line(row, part.style) for row in wrap(part.text, width)]
+    return lines

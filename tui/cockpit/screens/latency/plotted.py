@@ -1,0 +1,191 @@
+"""The plots of the Latency screen, from an attempt's times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness import Latency, Outcome, Verdict
+from sessions.state.speed import attempt_speed
+from sessions.state.state import InstanceState
+from tui.cockpit.draw import plots
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, line, shorten, wrap_line
+from tui.facts.evaluation.roofs import is_launch_bound, roof_share
+from tui.facts.evaluation.times import is_hidden, microsecond_digits, side_us
+from tui.facts.styles import speed_style, verdict_style
+from tui.facts.vocabulary import letter
+
+from .captions import measured_roofs
+from .time_table import THROTTLED
+from .timings import Case, Timings, gpu_name, is_throttled
+
+PLOTS = (
+    ("roof", "share of the roof"),
+    ("attempts", "speedup by attempt"),
+    ("gpus", "time by GPU"),
+    ("roofline", "roofline"),
+    ("launches", "time by launch"),
+)
+"""Names and titles, in the order of their digits."""
+THIS = "#"
+"""Mark of the attempt on screen."""
+
+
+def plot_lines(
+    name: str, timings: Timings, instance: InstanceState, case: Case, width: int, height: int, *, ascii: bool
+) -> list[Line]:
+    """Return title and lines of a plot; `case` is the case under the cursor."""
+    match name:
+        case "roof":
+            title = f"Share of the practical roof   o baseline   {THIS} this attempt"
+            lines = roof_plot(timings, width, ascii=ascii)
+        case "attempts":
+            title = f"Speedup by attempt, 95 % intervals   {THIS} this attempt"
+            lines = attempts_plot(instance, timings.attempt.number, width, max(height - 1, 8), ascii=ascii)
+        case "gpus":
+            own = timings.own(case)
+            base = "" if own is None else f"   baseline {side_us(own, baseline=True)} us"
+            title = f"Time by GPU, case {case.letter} {clean(case.name)}{base}"
+            lines = gpus_plot(timings, case, width, ascii=ascii)
+        case "roofline":
+            title = "Roofline   A this, a baseline, * several, line: measured"
+            lines = roofline_plot(timings, width, max(height - 1, 8), ascii=ascii)
+        case _:
+            title = f"Time by launch, case {case.letter} {clean(case.name)}"
+            lines = launches_plot(timings, case, width, ascii=ascii)
+    return [line(shorten(title, width), "head"), *lines]
+
+
+def side_by_side(first: Sequence[Line], second: Sequence[Line], width: int, height: int) -> list[Line]:
+    """Return two blocks of `height` rows beside each other; the second begins after `width` cells."""
+    rows: list[Line] = []
+    for place in range(height):
+        row = wrap_line(first[place], width - 1)[0] if place < len(first) else EMPTY
+        addition = second[place] if place < len(second) else EMPTY
+        rows.append((*row, Span(" " * max(1, width - cells(row))), *addition) if addition else row)
+    return rows
+
+
+def roof_plot(timings: Timings, width: int, *, ascii: bool) -> list[Line]:
+    """Return a bar a case: both sides' shares of the practical roof that limits the attempt."""
+    bars = []
+    for case in timings.cases:
+        latency = timings.own(case)
+        share = roof_share(latency) if latency is not None else None
+        if latency is None or share is None:
+            bars.append(plots.Bar(case.letter, None, None, words=_no_share(latency)))
+            continue
+        baseline = (
+            None
+            if is_hidden(latency, baseline=True)
+            else share.share * latency.candidate_ms / latency.baseline_ms
+        )
+        style = "good" if latency.outcome is Outcome.FASTER else ""
+        bars.append(plots.Bar(case.letter, baseline, share.share, style))
+    return plots.share_bars(bars, width, ascii=ascii)
+
+
+def _no_share(latency: Latency | None) -> str:
+    if latency is None:
+        return "not timed"
+    if is_launch_bound(latency):
+        return "launch: too short for a share"
+    if latency.efficiency is not None and latency.efficiency.suspect:
+        return "suspect: faster than the device can be"
+    return "the roof was not measured"
+
+
+def attempts_plot(
+    instance: InstanceState, chosen: int, width: int, height: int, *, ascii: bool
+) -> list[Line]:
+    """Return the geometric mean of each attempt with its interval; other verdicts are letters below the axis."""
+    points = []
+    for attempt in instance.attempts:
+        evaluation = attempt.evaluation
+        correct = evaluation is not None and evaluation.verdict is Verdict.CORRECT
+        speed = attempt_speed(attempt)
+        if speed is None:
+            style = "dim" if correct else verdict_style(attempt.verdict)
+            points.append(plots.Point(attempt.number, None, letter(attempt.verdict), style))
+            continue
+        low, high = speed.interval or (None, None)
+        mark = THIS if attempt.number == chosen else letter(attempt.verdict)
+        points.append(plots.Point(attempt.number, speed.value, mark, speed_style(speed), low, high))
+    return plots.by_number(
+        points,
+        width,
+        height,
+        ascii=ascii,
+        y_title="speedup",
+        x_title="attempt (dotted: 1.00x)",
+        reference=1.0,
+        empty="No attempt has a measured speedup.",
+    )
+
+
+def gpus_plot(timings: Timings, case: Case, width: int, *, ascii: bool) -> list[Line]:
+    """Return the medians of a case with p10 and p90 on each GPU."""
+    rows = []
+    for device in timings.devices:
+        latency = timings.by_place.get((device, case.name))
+        if latency is not None:
+            rows.append(_time(gpu_name(device), latency))
+            continue
+        reason = timings.reasons.get(device)
+        words = clean(reason.words) if reason is not None else "not timed"
+        rows.append(plots.Interval(gpu_name(device), words=words))
+    return plots.interval_rows(
+        rows, width, ascii=ascii, axis="us, median and p10 to p90", label=lambda value: f"{value:g}"
+    )
+
+
+def _time(label: str, latency: Latency) -> plots.Interval:
+    if is_hidden(latency):
+        return plots.Interval(label, words=f"{side_us(latency)} us: the launch hides it")
+    side, value = latency.candidate, latency.candidate_ms * 1e3
+    throttled = is_throttled(latency)
+    low, high = (None, None) if side is None else (side.p10_ms * 1e3, side.p90_ms * 1e3)
+    words = microsecond_digits(value) + (THROTTLED if throttled else "")
+    return plots.Interval(label, value, low, high, words, "dim" if throttled else "")
+
+
+def roofline_plot(timings: Timings, width: int, height: int, *, ascii: bool) -> list[Line]:
+    """Return FLOP per byte against FLOP/s of both sides, with the roofs that were measured."""
+    roofs = measured_roofs(timings.evaluation)
+    points = []
+    for case in timings.cases:
+        latency = timings.own(case)
+        used = latency.efficiency if latency is not None else None
+        if latency is None or used is None or not used.flops or not used.bytes:
+            continue
+        intensity = used.flops / used.bytes
+        rate = used.flops / latency.baseline_ms * 1e3
+        if not is_hidden(latency, baseline=True):
+            points.append(plots.Point(intensity, rate, case.letter.lower(), "dim"))
+        if not is_hidden(latency):
+            points.append(plots.Point(intensity, used.flops_per_s, case.letter))
+    points.sort(key=lambda point: point.mark.isupper())
+    return plots.roofline(
+        points,
+        width,
+        height,
+        ascii=ascii,
+        bytes_per_s=roofs.bytes_per_s,
+        flops_per_s=roofs.flops_per_s,
+        empty="No case that is long enough has FLOPs in its cost model; see the share of the roof.",
+    )
+
+
+def launches_plot(timings: Timings, case: Case, width: int, *, ascii: bool) -> list[Line]:
+    """Return the parts of a case's time by launch, of the attempt and of the baseline."""
+    latency = timings.own(case)
+    if latency is None or not (latency.launches or latency.baseline_launches):
+        return [line("One launch a call, or the launches were not timed apart.", "dim")]
+    lines: list[Line] = []
+    for title, launches, style in (
+        ("this attempt", latency.launches, ""),
+        (clean(latency.against) or "baseline", latency.baseline_launches, "dim"),
+    ):
+        parts = [(clean(launch.kernel), launch.ms * 1e3) for launch in launches]
+        if parts:
+            lines += [line(f" {title}", "dim"), *plots.time_bars(parts, width, ascii=ascii, style=style)]
+    return lines

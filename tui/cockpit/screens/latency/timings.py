@@ -1,0 +1,179 @@
+"""Times of an attempt by case and GPU, and why a time is missing."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from enum import StrEnum
+from string import ascii_uppercase
+
+from harness import Evaluation, Latency, Verdict
+from sessions.events import WinnerMeasured
+from sessions.state.state import AttemptState, InstanceState, SessionState
+from tui.actions.line import gpus_of
+from tui.facts.evaluation.times import is_hidden
+from tui.facts.evaluation.verdict import failure_words
+from tui.facts.vocabulary import UNKNOWN, letter
+
+BASELINE = "base"
+"""Title of the baseline's column."""
+
+
+class Missing(StrEnum):
+    """Why a GPU has no time for an attempt; the value is what its cells show."""
+
+    UNKNOWN = UNKNOWN
+    LOST = "lost"
+    ASKED = "t"
+    """A person asked for the time; it is not there yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case of the task."""
+
+    letter: str
+    name: str
+    shape: str
+    """Sizes on a GPU, `8192x4097`; empty if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a GPU has no times."""
+
+    mark: str
+    """Text of its cells: a `Missing`, or the letter of a verdict."""
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Times of one attempt by GPU and case."""
+
+    attempt: AttemptState
+    evaluation: Evaluation
+    device: str
+    """The GPU of the speedup: there the verdict was given."""
+    devices: tuple[str, ...]
+    cases: tuple[Case, ...]
+    by_place: dict[tuple[str, str], Latency]
+    """Keys are GPU and name of the case."""
+    again: dict[str, Latency]
+    """Later times on the GPU of the speedup, by case."""
+    reasons: dict[str, Reason]
+    """Keys are the GPUs without times."""
+
+    def own(self, case: Case) -> Latency | None:
+        """Return the time that the speedup is from."""
+        return self.by_place.get((self.device, case.name))
+
+    def spread(self, case: Case) -> float | None:
+        """Return (longest - shortest) / median over GPUs that are comparable; `None` for less than two GPUs."""
+        latencies = [self.by_place.get((device, case.name)) for device in self.devices]
+        times = [
+            latency.candidate_ms
+            for latency in latencies
+            if latency is not None and not is_throttled(latency) and not is_hidden(latency)
+        ]
+        if len(times) < 2:
+            return None
+        return (max(times) - min(times)) / statistics.median(times)
+
+
+def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
+    """Return the times of an attempt; `None` if no GPU timed it."""
+    evaluation = attempt.evaluation
+    measured = {again.device: again for again in attempt.spread}
+    if evaluation is None or not (
+        evaluation.latency or any(again.evaluation.latency for again in measured.values())
+    ):
+        return None
+    own = evaluation.device if evaluation.latency else _first_timed(attempt.spread)
+    by_place = {
+        (latency.device, latency.case): latency
+        for again in attempt.spread
+        if again.device != own or not evaluation.latency
+        for latency in again.evaluation.latency
+    } | {(latency.device, latency.case): latency for latency in evaluation.latency}
+    devices = tuple(dict.fromkeys([*gpus_of(state), *sorted({device for device, _ in by_place})]))
+    timed = {device for device, _ in by_place}
+    repeated = measured.get(own) if evaluation.latency else None
+    return Timings(
+        attempt,
+        evaluation,
+        own,
+        devices,
+        _cases(evaluation, tuple(case for _, case in by_place)),
+        by_place,
+        {latency.case: latency for latency in repeated.evaluation.latency} if repeated is not None else {},
+        {
+            device: _reason(state, attempt, device, measured.get(device))
+            for device in devices
+            if device not in timed
+        },
+    )
+
+
+def _first_timed(spread: list[WinnerMeasured]) -> str:
+    return min(again.device for again in spread if again.evaluation.latency)
+
+
+def _cases(evaluation: Evaluation, measured: tuple[str, ...]) -> tuple[Case, ...]:
+    names = dict.fromkeys([*(latency.case for latency in evaluation.latency), *measured])
+    names |= dict.fromkeys(name for name in evaluation.not_timed if name not in names)
+    shapes = {sampled.case: sampled.sizes for sampled in evaluation.sampled}
+    shapes |= {estimate.case: estimate.sizes for estimate in evaluation.estimate if estimate.of_device}
+    return tuple(
+        Case(case_letter(place), name, shape_words(shapes.get(name, {}))) for place, name in enumerate(names)
+    )
+
+
+def shape_words(sizes: dict[str, int]) -> str:
+    """Return `8192x4097`; empty without sizes."""
+    return "x".join(map(str, sizes.values()))
+
+
+def case_letter(place: int) -> str:
+    """Return `A` for the first case, `Z` for the 26th, then `a2`, `b2`, ..."""
+    rounds, rest = divmod(place, len(ascii_uppercase))
+    return ascii_uppercase[rest] if not rounds else f"{ascii_uppercase[rest].lower()}{rounds + 1}"
+
+
+def _reason(state: SessionState, attempt: AttemptState, device: str, again: WinnerMeasured | None) -> Reason:
+    sample = state.devices.get(device)
+    if any(ask.attempt == attempt.attempt and device in ask.devices for ask in state.measures):
+        return Reason(Missing.ASKED, "asked for, not timed yet")
+    if sample is not None and sample.quarantined:
+        return Reason(Missing.LOST, sample.quarantined)
+    if again is not None:
+        return _failed(again.evaluation)
+    if sample is not None and sample.waits_for:
+        return Reason(Missing.UNKNOWN, f"in use: {', '.join(sample.waits_for)}")
+    if device in state.lent:
+        return Reason(Missing.UNKNOWN, "lent to others")
+    return Reason(Missing.UNKNOWN, "not timed")
+
+
+def _failed(evaluation: Evaluation) -> Reason:
+    if evaluation.verdict is Verdict.CORRECT:
+        why = evaluation.error.first_line if evaluation.error is not None else "correct, but not timed"
+        return Reason(Missing.UNKNOWN, why)
+    mark = letter(evaluation.verdict) if evaluation.verdict.counted else Missing.UNKNOWN
+    return Reason(mark, failure_words(evaluation))
+
+
+def is_throttled(latency: Latency) -> bool:
+    """True if the GPU held its clock back during the timing."""
+    return latency.window is not None and bool(latency.window.throttled)
+
+
+def gpu_name(device: str) -> str:
+    """Return `GPU2`."""
+    return f"GPU{device}" if device.isdigit() else device
+
+
+def best_of(instance: InstanceState) -> AttemptState | None:
+    """Return the best attempt of an instance, else its newest; `None` without attempts."""
+    best = next((attempt for attempt in instance.attempts if attempt.attempt == instance.best), None)
+    return best or (instance.attempts[-1] if instance.attempts else None)

@@ -1,0 +1,382 @@
+"""New run: a form, and beside it what the run will do before it starts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.timer import Timer
+from textual.widgets import Input
+from textual.worker import Worker, WorkerState
+
+from engine.errors import EngineError
+from engine.models.reaching import unreachable_because
+from engine.plan.plan import RunPlan
+from engine.process.keys import environment_with_keys
+from harness import HarnessError
+from sessions.errors import SessionsError
+from sessions.home import Home
+from suites import SuiteError
+from tui.actions.run_estimates import estimate
+from tui.actions.run_form import (
+    ANOTHER,
+    BY_KEY,
+    CheckedRun,
+    FormField,
+    check,
+    choices,
+    command_line,
+    field_of,
+    shown_fields,
+    task_names,
+)
+from tui.cockpit.desk.messages import OpenSession
+from tui.cockpit.dialogs.choosing import ChoiceDialog
+from tui.cockpit.dialogs.dialogs import ConfirmDialog
+from tui.cockpit.dialogs.layers import ClosesOnce, LayeredScreen
+from tui.cockpit.draw.lines import Line, Span, clean, line
+from tui.cockpit.screens.new_run.new_run_view import (
+    COLUMNS,
+    Outlook,
+    form_rows,
+    preview_lines,
+    summary_line,
+)
+from tui.cockpit.widgets.bar import Bar
+from tui.cockpit.widgets.form_table import FormTable
+from tui.cockpit.widgets.key_bar import KeyBar
+from tui.cockpit.widgets.line_view import LineView
+from tui.cockpit.widgets.table import LineTable
+from tui.facts.node_facts import NodeFacts, node_words
+
+if TYPE_CHECKING:
+    from engine.models.spec import ModelSpec
+    from sessions.catalog import SessionInfo
+
+PAUSE_S = 0.15
+"""Between the last change and its check."""
+WIDE = 110
+PANES = ("form", "what it will do")
+
+
+@dataclass(frozen=True, slots=True)
+class RunDoors:
+    """Functions that the form calls in threads; all of them block."""
+
+    home: Home
+    list_sessions: Callable[[], Sequence[SessionInfo]]
+    read_node: Callable[[], NodeFacts]
+    start: Callable[[RunPlan], str]
+    """Starts the engine and returns the session's name."""
+    environ: Mapping[str, str] = dataclasses.field(default_factory=environment_with_keys)
+    unreachable: Callable[[ModelSpec, Mapping[str, str]], str] = unreachable_because
+
+
+class NewRunScreen(ClosesOnce, LayeredScreen[None]):
+    """Checks while one types; starts nothing before `ctrl+r`."""
+
+    CSS_PATH = "new_run.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012  # Textual types it as an instance's
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+r", "start", "start the run", id="new_run.start"),
+        Binding("tab", "field(1)", "next field", id="new_run.next", show=False, priority=True),
+        Binding("shift+tab", "field(-1)", "field before", id="new_run.before", show=False, priority=True),
+        Binding("delete,backspace", "clear", "default", id="new_run.clear", key_display="del"),
+        Binding("1", "pane(1)", PANES[0], id="new_run.form", show=False),
+        Binding("2", "pane(2)", PANES[1], id="new_run.preview", show=False),
+        Binding("escape", "back", "back", id="screen.back", key_display="esc"),
+    ]
+
+    def __init__(self, doors: RunDoors, *, failed: Callable[[Worker.StateChanged], None]) -> None:
+        super().__init__()
+        self._doors = doors
+        self._tell_failure = failed
+        self.values: dict[str, str] = {}
+        self.outlook = Outlook(self.values)
+        self._past: Sequence[SessionInfo] = ()
+        self._models: tuple[ModelSpec, ...] = ()
+        self._editing: FormField | None = None
+        self._before = ""
+        self._pause: Timer | None = None
+        self._starting = False
+        self.table = FormTable(COLUMNS, id="form")
+        self.preview = LineView(id="preview")
+
+    def compose(self) -> ComposeResult:
+        """Header, form and preview, a line about the field, keys."""
+        yield Bar(id="header", classes="header")
+        yield Bar(id="tabs")
+        with Horizontal(id="panes"):
+            yield self.table
+            yield self.preview
+        yield Bar(id="summary")
+        yield Bar(id="about")
+        yield Input(id="edit", select_on_focus=False)
+        yield KeyBar(id="keys")
+
+    def on_mount(self) -> None:
+        """Read the node and the past sessions, and check the defaults."""
+        self.table.focus()
+        self._draw()
+        self._read_node()
+        self._read_past()
+        self._check()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Lines depend on the width."""
+        self.call_after_refresh(self._draw)
+
+    # Reading and checking, in threads
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="node", name="reading this node")
+    def _read_node(self) -> None:
+        node = self._doors.read_node()
+        self.app.call_from_thread(self._show, node=node)
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="past", name="reading past sessions")
+    def _read_past(self) -> None:
+        past = self._doors.list_sessions()
+        self.app.call_from_thread(self._take_past, past)
+
+    def _take_past(self, past: Sequence[SessionInfo]) -> None:
+        self._past = past
+        self._estimate()
+
+    def _changed(self) -> None:
+        """Check anew, a moment after the last change."""
+        self._show(values=dict(self.values), checked=None, estimate=None)
+        if self._pause is not None:
+            self._pause.stop()
+        self._pause = self.set_timer(PAUSE_S, self._check)
+
+    def _check(self) -> None:
+        self._check_values(dict(self.values))
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="check", name="checking the run")
+    def _check_values(self, values: Mapping[str, str]) -> None:
+        checked = check(values, home=self._doors.home, environ=self._doors.environ, folder=Path.cwd())
+        self.app.call_from_thread(self._take_check, values, checked)
+
+    def _take_check(self, values: Mapping[str, str], checked: CheckedRun) -> None:
+        if values != self.values:
+            return
+        usual = checked.plan or self.outlook.usual
+        self.outlook = dataclasses.replace(self.outlook, checked=checked, usual=usual)
+        self._estimate()
+        if checked.plan is not None and checked.models != self._models:
+            self._models = checked.models
+            self._show(reached=None)
+            self._reach(checked.models)
+
+    def _estimate(self) -> None:
+        plan = self.outlook.checked.plan if self.outlook.checked is not None else None
+        self._show(estimate=estimate(plan, self._past) if plan is not None else None)
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="reach", name="asking the model's server")
+    def _reach(self, models: Sequence[ModelSpec]) -> None:
+        reached = {str(spec): self._doors.unreachable(spec, self._doors.environ) for spec in models}
+        self.app.call_from_thread(self._show, reached=reached)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """The app shows a reading that failed."""
+        if event.state is WorkerState.ERROR:
+            self._tell_failure(event)
+
+    # Drawing
+
+    def _show(self, **changes: object) -> None:
+        self.outlook = dataclasses.replace(self.outlook, **changes)  # type: ignore[arg-type]  # fields of Outlook
+        self._draw()
+
+    def _draw(self) -> None:
+        if not self.is_mounted:
+            return
+        width = self.size.width
+        title = "Starting the run ..." if self._starting else "New run"
+        node = node_words(self.outlook.node) if self.outlook.node is not None else "reading this node ..."
+        self.query_one("#header", Bar).show((Span(f"{title}  ", "key"), Span(node, "dim")))
+        is_preview = self.has_class("-preview")
+        self.query_one("#tabs", Bar).show(
+            tuple(
+                Span(f"[{number} {name}]", "bold key")
+                if (number == 2) is is_preview
+                else Span(f" {number} {name} ", "dim")
+                for number, name in enumerate(PANES, 1)
+            )
+        )
+        self.table.command = command_line(self.values)
+        form_width = self.table.size.width or width
+        self.table.set_rows(
+            form_rows(self.values, self.outlook.checked, self.outlook.usual, width=form_width)
+        )
+        room = self.preview.scrollable_content_region.width
+        if room > 0:
+            self.preview.show(preview_lines(self.outlook, room), copy_text=self.table.command)
+        self.query_one("#summary", Bar).show(summary_line(self.outlook))
+        self.query_one("#about", Bar).show(self._about())
+
+    def _about(self) -> Line:
+        entry = self._editing or self._field
+        if self._editing is not None:
+            error = self.outlook.checked.errors.get(entry.key, "") if self.outlook.checked else ""
+            words = clean(error) or f"{entry.about}  enter: done, escape: as before"
+            return (Span(f" {entry.label.strip()}  ", "key"), *line(words, "bad" if error else "dim"))
+        return (Span(f" {entry.label.strip()}  ", "key"), *line(entry.about, "dim"))
+
+    @property
+    def _field(self) -> FormField:
+        """The field under the cursor."""
+        return BY_KEY[self.table.cursor_key or shown_fields(self.values)[0].key]
+
+    @on(LineTable.Moved)
+    def _follow_cursor(self) -> None:
+        self.query_one("#about", Bar).show(self._about())
+
+    # Editing
+
+    @on(LineTable.Opened)
+    def open_field(self) -> None:
+        """Edit the field, or open its choices."""
+        if self._field.has_choices:
+            self._read_choices(self._field, dict(self.values))
+        else:
+            self._edit(self._field)
+
+    def _edit(self, entry: FormField) -> None:
+        self._editing, self._before = entry, self.values.get(entry.key, "")
+        edit = self.query_one(Input)
+        self.add_class("-editing")
+        edit.value = self._before
+        edit.cursor_position = len(edit.value)
+        edit.focus()
+        self._draw()
+
+    @on(Input.Changed)
+    def _type(self, event: Input.Changed) -> None:
+        if self._editing is not None:
+            self._set(self._editing.key, event.value.strip())
+
+    @on(Input.Submitted)
+    def _end_edit(self) -> None:
+        self._editing = None
+        self.remove_class("-editing")
+        self.table.focus()
+        self._draw()
+
+    def _set(self, key: str, text: str) -> None:
+        if text == self.values.get(key, ""):
+            return
+        self.values.pop(key, None)
+        if text:
+            self.values[key] = text
+        if key == "suite":
+            self.values.pop("tasks", None)
+        self._changed()
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="choices", name="reading the choices")
+    def _read_choices(self, entry: FormField, values: Mapping[str, str]) -> None:
+        past = list(dict.fromkeys(info.model for info in self._past if info.model))
+        node = self.outlook.node or NodeFacts()
+        try:
+            offered = choices(
+                entry.key, values, home=self._doors.home, environ=self._doors.environ, node=node, past=past
+            )
+        except SuiteError as error:
+            self.app.call_from_thread(self.notify, clean(str(error)), severity="error", markup=False)
+            return
+        pairs = [(choice.name, choice.words) for choice in offered]
+        self.app.call_from_thread(self._offer, entry, pairs)
+
+    def _offer(self, entry: FormField, pairs: Sequence[tuple[str, str]]) -> None:
+        current = self.values.get(entry.key, "")
+        marked = set(task_names({"tasks": current})) if entry.several else None
+
+        def answered(names: tuple[str, ...] | None) -> None:
+            if names == (ANOTHER,):
+                self._edit(entry)
+            elif names is not None:
+                self._set(entry.key, ",".join(names))
+
+        title = f"{entry.label.strip()}: {entry.about}"
+        self.app.push_screen(ChoiceDialog(title, pairs, current=current, marked=marked), answered)
+
+    def action_clear(self) -> None:
+        """Give the field its default."""
+        self._set(self._field.key, "")
+
+    def action_field(self, steps: int) -> None:
+        """Go to the next field; an edit is done with that."""
+        if self._editing is not None:
+            self._end_edit()
+        self.table.action_cursor(steps)
+
+    def action_pane(self, number: int) -> None:
+        """Show the form or what the run will do, where there is room for one of them."""
+        self.set_class(number == 2, "-preview")
+        (self.preview if number == 2 and self.has_class("-narrow") else self.table).focus()
+        self.call_after_refresh(self._draw)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """No keys of the form while a field is edited."""
+        if action in ("clear", "pane"):
+            return self._editing is None
+        return super().check_action(action, parameters)
+
+    # Leaving
+
+    def action_back(self) -> None:
+        """End the edit, else leave; asks only if something was entered."""
+        if self._editing is not None:
+            key, before = self._editing.key, self._before
+            self._end_edit()
+            self._set(key, before)
+            return
+        if not self.values:
+            self.dismiss()
+            return
+
+        def answered(leave: bool | None) -> None:  # noqa: FBT001  # the answer of a dialog
+            if leave:
+                self.dismiss()
+
+        dialog = ConfirmDialog("Leave the form?", consequence="No run starts; the values are lost.")
+        self.app.push_screen(dialog, answered)
+
+    def action_start(self) -> None:
+        """Start the run, if nothing is wrong or missing."""
+        checked = self.outlook.checked
+        if self._starting:
+            return
+        if checked is None or checked.run is None or checked.plan is None:
+            words = "the run is still checked" if checked is None else "the values in red are wrong"
+            self.notify(f"not started: {words}", severity="warning", timeout=4)
+            return
+        self._starting = True
+        self._draw()
+        self._start(checked.run)
+
+    @work(thread=True, exit_on_error=False, group="start", name="starting the run")
+    def _start(self, run: RunPlan) -> None:
+        try:
+            session = self._doors.start(run)
+        except (EngineError, SuiteError, HarnessError, SessionsError) as error:
+            self.app.call_from_thread(self._refused, error)
+        else:
+            self.app.call_from_thread(self._started, session)
+
+    def _refused(self, error: Exception) -> None:
+        self._starting = False
+        self._show(checked=CheckedRun(errors={field_of(error): str(error)}))
+        self.notify(clean(str(error)), title="not started", severity="error", timeout=20, markup=False)
+
+    def _started(self, session: str) -> None:
+        app = self.app
+        self.dismiss()
+        app.post_message(OpenSession(session))

@@ -1,0 +1,213 @@
+"""The form of a new run as rows, and what the run will do, in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from engine.plan.plan import SessionPlan
+from sessions.names import short_task
+from tui.actions.run_estimates import RunEstimate, Spread
+from tui.actions.run_form import CheckedRun, Values, command_line, shown_fields
+from tui.cockpit.draw.lines import Line, Span, clean, line, wrap
+from tui.facts import vocabulary
+from tui.facts.node_facts import NodeFacts
+from tui.facts.tables import Cell, Column, Row
+
+COLUMNS = (Column("field", 17, 17), Column("value", 20, 200))
+ERROR = "#"
+"""Start of the keys of the lines with a field's error."""
+LABEL = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Everything that the preview shows."""
+
+    values: Values
+    checked: CheckedRun | None = None
+    """`None` while it is checked."""
+    usual: SessionPlan | None = None
+    """The last plan without an error: where the defaults of the form come from."""
+    estimate: RunEstimate | None = None
+    node: NodeFacts | None = None
+    reached: Mapping[str, str] | None = None
+    """Reason for no answer by model, empty for a server that answers; `None` before the reply."""
+
+
+def form_rows(
+    values: Values, checked: CheckedRun | None, usual: SessionPlan | None, *, width: int
+) -> list[Row]:
+    """Return one row a field, and the error of a field below it; `usual` is the last plan without an error."""
+    rows: list[Row] = []
+    errors = checked.errors if checked is not None else {}
+    for entry in shown_fields(values):
+        text = values.get(entry.key, "")
+        error = errors.get(entry.key, "")
+        default = Cell(default_of(entry.key, usual), "dim")
+        value = Cell(clean(text), "bad" if error else "") if text else default
+        rows.append(Row(entry.key, (Cell(entry.label), value)))
+        for number, words in enumerate(wrap(clean(error), max(width - 6, 20)) if error else ()):
+            rows.append(Row(f"{ERROR}{entry.key}/{number}", (Cell(words, "bad"), Cell(""))))
+    return rows
+
+
+def default_of(key: str, plan: SessionPlan | None) -> str:
+    """Return the value that a field has without an entry."""
+    if key in ("generator", "reflector", "optimizer"):
+        return "as model"
+    if key.startswith("budget"):
+        return "no cap"
+    if key == "title":
+        return "none"
+    if plan is None:
+        return "default"
+    shown: dict[str, str] = {
+        "suite": plan.tasks[0].partition("/")[0],
+        "tasks": f"all {len(plan.tasks)}" if len(plan.tasks) > 1 else short_task(plan.tasks[0]),
+        "method": plan.method,
+        "model": plan.model or "none",
+        "instances": str(plan.instances),
+        "iterations": str(plan.iterations),
+        "devices": f"idle: {', '.join(plan.devices)}",
+        "against": plan.against or "task",
+        "review": plan.review,
+    }
+    return shown.get(key, "default")
+
+
+def preview_lines(outlook: Outlook, width: int) -> list[Line]:
+    """Return what the run will do, what is missing, and the same line for a shell."""
+    checked = outlook.checked
+    lines: list[Line] = [line("What it will do", "head")]
+    if checked is None:
+        lines.append(line("checking ...", "dim"))
+    elif checked.plan is None:
+        lines.append(line("Nothing yet: correct the values in red.", "bad"))
+    else:
+        lines += _deeds(checked.plan, outlook, width)
+    lines += [(), line("Missing", "head")]
+    missing = missing_lines(outlook)
+    lines += [row for words, style in missing for row in _wrapped(words, style, width)]
+    if not missing:
+        lines.append(line("nothing", "dim"))
+    lines += [(), line("The same in a shell (y copies it)", "head")]
+    return lines + _wrapped(command_line(outlook.values), "key", width)
+
+
+def summary_line(outlook: Outlook) -> Line:
+    """Return the run in one line, for screens without room for the preview."""
+    checked, estimate = outlook.checked, outlook.estimate
+    if checked is None:
+        return line(" checking ...", "dim")
+    if checked.plan is None:
+        number = len(checked.errors)
+        return line(f" {vocabulary.counted(number, 'error')}: correct the values in red", "bad")
+    at_most = f" at most {vocabulary.counted(estimate.attempts, 'attempt')}" if estimate else ""
+    cost = money_words(checked.plan, estimate) if estimate else ""
+    return line(f"{at_most} · cost: {cost}")
+
+
+def missing_lines(outlook: Outlook) -> list[tuple[str, str]]:
+    """Return (words, style) for each thing that the run lacks, what stops it first."""
+    lines = []
+    checked, node = outlook.checked, outlook.node
+    if checked is not None:
+        lines += [(f"! {words}", "bad") for words in checked.errors.values()]
+    for model, why in (outlook.reached or {}).items():
+        if why:
+            lines.append((f"! {model} is not reachable: {why}", "bad"))
+    if checked is not None and checked.models and outlook.reached is None:
+        lines.append(("asking whether the model answers ...", "dim"))
+    if node is not None and node.problem:
+        lines.append((f"! GPUs are not known: {node.problem}", "bad"))
+    if node is not None and not node.triton:
+        lines.append(("! triton is not installed: nothing can be judged", "bad"))
+    if checked is not None and checked.plan is not None and set(checked.plan.devices) == {"cpu"}:
+        lines.append(("no GPU: speed is estimated, not measured", ""))
+    return [(clean(words), style) for words, style in lines]
+
+
+def money_words(plan: SessionPlan, estimate: RunEstimate) -> str:
+    """Return the expected cost, with the cap."""
+    cap = f", cap ${plan.budget_usd:g}" if plan.budget_usd is not None else ", no cap"
+    if not plan.model:
+        return "$0.00, no model is asked"
+    if plan.model.startswith("recorded:"):
+        return "$0.00, replies are recorded"
+    if estimate.unknown:
+        return f"unknown{cap}"
+    if estimate.cost_usd is None:
+        return f"unknown: no past session has prices{cap}"
+    return f"{_spread(estimate.cost_usd, vocabulary.money)}{cap}"
+
+
+def _deeds(plan: SessionPlan, outlook: Outlook, width: int) -> list[Line]:
+    estimate = outlook.estimate
+    tasks = ", ".join(short_task(task) for task in plan.tasks)
+    facts = [(vocabulary.counted(len(plan.tasks), "task"), tasks)]
+    if estimate is not None:
+        product = f"{len(plan.tasks)} x {vocabulary.counted(plan.instances, 'instance')} x {plan.iterations}"
+        facts.append(("attempts", f"at most {estimate.attempts:,} ({product})"))
+        facts += _estimated(plan, estimate)
+    facts.append(("devices", devices_words(plan, outlook.node)))
+    facts.append(("compiles for", ", ".join(plan.targets)))
+    facts.append(("against", plan.against or "the task's own baseline"))
+    waits = "each better attempt waits for you" if plan.review == "manual" else "nothing waits for you"
+    facts.append(("review", f"{plan.review}: {waits}"))
+    lines: list[Line] = []
+    for label, words in facts:
+        rows = wrap(clean(words), max(width - LABEL - 2, 20))
+        for number, row in enumerate(rows[:4]):
+            more = " ..." if number == 3 and len(rows) > 4 else ""
+            lines.append((Span(f"{'' if number else label:<{LABEL}}  ", "dim"), Span(row + more)))
+    return lines
+
+
+def _estimated(plan: SessionPlan, estimate: RunEstimate) -> list[tuple[str, str]]:
+    facts = [("money", money_words(plan, estimate))]
+    if estimate.unknown:
+        names = ", ".join(estimate.unknown[:3]) + (" ..." if len(estimate.unknown) > 3 else "")
+        facts.append(("calls", f"unknown: no past session of {names} with this model and method"))
+        facts.append(("tokens", "unknown"))
+        facts.append(("wall time", "unknown"))
+        return facts
+    tokens = [
+        f"{_spread(spread, lambda value: vocabulary.count(round(value)))} {side}"
+        for spread, side in ((estimate.input_tokens, "in"), (estimate.output_tokens, "out"))
+        if spread is not None
+    ]
+    facts.append(("calls", _spread(estimate.calls, lambda value: f"{round(value):,}")))
+    facts.append(("tokens", "; ".join(tokens) or "unknown"))
+    facts.append(("wall time", _spread(estimate.wall_s, vocabulary.duration)))
+    past = vocabulary.counted(estimate.sessions, "past session")
+    facts.append(("estimates", f"median (lowest to highest) of {past}, if all attempts are made"))
+    return facts
+
+
+def devices_words(plan: SessionPlan, node: NodeFacts | None) -> str:
+    """Return the devices with their present load."""
+    gpus = {gpu.name: gpu for gpu in node.gpus} if node is not None else {}
+    words = []
+    for name in plan.devices:
+        gpu = gpus.get(name)
+        if gpu is None:
+            words.append("cpu (Triton's interpreter)" if name == "cpu" else f"GPU {name}")
+        else:
+            words.append(f"GPU {name} {gpu.model} {gpu.busy or 'idle'}")
+    unused = [
+        f"GPU {gpu.name} {gpu.busy}" for gpu in gpus.values() if gpu.busy and gpu.name not in plan.devices
+    ]
+    return ", ".join(words) + (f"; not used: {', '.join(unused)}" if unused else "")
+
+
+def _spread(spread: Spread | None, words: Callable[[float], str]) -> str:
+    if spread is None:
+        return "unknown"
+    if spread.low == spread.high:
+        return f"about {words(spread.median)}"
+    return f"about {words(spread.median)} ({words(spread.low)} to {words(spread.high)})"
+
+
+def _wrapped(words: str, style: str, width: int) -> list[Line]:
+    return [line(row, style) for row in wrap(clean(words), max(width, 20))]

@@ -1,0 +1,307 @@
+"""The report of a session: winners first, then their cases, then what each attempt changed, then counts and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.widget import Widget
+
+from sessions.names import split_attempt
+from sessions.state.state import SessionState
+from tui.cockpit.desk.messages import OpenInstance, OpenLatency
+from tui.cockpit.desk.writing import write_reports
+from tui.cockpit.draw.lines import EMPTY, Line, line, plain
+from tui.cockpit.screens.base import SessionScreen
+from tui.cockpit.screens.report import report_view
+from tui.cockpit.widgets.bar import Bar
+from tui.cockpit.widgets.line_view import LineView
+from tui.cockpit.widgets.table import LineTable
+from tui.facts.report import PANES, Section, SessionReport, facts_of, report_of
+from tui.facts.report.winner_sections import WINNER_COLUMNS
+
+EMPTY_REPORT = report_of(SessionState())
+
+
+def text_of(lines: Sequence[Line]) -> str:
+    """Return lines as plain text, for copying."""
+    return "\n".join(map(plain, lines))
+
+
+def attempt_of(key: str) -> str | None:
+    """Return the attempt that a row is about; `None` for a row about a task, a stage or a metric."""
+    name = key.partition("|")[0]
+    return name if "#" in name and not name.startswith("task:") else None
+
+
+class WinnerTable(LineTable):
+    """One row for each task."""
+
+    HELP = """\
+The best correct attempt of each task, the fastest first, then the closest
+attempt of each task that is not solved. `enter` opens the attempt.
+Below: the columns that do not fit, why the attempt under the cursor is fast,
+where its kernel lies, and bars of all speedups; `tab` goes there.
+
+speedup  geometric mean over the cases, against the baseline
+         >= 2.65x  a lower bound: some cases are too short for an exact time
+95 %     interval of the speedup; green: every case is faster for certain
+! ? + =  has findings, waits for review, accepted, confirmed by the exam
+cases    5 of 6: five of six cases have a speedup
+roof     share of the practical roof, over the cases: of the copy or matrix
+         product that this session measured on the device
+exam     result on cases that no model sees
+"""
+
+
+class CaseTable(LineTable):
+    """One row for each case of a winner."""
+
+    HELP = """\
+The cases of each winner, then estimates of the winners that were not timed.
+
+< 18     too short to be timed exactly
+outcome  not resolved: the interval contains 1
+roof     share of the practical roof, and what limits the case
+"""
+
+
+class ChangeTable(LineTable):
+    """One row for each attempt."""
+
+    HELP = """\
+Every attempt, by instance. `enter` opens it.
+
+*        the best of its instance
+to base  change in speed against its base, on the cases that both timed;
+         it has no interval
+lines    added and removed against its base
+"""
+
+
+class VerdictTable(LineTable):
+    """One row for each stage of the judge, or for each verdict and class of error."""
+
+    HELP = "Attempts by stage, and by verdict and class of error. `enter` opens the newest one."
+
+
+class DecisionTable(LineTable):
+    """One row for each decision."""
+
+    HELP = """\
+What people accepted and rejected, and why. `enter` opens the attempt.
+
+accepted, replaced by  a later accept of the same task put another kernel on
+                       the branch accepted
+"""
+
+
+TABLES: dict[str, type[LineTable]] = {
+    "cases": CaseTable,
+    "attempts": ChangeTable,
+    "verdicts": VerdictTable,
+    "decisions": DecisionTable,
+}
+NOTHING_YET = {
+    "cases": "No winner was timed.",
+    "decisions": "Nobody accepted or rejected an attempt yet.",
+    "cost": "No task yet.",
+}
+
+
+class SectionPane(Vertical):
+    """Notes and a table for each section of a pane."""
+
+    def __init__(self, pane: str) -> None:
+        super().__init__(id=f"pane-{pane}")
+        self.pane = pane
+        self.blocks: list[tuple[LineView, LineTable]] = []
+        for number, section in enumerate(PANES[pane](EMPTY_REPORT), start=1):
+            name = pane if number == 1 else f"{pane}-{number}"
+            table = TABLES.get(pane, LineTable)(
+                section.columns, id=name, empty=NOTHING_YET.get(pane, "No attempt was judged yet.")
+            )
+            self.blocks.append((LineView(id=f"notes-{name}", classes="notes"), table))
+
+    def compose(self) -> ComposeResult:
+        """Notes above each table."""
+        for notes, table in self.blocks:
+            yield notes
+            yield table
+
+    @property
+    def table(self) -> LineTable:
+        """The first table with rows."""
+        tables = [table for _, table in self.blocks]
+        return next((table for table in tables if table.rows), tables[0])
+
+    def fill(self, report: SessionReport, width: int) -> None:
+        """Show the pane's sections; of those without rows, only the first and only if there is no other."""
+        sections = PANES[self.pane](report)
+        filled = [section for section in sections if section.rows] or [sections[0]]
+        for (notes, table), section in zip(self.blocks, sections, strict=True):
+            head = [line(section.title, "head")] if len(filled) > 1 else []
+            facts = facts_of(report) if self.pane == "cost" else {}
+            spent = [facts[name] for name in ("spent", "price", "time") if name in facts]
+            lines = [*head, *report_view.note_lines([*spent, *section.sentences], width)]
+            notes.show(lines, copy_text=text_of(lines))
+            table.set_rows(report_view.shown_rows(section), section.columns)
+            notes.display = section in filled and bool(lines)
+            table.display = section in filled
+            table.set_class(section is filled[-1], "last")
+
+
+class ReportScreen(SessionScreen):
+    """Shows the report of the open session; it follows a running session and a replay."""
+
+    CSS_PATH = "report.tcss"
+    NAME = "report"
+    PERIOD_S = 1.0
+    PANES: ClassVar[tuple[tuple[str, str], ...]] = tuple((pane, pane) for pane in PANES)
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("O", "write", "write files", id="report.write"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.report: SessionReport | None = None
+        self._sections: tuple[Section, ...] = ()
+        self.summary = Bar(id="summary")
+        self.winners = WinnerTable(WINNER_COLUMNS, id="winners")
+        self.detail = LineView(id="detail")
+        self.bars = LineView(id="bars")
+        self.panes = {pane: SectionPane(pane) for pane in PANES if pane != "winners"}
+        self._pane = "winners"
+
+    def middle(self) -> Iterable[Widget]:
+        """The summary, the winners, and one pane below."""
+        yield self.summary
+        yield self.tab_bar
+        yield self.winners
+        yield Horizontal(self.detail, self.bars, id="lower-winners")
+        yield Vertical(*self.panes.values(), id="lower")
+
+    def on_mount(self) -> None:
+        """Draw, and put the keys on the winners."""
+        super().on_mount()
+        self._choose("winners")
+
+    def draw(self, dirty: frozenset[str]) -> None:
+        """Build the report again and show it."""
+        report = self.report = report_of(self.feed.state)
+        self.summary.show(report_view.summary_line(report, self.size.width - 1))
+        self._sections = PANES["winners"](report)
+        self.winners.empty = "\n".join(self._sections[0].sentences)
+        self.winners.set_rows(report_view.shown_rows(self._sections[0]))
+        self._place()
+        self._fill()
+
+    def _fill(self) -> None:
+        """Show the chosen pane; the others are filled when they are chosen."""
+        if self.report is None:
+            return
+        width = max(self.size.width - 3, 20)
+        if self._pane == "winners":
+            self._show_detail(width)
+        else:
+            self.panes[self._pane].fill(self.report, width)
+
+    def _show_detail(self, width: int) -> None:
+        """Show why a winner is fast beside the bars of all, or above them where there is no room for both."""
+        beside = not self.tabbed
+        room = width // 2 - 2 if beside else width
+        winners, bars, *texts = self._sections
+        facts = report_view.detail_lines((winners, *texts), self.winners.cursor_key, room)
+        drawn = report_view.bar_lines(bars.bars, room)
+        notes = report_view.note_lines((*bars.sentences, *winners.sentences), room) if winners.rows else []
+        right = [*drawn, *([EMPTY] if drawn and notes else []), *notes]
+        self.bars.show(right if beside else [], copy_text=text_of(right))
+        gap = [EMPTY] if right and facts else []
+        lines = facts if beside else [*facts, *gap, *right]
+        self.detail.show(lines, copy_text=text_of(lines))
+
+    def _place(self) -> None:
+        alone = self.tabbed and self._pane != "winners"
+        self.winners.display = not alone
+        self.tab_bar.show(self.tabs(self._pane, list(PANES)))
+        for name, pane in self.panes.items():
+            pane.display = name == self._pane
+        self.bars.display = not self.tabbed
+        self.query_one("#lower-winners").display = self._pane == "winners"
+        self.query_one("#lower").display = self._pane != "winners"
+
+    def _choose(self, name: str) -> None:
+        self._pane = name
+        self._place()
+        self._fill()
+        target = self.winners if name == "winners" else self.panes[name].table
+        target.focus()
+
+    def action_pane(self, number: int) -> None:
+        """Go to a pane."""
+        self._choose(self.PANES[number - 1][0])
+
+    @property
+    def _attempt(self) -> str | None:
+        """The attempt under the cursor of the focused table; `None` in a row without one."""
+        table = self.focused if isinstance(self.focused, LineTable) else self.winners
+        return attempt_of(table.cursor_key or "")
+
+    def destination(self, name: str) -> Message | None:
+        """Return the way to another screen; Agent and Latency open at the attempt under the cursor."""
+        attempt = self._attempt
+        if name == "agent" and attempt is not None:
+            place = split_attempt(attempt)
+            return OpenInstance(place.instance, place.number)
+        if name == "latency" and attempt is not None:
+            return OpenLatency(attempt)
+        return super().destination(name)
+
+    def jump(self, kind: str, direction: int) -> bool:
+        """Move the cursor to the next winner that waits, best attempt or failed attempt."""
+        if self.report is None:
+            return False
+        self._choose("winners" if kind == "waiting" else "attempts")
+        table = self.winners if kind == "waiting" else self.panes["attempts"].table
+        keys = self.report.attempts_to_visit(kind)
+        return self._jump_in(table, keys, direction, wraps=kind == "waiting")
+
+    @staticmethod
+    def _jump_in(table: LineTable, keys: Iterable[str], direction: int, *, wraps: bool = False) -> bool:
+        wanted = set(keys)
+        places = [place for place, row in enumerate(table.rows) if row.key in wanted]
+        after = [place for place in places if (place - table.cursor) * direction > 0]
+        if wraps:
+            after = after or [place for place in places if place != table.cursor]
+        if not after:
+            return False
+        table.select(table.rows[min(after) if direction > 0 else max(after)].key)
+        return True
+
+    @on(LineTable.Moved, "#winners")
+    def _show_winner(self) -> None:
+        if self._pane == "winners":
+            self._fill()
+        elif self._pane == "cases":
+            cases = self.panes["cases"].table
+            keys = [row.key for row in cases.rows if row.key.startswith(f"{self.winners.cursor_key}|")]
+            if keys:
+                cases.select(keys[0])
+        self.refresh_bindings()
+
+    @on(LineTable.Opened)
+    def _open_attempt(self, message: LineTable.Opened) -> None:
+        attempt = attempt_of(message.key)
+        if attempt is not None:
+            name = split_attempt(attempt)
+            self.post_message(OpenInstance(name.instance, name.number))
+
+    def action_write(self) -> None:
+        """Write the report as Markdown, HTML and CSV into the current folder."""
+        if self.report is not None:
+            write_reports(self.app, [self.report])

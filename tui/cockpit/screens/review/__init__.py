@@ -1,0 +1,1 @@
+"""Review: evidence for a decision."""

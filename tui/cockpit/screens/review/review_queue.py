@@ -1,0 +1,321 @@
+"""The queue of the Review screen: the attempts that a person may decide on, the last line, and decisions on their way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from rich.cells import cell_len
+
+from harness import Verdict
+from sessions.state.findings import findings_of
+from sessions.state.speed import attempt_speed, gain
+from sessions.state.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
+from sessions.state.winners import earlier_best
+from tui.cockpit.data import attempts
+from tui.cockpit.desk.review_reasons import accept_words, reject_words
+from tui.cockpit.draw.lines import Line, Span, clean, fit, shorten
+from tui.facts import vocabulary
+from tui.facts.tables import Cell, Column, Row
+
+LONGEST_NAME = 30
+EXAM_WORDS = {Confirmation.CONFIRMED: "confirmed", Confirmation.NOT_CONFIRMED: "failed exam"}
+
+
+class QueueKind(Enum):
+    """Why an attempt is in the queue."""
+
+    WAITS = "waits"
+    """Its instance waits for the decision."""
+    OPEN = "open"
+    """The winner of an instance, or an attempt whose decision was undone: no instance waits for a decision about it."""
+    DECIDED = "decided"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueEntry:
+    """One attempt of the queue."""
+
+    kind: QueueKind
+    attempt: AttemptState
+    instance: InstanceState
+
+    @property
+    def key(self) -> str:
+        """Name of the attempt."""
+        return self.attempt.attempt
+
+
+def review_queue(state: SessionState, *, over: bool) -> list[QueueEntry]:
+    """Return what waits, oldest first; then open winners, oldest first; then decisions, newest first.
+
+    `over`: no engine works on the session, so that the best attempt of each instance is its winner.
+    """
+    waiting: list[QueueEntry] = []
+    undecided: list[QueueEntry] = []
+    decided: list[tuple[Decision, QueueEntry]] = []
+    for instance in state.instances.values():
+        for attempt in instance.attempts:
+            if attempt.waiting:
+                waiting.append(QueueEntry(QueueKind.WAITS, attempt, instance))
+            elif attempt.decision is not None:
+                decided.append((attempt.decision, QueueEntry(QueueKind.DECIDED, attempt, instance)))
+            elif attempt.verdict is Verdict.CORRECT and _is_open(attempt, instance, over=over):
+                undecided.append(QueueEntry(QueueKind.OPEN, attempt, instance))
+    waiting.sort(key=lambda entry: entry.attempt.waiting_wall)
+    undecided.sort(key=lambda entry: entry.attempt.judged_wall)
+    decided.sort(key=lambda pair: pair[0].wall, reverse=True)
+    return [*waiting, *undecided, *(entry for _, entry in decided)]
+
+
+def _is_open(attempt: AttemptState, instance: InstanceState, *, over: bool) -> bool:
+    ended = over or instance.finished is not None
+    return attempt.held or (ended and instance.best == attempt.attempt)
+
+
+def undecided(entries: Sequence[QueueEntry]) -> list[QueueEntry]:
+    """Return the entries without a decision, in their order."""
+    return [entry for entry in entries if entry.kind is not QueueKind.DECIDED]
+
+
+def next_undecided(entries: Sequence[QueueEntry], after: str | None) -> QueueEntry | None:
+    """Return the next entry to decide behind an attempt, from the start again behind the last; `None` if none is left.
+
+    The attempt itself is never returned.
+    """
+    places = [place for place, entry in enumerate(entries) if entry.key == after]
+    start = places[0] + 1 if places else 0
+    in_order = [*entries[start:], *entries[:start]]
+    return next((entry for entry in undecided(in_order) if entry.key != after), None)
+
+
+def next_of_kind(
+    entries: Sequence[QueueEntry], after: str | None, kind: str, direction: int
+) -> QueueEntry | None:
+    """Return the next entry (`direction` -1: the one before) that is `waiting`, the `best` of its instance or a `failure`."""
+    place = next((place for place, entry in enumerate(entries) if entry.key == after), -1)
+    later = list(entries[place + 1 :] if direction > 0 else entries[: max(place, 0)][::-1])
+    if kind == "waiting":  # from the last one on to the first
+        later += entries[: max(place, 0)] if direction > 0 else entries[place + 1 :][::-1]
+    for entry in later:
+        if attempts.is_of_kind(entry.instance, entry.attempt, kind):
+            return entry
+    return None
+
+
+def gain_words(attempt: AttemptState, instance: InstanceState) -> str:
+    """Return the gain on the instance's earlier best: `+6 %`, `first` without one, or `-` if nothing was measured."""
+    speed, before = attempt_speed(attempt), earlier_best(attempt, instance)
+    if before is None:
+        return vocabulary.UNKNOWN if speed is None else "first"
+    return vocabulary.percent_change(gain(speed, attempt_speed(before)))
+
+
+def seen(entries: Sequence[QueueEntry]) -> list[tuple[object, ...]]:
+    """Return what the rows depend on, cheap to compare: equal lists give equal rows at the same moment."""
+    return [
+        (
+            entry.key,
+            entry.kind,
+            id(entry.attempt.evaluation),
+            id(entry.attempt.exam),
+            entry.attempt.decision,
+            entry.instance.finished,
+        )
+        for entry in entries
+    ]
+
+
+def queue_columns(entries: Sequence[QueueEntry], *, wide: bool) -> tuple[Column, ...]:
+    """Return the columns of the queue; `wide`: it has the whole width of the screen."""
+    waits = any(entry.kind is QueueKind.WAITS for entry in entries)
+    columns = (
+        Column("waits" if waits else "state", 7, 9, right=True),
+        Column("attempt", 10, LONGEST_NAME, keep=wide),
+        Column("vs best", 7, 7, right=True),
+    )
+    if not wide:
+        return columns
+    return (
+        *columns,
+        Column("speedup", 18, 24, drop=2, if_known=True),
+        Column("exam", 11, 11, drop=3, if_known=True),
+        Column("reason", 10, 60, drop=4, if_known=True),
+    )
+
+
+def queue_rows(entries: Sequence[QueueEntry], wall: float, name_cells: int) -> list[Row]:
+    """Return a row for each entry; `wall` is the present moment in seconds since the epoch.
+
+    Names of attempts have at most `name_cells` cells, but at least ten and at most `LONGEST_NAME`.
+    """
+    return [Row(entry.key, tuple(_cells(entry, wall, name_cells))) for entry in entries]
+
+
+def rows_later(rows: Sequence[Row], entries: Sequence[QueueEntry], wall: float) -> list[Row]:
+    """Return the rows of the same entries at a later moment: only the times of those that wait are new."""
+    return [
+        Row(row.key, (_state_cell(entry, wall), *row.cells[1:])) if entry.kind is QueueKind.WAITS else row
+        for row, entry in zip(rows, entries, strict=True)
+    ]
+
+
+def _cells(entry: QueueEntry, wall: float, name_cells: int) -> list[Cell]:
+    attempt = entry.attempt
+    speed = attempt_speed(attempt)
+    decided = entry.kind is QueueKind.DECIDED
+    reason = attempt.decision.why if attempt.decision is not None else attempt.strategy
+    return [
+        _state_cell(entry, wall),
+        _name_cell(entry, min(max(name_cells, 10), LONGEST_NAME)),
+        Cell(gain_words(attempt, entry.instance), "dim" if decided else ""),
+        Cell(
+            vocabulary.UNKNOWN if speed is None else str(speed),
+            "good" if speed is not None and speed.is_gain else "dim" if decided else "",
+        ),
+        Cell(EXAM_WORDS.get(attempt.confirmation, vocabulary.UNKNOWN), "dim"),
+        Cell(" ".join(clean(reason).split()), "dim"),
+    ]
+
+
+def _name_cell(entry: QueueEntry, width: int) -> Cell:
+    """The attempt; `softmax#3/7 !` if it has findings."""
+    if findings_of(entry.attempt):
+        return Cell(f"{shorten(entry.key, width - 2)} {vocabulary.FINDING}", "warn")
+    return Cell(shorten(entry.key, width), "dim" if entry.kind is QueueKind.DECIDED else "")
+
+
+def _state_cell(entry: QueueEntry, wall: float) -> Cell:
+    decision = entry.attempt.decision
+    if entry.kind is QueueKind.WAITS:
+        return Cell(f"{vocabulary.WAITS} {vocabulary.clock(wall - entry.attempt.waiting_wall)}", "warn")
+    if decision is None:
+        return Cell("open")
+    mark = vocabulary.ACCEPTED if decision.accepted else vocabulary.REJECTED
+    return Cell(mark, "" if decision.accepted else "bad")
+
+
+def queue_title(entries: Sequence[QueueEntry]) -> str:
+    """Return `Review: 6 wait, 16 open`."""
+    waits = sum(entry.kind is QueueKind.WAITS for entry in entries)
+    rest = len(undecided(entries)) - waits
+    parts = [f"{waits} wait{'s' if waits == 1 else ''}" if waits else "", f"{rest} open" if rest else ""]
+    return f"Review: {', '.join(filter(None, parts)) or 'nothing to decide'}"
+
+
+def decided_words(entries: Sequence[QueueEntry]) -> str:
+    """Return `decided 7: 5 accepted, 2 rejected`."""
+    decisions = [entry.attempt.decision for entry in entries if entry.attempt.decision is not None]
+    accepted = sum(decision.accepted for decision in decisions)
+    return f"decided {len(decisions)}: {accepted} accepted, {len(decisions) - accepted} rejected"
+
+
+def empty_words(state: SessionState, *, over: bool) -> list[str]:
+    """Return sentences for an empty queue: when an attempt appears there, and how to choose manual review."""
+    manual = state.started is not None and state.started.review == "manual"
+    correct = any(attempt.verdict is Verdict.CORRECT for attempt in state.attempts())
+    if over:
+        return [
+            "Nothing to decide: no attempt of this session is correct."
+            if not correct
+            else "Nothing to decide.",
+            "The best correct attempt of each instance appears here.",
+        ]
+    if manual:
+        return [
+            "Nothing waits for you.",
+            "An attempt appears here when it is correct and better than the best of its instance.",
+            "Its instance then waits for your decision.",
+        ]
+    return [
+        "Nothing to decide yet.",
+        "This session runs with `--review auto`: no instance waits for a person.",
+        "The best attempt of an instance appears here when the instance ends.",
+        "`wavedeck run --review manual` lets an instance build on accepted attempts only.",
+        "Then each gain waits here for your decision.",
+    ]
+
+
+GAP = "   "
+
+
+def footer(
+    state: SessionState,
+    entries: Sequence[QueueEntry],
+    entry: QueueEntry | None,
+    undoable: str | None,
+    *,
+    over: bool,
+    width: int,
+) -> Line:
+    """Return `decided 7: 5 accepted, 2 rejected   if accepted: ...`; the longest words that fit into `width` cells.
+
+    `u` undoes the decision about `undoable`.
+    """
+    head = f" {decided_words(entries)}"
+    choices = [""]
+    if entry is not None and entry.kind is not QueueKind.DECIDED:
+        rejected = f"if rejected: {reject_words(state, entry.attempt, entry.instance, over=over)}"
+        choices = [rejected]
+        if entry.attempt.verdict is Verdict.CORRECT:
+            long, short = (
+                f"if accepted: {accept_words(state, entry.attempt, entry.instance, over=over, short=short)}"
+                for short in (False, True)
+            )
+            choices = [f"{long}{GAP}{rejected}", long, f"{short}{GAP}{rejected}", short]
+    elif undoable is not None:
+        choices = [f"u undoes the decision about {undoable}"]
+    room = width - cell_len(head) - len(GAP)
+    if cell_len(choices[0]) > room:
+        head = head.partition(":")[0]
+        room = width - cell_len(head) - len(GAP)
+    words = next((choice for choice in choices if cell_len(choice) <= room), choices[-1])
+    return Span(head, "key"), Span(fit(f"{GAP}{words}", room + len(GAP)).rstrip(), "dim")
+
+
+class SentDecisions:
+    """Knows the decisions of this screen from those of other people and other screens."""
+
+    def __init__(self) -> None:
+        self._sent: dict[str, int] = {}
+        """Attempts with a decision on its way, with the number of the last event before it."""
+        self._made: list[str] = []
+        """Attempts that were decided here, the latest last."""
+
+    def send(self, attempt: str, last_seq: int) -> None:
+        """Note that a decision goes out; `last_seq` is the number of the last event before it."""
+        self._sent[attempt] = last_seq
+
+    def arrived(self, entries: Sequence[QueueEntry], last_seq: int, me: str) -> list[str]:
+        """Return the attempts with a decision by `me` that the session has now; each is returned once.
+
+        A decision by another person ends the wait, too: the engine refused ours, or theirs came later.
+        """
+        arrived: list[str] = []
+        for entry in entries:
+            decision = entry.attempt.decision
+            before = self._sent.get(entry.key)
+            if before is None or decision is None or last_seq <= before:
+                continue
+            del self._sent[entry.key]
+            if decision.by == me:
+                arrived.append(entry.key)
+        self._made += arrived
+        return arrived
+
+    @property
+    def pending(self) -> bool:
+        """True while a decision is on its way."""
+        return bool(self._sent)
+
+    def undoable(self, entries: Sequence[QueueEntry], cursor: QueueEntry | None) -> str | None:
+        """Return the decided attempt under the cursor, else the latest that was decided here; `None` without one."""
+        if cursor is not None and cursor.attempt.decision is not None:
+            return cursor.key
+        decided = {entry.key for entry in entries if entry.attempt.decision is not None}
+        return next((key for key in reversed(self._made) if key in decided), None)
+
+    def undo(self, attempt: str) -> None:
+        """Forget a decision that is taken back."""
+        self._made = [made for made in self._made if made != attempt]

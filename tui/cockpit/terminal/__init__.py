@@ -1,0 +1,1 @@
+"""The terminal: colours, keys, signals, themes, preferences."""

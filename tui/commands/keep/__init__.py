@@ -1,0 +1,1 @@
+"""Commands about what is kept: sessions, suites, recordings, this machine."""

@@ -1,0 +1,93 @@
+"""The judging part of `wavedeck suites check`: baselines must be correct, and oracles must refuse wrong answers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness import DevicePool, JudgeExtraMissing, OracleReport, Target, weigh_oracle
+from harness.node.discovery import CPU
+from harness.node.selection import targets_for
+from suites import Task
+from tui.config import load
+from tui.diagnostics import say
+from tui.facts.tables import Column
+from tui.facts.vocabulary import UNKNOWN, counted
+from tui.print.plain import table
+
+
+def weigh(tasks: Sequence[Task], targets: str | None) -> list[OracleReport]:
+    """Return the judge's reports on the tasks; empty, with a message, if the judge is not installed."""
+    configured = load({"targets": targets}, environ=os.environ, folder=Path.cwd())
+    compiled_for = targets_for((CPU,), configured.settings.targets)
+    try:
+        return asyncio.run(weigh_all(tasks, compiled_for))
+    except JudgeExtraMissing as missing:
+        say(f"the files have no problem; baselines and oracles were not judged: {missing}")
+        return []
+
+
+async def weigh_all(tasks: Sequence[Task], targets: Sequence[Target]) -> list[OracleReport]:
+    """Return one report per task, in the order of the tasks. Progress goes to standard error."""
+    done = 0
+
+    async def weigh(task: Task, pool: DevicePool) -> OracleReport:
+        nonlocal done
+        report = await weigh_oracle(task, pool=pool, targets=targets)
+        done += 1
+        say(f"{done} of {counted(len(tasks), 'task')}: {task.short_id} is {verdict(report)}")
+        return report
+
+    async with DevicePool(("cpu",)) as pool, asyncio.TaskGroup() as group:
+        jobs = [group.create_task(weigh(task, pool), name=f"weigh/{task.id}") for task in tasks]
+    return [job.result() for job in jobs]
+
+
+def verdict(report: OracleReport) -> str:
+    """Return the result of a task in one phrase."""
+    if report.problem:
+        return "not judged"
+    if report.weaknesses:
+        return "weak"
+    return "sound" if report.sound else f"not sound: its baseline is {report.baseline}"
+
+
+def oracle_table(reports: Sequence[OracleReport]) -> str:
+    """Return a table with the figures of each task."""
+    rows = [
+        (
+            report.task.removeprefix("starter/"),
+            str(report.baseline),
+            f"{report.closest.used:.1%}" if report.closest is not None else UNKNOWN,
+            f"{report.closest.case} {report.closest.output}" if report.closest is not None else UNKNOWN,
+            str(report.tried),
+            str(sum(weakness.control != "truth" for weakness in report.weaknesses)),
+        )
+        for report in reports
+    ]
+    columns = [
+        Column("task", keep=True),
+        Column("baseline", keep=True),
+        Column("tolerance used", right=True),
+        Column("by", drop=1),
+        Column("wrong answers", right=True),
+        Column("accepted", right=True),
+    ]
+    return table(columns, rows)
+
+
+def findings(reports: Sequence[OracleReport]) -> list[str]:
+    """Return one line for each problem."""
+    lines = []
+    for report in reports:
+        if report.baseline_error:
+            lines.append(f"{report.task}: the baseline is {report.baseline}: {report.baseline_error}")
+        if report.problem:
+            lines.append(f"{report.task}: {report.problem}")
+        lines += [
+            f"{report.task}: weak oracle, case {weakness.case}: {weakness.problem}"
+            for weakness in report.weaknesses
+        ]
+    return lines

@@ -1,0 +1,71 @@
+"""`wavedeck doctor`: check this machine, or repair the store."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from engine.process.keys import environment_with_keys
+from sessions.home import home_from
+from tui.commands.options import json_option
+from tui.diagnostics import Complaint, ExitCode, one_line
+from tui.doctor.doctor_findings import page, tally
+from tui.doctor.examination import examine
+from tui.facts.vocabulary import counted
+from tui.print.plain import emit, emit_json
+
+
+@click.command(name="doctor")
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Instead: repair the store of the sessions. Says each step first, and deletes nothing.",
+)
+@json_option
+def doctor_command(*, repair: bool, as_json: bool) -> ExitCode:
+    """Check what this machine can run: GPUs, judge, sandbox, keys, store, terminal.
+
+    Exits with 0 whatever it finds; with --repair, 3 if a damage is left. Keys are shown by name, never by value.
+    """
+    if repair and as_json:
+        raise Complaint("--repair and --json exclude each other; give one of them")
+    if repair:
+        return repair_store()
+    if as_json:
+        emit_json({"schema": 1, "sections": list(examine(environment_with_keys()))})
+        return ExitCode.DONE
+    sections = []
+    for section in examine(environment_with_keys()):
+        emit(page(section) + "\n")
+        sections.append(section)
+    emit(tally(sections))
+    return ExitCode.DONE
+
+
+def repair_store() -> ExitCode:
+    """Print each damage of the home's store and what will be done, then do it."""
+    # Imported here: they need git.
+    from sessions.errors import SessionsError
+    from sessions.repairs import repairs
+
+    home = home_from(os.environ)
+    home.live_sessions()
+    found = left = 0
+    for repair in repairs(home):
+        found += 1
+        emit(one_line(repair.damage))
+        if repair.act is None:
+            left += 1
+            emit(f"  cannot be repaired here: {one_line(repair.remedy)}")
+            continue
+        emit(f"  will {one_line(repair.remedy)}")
+        try:
+            repair.act()
+        except (SessionsError, OSError) as error:
+            left += 1
+            emit(f"  failed: {one_line(str(error))}")
+        else:
+            emit("  done")
+    emit(f"{counted(found, 'damage')}, {left} left" if found else f"no damage in {home.store}")
+    return ExitCode.FAILED if left else ExitCode.DONE

@@ -1,0 +1,141 @@
+"""`wavedeck suites list` and `show` for clones of public benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from suites import load_public_suite, load_public_task
+from suites.public.instructions import Instruction
+from suites.public.loader import PublicSuite
+from suites.public.task import ISSUES, EntryKind, PublicTask, ReferenceKind
+from suites.registry import clones_of
+from tui.diagnostics import say
+from tui.facts.tables import Column
+from tui.facts.vocabulary import UNKNOWN
+from tui.print.plain import emit, emit_json, table, wrapped
+
+REFERENCES = {
+    ReferenceKind.TRITON: "Triton kernels",
+    ReferenceKind.TORCH: "a PyTorch function",
+    ReferenceKind.MODULE: "a PyTorch module",
+}
+VENDORS = {"amd": "AMD", "nvidia": "NVIDIA"}
+
+
+def public_suite(name: str, registry: Path, instruction: Instruction = Instruction.COMPLEX) -> PublicSuite:
+    """Return the tasks of a clone; what is wrong with the clone goes to standard error, one line each."""
+    suite = load_public_suite(name, registry=registry, instruction=instruction)
+    for note in suite.notes:
+        say(note)
+    return suite
+
+
+def list_public(name: str, registry: Path, instruction: Instruction, *, as_json: bool) -> None:
+    """Print the tasks of a clone, as JSON or a table."""
+    tasks = public_suite(name, registry, instruction).tasks
+    if as_json:
+        emit_json([public_entry(task) for task in tasks])
+        return
+    supported = [task for task in tasks if not task.unsupported]
+    emit(table(_COLUMNS, [_row(task) for task in supported]))
+    unsupported = [(task.id, task.unsupported) for task in tasks if task.unsupported]
+    if unsupported:
+        columns = [Column("task", keep=True), Column("why it cannot be judged", least=20)]
+        emit("\n" + table(columns, unsupported))
+
+
+_COLUMNS = [
+    Column("task", keep=True),
+    Column("difficulty", right=True, if_known=True),
+    Column("category", keep=True, drop=2, if_known=True),
+    Column("entry points", least=20, drop=1),
+    Column("notes", least=20),
+]
+
+
+def _row(task: PublicTask) -> Sequence[str]:
+    return (
+        task.id,
+        UNKNOWN if task.difficulty is None else str(task.difficulty),
+        task.category or UNKNOWN,
+        ", ".join(entry.name for entry in task.entry_points) or UNKNOWN,
+        _short_notes(task),
+    )
+
+
+def _short_notes(task: PublicTask) -> str:
+    vendor = [f"{VENDORS[task.vendor]} only"] if task.vendor else []
+    return ", ".join([*vendor, *task.issues]) or UNKNOWN
+
+
+def clone_table(registry: Path) -> str:
+    """Return a table of the clones: one row each."""
+    rows = [
+        (clone.name, clone.kind, str(clone.folder), f"wavedeck suites list {clone.name}")
+        for clone in clones_of(registry)
+    ]
+    columns = [
+        Column("clone", keep=True),
+        Column("benchmark", keep=True),
+        Column("folder", drop=1),
+        Column("its tasks", keep=True),
+    ]
+    return table(columns, rows)
+
+
+def public_entry(task: PublicTask) -> dict[str, object]:
+    """Return a task as `--json` lists it."""
+    return {
+        "task": task.id,
+        "suite": task.suite,
+        "name": task.name,
+        "title": task.title,
+        "category": task.category or None,
+        "difficulty": task.difficulty,
+        "entry_points": [entry.signature or entry.name for entry in task.entry_points],
+        "kind": task.kind,
+        "file": task.file,
+        "reference": task.reference_kind,
+        "vendor": task.vendor or None,
+        "issues": task.issues,
+        "unsupported": task.unsupported or None,
+        "folder": str(task.folder),
+    }
+
+
+def show_public(name: str, registry: Path, instruction: Instruction, *, as_json: bool) -> None:
+    """Print one task: where it is, instruction, entry points, notes."""
+    task = load_public_task(name, registry=registry, instruction=instruction)
+    if as_json:
+        emit_json(public_entry(task) | {"instruction": task.instruction, "public_task": task})
+        return
+    emit(f"{task.id}: {task.title}")
+    emit("\n".join(_facts(task)) + "\n")
+    if task.unsupported:
+        emit(f"It cannot be judged: {task.unsupported}.\n")
+    if task.instruction:
+        emit(wrapped(task.instruction) + "\n")
+    for entry in task.entry_points:
+        word = {EntryKind.KERNEL: "kernel ", EntryKind.CLASS: "class "}.get(entry.kind, "def ")
+        emit(f"{word}{entry.signature or entry.name}")
+    for issue in task.issues:
+        emit(f"\n{ISSUES[issue]}")
+
+
+def _facts(task: PublicTask) -> list[str]:
+    """Return one line for each fact that is known."""
+    facts = [f"file: {task.file} in {task.folder}"]
+    if task.reference is not None:
+        facts.append(f"reference: {REFERENCES[task.reference_kind]}")
+        truth = ", ".join(task.oracles) or "the reference's outputs"
+        facts.append(f"oracle: {truth}")
+    if task.category:
+        facts.append(f"category: {task.category}")
+    if task.difficulty is not None:
+        facts.append(f"difficulty: {task.difficulty} of 5")
+    if task.vendor:
+        facts.append(f"runs on GPUs of: {VENDORS[task.vendor]}")
+    if task.packages:
+        facts.append(f"needs the Python packages: {', '.join(task.packages)}")
+    return facts

@@ -1,0 +1,284 @@
+"""`wavedeck sessions`: list, show, title and delete sessions; `push` and `fetch` are in `sharing`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+
+from harness import Verdict
+from sessions import Journal, fold
+from sessions.catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
+from sessions.home import home_from
+from sessions.names import short_task
+from sessions.state.state import AttemptState
+from tui.actions.send import give
+from tui.commands.keep.sharing import fetch_command, push_command
+from tui.commands.options import json_option, session_argument
+from tui.diagnostics import Complaint, one_line, say
+from tui.facts.evaluation.certainty import confirmed_words, exam_sentence, exam_word
+from tui.facts.evaluation.spread import spread_lines, timing_words
+from tui.facts.filters import parse
+from tui.facts.session_fields import SESSION_FIELDS, best_words, session_fields
+from tui.facts.session_words import method_words, option_words
+from tui.facts.spending import spending_of
+from tui.facts.tables import Column
+from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, money, next_command
+from tui.print.model_usage import model_usage, usage_table
+from tui.print.plain import emit, emit_json, interactive, table
+from tui.print.summary import next_line, outcomes, summary
+
+
+@click.group(name="sessions", invoke_without_command=True)
+@json_option
+@click.pass_context
+def sessions_command(ctx: click.Context, *, as_json: bool) -> None:
+    """List, show, title, push, fetch and delete sessions."""
+    if ctx.invoked_subcommand is None:
+        print_list(as_json=as_json)
+
+
+sessions_command.add_command(push_command)
+sessions_command.add_command(fetch_command)
+
+
+@sessions_command.command("list")
+@click.option(
+    "--filter",
+    "words",
+    default="",
+    metavar="TEXT",
+    help="Only sessions that match all words: softmax, task:softmax, state:running, speedup>1.2, -model:claude.",
+)
+@json_option
+def list_command(*, words: str, as_json: bool) -> None:
+    """List every session with its state, newest first.
+
+    A word of --filter is text that any field contains, or FIELD:TEXT, or FIELD with > >= < <= = and a number. A leading
+    - negates. Fields: name, title, state, method, model, task, solved, confirmed, attempts, speedup, cost, tokens, waiting.
+    """
+    print_list(words, as_json=as_json)
+
+
+def print_list(words: str = "", *, as_json: bool) -> None:
+    """Print every session that the filter's words match, as JSON or a table."""
+    home = home_from(os.environ)
+    wanted = parse(words, SESSION_FIELDS)
+    infos = [info for info in list_sessions(home) if wanted.matches(session_fields(info))]
+    say_damaged(infos)
+    if as_json:
+        emit_json(infos)
+    elif infos:
+        emit(sessions_table(infos))
+    elif wanted.terms:
+        say(f"no session matches {words!r}; list all with: wavedeck sessions")
+    else:
+        say(f"no sessions yet in {home.root}; begin with: wavedeck run")
+
+
+def say_damaged(infos: Sequence[SessionInfo]) -> None:
+    """Print what each damaged session lost, and what to do, on standard error."""
+    for info in infos:
+        if info.problem:
+            say(f"{info.name} is damaged: {info.problem}")
+
+
+def sessions_table(infos: Sequence[SessionInfo]) -> str:
+    """Return a table with one line per session."""
+    columns = [
+        Column("session", keep=True),
+        Column("title", if_known=True),
+        Column("state", keep=True),
+        Column("solved", right=True),
+        Column("confirmed", right=True, if_known=True),
+        Column("attempts", right=True),
+        Column("best", keep=True, if_known=True),
+        Column("cost", right=True, if_known=True),
+        Column("model"),
+        Column("options", if_known=True),
+    ]
+    return table(columns, list(map(_row, infos)))
+
+
+def _row(info: SessionInfo) -> tuple[str, ...]:
+    return (
+        info.name,
+        info.title or UNKNOWN,
+        f"{info.state}",
+        f"{len(info.solved)}/{len(info.tasks)}",
+        confirmed_words(info.solved, info.confirmed),
+        str(info.attempts),
+        best_words(info),
+        money(info.cost_usd),
+        info.model,
+        option_words(info.options) or UNKNOWN,
+    )
+
+
+@sessions_command.command("show")
+@session_argument
+@json_option
+def show_command(session: str, *, as_json: bool) -> None:
+    """Show one session: how it was started, and its results for each task and instance."""
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    info = next((info for info in list_sessions(home) if info.name == name), None)
+    if info is None:
+        raise Complaint(f"session {name} was deleted just now; list sessions with: wavedeck sessions")
+    journal = journal_of(home, name)
+    state = fold(journal.events)
+    usages = model_usage(state)
+    if as_json:
+        emit_json(
+            {
+                "session": info,
+                "started": state.started,
+                "skipped_events": len(journal.skipped),
+                "asked": usages,
+                "tasks": [
+                    {
+                        "task": outcome.task,
+                        "attempts": outcome.attempts,
+                        "correct": outcome.correct,
+                        "best": outcome.best.attempt if outcome.best else None,
+                        "verdict": outcome.best.verdict if outcome.best else None,
+                        "confirmation": outcome.best.confirmation
+                        if outcome.correct and outcome.best
+                        else None,
+                    }
+                    for outcome in outcomes(state)
+                ],
+                "attempts": list(map(attempt_row, state.attempts())),
+            }
+        )
+        return
+    emit(f"{name}: {info.state}{f', {info.title}' if info.title else ''}")
+    if info.started is not None:
+        method = method_words(info.method, info.options)
+        emit(
+            f"started {datetime.fromtimestamp(info.started, UTC):%Y-%m-%d %H:%M:%S} UTC, {method} with {info.model}"
+        )
+        if info.series:
+            emit(f"part of {info.series}")
+    if state.started is not None and timing_words(state.started):
+        emit(timing_words(state.started))
+    if journal.skipped:
+        say(skipped_words(journal))
+    emit("")
+    emit(
+        table(
+            [
+                Column("instance", keep=True),
+                Column("attempts by verdict"),
+                Column("best", keep=True),
+                Column("exam", keep=True, if_known=True),
+                Column("tokens", right=True, drop=3),
+                Column("cost", right=True, if_known=True, drop=2),
+                Column("on devices", right=True, if_known=True, drop=1),
+                Column("ended"),
+            ],
+            [
+                (
+                    f"{short_task(instance.task)}#{instance.instance}",
+                    " ".join(f"{attempt.verdict or UNKNOWN}" for attempt in instance.attempts) or UNKNOWN,
+                    instance.best or UNKNOWN,
+                    exam_word(state.attempt(instance.best), instance) or UNKNOWN
+                    if instance.best
+                    else UNKNOWN,
+                    grouped(spent.tokens),
+                    money(spent.cost_usd),
+                    duration(spent.device_s or None),
+                    (instance.finished or UNKNOWN).replace("_", " "),
+                )
+                for instance in state.instances.values()
+                for spent in (spending_of(instance.attempts),)
+            ],
+        )
+    )
+    messages = [(key, instance.message) for key, instance in state.instances.items() if instance.message]
+    if messages:
+        emit("")
+    for key, message in messages:
+        emit(f"{key}: {one_line(message)}")
+    examined = [
+        (attempt, instance)
+        for instance in state.instances.values()
+        for attempt in instance.attempts
+        if attempt.exam
+    ]
+    if examined:
+        emit("")
+    for attempt, instance in examined:
+        emit(f"{attempt.attempt}: {exam_sentence(attempt, instance)}")
+    for attempt in state.attempts():
+        for words in spread_lines(attempt):
+            emit(f"{attempt.attempt} on {words}")
+    if usages:
+        emit("")
+        emit(usage_table(usages))
+    emit("")
+    emit(summary(state))
+    emit(next_line(next_for(info)))
+
+
+def attempt_row(attempt: AttemptState) -> dict[str, object]:
+    """Return the facts of an attempt, for JSON."""
+    return {
+        "attempt": attempt.attempt,
+        "origin": attempt.origin,
+        "base": attempt.base,
+        "verdict": attempt.verdict,
+        "exam": attempt.exam.verdict if attempt.exam else None,
+        "confirmation": attempt.confirmation if attempt.verdict is Verdict.CORRECT else None,
+        "spread": [measurement.evaluation for measurement in attempt.spread],
+        "accepted": attempt.decision.accepted if attempt.decision else None,
+        "usage": attempt.usage,
+        "cost_usd": attempt.cost_usd,
+        "device_s": attempt.device_s,
+        "commit": attempt.commit,
+    }
+
+
+def next_for(info: SessionInfo) -> str:
+    """Return the next command for a session in this state."""
+    if info.state is Standing.DAMAGED:
+        return "wavedeck doctor --repair"
+    running, finished = info.state is Standing.RUNNING, info.state is Standing.FINISHED
+    return next_command(info.name, running=running, finished=finished)
+
+
+def skipped_words(journal: Journal) -> str:
+    """Return the message about journal lines that this version cannot read."""
+    return f"skipped {counted(len(journal.skipped), 'line')} of the journal that cannot be read"
+
+
+@sessions_command.command("title")
+@session_argument
+@click.argument("text")
+def title_command(session: str, text: str) -> None:
+    """Give a session the title TEXT, one line of at most 80 characters; an empty TEXT removes the title."""
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    asyncio.run(give(home, name, "title", text=text))
+    say(f"{name} has the title {text.strip()}" if text.strip() else f"{name} has no title now")
+
+
+@sessions_command.command("delete")
+@session_argument
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete_command(session: str, *, yes: bool) -> None:
+    """Delete a session that is not running, with all its attempts. Accepted kernels stay."""
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    if not yes and not interactive(os.environ):
+        raise Complaint(
+            f"deleting {name} is final, and there is no terminal to ask for confirmation: add --yes"
+        )
+    if not yes and not click.confirm(f"delete {name} and all its attempts?", err=True):
+        say(f"{name} was not deleted")
+        return
+    delete_session(home, name)
+    say(f"{name} deleted; accepted kernels stay")

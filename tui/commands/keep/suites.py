@@ -1,0 +1,333 @@
+"""`wavedeck suites`: list, show, add and check suites of tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from sessions.home import home_from
+from suites import (
+    Case,
+    Task,
+    Tolerance,
+    add_suite,
+    check_suite,
+    find_public_task,
+    load_suite,
+    load_task,
+    public_suite_names,
+    suite_names,
+)
+from suites.public.instructions import Instruction
+from suites.public.task import SuiteKind
+from suites.tolerances import tolerance_of
+from tui.commands.options import complete_tasks, json_option, targets_option
+from tui.diagnostics import ExitCode, say
+from tui.facts.tables import Column
+from tui.facts.vocabulary import UNKNOWN
+from tui.print.plain import emit, emit_json, table, wrapped
+
+from .public_suites import clone_table, list_public, public_entry, public_suite, show_public
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group(name="suites", invoke_without_command=True)
+@json_option
+@click.pass_context
+def suites_command(ctx: click.Context, *, as_json: bool) -> None:
+    """List, show, add and check suites of tasks."""
+    if ctx.invoked_subcommand is None:
+        list_all(as_json=as_json)
+
+
+def registry() -> Path:
+    """Return the file with the added suites."""
+    return home_from(os.environ).suites
+
+
+def instruction_option(function: F) -> F:
+    """Add the option `--instruction`."""
+    return click.option(
+        "--instruction",
+        type=click.Choice([choice.value for choice in Instruction]),
+        default=Instruction.COMPLEX.value,
+        show_default=True,
+        help="TritonBench has two instructions for each task.",
+    )(function)
+
+
+@suites_command.command("list")
+@click.argument("name", required=False)
+@instruction_option
+@json_option
+def list_command(name: str | None, *, instruction: str, as_json: bool) -> None:
+    """List the tasks of the suite NAME; without NAME, every task of every suite."""
+    if name is None:
+        list_all(as_json=as_json)
+    elif name in public_suite_names(registry=registry()):
+        list_public(name, registry(), Instruction(instruction), as_json=as_json)
+    else:
+        list_tasks(load_suite(name, registry=registry()), as_json=as_json)
+
+
+def list_all(*, as_json: bool) -> None:
+    """Print the tasks of all suites; clones of public benchmarks have hundreds, so the table has one line for each clone."""
+    tasks = [
+        task for name in suite_names(registry=registry()) for task in load_suite(name, registry=registry())
+    ]
+    clones = public_suite_names(registry=registry())
+    if as_json:
+        public = [public_entry(task) for name in clones for task in public_suite(name, registry()).tasks]
+        emit_json([*(entry(task) for task in tasks), *public])
+        return
+    list_tasks(tasks, as_json=False)
+    if clones:
+        emit("\n" + clone_table(registry()))
+
+
+def list_tasks(tasks: Sequence[Task], *, as_json: bool) -> None:
+    """Print tasks, as JSON or a table."""
+    if as_json:
+        emit_json([entry(task) for task in tasks])
+        return
+    rows = [
+        (
+            task.short_id,
+            task.suite,
+            str(task.difficulty),
+            str(len(task.open_cases)),
+            task.category,
+            task.title,
+        )
+        for task in tasks
+    ]
+    columns = [
+        Column("task", keep=True),
+        Column("suite", keep=True, drop=2),
+        Column("difficulty", right=True),
+        Column("cases", right=True),
+        Column("category", keep=True, drop=1),
+        Column("title", least=30),
+    ]
+    emit(table(columns, rows))
+
+
+def entry(task: Task) -> dict[str, object]:
+    """Return a task as `--json` lists it."""
+    return {
+        "task": task.id,
+        "suite": task.suite,
+        "name": task.name,
+        "title": task.title,
+        "category": task.category,
+        "difficulty": task.difficulty,
+        "entry_points": [entry_point.signature for entry_point in task.entry_points],
+        "cases": [case.name for case in task.open_cases],
+        "exam_cases": [case.name for case in task.exam_cases],
+        "baseline": task.baseline,
+        "folder": str(task.folder),
+    }
+
+
+@suites_command.command("show")
+@click.argument("task", shell_complete=complete_tasks)
+@instruction_option
+@json_option
+def show_command(task: str, *, instruction: str, as_json: bool) -> None:
+    """Show one task: instruction, cases and tolerances."""
+    if task.partition("/")[0] in public_suite_names(registry=registry()):
+        show_public(task, registry(), Instruction(instruction), as_json=as_json)
+        return
+    shown = load_task(task, registry=registry())
+    if as_json:
+        emit_json(entry(shown) | {"instruction": shown.instruction, "task_file": shown})
+        return
+    emit(f"{shown.id}: {shown.title}")
+    emit(
+        f"{shown.category}, difficulty {shown.difficulty} of 5, baseline {shown.baseline}, in {shown.folder}\n"
+    )
+    emit(wrapped(paragraphs(shown.instruction.strip())) + "\n")
+    for entry_point in shown.entry_points:
+        emit(f"def {entry_point.signature}")
+    rows = [
+        (
+            case.name,
+            case.dtype,
+            f"{case.distribution}",
+            sizes(case.cpu),
+            sizes(case.gpu),
+            "exam" if case.exam else UNKNOWN,
+            tolerance(shown, case),
+        )
+        for case in shown.cases
+    ]
+    columns = [
+        Column("case", keep=True),
+        Column("dtype", keep=True),
+        Column("values", keep=True),
+        Column("on cpu"),
+        Column("on a GPU"),
+        Column("for", keep=True, if_known=True),
+        Column("tolerance"),
+    ]
+    emit("\n" + table(columns, rows))
+
+
+def paragraphs(markdown: str) -> str:
+    """Return the text with each paragraph and list item on one line; code blocks stay as they are."""
+    lines: list[str] = []
+    in_code = False
+    for line in markdown.splitlines():
+        fence = line.lstrip().startswith("```")
+        begins = in_code or fence or not line or line.lstrip().startswith(("- ", "* ", "#"))
+        if begins or not lines or not lines[-1] or lines[-1].lstrip().startswith("```"):
+            lines.append(line)
+        else:
+            lines[-1] += " " + line.lstrip()
+        in_code ^= fence
+    return "\n".join(lines)
+
+
+def sizes(named: dict[str, int]) -> str:
+    """Return the sizes of a case on one line."""
+    return " ".join(f"{name}={value}" for name, value in named.items())
+
+
+def tolerance(task: Task, case: Case) -> str:
+    """Return the tolerances of a case's outputs; with the names of the outputs if the tolerances differ."""
+    if task.quantization is not None:
+        limits = task.quantization
+        return f"cosine {limits.cosine_min:g}, L1 {limits.relative_l1_max:g}, RMSE {limits.rmse_max:g}"
+    limits_by_output = {output.name: allowed(tolerance_of(task, output, case)) for output in task.outputs}
+    if len(set(limits_by_output.values())) == 1:
+        return next(iter(limits_by_output.values()))
+    return "; ".join(f"{name}: {words}" for name, words in limits_by_output.items())
+
+
+def allowed(limit: Tolerance) -> str:
+    """Return the keys of a tolerance that are not 0, or `exact`."""
+    parts = [
+        f"{key} {value:g}"
+        for key in ("rtol", "atol", "ulps", "scale")
+        if (value := float(getattr(limit, key)))
+    ]
+    if limit.accumulation:
+        parts.append(f"accumulation {limit.accumulation:g} over {limit.reduction}")
+    return ", ".join(parts) or "exact"
+
+
+@suites_command.command("add")
+@click.argument("name")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in SuiteKind]),
+    help="Public benchmark of the clone PATH, if it holds several.",
+)
+def add_command(name: str, path: Path, kind: str | None) -> None:
+    """Add a folder of task folders, or a clone of a public benchmark, as the suite NAME; the folder stays where it is."""
+    home_from(os.environ).ensure()
+    clone = add_suite(name, path, registry(), kind=SuiteKind(kind) if kind else None)
+    if clone is None:
+        say(f"suite {name} added; check it with: wavedeck suites check {name}")
+        return
+    suite = public_suite(name, registry())
+    unsupported = sum(bool(task.unsupported) for task in suite.tasks)
+    reasons = f", {unsupported} of them cannot be judged" if unsupported else ""
+    say(
+        f"suite {name} added: {clone.kind}, {len(suite.tasks)} tasks{reasons}; list them with: wavedeck suites list {name}"
+    )
+
+
+@suites_command.command("check")
+@click.argument("name")
+@targets_option
+@json_option
+def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:
+    """Check the tasks of the suite NAME, or one task (SUITE/TASK).
+
+    The first check reads the files. The second check needs torch and triton and runs the judge. Each baseline must be correct.
+    Wrong answers (zeros, the mean, a copy of an input, ...) must be refused. Every input must matter. The exit code is 1 if
+    there is a problem.
+    """
+    from .checking import findings, oracle_table, weigh  # needs the judge's modules, which no listing needs
+
+    problems = check_suite(name, registry=registry())
+    reports = []
+    if not problems:
+        tasks = (
+            [load_task(name, registry=registry())] if "/" in name else load_suite(name, registry=registry())
+        )
+        reports = weigh(tasks, targets)
+    if as_json:
+        files = [
+            {"file": str(problem.file), "key": problem.key, "problem": problem.problem}
+            for problem in problems
+        ]
+        emit_json({"problems": files, "oracles": reports})
+    elif problems:
+        emit("\n".join(map(str, problems)))
+    elif reports:
+        emit(oracle_table(reports))
+        emit("\n" + ("\n".join(findings(reports)) or f"{name}: {len(reports)} checked, no problem found"))
+    sound = not problems and all(report.sound for report in reports)
+    return ExitCode.DONE if sound else ExitCode.NO
+
+
+@suites_command.command("references")
+@click.argument("name")
+@click.option(
+    "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
+)
+@click.option("--only", type=click.IntRange(min=1), metavar="N", help="Judge only the first N tasks.")
+@click.option(
+    "--task", "names", multiple=True, metavar="TASK", help="Judge only this task of the suite. Repeatable."
+)
+@click.option("--again", is_flag=True, help="Record and judge also references that have a result already.")
+@targets_option
+@json_option
+def references_command(
+    name: str,
+    *,
+    device: str | None,
+    only: int | None,
+    names: tuple[str, ...],
+    again: bool,
+    targets: str | None,
+    as_json: bool,
+) -> ExitCode:
+    """Judge the references of the public benchmark NAME with this judge.
+
+    A Triton reference is judged as a candidate, a PyTorch reference as an oracle. Results are kept, so that an interrupted
+    run goes on where it ended. The exit code is 1 if a reference is wrong, 3 if the judge failed on one.
+    """
+    import asyncio
+
+    from harness.stages.references import Result  # needs the judge's modules, which no listing needs
+    from tui.config import load
+
+    from .references import judge_all, results_table, summary
+
+    settings = load({"devices": device, "targets": targets}, environ=os.environ, folder=Path.cwd()).settings
+    tasks = public_suite(name, registry()).tasks
+    if names:
+        prefix = f"{name}/"
+        wanted = {find_public_task(prefix + task.removeprefix(prefix), tasks).id for task in names}
+        tasks = tuple(task for task in tasks if task.id in wanted)
+    results = asyncio.run(
+        judge_all(tasks[:only], registry(), devices=settings.devices, targets=settings.targets, again=again)
+    )
+    if as_json:
+        emit_json(results)
+    elif results:
+        emit(results_table(results) + "\n\n" + summary(results))
+    kinds = {result.result for result in results}
+    if Result.LOST in kinds:
+        say("the judge failed on some; give the same command again to judge them")
+        return ExitCode.FAILED
+    return ExitCode.NO if Result.WRONG in kinds else ExitCode.DONE

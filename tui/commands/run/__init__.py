@@ -1,0 +1,1 @@
+"""Commands that run agents or judge kernels."""

@@ -1,0 +1,347 @@
+"""`wavedeck eval`: judge one kernel file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from harness import (
+    WHOLE,
+    WITH_ENERGY,
+    DevicePool,
+    Evaluation,
+    StageEntered,
+    StageLeft,
+    Target,
+    Verdict,
+    evaluate,
+)
+from harness.node.selection import targets_for, wait_for_devices
+from harness.processes.nursery import Nursery
+from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.stages.cascade import refuse_text
+from harness.stages.chosen_cases import evaluate_cases
+from harness.stages.sheet import OnEvent
+from harness.stages.spread import evaluate_everywhere
+from harness.stages.timing.baselines import (
+    KINDS,
+    TASK,
+    USUAL,
+    Against,
+    Baseline,
+    kernel_baseline,
+    timing_baseline,
+)
+from harness.wire.limits import SOURCE_BYTES
+from sessions.home import home_from
+from suites import Task
+from tui.commands.keep.recording import judged_task
+from tui.commands.options import complete_tasks, json_option, predictions_options, targets_option
+from tui.config import load
+from tui.diagnostics import Complaint, ExitCode, say
+from tui.facts.evaluation.page import evaluation_tables
+from tui.facts.evaluation.verdict import FILE
+from tui.print.plain import emit, emit_json, tables_text
+from tui.print.waiting_line import WaitingLine
+
+
+@click.command(name="eval")
+@click.argument("file", metavar="[FILE]", required=False)
+@click.option("--task", help="Task that the kernel must solve.", shell_complete=complete_tasks)
+@predictions_options
+@click.option(
+    "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
+)
+@targets_option
+@click.option(
+    "--seed",
+    type=int,
+    metavar="N",
+    help="Seed of the inputs; the same seed gives the same verdict. [random; 0 with --predictions]",
+)
+@click.option(
+    "--against",
+    metavar="WHAT",
+    default=TASK,
+    help="Timing baseline on a GPU: task (the task's own baseline), eager, compile, or a kernel file. [task]",
+)
+@click.option(
+    "--cache",
+    type=click.Choice(("cold", "hot")),
+    default="cold",
+    help="State of the GPU's caches during timing. [cold]",
+)
+@click.option(
+    "--spread", is_flag=True, help="Judge on every GPU that --device names (idle, all, 0,1), to compare them."
+)
+@click.option(
+    "--exam",
+    is_flag=True,
+    help="Judge the exam cases instead of the open cases, replay every call and look for races.",
+)
+@click.option(
+    "--case",
+    "cases",
+    multiple=True,
+    metavar="NAME",
+    help="Judge only this open case, without hidden cases: to reproduce a failure or to profile. Repeatable.",
+)
+@click.option(
+    "--energy", is_flag=True, help="Measure the energy of a call on GPUs that count it; about 3 s per case."
+)
+@json_option
+def eval_command(
+    file: str | None,
+    *,
+    task: str | None,
+    suite: str | None,
+    predictions: Path | None,
+    protocol: str,
+    only: str,
+    again: bool,
+    out: Path | None,
+    device: str | None,
+    targets: str | None,
+    seed: int | None,
+    against: str,
+    cache: str,
+    spread: bool,
+    exam: bool,
+    cases: tuple[str, ...],
+    energy: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Judge the kernel in FILE (- is standard input), or with --predictions all kernels that a model wrote for a benchmark.
+
+    Exit code: 0 if it is correct, 1 with any other verdict, 3 if nothing could be judged. With --case, 0 only says that
+    the chosen cases are correct. With --predictions, 0 if every prediction could be judged, whatever its verdict.
+    """
+    configured = load(
+        {"devices": device, "targets": targets, "seed": seed}, environ=os.environ, folder=Path.cwd()
+    )
+    settings = configured.settings
+    if predictions is not None:
+        if suite is None or file is not None or task is not None:
+            raise Complaint("--predictions FILE needs --suite NAME, and neither a kernel file nor --task")
+        if against != TASK or cache != "cold" or spread or exam or cases or energy:
+            raise Complaint(
+                "--predictions takes only --suite, --protocol, --only, --again, --out, --json and the device"
+            )
+        from .predictions import PredictionsOptions, judge_predictions
+
+        request = PredictionsOptions(suite, predictions, protocol=protocol, only=only, again=again, out=out)
+        return judge_predictions(request, settings, as_json=as_json)
+    if file is None or task is None:
+        missing = "argument 'FILE'" if file is None else "option '--task'"
+        raise click.UsageError(f"missing {missing}", ctx=click.get_current_context())
+    if suite is not None or protocol != "wavedeck" or only or again or out is not None:
+        raise Complaint("--suite, --protocol, --only, --again and --out need --predictions")
+    if exam and spread:
+        raise Complaint("--exam judges on one device; leave --spread out")
+    if cases and (exam or spread):
+        raise Complaint("--case judges open cases on one device; leave --exam and --spread out")
+    source = read_candidate(file)  # before a recording that takes a minute
+    loaded = judged_task(
+        task, home_from(os.environ).suites, devices=settings.devices, targets=settings.targets
+    )
+    if cases:
+        loaded.with_cases(cases)  # refuses an unknown case before anything starts
+    timing = Against(baseline_of(loaded, against), cold=cache == "cold")
+    drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
+    # The text first: an empty or broken file gets its answer before torch is loaded.
+    refused = refuse_text(source, loaded, exam=exam, cases=cases)
+    evaluation = refused
+    if evaluation is None:
+        with WaitingLine("starting the judge", wanted=not as_json) as status:
+            evaluation = asyncio.run(
+                judged(
+                    source,
+                    loaded,
+                    devices=settings.devices,
+                    targets=settings.targets,
+                    spread=spread,
+                    seed=drawn,
+                    against=timing,
+                    exam=exam,
+                    energy=energy,
+                    cases=cases,
+                    status=status,
+                )
+            )
+    if as_json:
+        emit_json(evaluation)
+    else:
+        name = FILE if file == "-" else Path(file).name
+        emit(tables_text(evaluation_tables(evaluation, baseline=loaded.baseline, file=name)))
+    if refused is None:
+        say(f"seed {drawn}; judge these inputs again with --seed {drawn}")
+    return exit_code(evaluation)
+
+
+async def judged(
+    source: str,
+    task: Task,
+    *,
+    devices: Sequence[str],
+    targets: Sequence[str],
+    spread: bool,
+    seed: int,
+    against: Against = USUAL,
+    exam: bool = False,
+    energy: bool = False,
+    cases: Sequence[str] = (),
+    status: WaitingLine | None = None,
+) -> Evaluation:
+    """Judge a source with a new pool, on the first of the devices, or with `spread` on every one.
+
+    With `cases`, only these open cases. `status` shows the stages.
+    `devices` and `targets` as the settings name them. The nursery starts beside the search for devices: both take seconds.
+    """
+
+    def show_stage(event: StageEntered | StageLeft) -> None:
+        if status is not None and isinstance(event, StageEntered):
+            status.show(f"{task.short_id}: {event.stage}")
+
+    async with Nursery() as nursery:
+        opening = asyncio.create_task(nursery.open(), name="nursery")
+        try:
+            chosen = await wait_for_devices(devices, on_wait=say_busy)
+        finally:
+            await opening
+        if spread and chosen[0].kind == "cpu":
+            raise Complaint(
+                "--spread compares GPUs, but no GPU was chosen; name them, for example --device 0,1 or --device all"
+            )
+        used = chosen if spread else chosen[:1]
+        return await _judged_on(
+            source,
+            task,
+            pool=DevicePool(
+                [device.name for device in used], slots=len(used), on_device=say_wait, nursery=nursery
+            ),
+            targets=targets_for(used, targets),
+            seed=seed,
+            against=against,
+            exam=exam,
+            energy=energy,
+            cases=cases,
+            on_event=show_stage,
+        )
+
+
+async def _judged_on(
+    source: str,
+    task: Task,
+    *,
+    pool: DevicePool,
+    targets: Sequence[Target],
+    seed: int,
+    against: Against,
+    exam: bool,
+    energy: bool,
+    cases: Sequence[str],
+    on_event: OnEvent,
+) -> Evaluation:
+    effort = WITH_ENERGY if energy else WHOLE
+    async with pool:
+        if len(pool.devices) > 1:
+            return await evaluate_everywhere(
+                source,
+                task,
+                pool=pool,
+                targets=targets,
+                seed=seed,
+                against=against,
+                effort=effort,
+                on_event=on_event,
+            )
+        if cases:
+            return await evaluate_cases(
+                source,
+                task,
+                cases,
+                pool=pool,
+                targets=targets,
+                seed=seed,
+                against=against,
+                effort=effort,
+                on_event=on_event,
+            )
+        return await evaluate(
+            source,
+            task,
+            pool=pool,
+            targets=targets,
+            seed=seed,
+            exam=exam,
+            against=against,
+            effort=effort,
+            on_event=on_event,
+        )
+
+
+def baseline_of(task: Task, against: str) -> Baseline | None:
+    """Return the baseline that `--against` names; `None` for the task's own baseline."""
+    if against == TASK:
+        return None
+    if against in KINDS:
+        return timing_baseline(task, against)
+    if not Path(against).exists():
+        raise Complaint(f"--against {against}: neither one of {', '.join(KINDS)} nor a kernel file")
+    return kernel_baseline(task, against, read_candidate(against))
+
+
+def say_busy(busy: str) -> None:
+    """Print who uses the GPUs, on standard error."""
+    say(f"waits for an idle GPU ({busy}); --device 0 shares a GPU, --device cpu needs none")
+
+
+def say_wait(event: DeviceEvent) -> None:
+    """Print why the evaluation waits, on standard error."""
+    match event:
+        case LeaseAwaited():
+            say(f"GPU {event.device}: waits, {'; '.join(map(str, event.holders))}")
+        case NodeDown():
+            say(f"no GPU passes its probe, next probe in {event.next_probe_s:g} s: {event.why}")
+        case NodeBack():
+            say(f"the GPU is back after {event.seconds:.0f} s")
+        case Quarantined():
+            say(f"GPU {event.device} failed: {event.why}")
+
+
+def read_candidate(file: str) -> str:
+    """Return the text of a kernel file. The judge decides whether it is Python."""
+    shown = "standard input" if file == "-" else file
+    try:
+        # One byte more than the judge accepts: the judge reports a long file, and an endless file ends here.
+        with sys.stdin.buffer if file == "-" else Path(file).open("rb") as source:
+            data = source.read(SOURCE_BYTES + 1)
+        # Python skips a byte order mark too. If the read ended inside a character, that character is dropped.
+        return data.decode("utf-8-sig", "ignore" if len(data) > SOURCE_BYTES else "strict")
+    except FileNotFoundError as error:
+        raise Complaint(f"there is no file {shown}; give the path of one Python module") from error
+    except IsADirectoryError as error:
+        raise Complaint(f"{shown} is a folder; give the path of one Python module") from error
+    except OSError as error:
+        raise Complaint(f"{shown} cannot be read ({error.strerror}); fix its permissions") from error
+    except UnicodeDecodeError as error:
+        raise Complaint(
+            f"{shown} is not UTF-8 text, so it is not Python; give the path of one Python module"
+        ) from error
+
+
+def exit_code(evaluation: Evaluation) -> ExitCode:
+    """Return the exit code of a verdict."""
+    match evaluation.verdict:
+        case Verdict.CORRECT:
+            return ExitCode.DONE
+        case Verdict.INFRA_ERROR:
+            return ExitCode.FAILED
+        case _:
+            return ExitCode.NO

@@ -1,0 +1,35 @@
+"""`wavedeck resume`: resume a session after a crash or a stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import click
+
+from engine.process.launch import resume
+from sessions.catalog import find_session, journal_of
+from sessions.home import home_from
+from tui.commands.options import session_argument
+from tui.commands.watch.home import prepare_home
+from tui.diagnostics import ExitCode
+from tui.print.follow import print_until_end
+from tui.print.plain import interactive
+
+
+@click.command(name="resume")
+@session_argument
+@click.option("--headless", is_flag=True, help="Print progress as lines, also in a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Print each new event as one JSON line.")
+def resume_command(session: str, *, headless: bool, as_json: bool) -> ExitCode:
+    """Resume SESSION after a crash or a stop: no finished reply is paid for again, no verdict is lost."""
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    prepare_home(home)
+    past = journal_of(home, name).events
+    resume(home, name)
+    if interactive(os.environ) and not headless and not as_json:
+        from tui.commands.watch.cockpit import open_cockpit
+
+        return open_cockpit(os.environ, session=name, mode="live")
+    return asyncio.run(print_until_end(home, name, as_json=as_json, past=past))

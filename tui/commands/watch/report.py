@@ -1,0 +1,99 @@
+"""`wavedeck report`: what is faster in sessions, and their metrics."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from sessions import fold
+from sessions.catalog import LATEST, find_session, journal_of
+from sessions.files import write_whole
+from sessions.home import home_from
+from tui.commands.options import complete_sessions
+from tui.diagnostics import Complaint, printable, say
+from tui.facts.report import SessionReport, report_of
+from tui.print.plain import emit, emit_json, json_document
+from tui.print.report_pages import as_csv, as_html, as_markdown, as_text
+
+FORMATS = ("table", "md", "html", "json", "csv")
+ENDINGS = {".txt": "table", ".md": "md", ".html": "html", ".json": "json", ".csv": "csv"}
+PAGES = {"table": as_text, "md": as_markdown, "html": as_html, "csv": as_csv}
+
+
+@click.command(name="report")
+@click.argument("sessions", nargs=-1, metavar="[SESSION]...", shell_complete=complete_sessions)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Format of the report. [by the ending of FILE, else table]",
+    show_choices=True,
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the report to FILE: .txt, .md, .html, .json or .csv. An existing file is replaced.",
+)
+def report_command(sessions: tuple[str, ...], *, form: str | None, output: Path | None) -> None:
+    """Report what is faster in SESSIONs: the winner of each task, its cases, why it is fast, and where its kernel lies.
+
+    Without SESSION, the report is of the newest session. Then come the attempts of each instance, verdicts, decisions of
+    people, cost, and the field's metrics. Speedups are measured; without a GPU the report has estimates, in a table of
+    their own. Several sessions also get one table of all winners. `md` and `html` say the same as `table`; `json` and
+    `csv` have the metrics by task.
+    """
+    form = form or ("table" if output is None else _form_of(output))
+    home = home_from(os.environ)
+    reports = []
+    for prefix in dict.fromkeys(sessions or (LATEST,)):
+        name = find_session(home, prefix)
+        report = report_of(fold(journal_of(home, name).events))
+        if report.metrics:
+            reports.append(report)
+        else:
+            say(f"session {name} names no tasks: nothing to report")
+    if output is not None:
+        _write(output, reports, form)
+    elif form == "json":
+        emit_json(_metrics(reports))
+    else:
+        emit(PAGES[form](reports))
+
+
+def _form_of(file: Path) -> str:
+    form = ENDINGS.get(file.suffix.lower())
+    if form is None:
+        raise Complaint(
+            f"no format has the ending of {file.name}; use {', '.join(ENDINGS)}, or name the format with --format"
+        )
+    return form
+
+
+def _write(file: Path, reports: Sequence[SessionReport], form: str) -> None:
+    """Write the whole report to a file, or leave the file as it was."""
+    if form == "json":
+        data = json_document(_metrics(reports), indented=True)
+    else:
+        data = printable(PAGES[form](reports)).encode("utf-8", errors="replace")
+    if file.exists() and not file.is_file():
+        raise Complaint(f"the report was not written: {file} is not a file")
+    try:
+        write_whole(file.resolve(), data + b"\n", mode=0o666 & ~_umask())
+    except OSError as error:
+        raise Complaint(f"the report was not written to {file}: {error.strerror or error}") from error
+    say(f"the report is in {file}")
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _metrics(reports: Sequence[SessionReport]) -> list[object]:
+    return [row for report in reports for row in report.metrics]

@@ -1,0 +1,112 @@
+"""`wavedeck show`: one attempt of a session."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator
+
+import click
+from click.shell_completion import CompletionItem
+
+from sessions import fold
+from sessions.catalog import LATEST, find_session, journal_of
+from sessions.home import home_from
+from sessions.state.state import AttemptState, InstanceState
+from sessions.store.attempt_commits import code_call
+from sessions.store.decidable import find_attempt
+from tui.commands.keep.sessions import attempt_row
+from tui.commands.options import complete_sessions
+from tui.diagnostics import Complaint
+from tui.facts.evaluation.certainty import exam_sentence
+from tui.facts.evaluation.page import evaluation_tables
+from tui.facts.evaluation.spread import spread_lines
+from tui.print.plain import emit, emit_exactly, emit_json, tables_text
+
+
+def complete_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return sessions for the first word, and attempts for the second."""
+    words = list(ctx.params.get(param.name or "") or ())
+    if not words:
+        return complete_sessions(ctx, param, incomplete)
+    home = home_from(os.environ)
+    attempts = fold(journal_of(home, find_session(home, words[0])).events).attempts()
+    return [
+        CompletionItem(attempt.attempt, help=str(attempt.verdict or "not judged"))
+        for attempt in attempts
+        if attempt.attempt.startswith(incomplete)
+    ]
+
+
+@click.command(name="show")
+@click.argument("words", nargs=-1, required=True, metavar="[SESSION] ATTEMPT", shell_complete=complete_words)
+@click.option("--source", is_flag=True, help="The kernel alone.")
+@click.option(
+    "--diff", "compared", metavar="OTHER", help="The changes from attempt OTHER, as a unified diff."
+)
+@click.option("--prompt", is_flag=True, help="The messages of the model call that made the kernel.")
+@click.option("--json", "as_json", is_flag=True, help="All facts as one JSON document.")
+def show_command(
+    words: tuple[str, ...], *, source: bool, compared: str | None, prompt: bool, as_json: bool
+) -> None:
+    """Show an ATTEMPT (such as softmax#2/7) of SESSION, by default of the latest: its verdict with all results."""
+    if len(words) > 2:
+        raise Complaint(f"{words[2]!r} is too much: wavedeck show [SESSION] ATTEMPT")
+    if source + bool(compared) + prompt + as_json > 1:
+        raise Complaint("--source, --diff, --prompt and --json exclude each other; give one of them")
+    home = home_from(os.environ)
+    session = find_session(home, words[0] if len(words) == 2 else LATEST)
+    state = fold(journal_of(home, session).events)
+    attempt, instance = find_attempt(state, words[-1])
+    if source:
+        emit_exactly(source_of(attempt))
+    elif compared is not None:
+        emit_exactly(changes(find_attempt(state, compared)[0], attempt))
+    elif prompt:
+        emit_exactly(prompt_of(attempt))
+    elif as_json:
+        more = {"source": attempt.source, "evaluation": attempt.evaluation, "exam_evaluation": attempt.exam}
+        emit_json({"session": session, **attempt_row(attempt), **more})
+    else:
+        emit("\n".join(verdict_lines(session, attempt, instance)))
+
+
+def verdict_lines(session: str, attempt: AttemptState, instance: InstanceState) -> Iterator[str]:
+    """Yield lineage, evaluation, exam, measurements and decision of an attempt."""
+    base = f" of {attempt.base}" if attempt.base else ""
+    yield f"{attempt.attempt} of {session}: {attempt.origin}{base}"
+    if attempt.strategy:
+        yield f"strategy: {attempt.strategy}"
+    yield ""
+    yield (
+        tables_text(evaluation_tables(attempt.evaluation)) if attempt.evaluation is not None else "not judged"
+    )
+    further = [exam_sentence(attempt, instance), *(f"measured on {words}" for words in spread_lines(attempt))]
+    if (decision := attempt.decision) is not None:
+        why = f": {decision.why}" if decision.why else ""
+        further.append(f"{'accepted' if decision.accepted else 'rejected'} by {decision.by}{why}")
+    if any(further):
+        yield ""
+    yield from filter(None, further)
+
+
+def source_of(attempt: AttemptState) -> str:
+    """Return the kernel of an attempt. Raises `Complaint` if it has none."""
+    if not attempt.source:
+        raise Complaint(f"{attempt.attempt} has no kernel; choose an attempt that has one")
+    return attempt.source
+
+
+def changes(old: AttemptState, new: AttemptState) -> str:
+    """Return the unified diff of two kernels; empty if they are the same."""
+    before, after = source_of(old).splitlines(), source_of(new).splitlines()
+    lines = difflib.unified_diff(before, after, old.attempt, new.attempt, lineterm="")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def prompt_of(attempt: AttemptState) -> str:
+    """Return the messages of the call that made an attempt, each after a line with its role."""
+    call = code_call(attempt.calls)
+    if call is None:
+        raise Complaint(f"no model call made {attempt.attempt}; its origin is {attempt.origin}")
+    return "\n".join(f"=== {message.role}\n{message.content}\n" for message in call.messages)

@@ -1,0 +1,101 @@
+"""`wavedeck status`: the sessions that run now, as a table, one line or JSON. Without SESSION it reads no git, so it is fast."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+
+import click
+
+from sessions.home import Home, home_from
+from sessions.names import short_task
+from sessions.state.info import SessionInfo, running_infos
+from tui.commands.options import complete_sessions, json_option
+from tui.diagnostics import Complaint, say
+from tui.facts.session_fields import best_words, fastest
+from tui.facts.tables import Column
+from tui.facts.vocabulary import UNKNOWN, money, putting_away
+from tui.print.plain import emit, emit_json, table
+
+
+@click.command(name="status")
+@click.argument("session", required=False, shell_complete=complete_sessions)
+@click.option(
+    "--short", is_flag=True, help="One line for the status line of tmux; no line if no session runs."
+)
+@json_option
+def status_command(session: str | None, *, short: bool, as_json: bool) -> None:
+    """Show the sessions that run now, or only SESSION: solved tasks, attempts, best speedup, and what waits for you."""
+    if short and as_json:
+        raise Complaint("--short and --json exclude each other; give one of them")
+    home = home_from(os.environ)
+    name = full_name(home, session) if session else None
+    infos = [info for info in running_infos(home) if name in (None, info.name)]
+    if as_json:
+        emit_json(infos)
+    elif short:
+        if infos:
+            emit(short_line(infos))
+    elif infos:
+        emit(status_table(infos))
+    else:
+        say(not_running(name))
+
+
+def short_line(infos: Sequence[SessionInfo]) -> str:
+    """Return `wavedeck 2 running  12/20 solved  best 1.84x softmax  ! 2`; parts that are not known are left out."""
+    solved = sum(len(info.solved) for info in infos)
+    tasks = sum(len(info.tasks) for info in infos)
+    waiting = sum(len(info.waiting) for info in infos)
+    bests = [(task, best) for task, best in map(fastest, infos) if best is not None]
+    task, best = max(bests, key=lambda pair: pair[1].value, default=("", None))
+    parts = [
+        f"wavedeck {len(infos)} running",
+        f"{solved}/{tasks} solved",
+        f"best {best.figure} {short_task(task)}" if best is not None else "",
+        f"! {waiting}" if waiting else "",
+    ]
+    return "  ".join(filter(None, parts))
+
+
+def status_table(infos: Sequence[SessionInfo]) -> str:
+    """Return a table with one line per session."""
+    columns = [
+        Column("session", keep=True),
+        Column("title", if_known=True),
+        Column("stage", if_known=True),
+        Column("solved", right=True),
+        Column("attempts", right=True),
+        Column("best", keep=True, if_known=True),
+        Column("cost", right=True, if_known=True),
+        Column("waits for you", if_known=True),
+    ]
+    return table(columns, list(map(_row, infos)))
+
+
+def _row(info: SessionInfo) -> tuple[str, ...]:
+    return (
+        info.name,
+        info.title or UNKNOWN,
+        UNKNOWN if info.putting_away_since is None else putting_away(info.putting_away_since, time.time()),
+        f"{len(info.solved)}/{len(info.tasks)}",
+        f"{info.attempts:,}",
+        best_words(info),
+        money(info.cost_usd),
+        ", ".join(info.waiting) or UNKNOWN,
+    )
+
+
+def full_name(home: Home, session: str) -> str:
+    """Return the session's full name; reads git."""
+    from sessions.catalog import find_session
+
+    return find_session(home, session)
+
+
+def not_running(name: str | None) -> str:
+    """Return that nothing runs, or that this session does not run, with the next command."""
+    if name is None:
+        return "no session runs; start one with: wavedeck run"
+    return f"{name} does not run; see it with: wavedeck sessions show {name}"

@@ -1,0 +1,83 @@
+"""`wavedeck wait`: return when an attempt of a session waits for a person, or when the session ended."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import click
+
+from sessions import JournalTail, SessionState, apply, fold
+from sessions.catalog import find_session, journal_of
+from sessions.home import Home, home_from
+from sessions.state.info import DETAILS
+from tui.commands.options import session_argument
+from tui.diagnostics import ExitCode, say
+from tui.facts.vocabulary import duration, not_stored
+from tui.print.plain import emit
+
+POLL_S = 0.2
+"""Seconds between two looks; a look costs a few system calls if nothing is new."""
+
+
+@click.command(name="wait")
+@session_argument
+@click.option(
+    "--for",
+    "goal",
+    type=click.Choice(["review", "end"]),
+    required=True,
+    help="review: an attempt waits for a decision. end: no engine runs the session.",
+)
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Most seconds to wait. [no limit]")
+def wait_command(session: str, *, goal: str, timeout: float | None) -> ExitCode:
+    """Wait until an attempt of SESSION waits for a decision, or until SESSION ended.
+
+    With --for review, standard output has the attempts that wait. Exit code: 0 if it happened; 1 if SESSION ended
+    without it, or after --timeout; 3 if its engine is gone.
+    """
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    state = SessionState()
+    limit = None if timeout is None else time.monotonic() + timeout
+    with JournalTail(home.live(name).journal) as tail:
+        while True:
+            # Check the lock before reading: then no event of an engine that released the lock is lost.
+            running = home.live(name).running
+            for event in tail.read_new():
+                if not isinstance(event, DETAILS):
+                    apply(state, event)
+            waiting = [attempt.attempt for attempt in state.attempts() if attempt.waiting]
+            if goal == "review" and waiting and running:
+                emit("\n".join(waiting))
+                return ExitCode.DONE
+            if not running:
+                state = final_state(home, name, state)
+                if state.finished and home.live(name).journal.exists():
+                    say(not_stored(name))
+                    return ExitCode.FAILED
+                return say_end(name, state, goal)
+            if limit is not None and time.monotonic() >= limit:
+                say(f"{name} still runs after {duration(timeout)}")
+                return ExitCode.NO
+            time.sleep(POLL_S)
+
+
+def final_state(home: Home, session: str, state: SessionState) -> SessionState:
+    """Return the state of a session that ended; reads the store if the session moved there before the first look."""
+    if state.started is not None:
+        return state
+    return fold(journal_of(home, session).events)
+
+
+def say_end(session: str, state: SessionState, goal: str) -> ExitCode:
+    """Print how the session ended; return the exit code."""
+    if not state.finished and state.stopped is None:
+        say(f"the engine of {session} ended without a message; go on with: wavedeck resume {session}")
+        return ExitCode.FAILED
+    ended = "finished" if state.finished else "stopped"
+    if goal == "end":
+        say(f"{session} {ended}")
+        return ExitCode.DONE
+    say(f"{session} {ended}; no attempt waits for a decision")
+    return ExitCode.NO

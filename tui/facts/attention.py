@@ -1,0 +1,301 @@
+"""What needs a person, most urgent first: used by the header, Fleet, Home, `wavedeck status` and the terminal's title."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from sessions.state.speed import attempt_speed, gain
+from sessions.state.state import AttemptState, CallState, Confirmation, DeviceState, SessionState
+from sessions.state.winners import earlier_best
+from tui.facts.doing import live_calls
+from tui.facts.instance import FactsCache, InstanceFacts
+from tui.facts.session_words import ending_words
+from tui.facts.vocabulary import clock, count, counted, duration, money, percent_change
+
+BUDGET_SHARE = 0.9
+"""A budget needs a person above this share."""
+IDLE_S = 600.0
+"""A busy instance without an event for so long counts as idle."""
+HOLDER = re.compile(r"(?:session (?P<session>\S+)|a process) of (?P<user>.+?) \(pid (?P<pid>\d+)")
+"""The form of `DeviceAwaited.holders`."""
+CAUSES = {"rate_limited": "429", "connection": "not reachable", "bad_key": "key refused"}
+"""Causes of a silent model in words, by the reason of `CallRetried`; other reasons are their own words."""
+
+
+class EngineHealth(Protocol):
+    """What a viewer knows of the engine, besides its events."""
+
+    @property
+    def running(self) -> bool:
+        """True if an engine works on the session."""
+        ...
+
+    @property
+    def error(self) -> str:
+        """Why the session's files cannot be read; empty if they can."""
+        ...
+
+
+class Kind(StrEnum):
+    """Kinds of concerns; their order is the order of urgency."""
+
+    ENGINE = "engine"
+    REVIEW = "review"
+    MODEL = "model"
+    LOST = "GPU lost"
+    STUCK = "stuck"
+    FAILED = "failed"
+    BUDGET = "budget"
+    GPU = "GPU"
+    IDLE = "idle"
+
+
+URGENCY = {kind: place for place, kind in enumerate(Kind)}
+STYLES = {
+    Kind.ENGINE: "bad",
+    Kind.MODEL: "bad",
+    Kind.REVIEW: "warn",
+    Kind.LOST: "bad",
+    Kind.STUCK: "bad",
+    Kind.FAILED: "bad",
+    Kind.BUDGET: "warn",
+    Kind.GPU: "warn",
+    Kind.IDLE: "warn",
+}
+"""Yellow waits for a person, red is wrong or failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """One thing that needs a person."""
+
+    kind: Kind
+    subject: str
+    """The attempt, instance or GPU (its name alone) that it is about; empty: the session."""
+    words: str
+    """One line, complete without the subject."""
+    instance: str = ""
+    """Key of the instance to which `enter` goes; empty if there is none."""
+    attempt: int | None = None
+    """Number of the attempt to which `enter` goes."""
+
+    @property
+    def style(self) -> str:
+        """`warn` if it waits for a person, `bad` if something failed."""
+        return STYLES[self.kind]
+
+
+def attention(
+    state: SessionState,
+    *,
+    now_wall: float,
+    health: EngineHealth | None,
+    facts: FactsCache | None = None,
+    present: float | None = None,
+) -> list[Concern]:
+    """
+    Return what needs a person, most urgent first; within a kind the oldest first.
+
+    `now_wall` is in seconds since the epoch; `health` is `None` in a replay. `facts` spares work for a caller that asks
+    again and again. `present` is the present time if `now_wall` is the end of a session that is over.
+    """
+    cache = facts or FactsCache()
+    instances = cache.all(state)
+    concerns = [
+        *_engine(state, now_wall if present is None else present, health),
+        *_reviews(state, now_wall, instances),
+    ]
+    if not _is_over(state, health):
+        concerns += _model(state, now_wall)
+        concerns += _budget(state)
+        concerns += _devices(state, now_wall)
+        concerns += _idle(state, now_wall)
+    concerns += _stuck(instances)
+    concerns += _failed(state)
+    return sorted(concerns, key=lambda concern: URGENCY[concern.kind])
+
+
+def summary(concerns: Sequence[Concern]) -> str:
+    """Return what waits in a few words: `2 reviews  1 stuck`; empty if nothing waits."""
+    reviews = sum(concern.kind is Kind.REVIEW for concern in concerns)
+    stuck = sum(concern.kind is Kind.STUCK for concern in concerns)
+    others = len(concerns) - reviews - stuck
+    parts = [
+        counted(reviews, "review") if reviews else "",
+        f"{stuck} stuck" if stuck else "",
+        f"{others} other" if others and (reviews or stuck) else counted(others, "warning") if others else "",
+    ]
+    return "  ".join(filter(None, parts))
+
+
+def model_trouble(state: SessionState, now_wall: float) -> str:
+    """Return `MODEL 429 for 2:10, retry in 0:20, 31 wait` while a model refuses calls; empty if it does not."""
+    refused = [
+        call
+        for instance in state.instances.values()
+        for call in live_calls(instance)
+        if call.retries and not call.text_words and not call.reasoning_words
+    ]
+    if not refused:
+        return ""
+    since = min(call.refused_wall for call in refused)
+    due = min(call.retry_wall for call in refused) - now_wall
+    retry = f"retry in {clock(due)}" if due >= 1 else "retrying now"
+    return f"MODEL {_cause(refused[-1])} for {clock(now_wall - since)}, {retry}, {len(refused)} wait"
+
+
+def ended_words(state: SessionState, now_wall: float, *, crashed: bool) -> str:
+    """Return `ENGINE ENDED 0:40 ago: cause`; without a time at the end of a replay."""
+    since = state.stopped_wall if state.stopped is not None else state.last_wall
+    cause = "it crashed or was killed" if crashed else state.stopped or "no reason given"
+    ago = f" {clock(now_wall - since)} ago" if since is not None and now_wall - since >= 1 else ""
+    return f"ENGINE ENDED{ago}: {cause}"
+
+
+def waiting_words(state: SessionState, attempt: AttemptState, now_wall: float) -> str:
+    """Return `waits 4:10: 1.84x, +6 % on its best, not examined`."""
+    figures = []
+    speed = attempt_speed(attempt)
+    if speed is None:
+        figures.append("not measured")
+    else:
+        figures += [speed.figure, _gain_words(state, attempt)]
+    examined = {
+        Confirmation.CONFIRMED: "confirmed by the exam",
+        Confirmation.NOT_CONFIRMED: "failed its exam",
+        Confirmation.NOT_EXAMINED: "not examined",
+    }
+    since = attempt.waiting_wall or attempt.judged_wall
+    return f"waits {clock(now_wall - since)}: {', '.join([*figures, examined[attempt.confirmation]])}"
+
+
+def foreign_words(device: DeviceState, session: str) -> str:
+    """Return who else uses a GPU: `kim: pid 4242`; empty for nobody, and for the session itself."""
+    users = []
+    for holder in device.waits_for:
+        match = HOLDER.match(holder)
+        if match is None:
+            users.append(holder)
+        elif match["session"] != session:
+            users.append(f"{match['user']}: {match['session'] or 'pid ' + match['pid']}")
+    return "; ".join(users)
+
+
+def _is_over(state: SessionState, health: EngineHealth | None) -> bool:
+    crashed = health is not None and not health.running
+    return state.finished or state.stopped is not None or crashed
+
+
+def _engine(state: SessionState, now_wall: float, health: EngineHealth | None) -> Iterator[Concern]:
+    if health is not None and health.error:
+        yield Concern(Kind.ENGINE, "", f"disconnected: {health.error}")
+    crashed = health is not None and not health.running and not state.finished and state.stopped is None
+    if state.stopped is not None or crashed:
+        yield Concern(Kind.ENGINE, "", ended_words(state, now_wall, crashed=crashed))
+    elif state.paused and not state.finished:
+        yield Concern(Kind.ENGINE, "", f"nothing is judged: no GPU passes its health probe: {state.paused}")
+
+
+def _model(state: SessionState, now_wall: float) -> Iterator[Concern]:
+    words = model_trouble(state, now_wall)
+    if words:
+        yield Concern(Kind.MODEL, "", words)
+
+
+def _reviews(state: SessionState, now_wall: float, instances: Iterable[InstanceFacts]) -> Iterator[Concern]:
+    waiting = [attempt for facts in instances for attempt in facts.waiting]
+    for attempt in sorted(waiting, key=lambda attempt: attempt.waiting_wall):
+        instance = attempt.attempt.rpartition("/")[0]
+        words = waiting_words(state, attempt, now_wall)
+        yield Concern(Kind.REVIEW, attempt.attempt, words, instance, attempt.number)
+
+
+def _gain_words(state: SessionState, attempt: AttemptState) -> str:
+    instance = state.instances[attempt.attempt.rpartition("/")[0]]
+    before = earlier_best(attempt, instance)
+    share = gain(attempt_speed(attempt), attempt_speed(before)) if before is not None else None
+    return "its first speedup" if share is None else f"{percent_change(share)} on its best"
+
+
+def _stuck(instances: Iterable[InstanceFacts]) -> Iterator[Concern]:
+    for facts in instances:
+        if facts.same_error and not facts.finished:
+            words = f"same error {facts.errors} times: {facts.same_error}"
+            yield Concern(Kind.STUCK, facts.key, words, facts.key, facts.attempt)
+
+
+def _failed(state: SessionState) -> Iterator[Concern]:
+    for instance in state.instances.values():
+        if instance.finished is not None and instance.curable:
+            cause = f": {instance.message}" if instance.message else ""
+            words = f"failed: {ending_words(instance.finished)}{cause}"
+            yield Concern(Kind.FAILED, instance.key, words, instance.key)
+
+
+def _budget(state: SessionState) -> Iterator[Concern]:
+    started = state.started
+    if started is None:
+        return
+    usd = None if started.budget_usd is None else started.budget_usd + state.added_usd
+    used_tokens = state.input_tokens + state.output_tokens
+    attempts = sum(len(instance.attempts) for instance in state.instances.values())
+    limits: list[tuple[float, float | None, str]] = [
+        (state.cost_usd or 0.0, usd, f"{money(state.cost_usd)} of {money(usd)}"),
+        (
+            used_tokens,
+            started.budget_tokens,
+            f"{count(used_tokens)} of {count(started.budget_tokens or 0)} tokens",
+        ),
+        (attempts, started.budget_attempts, f"{attempts} of {started.budget_attempts} attempts"),
+        (
+            state.device_s if started.budget_device_s is not None else 0.0,
+            started.budget_device_s,
+            f"{duration(state.device_s)} of {duration(started.budget_device_s)} on devices",
+        ),
+        (
+            state.worked_s,
+            started.budget_wall_s,
+            f"{duration(state.worked_s)} of {duration(started.budget_wall_s)}",
+        ),
+    ]
+    for used, limit, words in limits:
+        if limit and used > BUDGET_SHARE * limit:
+            yield Concern(Kind.BUDGET, "", f"budget {used / limit * 100:.0f} % used: {words}")
+
+
+def _devices(state: SessionState, now_wall: float) -> Iterator[Concern]:
+    session = state.started.session if state.started is not None else ""
+    for device in state.devices.values():
+        name = device.device
+        if device.quarantined:
+            again = f"; {counted(len(device.requeued), 'attempt')} queued again" if device.requeued else ""
+            ago = clock(now_wall - device.lost_wall)
+            yield Concern(Kind.LOST, name, f"lost {ago} ago: {device.quarantined}{again}")
+        elif device.throttled:
+            since = clock(now_wall - device.throttled_wall)
+            yield Concern(
+                Kind.GPU,
+                name,
+                f"throttled ({device.throttled}) for {since}: samples at a low clock do not count",
+            )
+        elif others := foreign_words(device, session):
+            yield Concern(Kind.GPU, name, f"used by {others}")
+
+
+def _idle(state: SessionState, now_wall: float) -> Iterator[Concern]:
+    for instance in state.instances.values():
+        asked = state.is_on_hold(instance.key) or instance.key in state.retired
+        if instance.finished is not None or asked or instance.word in ("person", "done", "failed"):
+            continue
+        silent = now_wall - instance.last_wall
+        if instance.last_wall and silent > IDLE_S and instance.attempts:
+            yield Concern(Kind.IDLE, instance.key, f"no event for {duration(silent)}", instance.key)
+
+
+def _cause(call: CallState) -> str:
+    reason = call.last_retry.partition(":")[0]
+    return CAUSES.get(reason, reason.replace("_", " "))

@@ -1,0 +1,90 @@
+"""What an instance does now: one state word and its lower case letter, the same on all screens and commands."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sessions.names import short_task, split_attempt
+from sessions.state.state import AttemptState, CallState, InstanceState, SessionState
+from tui.facts.vocabulary import clock
+
+CALLING = frozenset({"generate", "optimize", "reflect"})
+"""Words of the state for attempts that wait for a reply."""
+WORDS = {
+    "wait": ("q", "queued", "dim"),
+    "generate": ("g", "generate", "busy"),
+    "optimize": ("g", "generate", "busy"),
+    "reflect": ("r", "reflect", "busy"),
+    "tune": ("j", "judge: sweep", "busy"),
+    "performance": ("t", "judge: timing", "busy"),
+    "exam": ("j", "judge: exam", "busy"),
+    "person": ("?", "review", "warn"),
+    "done": (".", "done", "dim"),
+    "failed": ("x", "failed", "bad"),
+}
+"""Letter, word and style, by `InstanceState.word`; any other word is a stage of the judge."""
+
+
+class Doing(NamedTuple):
+    """The state of an instance, for a cell of any width."""
+
+    letter: str
+    """`q` queued, `g` generate, `j` judge, `t` timing, `r` reflect, `?` review, `=` paused, `.` done, `x` failed,
+    `m` no model."""
+    word: str
+    style: str
+    """Word of the palette: busy, warn, bad or dim."""
+
+
+def doing(state: SessionState, instance: InstanceState) -> Doing:
+    """Return what an instance does now; what a person asked for comes first."""
+    if not instance.finished and instance.key in state.retired:
+        return Doing(".", "stopping", "warn")
+    asked = {split_attempt(measure.attempt).instance for measure in state.measures}
+    if instance.word in ("wait", "done") and instance.key in asked:
+        return Doing("t", "judge: timing", "busy")
+    if is_paused(state, instance):
+        return Doing("=", "paused", "warn")
+    if waits_for_model(instance):
+        return Doing("m", "no model", "warn")
+    return Doing(*WORDS.get(instance.word, ("j", f"judge: {instance.word}", "busy")))
+
+
+def preparing(state: SessionState, now_wall: float) -> list[str]:
+    """Return what the engine does before the first model call: `judging the baseline of softmax: compile, 0:12`.
+
+    One line for each baseline, with the time of its present stage; empty if nothing is prepared, or if no engine works.
+    """
+    if state.started is None or state.engine_mono is None:
+        return []
+    if not state.instances:
+        return [f"starting the judge, {clock(now_wall - (state.started_wall or now_wall))}"]
+    return [
+        f"judging the baseline of {short_task(task)}: {stage}, {clock(now_wall - since)}"
+        for task, (stage, since) in state.baseline_stages.items()
+    ]
+
+
+def is_paused(state: SessionState, instance: InstanceState) -> bool:
+    """True if a person paused the instance and what ran has finished."""
+    return not instance.finished and instance.word == "wait" and state.is_on_hold(instance.key)
+
+
+def busy_attempts(instance: InstanceState) -> list[AttemptState]:
+    """Return the attempts in progress; some methods have several at once."""
+    return [attempt for attempt in instance.attempts if attempt.word != "wait"]
+
+
+def live_calls(instance: InstanceState) -> list[CallState]:
+    """Return the calls whose replies are arriving."""
+    calls = [
+        attempt.calls[-1] for attempt in busy_attempts(instance) if attempt.word in CALLING and attempt.calls
+    ]
+    return [call for call in calls if call.live]
+
+
+def waits_for_model(instance: InstanceState) -> bool:
+    """True if a call of the instance was refused and nothing has arrived since."""
+    return any(
+        call.retries and not call.text_words and not call.reasoning_words for call in live_calls(instance)
+    )

@@ -1,0 +1,203 @@
+"""Facts of instances and tasks that screens and commands show, kept until an event changes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from harness import Verdict
+from sessions.state.findings import findings_of
+from sessions.state.ranking import Rank
+from sessions.state.speed import Speed, attempt_speed, timed_evaluation
+from sessions.state.state import AttemptState, Confirmation, InstanceState, SessionState
+from sessions.state.tally import tally
+from sessions.state.winners import place
+from tui.facts.doing import Doing, busy_attempts, doing
+from tui.facts.spending import spending_of
+
+STUCK_AFTER = 3
+"""So many attempts in a row with the same error mean that an instance is stuck."""
+_FIGURES = re.compile(r"[\d.]+")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InstanceFacts:
+    """What is known of one instance between two of its events. A change gives a new object."""
+
+    key: str
+    task: str
+    number: int
+    doing: Doing
+    attempt: int
+    """Number of the attempt in progress, else of the newest; 0 if there is none."""
+    verdict: Verdict | None
+    """The newest verdict."""
+    has_findings: bool
+    """True if the newest verdict is correct with findings."""
+    certain: bool
+    """True if the newest judged attempt has a speedup above 1 with its whole interval."""
+    best: AttemptState | None
+    """The best correct attempt."""
+    best_has_findings: bool
+    speed: Speed | None
+    """The measured speed of `best`."""
+    rank: tuple[int, Rank] | None
+    """Sort key of `best`."""
+    waiting: tuple[AttemptState, ...]
+    """Attempts that wait for a person."""
+    same_error: str
+    """First line of the error of the latest attempts, if they failed `STUCK_AFTER` times with the same one."""
+    errors: int
+    """How many attempts in a row failed with it."""
+    judged: int
+    """Attempts with a verdict that counts."""
+    correct: int
+    cost_usd: float | None
+    read_tokens: int
+    """Tokens of prompts."""
+    written_tokens: int
+    """Tokens of replies."""
+    device_s: float
+    confirmed: bool
+    """True if an attempt passed the exam."""
+    history: tuple[tuple[int, float | None], ...]
+    """(order of the verdict, measured speedup) of the judged attempts; `None` if it is not correct or not timed."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompts and replies."""
+        return self.read_tokens + self.written_tokens
+
+    @property
+    def finished(self) -> bool:
+        """True if the instance ended."""
+        return self.doing.letter in ".x"
+
+    @property
+    def is_failure(self) -> bool:
+        """True if the newest verdict is a failure, or the instance failed."""
+        return (self.verdict is not None and self.verdict.is_failure) or self.doing.letter == "x"
+
+    @property
+    def needs_person(self) -> bool:
+        """True if it waits for a person or repeats an error."""
+        return bool(self.waiting or self.same_error) and not (self.finished and not self.waiting)
+
+
+class FactsCache:
+    """Keeps the facts of each instance until `forget` names it."""
+
+    def __init__(self) -> None:
+        self._facts: dict[str, InstanceFacts] = {}
+
+    def of(self, state: SessionState, instance: InstanceState) -> InstanceFacts:
+        """Return the facts of an instance: the same object while nothing changed."""
+        facts = self._facts.get(instance.key)
+        if facts is None:
+            facts = self._facts[instance.key] = instance_facts(state, instance)
+        return facts
+
+    def all(self, state: SessionState) -> list[InstanceFacts]:
+        """Return the facts of all instances, in order of appearance."""
+        return [self.of(state, instance) for instance in state.instances.values()]
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Drop the facts of instances that an event changed."""
+        for key in keys:
+            self._facts.pop(key, None)
+
+    def hear(self, key: str) -> None:
+        """Note a piece of a reply: it changes the facts only of an instance whose model was silent."""
+        facts = self._facts.get(key)
+        if facts is not None and facts.doing.letter == "m":
+            del self._facts[key]
+
+
+def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFacts:
+    """Return the facts of an instance."""
+    judged = sorted(
+        (attempt for attempt in instance.attempts if attempt.evaluation is not None),
+        key=lambda attempt: (attempt.judged_seq, attempt.number),
+    )
+    busy = busy_attempts(instance)
+    best = next((attempt for attempt in judged if attempt.attempt == instance.best), None)
+    best = best if best is not None and best.verdict is Verdict.CORRECT else None
+    same_error, errors = _repeated_error(judged)
+    usages = [attempt.usage for attempt in instance.attempts]
+    speeds = [attempt_speed(attempt) for attempt in judged]
+    shown = busy[-1] if busy else instance.attempts[-1] if instance.attempts else None
+    counts = tally(judged)
+    spent = spending_of(instance.attempts)
+    return InstanceFacts(
+        key=instance.key,
+        task=instance.task,
+        number=instance.instance,
+        doing=doing(state, instance),
+        attempt=shown.number if shown is not None else 0,
+        verdict=judged[-1].verdict if judged else None,
+        has_findings=bool(judged) and bool(findings_of(judged[-1])),
+        certain=bool(speeds) and speeds[-1] is not None and speeds[-1].is_gain,
+        best=best,
+        best_has_findings=best is not None and bool(findings_of(best)),
+        speed=attempt_speed(best) if best is not None else None,
+        rank=place(best) if best is not None else None,
+        waiting=tuple(attempt for attempt in instance.attempts if attempt.waiting),
+        same_error=same_error,
+        errors=errors,
+        judged=counts.judged,
+        correct=counts.correct,
+        cost_usd=spent.cost_usd,
+        read_tokens=sum(usage.input_tokens or 0 for usage in usages),
+        written_tokens=sum(usage.output_tokens or 0 for usage in usages),
+        device_s=spent.device_s,
+        confirmed=any(attempt.confirmation is Confirmation.CONFIRMED for attempt in instance.attempts),
+        history=tuple(
+            (attempt.judged_seq, speed.value if speed is not None else None)
+            for attempt, speed in zip(judged, speeds, strict=True)
+        ),
+    )
+
+
+def mark_of_best(attempt: AttemptState) -> str:
+    """Return the mark behind a best: `?` waits, `=` confirmed by the exam, `+` accepted; empty if not examined."""
+    if attempt.waiting:
+        return "?"
+    if attempt.confirmation is Confirmation.CONFIRMED:
+        return "="
+    return "+" if attempt.decision is not None and attempt.decision.accepted else ""
+
+
+def baseline_names(facts: Iterable[InstanceFacts]) -> list[str]:
+    """Return the names of the timing baselines that the bests were compared with."""
+    names: dict[str, None] = {}
+    for instance in facts:
+        evaluation = timed_evaluation(instance.best) if instance.best is not None else None
+        for latency in evaluation.latency if evaluation is not None else ():
+            if latency.against:
+                names[latency.against] = None
+    return list(names)
+
+
+def _repeated_error(judged: list[AttemptState]) -> tuple[str, int]:
+    """The first line and the number of the latest failures that are the same, numbers aside."""
+    kinds = [_error_kind(attempt) for attempt in judged]
+    count = 0
+    for kind in reversed(kinds):
+        if kind is None or kind != kinds[-1]:
+            break
+        count += 1
+    if count < STUCK_AFTER:
+        return "", 0
+    error = judged[-1].evaluation.error if judged[-1].evaluation is not None else None
+    assert judged[-1].verdict is not None
+    return error.first_line if error is not None else judged[-1].verdict.value.replace("_", " "), count
+
+
+def _error_kind(attempt: AttemptState) -> tuple[str, str, str] | None:
+    evaluation = attempt.evaluation
+    if evaluation is None or evaluation.verdict is Verdict.CORRECT or not evaluation.verdict.counted:
+        return None
+    error = evaluation.error
+    message = _FIGURES.sub("#", error.first_line) if error is not None else ""
+    return str(evaluation.verdict), error.kind if error is not None else "", message

@@ -1,0 +1,149 @@
+"""Tables as plain data, and which of their columns fit: one layout for the cockpit and for printed pages."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from tui.facts.vocabulary import NOT_VISIBLE, UNKNOWN
+
+GAP = 2
+"""Cells between columns."""
+FOLDED = 14
+"""Least width of folded words."""
+UNBOUNDED = 10_000
+"""Greatest width of a column without a limit."""
+NOTHING = frozenset({"", UNKNOWN, NOT_VISIBLE})
+"""Texts of a cell without a known value."""
+
+
+class Cell(NamedTuple):
+    """One value in one style."""
+
+    text: str
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table. Between `least` and `most` cells, its contents decide how wide it is."""
+
+    title: str
+    least: int | None = None
+    """Least width in cells, also of short contents; `None`: `FOLDED` for words, and numbers as wide as they are."""
+    most: int = UNBOUNDED
+    """Greatest width; equal to `least` where contents change all the time."""
+    right: bool = False
+    """Aligned to the right, for numbers."""
+    drop: int = 0
+    """Order of removal from a table that is too wide: greatest first; 0 is never removed."""
+    if_known: bool = False
+    """Removed if no cell has a known value."""
+    keep: bool = False
+    """As wide as its contents, for names that users copy, unless it has a least width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row; `key` names the thing that it is about."""
+
+    key: str
+    cells: tuple[Cell, ...]
+    style: str = ""
+    """Laid under every cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A titled table with sentences below it; without columns only the sentences."""
+
+    title: str
+    columns: tuple[Column, ...] = ()
+    rows: tuple[Row, ...] = ()
+    sentences: tuple[Cell, ...] = ()
+
+    @property
+    def has_content(self) -> bool:
+        """True if there are rows or sentences to show; else a page leaves the table out."""
+        return bool(self.rows or self.sentences)
+
+    def with_sentences(self, *texts: str, style: str = "") -> Table:
+        """Return the table with these sentences; empty texts are left out."""
+        return replace(self, sentences=tuple(Cell(text.strip("\n"), style) for text in texts if text.strip()))
+
+
+def row(*values: Cell | str) -> Row:
+    """Return a row of values. A text is a cell without a style; an empty text is an unknown value."""
+    cells = (Cell(value) if isinstance(value, str) else value for value in values)
+    return Row("", tuple(cell if cell.text else Cell(UNKNOWN, "dim") for cell in cells))
+
+
+def named_values(title: str, pairs: Iterable[tuple[str, str]]) -> Table:
+    """Return a table of names with their values, without titles of columns."""
+    columns = (Column("", keep=True), Column(""))
+    return Table(title, columns, tuple(row(Cell(name, "dim"), value) for name, value in pairs))
+
+
+class PlacedColumn(NamedTuple):
+    """The position of a column."""
+
+    column: int
+    x: int
+    width: int
+
+
+def lay_out(
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str]],
+    width: int,
+    only: Collection[str] | None = None,
+    gap: int = GAP,
+) -> tuple[PlacedColumn, ...]:
+    """Return the columns that fit into `width` cells, `gap` cells apart, with the widths of their contents or less.
+
+    Columns with `drop` go first. If that is not enough, the widest column that may be narrower shrinks.
+    `only` are the titles of the columns that a person chose.
+    """
+    wanted = [
+        min(
+            max(column.least or 1, cell_len(column.title), *(cell_len(row[place]) for row in rows), 1),
+            column.most,
+        )
+        for place, column in enumerate(columns)
+    ]
+    minimum = [min(width, _least(column, width)) for column, width in zip(columns, wanted, strict=True)]
+    shown = [
+        place
+        for place, column in enumerate(columns)
+        if (only is None or column.title in only)
+        and (not column.if_known or any(row[place] not in NOTHING for row in rows))
+    ]
+    while droppable := [place for place in shown if columns[place].drop]:
+        # A column that never goes is not narrowed while another one can go.
+        needed = sum(minimum[place] if columns[place].drop else wanted[place] for place in shown)
+        if needed + gap * (len(shown) - 1) <= width:
+            break
+        shown.remove(max(droppable, key=lambda place: (columns[place].drop, place)))
+    widths = {place: wanted[place] for place in shown}
+    over = sum(widths.values()) + gap * (len(shown) - 1) - width
+    while over > 0:
+        narrowable = [place for place in shown if widths[place] > minimum[place]]
+        if not narrowable:
+            break
+        widths[max(narrowable, key=lambda place: widths[place])] -= 1
+        over -= 1
+    x = 0
+    places: list[PlacedColumn] = []
+    for place in shown:
+        places.append(PlacedColumn(place, x, widths[place]))
+        x += widths[place] + gap
+    return tuple(places)
+
+
+def _least(column: Column, wanted: int) -> int:
+    if column.least is not None:
+        return column.least
+    return wanted if column.keep or column.right else max(FOLDED, cell_len(column.title))

@@ -1,0 +1,190 @@
+"""The words, letters, marks, number formats and next commands of all screens and commands: one word for one thing.
+
+State is never shown by colour alone, and a value that is not known is `-`, never 0.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from harness import Verdict
+from harness.wire.latency import Bound
+from sessions.state.ratio_words import signed
+
+if TYPE_CHECKING:
+    from sessions import AttemptState
+
+UNKNOWN = "-"
+"""A value that was not measured or is not known."""
+NOT_VISIBLE = "not visible"
+"""A value that this machine does not report."""
+RUNNING = "."
+"""The letter of an attempt without a verdict."""
+NO_GPU = "estimate only (no GPU)"
+NOT_MEASURED = "not measured"
+
+LETTERS: dict[Verdict, str] = {
+    Verdict.CORRECT: "C",
+    Verdict.WRONG: "W",
+    Verdict.COMPILE_ERROR: "E",
+    Verdict.CALL_ERROR: "X",
+    Verdict.REJECTED: "R",
+    Verdict.TIMEOUT: "T",
+    Verdict.CRASH: "K",
+    Verdict.NO_CODE: "N",
+    Verdict.UNSUPPORTED: "U",
+    Verdict.CANCELLED: "-",
+    Verdict.INFRA_ERROR: "I",
+}
+"""Upper case: a verdict. Lower case (`tui.facts.doing`): what an instance does now."""
+ACCEPTED, REJECTED, WAITS, CONFIRMED, FINDING = "+", "x", "?", "=", "!"
+"""Marks behind an attempt: accepted, rejected, waits for a person, confirmed by the exam, has findings."""
+
+
+def letter(verdict: Verdict | None) -> str:
+    """Return the letter of a verdict."""
+    return RUNNING if verdict is None else LETTERS[verdict]
+
+
+def words(verdict: Verdict) -> str:
+    """Return a verdict in words: `compile error`."""
+    return verdict.value.replace("_", " ")
+
+
+def decision_mark(attempt: AttemptState) -> str:
+    """Return `+` if a person accepted the attempt, `x` if rejected, `?` if it waits for a person; else nothing."""
+    if attempt.decision is not None:
+        return ACCEPTED if attempt.decision.accepted else REJECTED
+    return WAITS if attempt.waiting else ""
+
+
+def count(number: int) -> str:
+    """Return a count in at most five characters: `950`, `12.3k`, `4.56M`."""
+    if number < 1000:
+        return str(number)
+    for unit, divisor in (("k", 1e3), ("M", 1e6), ("G", 1e9)):
+        scaled = number / divisor
+        if scaled < 999.5:
+            return f"{scaled:.3g}{unit}" if scaled < 100 else f"{scaled:.0f}{unit}"
+    return f"{number:.2e}"
+
+
+def grouped(number: int | None) -> str:
+    """Return a count with all digits: `1,234`."""
+    return UNKNOWN if number is None else f"{number:,}"
+
+
+def size(number: float | None) -> str:
+    """Return bytes in binary units, in three digits: `1.5 MiB`."""
+    if number is None:
+        return UNKNOWN
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(number) < 1024:
+            digits = f"{number:.0f}" if unit == "B" or abs(number) >= 100 else f"{number:.3g}"
+            return f"{digits} {unit}"
+        number /= 1024
+    return f"{number:.3g} TiB"
+
+
+def seconds(value: float | None) -> str:
+    """Return a duration for a column: `0.42 s`, `12.3 s`, `3:05`, `1:02:03`."""
+    if value is None:
+        return UNKNOWN
+    if value < 10:
+        return f"{value:.2f} s"
+    if value < 60:
+        return f"{value:.1f} s"
+    return clock(value)
+
+
+def duration(value: float | None) -> str:
+    """Return a duration for a sentence: `0.4 s`, `1 min 12 s`, `2 h 5 min`."""
+    if value is None:
+        return UNKNOWN
+    if value < 10:
+        return f"{value:.1f} s"
+    whole = round(value)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def putting_away(since: float, now: float) -> str:
+    """Return what an engine does between the last event and its end; both are seconds since the epoch."""
+    return f"being put away for {duration(max(0.0, now - since))}"
+
+
+def clock(value: float) -> str:
+    """Return a time since a start: `0:07`, `12:31`, `1:02:03`."""
+    minutes, second = divmod(max(0, int(value)), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def moment(wall: float | None) -> str:
+    """Return an instant in UTC: `2026-11-20 14:03`."""
+    return UNKNOWN if wall is None else datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def money(usd: float | None) -> str:
+    """Return US dollars; unknown where no price is configured."""
+    return UNKNOWN if usd is None else f"${usd:.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.4f}"
+
+
+def tokens(read: int, written: int) -> str:
+    """Return `12.3k in 4.5k out`, or `-` if nothing was counted."""
+    return f"{count(read)} in {count(written)} out" if read or written else UNKNOWN
+
+
+def percent(share: float | None) -> str:
+    """Return a share of 0 to 1: `61 %`."""
+    return UNKNOWN if share is None else f"{share * 100:.0f} %"
+
+
+def percent_change(share: float | None) -> str:
+    """Return a change as a share of the earlier value: `+6 %`."""
+    return UNKNOWN if share is None else f"{share * 100:+.0f} %"
+
+
+def speedup(value: float, bound: Bound = Bound.NONE) -> str:
+    """Return the measured speedup of a case, with `>=` or `<=` if it is a bound: `1.84x`, `>= 37.00x`."""
+    return signed(value, bound.sign)
+
+
+def interval(low: float, high: float) -> str:
+    """Return a 95 % interval: `[1.38, 1.45]`."""
+    return f"[{low:.2f}, {high:.2f}]"
+
+
+def microseconds(value: float) -> str:
+    """Return a latency of any size in three digits: `4.21 us`, `1.20 ms`."""
+    if value < 1000:
+        return f"{value:.3g} us" if value < 99.95 else f"{value:.0f} us"
+    return f"{value / 1000:.3g} ms" if value < 1e6 else f"{value / 1e6:.3g} s"
+
+
+def estimate(factor: float) -> str:
+    """Return an estimate as `est. 1.34x roof`: the estimated time is this multiple of the roofline's time."""
+    return f"est. {factor:.2f}x roof" if factor < 9.995 else f"est. {factor:.3g}x roof"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return `1 task`, `2 tasks`."""
+    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def next_command(session: str, *, running: bool = False, finished: bool) -> str:
+    """Return `attach` for a running session, `replay` for a finished session, `resume` for any other."""
+    verb = "attach" if running else "replay" if finished else "resume"
+    return f"wavedeck {verb} {session}"
+
+
+def not_stored(session: str) -> str:
+    """Return that a finished session still has its live files, which no engine moves to the store."""
+    command = next_command(session, finished=False)
+    return (
+        f"{session} is finished, but not in the store; all its events are kept, move it there with: {command}"
+    )

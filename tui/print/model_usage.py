@@ -1,0 +1,94 @@
+"""Calls, tokens, cost and device time: of a session by role and model, and of some attempts in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from sessions import SessionState
+from sessions.state.state import CallState
+from tui.facts.tables import Column
+from tui.facts.vocabulary import UNKNOWN, grouped, money
+
+from .plain import table
+
+
+class ModelUsage(msgspec.Struct, frozen=True):
+    """Calls of one model in one role. Counts cover finished calls only."""
+
+    role: str
+    model: str
+    calls: int
+    """Finished calls."""
+    failed: int
+    input_tokens: int
+    cached_tokens: int
+    cache_write_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    """Sum over the calls with a known price; `None` if no price is known."""
+    unpriced_calls: int
+    own_temperature: bool
+    """True if a call set no temperature because the model refuses one."""
+
+
+def model_usage(state: SessionState) -> list[ModelUsage]:
+    """Return one entry for each role and model, in the order of their first calls."""
+    calls: dict[tuple[str, str], list[CallState]] = {}
+    for attempt in state.attempts():
+        for call in attempt.calls:
+            calls.setdefault((call.role.value, call.model), []).append(call)
+    return [_sum_calls(role, model, group) for (role, model), group in calls.items()]
+
+
+def _sum_calls(role: str, model: str, calls: Sequence[CallState]) -> ModelUsage:
+    finished = [call for call in calls if call.finished]
+    costs = [call.cost_usd for call in finished if call.cost_usd is not None]
+    return ModelUsage(
+        role=role,
+        model=model,
+        calls=len(finished),
+        failed=sum(bool(call.failed) for call in calls),
+        input_tokens=sum(call.usage.input_tokens or 0 for call in finished),
+        cached_tokens=sum(call.usage.cached_tokens or 0 for call in finished),
+        cache_write_tokens=sum(call.usage.cache_write_tokens or 0 for call in finished),
+        output_tokens=sum(call.usage.output_tokens or 0 for call in finished),
+        cost_usd=sum(costs) if costs else None,
+        unpriced_calls=len(finished) - len(costs),
+        own_temperature=any(call.own_temperature for call in finished),
+    )
+
+
+def usage_table(usages: Sequence[ModelUsage]) -> str:
+    """Return the usage as a plain table."""
+    columns = [
+        Column("role", keep=True),
+        Column("model", keep=True),
+        Column("calls", right=True),
+        Column("tokens in", right=True),
+        Column("cached", right=True, drop=1),
+        Column("out", right=True),
+        Column("cost", right=True, if_known=True),
+        Column("temperature", if_known=True, drop=2),
+    ]
+    rows = [
+        (
+            usage.role,
+            usage.model,
+            str(usage.calls),
+            grouped(usage.input_tokens),
+            grouped(usage.cached_tokens),
+            grouped(usage.output_tokens),
+            _cost(usage),
+            "the model's own" if usage.own_temperature else UNKNOWN,
+        )
+        for usage in usages
+    ]
+    return table(columns, rows)
+
+
+def _cost(usage: ModelUsage) -> str:
+    if usage.cost_usd is None:
+        return UNKNOWN
+    return money(usage.cost_usd) + (f" + {usage.unpriced_calls} unpriced" if usage.unpriced_calls else "")

@@ -1,0 +1,272 @@
+"""A session as plain lines: event by event while it runs (`Narrator`), attempt by attempt when it is over (`log`)."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sessions import AttemptState, InstanceState, SessionState, apply
+from sessions import events as ev
+from sessions.events import AnyEvent
+from sessions.names import instance_key, short_task
+from suites.python_source import source_lines
+from tui.diagnostics import one_line
+from tui.facts.evaluation.certainty import exam_sentence, exam_word, is_winner
+from tui.facts.evaluation.spread import measured_words, timing_words
+from tui.facts.evaluation.verdict import error_table, headline
+from tui.facts.session_words import ending_words, method_words
+from tui.facts.spending import spent_words
+from tui.facts.text_diff import compare_lines, diff_text
+from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, money
+
+from .plain import indented, tables_text
+
+LABEL_WIDTH = 20
+STRATEGY_WIDTH = 80
+
+
+class Narrator:
+    """Folds events and returns lines for a user without a cockpit. Streamed text of models gives no lines."""
+
+    def __init__(self) -> None:
+        self.state = SessionState()
+        self._failure = ""
+
+    def lines(self, event: AnyEvent) -> list[str]:
+        """Return the lines for one event, often none. Events of a resumed session may come again from the start."""
+        apply(self.state, event)
+        line = self._line(event)
+        if line is None:
+            return []
+        label, words = line
+        passed = event.wall - (self.state.started_wall or event.wall)
+        return [f"{clock(passed)}  {label:<{LABEL_WIDTH}}  {one_line(words)}"]
+
+    def _line(self, event: AnyEvent) -> tuple[str, str] | None:
+        match event:
+            case ev.SessionStarted(settings=run):
+                return "session", (
+                    f"{event.session}: {method_words(run.method, run.options)} with {run.model}, "
+                    f"{counted(len(run.tasks), 'task')}, {counted(run.instances, 'instance')} each, "
+                    f"up to {counted(run.iterations, 'attempt')}"
+                    + "".join(f"; {words}" for words in filter(None, [timing_words(run)]))
+                )
+            case ev.EngineStarted(resumed=True):
+                return "session", f"resumed on {event.host}"
+            case ev.EngineStarted():
+                return "session", "starting the judge"
+            case ev.CallRetried():
+                return event.call.partition("/")[0], (
+                    f"asks again in {duration(event.wait_s)} ({event.reason}: {event.message})"
+                )
+            case ev.CallFailed():
+                self._failure = f"{event.reason}: {event.message}"
+                reason = f"{event.reason}, {event.cause}" if event.cause else event.reason
+                return event.call.partition("/")[0], f"no reply ({reason}): {event.message}"
+            case ev.CandidateProposed():
+                return event.attempt, self._proposed(event)
+            case ev.AttemptSwept():
+                return event.attempt, f"swept for {event.target}: {swept_words(event)}"
+            case ev.SweepRung():
+                return event.attempt, rung_words(event)
+            case ev.AttemptJudged():
+                same = f" (same source as {event.same_as}, not judged again)" if event.same_as else ""
+                return event.attempt, f"{headline(event.evaluation)}{same}"
+            case ev.WinnerExamined():
+                return event.attempt, exam_sentence(self.state.attempt(event.attempt), None)
+            case ev.BaselineStageStarted():
+                return short_task(event.task), f"judging the baseline: {event.stage}"
+            case ev.BaselineMeasured():
+                timed = event.evaluation.latency
+                known = f"{counted(len(timed), 'case')} timed" if timed else "not timed"
+                return short_task(event.task), f"baseline: {known}"
+            case ev.WinnerMeasured():
+                return event.attempt, f"measured on {measured_words(event)}"
+            case ev.WaitingForPerson():
+                session = self.state.started.session if self.state.started else "SESSION"
+                command = f"wavedeck accept {session} {event.attempt} --why TEXT"
+                return event.attempt, f"waits for a decision, accept or reject: {command}"
+            case ev.DecisionMade():
+                why = f": {event.why}" if event.why else ""
+                return event.attempt, f"{'accepted' if event.accepted else 'rejected'} by {event.by}{why}"
+            case ev.DecisionUndone():
+                return event.attempt, f"decision undone by {event.by}"
+            case ev.HintGiven():
+                return event.instance, f"hint by {event.by}: {event.text}"
+            case ev.SessionTitled():
+                return "session", f"titled by {event.by}: {event.title}" if event.title else (
+                    f"title removed by {event.by}"
+                )
+            case ev.AttemptPinned():
+                return event.attempt, f"pinned by {event.by}: the base of the next optimizations"
+            case ev.AttemptBanned():
+                return event.attempt, f"banned by {event.by}: no longer a base"
+            case ev.RetireAsked():
+                return event.instance, f"retired by {event.by}"
+            case ev.InstanceForked():
+                word, hint = "edit" if event.source else "fork", f", hint: {event.hint}" if event.hint else ""
+                key = instance_key(event.task, event.instance)
+                return key, f"{word} of {event.base} by {event.by}{hint}"
+            case ev.MeasureAsked():
+                return (
+                    event.attempt,
+                    f"to be measured on GPU {', '.join(event.devices)}, asked by {event.by}",
+                )
+            case ev.DeviceLent():
+                return f"device {event.device}", f"lent by {event.by}: no candidate starts on it"
+            case ev.DeviceReturned():
+                return f"device {event.device}", f"returned by {event.by}"
+            case ev.IterationsMoved():
+                return event.to, f"gets {counted(event.iterations, 'iteration')} of {event.source}"
+            case ev.SessionExtended():
+                gains = [
+                    f"{counted(event.iterations, 'further attempt')} each" if event.iterations else "",
+                    f"{money(event.budget_usd)} more" if event.budget_usd else "",
+                ]
+                return "session", f"extended by {event.by}: {', '.join(filter(None, gains))}"
+            case ev.Paused():
+                return event.instance or "session", f"paused by {event.by}: no call and no attempt starts"
+            case ev.Unpaused():
+                return event.instance or "session", f"unpaused by {event.by}"
+            case ev.InstanceFinished():
+                word = self._exam_word(event)
+                best = f", best {event.best}{f' ({word})' if word else ''}" if event.best else ""
+                # The line of a failed call already has this message.
+                message = f" ({event.message})" if event.message not in ("", self._failure) else ""
+                return f"{self._key(event)}", (
+                    f"ends: {ending_words(event.reason)}{best}{message}{self._spent(event)}"
+                )
+            case ev.DeviceAwaited():
+                return f"device {event.device}", f"waits: {'; '.join(event.holders)}"
+            case ev.DeviceQuarantined():
+                return f"device {event.device}", f"in quarantine, other devices take its work: {event.why}"
+            case ev.NodePaused():
+                again = duration(event.next_probe_s)
+                return "node", f"judging is paused, next probe of the GPUs in {again}: {event.why}"
+            case ev.NodeResumed():
+                return "node", f"judging resumes after {duration(event.seconds)}"
+            case ev.Notice():
+                return event.level, event.message
+            case ev.EngineStopped():
+                return "session", f"stopped: {event.reason}"
+            case ev.SessionFinished():
+                return "session", f"finished, {counted(len(event.solved), 'task')} solved"
+            case _:
+                return None
+
+    def _proposed(self, event: ev.CandidateProposed) -> str:
+        attempt = self.state.attempt(event.attempt)
+        origin = f"{attempt.origin} of {attempt.base}" if attempt.base else f"{attempt.origin}"
+        lines = counted(len(source_lines(event.source)), "line") if event.source else no_code(event.unusable)
+        strategy = textwrap.shorten(event.strategy, STRATEGY_WIDTH, placeholder=" ...")
+        return f"{origin}, {lines}" + (f": {strategy}" if strategy else "")
+
+    def _exam_word(self, event: ev.InstanceFinished) -> str:
+        instance = self.state.instances.get(self._key(event))
+        attempts = instance.attempts if instance else []
+        best = next((attempt for attempt in attempts if attempt.attempt == event.best), None)
+        return exam_word(best, instance)
+
+    def _spent(self, event: ev.InstanceFinished) -> str:
+        instance = self.state.instances.get(self._key(event))
+        words = spent_words(instance.attempts) if instance else ""
+        return f"; spent {words}" if words else ""
+
+    def _key(self, event: ev.InstanceFinished) -> str:
+        for key, instance in self.state.instances.items():
+            if (instance.task, instance.instance) == (event.task, event.instance):
+                return key
+        return event.task
+
+
+def no_code(why: str) -> str:
+    """Return the words for a reply without a candidate, with the reason."""
+    return f"no code (the reply: {why.replace('_', ' ')})" if why else "no code"
+
+
+def swept_words(swept: ev.AttemptSwept) -> str:
+    """Return how many variants a sweep compiled, and how many of them look better than the attempt."""
+    better = sum(variant.better for variant in swept.variants)
+    result = f"{better} may be better" if better else "none looks better"
+    return f"{counted(swept.tried, 'variant')} compiled, {result}"
+
+
+def rung_words(rung: ev.SweepRung) -> str:
+    """Return how many variants of a sweep stay after this rung, and the estimated speedup of the best."""
+    wrong = sum(entry.verdict != "correct" for entry in rung.entries)
+    estimates = [entry.estimate for entry in rung.entries if entry.kept and entry.estimate is not None]
+    best = f"; best estimate {max(estimates):.2f}x" if estimates else ""
+    not_correct = f", {wrong} not correct" if wrong else ""
+    kept = sum(entry.kept for entry in rung.entries)
+    return f"rung {rung.rung}: {kept} of {counted(len(rung.entries), 'variant')} kept{not_correct}{best}"
+
+
+def clock(seconds: float) -> str:
+    """Return the time since the session began: `0:02:03`."""
+    whole = max(0, int(seconds))
+    return f"{whole // 3600}:{whole % 3600 // 60:02}:{whole % 60:02}"
+
+
+def log(state: SessionState) -> Iterator[str]:
+    """Yield the whole session as text: attempts in order, each with calls, change and verdict."""
+    started = state.started
+    if started is not None:
+        method = method_words(started.method, started.options)
+        yield f"session {started.session}: {method} with {started.model}, seed {started.seed}"
+        if words := timing_words(started):
+            yield words
+        yield f"tasks {', '.join(started.tasks)}; devices {', '.join(started.devices)}; targets {', '.join(started.targets)}"
+    for level, message in state.notices:
+        yield f"{level}: {one_line(message)}"
+    for instance in state.instances.values():
+        by_name: dict[str, AttemptState] = {}
+        for attempt in instance.attempts:
+            by_name[attempt.attempt] = attempt
+            yield ""
+            yield from _attempt(attempt, by_name.get(attempt.base or ""), instance)
+        if instance.finished:
+            yield ""
+            message = f" ({instance.message})" if instance.message else ""
+            yield f"{instance.key} ended: {ending_words(instance.finished)}{message}; best {instance.best or UNKNOWN}"
+        if words := spent_words(instance.attempts):
+            yield f"{instance.key} spent {words}"
+
+
+def _attempt(attempt: AttemptState, base: AttemptState | None, instance: InstanceState) -> Iterator[str]:
+    yield f"== {attempt.attempt}  {attempt.origin}" + (f" of {attempt.base}" if attempt.base else "")
+    for call in attempt.calls:
+        tokens = f"{grouped(call.usage.input_tokens)} tokens in, {grouped(call.usage.output_tokens)} out"
+        cost = f", {money(call.cost_usd)}" if call.cost_usd is not None else ""
+        warmth = ", at the model's own temperature (it accepts no other)" if call.own_temperature else ""
+        ending = (
+            f"failed: {call.failed}" if call.failed else f"{tokens}, {duration(call.seconds)}{cost}{warmth}"
+        )
+        retries = f", asked {counted(call.retries + 1, 'time')}" if call.retries else ""
+        yield f"   {call.role}: {ending if call.finished or call.failed else 'not finished'}{retries}"
+    if attempt.strategy:
+        yield indented(f"strategy: {attempt.strategy}", 3)
+    if attempt.source:
+        yield from (f"   | {line}" for line in _change(attempt, base))
+    evaluation = attempt.evaluation
+    if evaluation is None:
+        yield "   not judged"
+        return
+    yield f"   {headline(evaluation)}"
+    if attempt.device_s:
+        yield f"   {duration(attempt.device_s)} on devices"
+    if text := tables_text([replace(error_table(evaluation.error), title="")]):
+        yield indented(text, 5)
+    if attempt.exam is not None or is_winner(attempt, instance):
+        yield f"   {exam_sentence(attempt, instance)}"
+    if attempt.decision is not None:
+        why = f": {attempt.decision.why}" if attempt.decision.why else ""
+        yield f"   {'accepted' if attempt.decision.accepted else 'rejected'} by {attempt.decision.by}{why}"
+
+
+def _change(attempt: AttemptState, base: AttemptState | None) -> list[str]:
+    source = source_lines(attempt.source or "")
+    if base is None or not base.source:
+        return source
+    before = source_lines(base.source)
+    return diff_text(compare_lines(before, source), before, source) or ["(the same source)"]

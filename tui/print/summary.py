@@ -1,0 +1,126 @@
+"""Summary of a session: the last text on the screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness import Verdict
+from sessions import AttemptState, SessionState
+from sessions.names import short_task
+from sessions.state.findings import findings_of
+from sessions.state.tally import tally
+from sessions.state.winners import bests_by_task
+from tui.facts.evaluation.certainty import against_words, speed_words, used_share, worst_first
+from tui.facts.evaluation.spread import spread_lines
+from tui.facts.session_words import session_ending
+from tui.facts.spending import device_words, session_spent_words
+from tui.facts.tables import Column
+from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped
+
+from .plain import table
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutcome:
+    """Result of a session for one task."""
+
+    task: str
+    """Full name, `suite/task`."""
+    attempts: int
+    """Judged attempts."""
+    correct: int
+    best: AttemptState | None
+    """Best judged attempt over all instances, by `bests_by_task`."""
+
+    @property
+    def exam(self) -> str:
+        """Exam of the best attempt: `confirmed`, `failed exam`, `not examined`; empty if it is not correct."""
+        if self.best is None or self.best.verdict is not Verdict.CORRECT:
+            return ""
+        return str(self.best.confirmation)
+
+    @property
+    def tolerance(self) -> str:
+        """Share of the tolerance that the worst element of the best attempt used: `80 %`; empty if unknown."""
+        evaluation = self.best.evaluation if self.best and self.best.verdict is Verdict.CORRECT else None
+        return used_share(worst_first(evaluation)[0].used) if evaluation and evaluation.margins else ""
+
+
+def outcomes(state: SessionState) -> list[TaskOutcome]:
+    """Return one outcome per task, in the session's order; tasks without a judged attempt are included."""
+    bests = bests_by_task(state)
+    results = []
+    for task in state.tasks():
+        counts = tally(
+            attempt
+            for instance in state.instances.values()
+            if instance.task == task
+            for attempt in instance.attempts
+        )
+        results.append(TaskOutcome(task, counts.judged, counts.correct, bests.get(task)))
+    return results
+
+
+def summary(state: SessionState) -> str:
+    """Return best attempts by task, state, attempts, tokens and cost; the caller adds the next command."""
+    name = state.started.session if state.started else UNKNOWN
+    rows = [
+        (
+            short_task(outcome.task),
+            verdict_words(outcome.best) if outcome.best else UNKNOWN,
+            outcome.exam or UNKNOWN,
+            outcome.tolerance or UNKNOWN,
+            speed(outcome.best),
+            outcome.best.attempt if outcome.best else UNKNOWN,
+            str(outcome.correct),
+            str(outcome.attempts),
+        )
+        for outcome in outcomes(state)
+    ]
+    columns = [
+        Column("task", keep=True),
+        Column("best verdict", keep=True),
+        Column("exam", keep=True, if_known=True),
+        Column("tolerance used", right=True, if_known=True, drop=1),
+        Column("speedup", right=True, if_known=True),
+        Column("best attempt", keep=True),
+        Column("correct", right=True, drop=3),
+        Column("attempts", right=True, drop=2),
+    ]
+    counts = tally(state.attempts())
+    uncounted = f", {grouped(counts.uncounted)} not counted" if counts.uncounted else ""
+    spent = "; ".join(filter(None, (session_spent_words(state), device_words(state.device_s))))
+    spread = [
+        f"{outcome.best.attempt} on {words}"
+        for outcome in outcomes(state)
+        if outcome.best is not None
+        for words in spread_lines(outcome.best)
+    ]
+    return "\n".join(
+        [
+            table(columns, rows),
+            *spread,
+            "",
+            f"session   {name}, {session_ending(state)} after {duration(state.worked_s)}",
+            f"attempts  {grouped(counts.judged)} judged{uncounted}; {spent}",
+        ]
+    )
+
+
+def verdict_words(attempt: AttemptState) -> str:
+    """Return the verdict of a judged attempt: `correct`, or `correct, 2 findings`."""
+    findings = findings_of(attempt)
+    return f"{attempt.verdict}, {counted(len(findings), 'finding')}" if findings else f"{attempt.verdict}"
+
+
+def next_line(command: str) -> str:
+    """Return the line with the next command, for the end of a summary."""
+    return f"{command.split()[1]:<10}{command}"
+
+
+def speed(attempt: AttemptState | None) -> str:
+    """Return the measured speedup (found and confirmed) with its baseline; unknown if nothing was timed."""
+    if attempt is None or attempt.evaluation is None:
+        return UNKNOWN
+    words = speed_words(attempt)
+    return f"{words}{against_words(attempt.evaluation)}" if words else UNKNOWN
