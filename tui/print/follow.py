@@ -54,7 +54,7 @@ async def events(home: Home, session: str, *, after: int = 0) -> AsyncIterator[A
     last = after
     ended = False
     free_since: float | None = None
-    last_time, said = loop.time(), False
+    last_time, is_told = loop.time(), False
     with JournalTail(live.journal, after=after) as tail:
         while True:
             # Check the lock before reading: then no event of an engine that released the lock is lost.
@@ -65,8 +65,8 @@ async def events(home: Home, session: str, *, after: int = 0) -> AsyncIterator[A
                 yield event
             if new_events:
                 last_time = loop.time()
-            elif running and ended and not said and loop.time() - last_time >= AWAY_AFTER_S:
-                said = True
+            elif running and ended and not is_told and loop.time() - last_time >= AWAY_AFTER_S:
+                is_told = True
                 say(f"{session} is being put away in the store; for how long, see: wavedeck status {session}")
             if running or new_events:
                 free_since = None

@@ -51,21 +51,21 @@ def repair_store() -> ExitCode:
 
     home = home_from(os.environ)
     home.live_sessions()
-    found = left = 0
+    damages = remaining = 0
     for repair in repairs(home):
-        found += 1
+        damages += 1
         emit(one_line(repair.damage))
         if repair.act is None:
-            left += 1
+            remaining += 1
             emit(f"  cannot be repaired here: {one_line(repair.remedy)}")
             continue
         emit(f"  will {one_line(repair.remedy)}")
         try:
             repair.act()
         except (SessionsError, OSError) as error:
-            left += 1
+            remaining += 1
             emit(f"  failed: {one_line(str(error))}")
         else:
             emit("  done")
-    emit(f"{counted(found, 'damage')}, {left} left" if found else f"no damage in {home.store}")
-    return ExitCode.FAILED if left else ExitCode.DONE
+    emit(f"{counted(damages, 'damage')}, {remaining} left" if damages else f"no damage in {home.store}")
+    return ExitCode.FAILED if remaining else ExitCode.DONE

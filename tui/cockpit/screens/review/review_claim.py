@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from harness import Evaluation, Latency, Outcome, Verdict
 from harness.wire.latency import Bound
 from sessions.state.ranking import estimated_slowdown
-from sessions.state.ratio_words import times
 from sessions.state.speed import Speed, attempt_speed, speed_of, timed_evaluation
 from sessions.state.state import AttemptState, SessionState
 from tui.actions.line import gpus_of
@@ -82,12 +81,12 @@ def _where(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
         only = " only (t: all)" if set(gpus_of(state)) - set(devices) else ""
         return [Span(f"GPU {', '.join(devices)}{only}")]
     speeds = [speed_of(judged) for judged in spread.values()]
-    values = [speed.value for speed in speeds if speed is not None]
+    timed = sorted((speed for speed in speeds if speed is not None), key=lambda speed: speed.value)
     failed = [device for device, judged in spread.items() if judged.verdict is not Verdict.CORRECT]
     phrases = []
-    if values:
-        count = vocabulary.counted(len(values), "GPU")
-        ends = f"{times(min(values))} to {times(max(values))}"
+    if timed:
+        count = vocabulary.counted(len(timed), "GPU")
+        ends = f"{timed[0].figure} to {timed[-1].figure}"
         phrases.append(Span(f"on {count}: {ends}"))
     if failed:
         phrases.append(Span(f"not correct on GPU {', '.join(failed)}", "bad"))
