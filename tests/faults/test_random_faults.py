@@ -29,7 +29,7 @@ from sessions.engine_info import read_engine_info
 from sessions.errors import NothingToResume
 from sessions.events import CallFinished, CallStarted, SessionFinished
 from tests.faults.odd_model import Model, cut, odd_count, odd_stop
-from tests.support.command_line import ROOT, Shell
+from tests.support.command_line import ROOT, Shell, run_script
 from tests.support.live_engines import WAIT_S, journal, plan_for, started, until, until_left
 from tests.support.model_server import model_server
 from tests.support.story import git
@@ -122,7 +122,10 @@ def damage_store(damage: Damage, model: Model) -> None:
     others = objects(damage.home.store, f"--exclude={damage.session}/*", "--branches")
     own = objects(damage.home.store, f"--branches={damage.session}/*") - others
     files = [damage.home.store / "objects" / name[:2] / name[2:] for name in sorted(own)]
-    spoil(damage, [file for file in files if file.is_file()])
+    if spoil(damage, [file for file in files if file.is_file()]) not in ("", "remove"):
+        # A resume finds what is missing; only a repair reads the contents.
+        repaired = run_script("doctor", "--repair")
+        assert repaired.code == 0, repaired.out + repaired.err
 
 
 def kill_after_commit(damage: Damage) -> None:
@@ -212,11 +215,11 @@ TABLE = (
 )
 
 
-def spoil(damage: Damage, files: list[Path]) -> None:
-    """Remove, halve or empty one of the files."""
+def spoil(damage: Damage, files: list[Path]) -> str:
+    """Remove, halve or empty one of the files, and return which; empty without a file."""
     if not files:
         damage.faults.append("  nothing to spoil: all is packed")
-        return
+        return ""
     file, way = damage.chance.choice(files), damage.chance.choice(("remove", "halve", "empty"))
     damage.faults.append(f"  {way} {file.relative_to(damage.home.store)}")
     if not damage.home.live(damage.session).journal.exists():
@@ -225,6 +228,7 @@ def spoil(damage: Damage, files: list[Path]) -> None:
     file.unlink()
     if way != "remove":
         file.write_bytes(data[: len(data) // 2] if way == "halve" else b"")
+    return way
 
 
 def loosen(store: Path) -> None:
