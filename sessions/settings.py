@@ -35,7 +35,7 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_s
 
 
 class StopRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules that end an instance before its iterations are spent (`engine.run.stopping`); by default all are off."""
+    """Rules that end an instance before its iterations are spent (`engine.run.stop_rules`); by default all are off."""
 
     speedup: float | None = None
     """End at this speedup."""

@@ -1,11 +1,11 @@
 """Language models: one interface, several kinds of client. Importing this package loads no provider's SDK."""
 
-from .asking import Retry, ask
 from .client import LONGEST_REPLY, CallKey, Client, Limits, Piece, Reply, Request
 from .clients.recorded import RecordedClient, changed_templates
 from .clients.scripted import NoModel, ScriptedClient, says
 from .opening import check_models, open_client, open_clients
 from .pacing import Gates, Pace
+from .retries import Retry, ask
 from .spec import ModelSpec, find_recording, parse_model, parse_models, recording_of
 
 __all__ = [

@@ -30,7 +30,7 @@ from engine.prompting.baseline_facts import BaselineFacts
 from engine.reply.streaming import PieceBatches
 from engine.run.allocating import HOPELESS, best_receiver, is_hopeless
 from engine.run.shared import Shared
-from engine.run.stopping import stop_of
+from engine.run.stop_rules import stop_of
 from engine.tuning import RANKED_BY, mark_kept, sweep
 from harness import Effort, Evaluation
 from harness.stages.timing.baselines import Baseline

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from engine.run.stopping import is_at_roof, stop_of
+from engine.run.stop_rules import is_at_roof, stop_of
 from harness import Evaluation, Verdict
 from harness.wire.latency import Bound, Efficiency, Latency, Outcome
 from sessions import Home, fold
