@@ -82,10 +82,11 @@ class Progress:
         self._step, self._words, self._now, self._printed = 0, "", "", 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._tick, daemon=True)
-        self._thread.start()
 
     def step(self, words: str) -> None:
-        """Begin the next step."""
+        """Begin the next step; the first one starts the thread that shows it."""
+        if not self._step:
+            self._thread.start()
         self._step, self._words, self._now, self._printed = self._step + 1, words, "", 0.0
         self._show()
 
@@ -96,7 +97,8 @@ class Progress:
     def end(self) -> None:
         """Take the line away."""
         self._ended.set()
-        self._thread.join()
+        if self._step:
+            self._thread.join()
         self.erase()
 
     def erase(self) -> None:
