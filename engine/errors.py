@@ -34,7 +34,7 @@ REFUSALS = {
     errno.EEXIST: "a file is where a folder belongs: move it away and try again",
     errno.EIO: "check the disk",
 }
-"""What helps if the system refuses a file or folder: no bug of Wavedeck."""
+"""Advice by error number, if the system refuses a file or folder. Such an error is no bug of Wavedeck."""
 
 
 def refusal(error: BaseException) -> str:

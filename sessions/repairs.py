@@ -35,12 +35,12 @@ class Repair(NamedTuple):
 
     damage: str
     remedy: str
-    """What `act` will do; without `act`, what a person can do."""
+    """The step that `act` will take; without `act`, a step for a person."""
     act: Callable[[], None] | None = None
 
 
 def repairs(home: Home) -> Iterator[Repair]:
-    """Yield each damage of the home's store. Call `act` before the next one: the search goes on in the mended store.
+    """Yield each damage of the home's store. Call `act` before the next one: the search goes on in the repaired store.
 
     Raises `StoreBroken` if the store is not a git repository at all.
     """

@@ -83,8 +83,7 @@ class PoolJudge:
     """The harness on the devices of a pool.
 
     `against` names the timing baseline on a GPU: one of `harness.stages.timing.baselines.KINDS`, or empty for the
-    task's own. With
-    `against_source` it names that kernel.
+    task's own. With `against_source` it names that kernel.
     """
 
     def __init__(

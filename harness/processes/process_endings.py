@@ -1,4 +1,4 @@
-"""What the end of a candidate's process means: the only place that makes a verdict of it. The table is in `docs/trust.md`."""
+"""Decides the verdict at the end of a candidate's process; no other module does. The table is in `docs/trust.md`."""
 
 from __future__ import annotations
 

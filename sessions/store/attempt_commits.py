@@ -74,7 +74,7 @@ class Reasoning:
 
     def __init__(self) -> None:
         self._arrivals: dict[str, array[float]] = {}
-        """By call: time of each piece and its length, in turn."""
+        """Time and length of each piece, alternating, by call."""
 
     def see(self, event: ev.Event) -> None:
         """Take in an event: a piece is added; a retry or a new start of a call discards its pieces."""

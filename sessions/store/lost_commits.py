@@ -1,4 +1,4 @@
-"""Finds the attempts whose commit lost an object, so that they are committed again."""
+"""Finds attempts with a lost object in their commit, so that they are committed again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Opens a session again after its engine ended, at whatever moment that was.
 
-The journal is the truth, and git is brought in line with it. Judged attempts without a commit, or whose commit lost a
-tree or a file, are committed. Old refs are moved, and decisions reach `accepted`. Locks of a killed git process are
+The journal is the truth, and git is brought in line with it. Judged attempts are committed if they have no commit, or
+if their commit lost a tree or a file. Old refs are moved, and decisions reach `accepted`. Locks of a killed git process are
 removed, and a torn last line is set aside.
 """
 

@@ -1,4 +1,4 @@
-"""What the commits of attempts need beside the state: when each piece of reasoning arrived."""
+"""Commits of attempts have the arrival time of each piece of reasoning."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def no_head(home: Home) -> None:
 
 
 def no_refs(home: Home) -> None:
-    """As a copy that leaves out empty folders; all refs are packed."""
+    """Damage of a copy tool that leaves out empty folders; all refs are packed."""
     git(home.store, "pack-refs", "--all")
     shutil.rmtree(home.store / "refs")
 

@@ -43,7 +43,7 @@ class Column:
     if_known: bool = False
     """Removed if no cell has a known value."""
     keep: bool = False
-    """As wide as its contents, for names that users copy, unless it has a least width."""
+    """Whether the column is as wide as its contents, for names that users copy, unless it has a least width."""
 
 
 @dataclass(frozen=True, slots=True)

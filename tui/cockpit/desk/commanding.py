@@ -1,4 +1,4 @@
-"""What a person decides and commands: asked for on screen, then sent to whoever holds the session.
+"""Asks for decisions and commands on screen, then sends them to the holder of the session.
 
 Loads git and the engine's commands at the first order, not before.
 """
@@ -27,7 +27,7 @@ REFUSAL_S = 15
 
 
 class Host(Protocol):
-    """What commands need of the app."""
+    """The part of the app that commands use."""
 
     feed: Feed | None
     readonly: bool

@@ -64,8 +64,8 @@ class TidyDriver(LinuxDriver):
     def stop_application_mode(self) -> None:
         """Give the screen back empty.
 
-        tmux shrinks a screen that grew meanwhile to its first size before it takes it away, folds the lines that are too long
-        for that, and the lines that are too many then stand among the shell's own.
+        tmux first shrinks a screen that has grown to its former size, and folds lines that are too long. The lines that
+        no longer fit would then appear among the shell's own.
         """
         self.write("\x1b[H\x1b[2J")
         super().stop_application_mode()
@@ -78,7 +78,7 @@ def queued_writes(driver: Driver | None) -> int:
 
 
 def is_gone(driver: Driver | None) -> bool:
-    """Whether the terminal hung up: nobody can press a key or read any more."""
+    """Whether the terminal hung up: it sends no keys and shows nothing any more."""
     if not isinstance(driver, TidyDriver) or not driver.input_tty:
         return False
     poll = select.poll()
@@ -98,7 +98,7 @@ def set_mouse(driver: Driver | None, *, on: bool) -> None:
 def copy(driver: Driver | None, text: str, *, tmux: bool) -> str:
     """Hand text to the terminal's clipboard, or to a file when it is too long; returns what was done, in words.
 
-    A terminal does not answer whether it took the text, so nobody may say "copied".
+    A terminal does not answer whether it took the text, so no message may say "copied".
     """
     data = text.encode("utf-8", "replace")
     encoded = base64.b64encode(data).decode("ascii")

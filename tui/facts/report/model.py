@@ -69,7 +69,7 @@ class Winner:
     confirmed: Confirmation
     accepted: bool
     accepted_instead: str
-    """The attempt of the task whose kernel is on the branch `accepted`, if it is another one; else empty."""
+    """The attempt on the branch `accepted`, if that is a different attempt of the task; else empty."""
     waiting: bool
     findings: str
     """Findings in words; empty without any."""
@@ -181,7 +181,7 @@ class VerdictCount:
     """The error's class; empty for a correct attempt."""
     attempts: int
     share: float | None
-    """Of the judged attempts; `None` for a verdict that counts nowhere."""
+    """Share of the judged attempts, 0 to 1; `None` for a verdict that counts nowhere."""
     example: str
     """The newest attempt of this class."""
     message: str
