@@ -279,7 +279,6 @@ def _latency(
             candidate_ms, candidate_ms * 0.996, candidate_ms * 1.005, 655, left_out=41 if throttled else 2,
             processes=5, plain_ms=candidate_ms + 0.006, peak_bytes=shape.bytes, energy_mj=candidate_ms * 510,
         ),
-        tape_ms=candidate_ms * 1.002,
         wall_ms=candidate_ms + 0.004,
         efficiency=Efficiency(
             "MI300X", shape.bytes, 5 * shape.rows * shape.columns, "fp32", rate, rate / 1.6,

@@ -1,14 +1,13 @@
-"""Attempts judged and timed a minute, with nine instances that wait for one pool.
+"""Attempts judged and timed a minute, with instances that wait for one pool.
 
-    .venv/bin/python -m benchmarks.throughput --devices 0 [--attempts 3] [--slots N] [--think S] [--kernels FOLDER]
+    .venv/bin/python -m benchmarks.throughput --devices 0 [--instances 9] [--attempts 3] [--slots N] [--think S] [--kernels FOLDER]
     .venv/bin/python -m benchmarks.throughput --simulate 8 [--attempts 3] [--slots N] [--think S]
     .venv/bin/python -m benchmarks.throughput --lone 0
 
-Nine instances, one a task, propose `--attempts` kernels each (default 3). The next proposal of an instance comes when the verdict
-on its last one is there. The kernels are the tasks' baselines, or the files `TASK.py` of `--kernels`, each with a different last
-line. A second table has each case's times and their spread. No model takes part: `--think` seconds pass between verdict and
-proposal (default 0). With none, nine attempts are always waiting, so the mean time from proposal to verdict is 540 s divided by
-the attempts a minute.
+`--instances` instances (default 9) take the nine tasks by turns and propose `--attempts` kernels each (default 3). The next proposal
+of an instance comes when the verdict on its last one is there. The kernels are the tasks' baselines, or the files `TASK.py` of
+`--kernels`, each with a different last line. A second table has each case's times and their spread. No model takes part: `--think`
+seconds pass between verdict and proposal (default 0).
 
 `--devices` judges on real GPUs at full sizes. `--simulate N` needs no GPU: the pool, its slots, leases and batches are real, for
 N simulated GPUs of 140 GiB and 16 cores each. Judging is replaced by sleeps of `PHASES_S`, so the figures show the scheduling.
@@ -87,6 +86,12 @@ class Judged(NamedTuple):
 Judge = Callable[[DevicePool, Task, str], Awaitable[Evaluation | None]]
 
 
+def load_tasks(instances: int) -> list[Task]:
+    """Return the task of each instance."""
+    tasks = [load_task(name) for name in TASKS]
+    return [tasks[number % len(tasks)] for number in range(instances)]
+
+
 async def run_instances(
     pool: DevicePool,
     tasks: Sequence[Task],
@@ -96,13 +101,13 @@ async def run_instances(
     think_s: float,
     kernels: Path | None = None,
 ) -> list[Judged]:
-    """Let one instance a task propose its attempts, and return all of them."""
+    """Let one instance for each of `tasks` propose its attempts, and return all of them."""
     judged: list[Judged] = []
 
-    async def propose(task: Task) -> None:
+    async def propose(task: Task, instance: int) -> None:
         own = baseline_source(task) if kernels is None else (kernels / f"{task.name}.py").read_text("utf-8")
         for number in range(attempts):
-            source = f"{own}\nNUMBER = {number}\n"
+            source = f"{own}\nNUMBER = {instance}, {number}\n"
             began = time.perf_counter()
             evaluation = await judge(pool, task, source)
             seconds = time.perf_counter() - began
@@ -114,8 +119,8 @@ async def run_instances(
                 judged.append(Judged(seconds, evaluation.verdict, alone, task.name, evaluation.latency))
 
     async with asyncio.TaskGroup() as group:
-        for task in tasks:
-            group.create_task(propose(task), name=task.name)
+        for instance, task in enumerate(tasks):
+            group.create_task(propose(task, instance), name=f"{task.name}#{instance}")
     return judged
 
 
@@ -158,6 +163,11 @@ def report(judged: Sequence[Judged], pool: DevicePool, wall_s: float, *, pace: f
     table.add_row("proposal to verdict, worst", f"{max(seconds):.1f} s")
     table.add_row("exclusive lease held an attempt, mean", f"{pace * held_s:.1f} s")
     table.add_row("timings", str(pool.leases.timings))
+    servers = (pool.interpreting, pool.compiling)
+    contexts = sum(server.contexts for server in servers)
+    processes = sum(server.processes for server in servers)
+    table.add_row("GPU contexts an attempt, mean", f"{contexts / len(judged):.1f}")
+    table.add_row("processes an attempt, mean, wardens included", f"{processes / len(judged):.1f}")
     table.add_row("judged again alone: the GPU was full", str(sum(attempt.alone for attempt in judged)))
     table.add_row(
         "attempts lost", " ".join([str(len(lost)), *sorted({str(attempt.verdict) for attempt in lost})])
@@ -188,6 +198,7 @@ def report_cases(judged: Sequence[Judged]) -> Table:
 
 async def measure(
     devices: Sequence[str],
+    instances: int,
     attempts: int,
     slots: int | None,
     think_s: float,
@@ -195,7 +206,7 @@ async def measure(
     kernels: Path | None = None,
 ) -> int:
     """Measure on real GPUs. Return 1 if an attempt is not correct."""
-    tasks = [load_task(name) for name in TASKS]
+    tasks = load_tasks(instances)
     async with DevicePool(devices, slots=slots, tasks=tasks) as pool:
         began = time.perf_counter()
         judged = await run_instances(pool, tasks, attempts, judge_really, think_s=think_s, kernels=kernels)
@@ -206,7 +217,7 @@ async def measure(
     return int(any(attempt.verdict != Verdict.CORRECT for attempt in judged))
 
 
-async def simulate(count: int, attempts: int, slots: int | None, think_s: float, console: Console) -> int:
+async def simulate(count: int, instances: int, attempts: int, slots: int | None, think_s: float, console: Console) -> int:
     """Measure the scheduling with simulated GPUs."""
     gpus = tuple(
         Device(
@@ -217,7 +228,7 @@ async def simulate(count: int, attempts: int, slots: int | None, think_s: float,
         )
         for number in range(count)
     )
-    tasks = [load_task(name) for name in TASKS]
+    tasks = load_tasks(instances)
 
     async def start(_server: ForkServer) -> None:
         """No process is needed."""
@@ -279,6 +290,7 @@ def main() -> int:
     what.add_argument("--devices", help="real GPUs, as 0 or 0,1")
     what.add_argument("--simulate", type=int, metavar="N", help="N simulated GPUs")
     what.add_argument("--lone", metavar="DEVICE", help="a lone evaluation on this device")
+    parser.add_argument("--instances", type=int, default=len(TASKS))
     parser.add_argument("--attempts", type=int, default=ATTEMPTS, help="of each instance")
     parser.add_argument("--slots", type=int, help="instead of the rule's number")
     parser.add_argument("--think", type=float, default=0.0, help="seconds between verdict and next proposal")
@@ -287,7 +299,7 @@ def main() -> int:
     console = Console(width=110)
     if options.lone:
         return asyncio.run(measure_lone(options.lone, console))
-    run = options.attempts, options.slots, options.think, console
+    run = options.instances, options.attempts, options.slots, options.think, console
     if options.simulate:
         return asyncio.run(simulate(options.simulate, *run))
     return asyncio.run(measure(options.devices.split(","), *run, options.kernels))

@@ -7,14 +7,12 @@ from collections.abc import Iterable
 
 from harness.hardware.recognition import product_of
 from harness.wire.device import Device
-from harness.wire.effort import WHOLE, Effort
+from harness.wire.effort import PLAYERS, WHOLE
 from harness.wire.limits import VAULT_SHARE, graph_bytes
 from suites.costs import task_cost
 from suites.errors import SuiteError
 from suites.task import Task
 
-SIDES = 2
-"""Candidate and baseline."""
 KEPT_CORES = 2
 """Cores per GPU that stay free for the timed process and for the clock."""
 CORES_A_SLOT = 2
@@ -36,13 +34,12 @@ RECORDED_CASE_BYTES = 256 << 20
 """Largest case of a recorded task: all cases of a recording together stay below 512 MiB, and most are far smaller."""
 
 
-def timers_of(effort: Effort = WHOLE) -> int:
-    """Return the number of timers of one timing: pairs of both sides, and one that plays the tape."""
-    return SIDES * effort.pairs + (not effort.rough)
-
-
-CONTEXTS_A_SLOT = 1 + 2 + timers_of()
-"""The judge, the guest and one spare guest, and the timers that wait for the lease."""
+TIMERS_A_CANDIDATE = 1
+"""One timer records the candidate's calls. A side without a launch tape needs more, which are started when that is known."""
+SEATS = 2 * WHOLE.pairs
+"""Tapes that wait to be sampled side by side: of baseline and candidate, in each pair."""
+CONTEXTS_A_SLOT = 1 + 2 + TIMERS_A_CANDIDATE
+"""The judge, the guest and one spare guest, and the timer that waits for the lease."""
 CONTEXTS_UNTIMED = 1 + 2 + 1
 """The judge, the guest and one spare guest, and the script worker of a recorded task."""
 
@@ -55,7 +52,7 @@ def slots_of(
     The smaller of two numbers, and at least one.
 
     - Cores: the GPU's share of the cores, less `KEPT_CORES`, divided by `CORES_A_SLOT`; from `LEAST` to `MOST`.
-    - Memory: one timing samples at a time, with all timers of a candidate, each with a graph or two copies of the largest case.
+    - Memory: one timing samples at a time, on all seats of the players, each with a graph or two copies of the largest case.
       The judges share `VAULT_SHARE` for inputs that they keep. The rest of `USABLE_SHARE` is divided by the need of a slot: its
       contexts, and `COPIES_A_SLOT` copies of the largest case.
 
@@ -67,8 +64,8 @@ def slots_of(
     memory_bytes = _memory_bytes(device)
     if memory_bytes is None:
         return min(LEAST, by_cores)
-    a_timer = CONTEXT_BYTES + max(graph_bytes(memory_bytes), 2 * case_bytes)
-    once = timers_of() * a_timer if timed else 0
+    a_seat = max(graph_bytes(memory_bytes), 2 * case_bytes)
+    once = PLAYERS * CONTEXT_BYTES + SEATS * a_seat if timed else 0
     contexts = CONTEXTS_A_SLOT if timed else CONTEXTS_UNTIMED
     a_slot = contexts * CONTEXT_BYTES + COPIES_A_SLOT * case_bytes
     for_slots = memory_bytes * (USABLE_SHARE - VAULT_SHARE) - once

@@ -16,6 +16,7 @@ from harness.node.discovery import CPU, choose_devices
 from harness.node.leases import Holder, holders, lease, lease_folder
 from harness.node.telemetry.watcher import Telemetry
 from harness.wire.device import Device
+from harness.wire.effort import PLAYERS
 from harness.wire.errors import (
     DeviceFull,
     HarnessError,
@@ -28,12 +29,14 @@ from harness.wire.evaluation import Evaluation, Verdict
 from harness.wire.limits import END_S, ON_CPU, ON_GPU, STARTS_AT_ONCE, TimeLimits
 from suites.task import Task
 
-from .capacity import largest_case_bytes, own_cores, slots_of, timers_of
+from .baseline_calls import BaselineCalls
+from .capacity import TIMERS_A_CANDIDATE, largest_case_bytes, own_cores, slots_of
 from .gpu_leases import GpuLeases
 from .kernel_cache import KernelCache
 from .launchers import Launchers, Types
 from .neighbours import Neighbours
 from .nursery import Nursery
+from .players import Players
 from .quarantine import DeviceEvent, Health, HealthProbe, LeaseAwaited, OnDevice, Quarantined, ServerProbe
 from .servers import ForkServer
 from .slot import Slot
@@ -95,7 +98,9 @@ class DevicePool:
         self.compiles = asyncio.Semaphore(max(self.slots, own_cores()))
         self._servers = (self.interpreting, self.compiling)
         self.spares = Spares(self.compiling)
+        self.players = Players(self.spares)
         self.kernels = KernelCache()
+        self.baseline_calls = BaselineCalls()
         self.leases = GpuLeases(session, self._report_wait)
         self._neighbours = {device.name: Neighbours() for device in self.devices}
         self._slot_users = Neighbours()
@@ -186,7 +191,7 @@ class DevicePool:
                 self._give_back(slot)
         for device in self.devices:
             if device.name in self._lent:
-                self.spares.drop(device)
+                self._drop_ready(device)
         self._freed.set()
 
     def _give_back(self, slot: Slot) -> None:
@@ -214,7 +219,7 @@ class DevicePool:
         """
         device = slot.device
         async with self._neighbours[device.name].alone():
-            self.spares.drop(device)
+            self._drop_ready(device)
             slots = [each for each in self._all if each.device == device]
             judges = [each.judge for each in slots if each.judge is not None]
             for each in slots:
@@ -236,14 +241,14 @@ class DevicePool:
         except DeviceFull:
             raise  # the GPU computes, and a probe would find it full too
         except WorkerDied:
-            self.spares.drop(slot.device)
+            self._drop_ready(slot.device)
             async with self.leases.using(slot):
                 await self.health.examine(slot.device, since)
             raise
         error, verdict = evaluation.error, evaluation.verdict
         full = verdict is Verdict.INFRA_ERROR and error is not None and is_out_of_memory(error.message)
         if verdict in _TROUBLE and not full:
-            self.spares.drop(slot.device)
+            self._drop_ready(slot.device)
             async with self.leases.using(slot):
                 await self.health.examine(slot.device, since)
         slot.timers_ahead = 0
@@ -289,12 +294,18 @@ class DevicePool:
                 async with lease(device, session=self._session):
                     await self.spares.fill(device, roles[:STARTS_AT_ONCE])
         except (HarnessError, TimeoutError, OSError):
-            self.spares.drop(device)  # the next user starts its own worker and reports the error
+            self._drop_ready(device)  # the next user starts its own worker and reports the error
+
+    def _drop_ready(self, device: Device | None = None) -> None:
+        """End the spares and the idle players of one GPU, or of all: after trouble they may have lost their context."""
+        self.spares.drop(device)
+        self.players.drop(device)
 
     def _wanted_spares(self, device: Device) -> dict[str, int]:
-        """A guest for each slot. Timers for each candidate that may still be timed, or for the first one."""
+        """A guest for each slot. Timers for each candidate that may still be timed, or for the first one; and missing players."""
         slots = [slot for slot in self._all if slot.device == device]
-        timers = sum(slot.timers_ahead for slot in slots) or timers_of()
+        timers = sum(slot.timers_ahead for slot in slots) or TIMERS_A_CANDIDATE
+        timers += max(PLAYERS - self.players.count(device), 0)
         return {TIMER: timers if self._timed else 0, GUEST: len(slots)}
 
     async def _open(self, device: Device) -> None:
@@ -397,7 +408,7 @@ class DevicePool:
         if preparing:
             await asyncio.wait(preparing)
         await self.leases.close()
-        self.spares.drop()
+        self._drop_ready()
         await self.health.close()
         for telemetry in self._telemetry.values():
             await telemetry.close()

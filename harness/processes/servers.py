@@ -72,6 +72,8 @@ class ForkServer:
         self.why_not = ""
         """Why forking is not used; empty if it is."""
         self.versions: dict[str, str] = {}
+        self.processes = self.contexts = 0
+        """Processes started so far, with their wardens; and those of them that have a context on a GPU."""
         self._interpret = interpret
         self._furnish = furnish
         self._nursery, self._alone = nursery or Nursery(), nursery is None
@@ -159,6 +161,8 @@ class ForkServer:
             self._remove(scratch)
             raise WorkerDied(f"the {self.name} server is gone; it is started again with the next evaluation")
         self._next_worker += 1
+        self.processes += 2 if sandboxed else 1
+        self.contexts += device is not None and device.kind != "cpu"
         child = Child(self, self._next_worker, scratch)
         ours, theirs = socket.socketpair()
         printed_from, printed_to = os.pipe()

@@ -10,7 +10,7 @@ import msgspec
 
 from harness.hardware.recognition import product_of
 from harness.hardware.targets import target as find_target
-from harness.processes.capacity import timers_of
+from harness.processes.capacity import TIMERS_A_CANDIDATE
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import AGAIN, JudgeAgain
 from harness.processes.slot import Slot
@@ -79,7 +79,7 @@ async def evaluate(
     called = as_called(task)
 
     async def judge(sheet: Sheet, *, again: bool) -> Evaluation:
-        timers = timers_of(effort) if timed else 0
+        timers = TIMERS_A_CANDIDATE if timed else 0
         async with pool.slot(avoid, on=on, timers=timers, alone=again) as slot:
             sheet.device = slot.device.name
             own_targets = _own_target_first(slot.device, targets)

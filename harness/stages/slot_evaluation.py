@@ -337,6 +337,7 @@ class SlotEvaluation:
             seed=request.timing_seed,
             alone=alone,
             again=request.again,
+            exam=request.exam,
         )
         channel = await self._slot.channel()
         try:

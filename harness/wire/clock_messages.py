@@ -13,10 +13,26 @@ from .encoding import text_to_path
 from .evaluation import ErrorReport
 from .judge_messages import Alive, JudgeRequest
 from .latency import LaunchTime, Method
+from .launch_tape import Tape
 from .limits import TimeLimits
 
-BASELINE, CANDIDATE, TAPE = "baseline", "candidate", "tape"
-"""Sides of a timing. The process of side `tape` plays the candidate's launches and never sees its source."""
+BASELINE, CANDIDATE = "baseline", "candidate"
+SIDES = (BASELINE, CANDIDATE)
+
+
+class TapedCall(msgspec.Struct, frozen=True):
+    """One call of a side in one case, recorded in a timer that has the side's source."""
+
+    tape: Tape | None
+    why_not: str = ""
+    """Why there is no tape."""
+    code: tuple[str, ...] = ()
+    """Digests of the tape's kernels."""
+    configs: dict[str, str] = {}
+    """Configs that autotuned kernels chose, by kernel."""
+    plain_ms: float | None = None
+    """Wall time of a plain call with its host code, back to back."""
+    peak_bytes: int = 0
 
 
 class Measure(msgspec.Struct, frozen=True, tag="measure"):
@@ -31,30 +47,36 @@ class Measure(msgspec.Struct, frozen=True, tag="measure"):
     against: str
     flush_bytes: int
     budget_s: float
-    """For all cases together, once the device is leased; a second look has what the first left."""
+    """For all cases together, once the device is leased."""
     effort: Effort = WHOLE
     matmul_dtype: str = ""
     """Dtype of the matrix product that the device is measured with; empty if the task has no matrix products."""
     energy_s: float = 0.0
     """Duration of each side's plain calls in each case, if the device counts energy; 0: not measured."""
-    unresolved: tuple[str, ...] = ()
-    """Cases of a second look, which compares no outputs and plays no tape. Empty in the first look, which times all cases."""
-    chosen: dict[str, dict[str, dict[str, str]]] = {}
-    """Configs that autotuned kernels chose in the first look, by side and case."""
+    baseline_calls: dict[str, TapedCall] = {}
+    """Calls of the baseline that an earlier timing recorded, by case; empty: this timing records them."""
 
 
 class Timer(msgspec.Struct, frozen=True, tag="timer"):
     """One process to time in. Descriptor: the clock's end of its channel."""
 
     side: str
-    pair: int
+    """Empty for a player."""
     pid: int
+    served: bool = False
+    """A player that earlier timings used: it said hello before."""
 
 
 class NeedTimers(msgspec.Struct, frozen=True, tag="need_timers"):
     """The clock needs processes of these sides; the engine answers with one `Timer` for each."""
 
     sides: tuple[str, ...]
+    count: int
+
+
+class NeedPlayers(msgspec.Struct, frozen=True, tag="need_players"):
+    """The clock needs processes that play tapes, once it has the device; the engine answers with one `Timer` for each."""
+
     count: int
 
 
@@ -99,6 +121,8 @@ class ProcessTimes(msgspec.Struct, frozen=True):
     cold: bool = True
     """The caches did not hold the inputs."""
     drawn: Drawn | None = None
+    taped: bool = False
+    """The launches of a tape were timed, in a process that never saw the source."""
 
 
 class Floor(msgspec.Struct, frozen=True):
@@ -132,9 +156,8 @@ class Taped(msgspec.Struct, frozen=True):
     by_launch: tuple[LaunchTime, ...] = ()
     """Times of the steps, in order; empty for a tape of one step or of very many."""
     code: tuple[str, ...] = ()
-    played: bool = False
-    """Another process played the tape on its own inputs, and its outputs were correct."""
     why_not: str = ""
+    """Why there is no tape; empty if the tape was played, with right outputs."""
 
 
 class Measured(msgspec.Struct, frozen=True, tag="measured"):
@@ -157,10 +180,15 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     seconds: dict[str, float] = {}
     not_shared: str = ""
     """Why inputs went through host memory; empty if they did not."""
+    baseline_calls: dict[str, TapedCall] = {}
+    """The calls of the baseline by case, if all were recorded."""
+    players_reusable: bool = False
+    """The players answered each request, and wait for the next timing."""
+    tapes_played: int = 0
 
 
 ClockRequest = Measure | Timer | Leased
-ClockReport = NeedTimers | LeaseWanted | Measured | Alive
+ClockReport = NeedTimers | NeedPlayers | LeaseWanted | Measured | Alive
 JUDGE_REQUESTS: msgspec.msgpack.Decoder[JudgeRequest | ClockRequest] = msgspec.msgpack.Decoder(
     JudgeRequest | ClockRequest, dec_hook=text_to_path
 )

@@ -6,12 +6,15 @@ import msgspec
 
 from . import ratios
 
+PLAYERS = 2
+"""Processes of a GPU that play the launch tapes of baseline and candidate, for one timing after the other."""
+
 
 class Effort(msgspec.Struct, frozen=True):
     """The clock's budget for one candidate."""
 
     pairs: int = ratios.PAIRS_A_LOOK
-    """Processes of each side, per look."""
+    """Pairs of a baseline and a candidate, per look: each in memory of its own."""
     looks: int = ratios.LOOKS
     least_rounds: int = 3
     most_rounds: int = 15
@@ -21,7 +24,7 @@ class Effort(msgspec.Struct, frozen=True):
     energy: bool = False
     """Repeat each side's calls alone for the device's energy counter, for more than a second per case and side."""
     rough: bool = False
-    """The result is an estimate: no interval, no confirmation from outside the guest, no launch tape."""
+    """The result is an estimate: no interval, no confirmation from outside the guest, no times by launch."""
 
 
 WHOLE = Effort()

@@ -161,7 +161,11 @@ class Latency(msgspec.Struct, frozen=True):
     ci: tuple[float, float] | None
     """95 % interval of the speedup, over pairs of processes."""
     confirmed: str
-    """How the time was confirmed from outside the guest: `tape`, `wall` or `bound`."""
+    """Why the time can be trusted.
+
+    `tape`: a process played the candidate's launches that never saw its source. Else the candidate's own process took the time:
+    the clock's wall time agrees (`wall`), or is an upper bound (`bound`).
+    """
     outcome: Outcome = Outcome.NOT_RESOLVED
     against: str = ""
     cache: str = "cold"
@@ -173,8 +177,6 @@ class Latency(msgspec.Struct, frozen=True):
     candidate: Timed | None = None
     wall_ms: float | None = None
     """Time of a call by the judge's own clock, which the guest cannot reach; a bound if `confirmed` is `bound`."""
-    tape_ms: float | None = None
-    """Time of the candidate's launches in a process that never saw its source, by the same method."""
     efficiency: Efficiency | None = None
     window: Window | None = None
     configs: dict[str, str] = {}

@@ -31,10 +31,6 @@ FLOORS = {Method.EVENTS: 5.0, Method.GRAPH: 2.5}
 """A kernel that takes less than this many times an empty kernel's time is too short to be timed exactly."""
 CLEAR = 0.05
 """The same for an interval that does not contain 1: more pairs would not change the outcome."""
-CONTRADICTED = 0.1
-"""A launch tape contradicts a time if the same launches take longer by this share (honest kernels: at most by 1.3 %)"""
-CONTRADICTED_MS = {Method.EVENTS: 0.01, Method.GRAPH: 0.002}
-"""and by this time."""
 DRAWS = 1000
 _LEVEL = 0.05 / LOOKS
 _STUDENT = (25.452, 6.2053, 4.1765, 3.4954, 3.1634, 2.9687, 2.8412, 2.7515, 2.6850, 2.6338, 2.5931)
@@ -67,11 +63,6 @@ class Ratio:
         if self.high < 1:
             return Outcome.SLOWER
         return Outcome.NOT_RESOLVED
-
-
-def tape_contradicts(tape_ms: float, candidate_ms: float, method: Method) -> bool:
-    """True if a tape's launches take clearly longer than the candidate says, both timed by `method`."""
-    return tape_ms - candidate_ms > max(CONTRADICTED * candidate_ms, CONTRADICTED_MS[method])
 
 
 def find_bound(

@@ -1,4 +1,8 @@
-"""Messages between the clock and a timer, the process that launches and samples one side of a timing. Torch-free."""
+"""
+Messages between the clock and a timer, the process that launches and samples. Torch-free.
+
+A timer has seats. Each seat holds one source or one launch tape, with its own copies of the inputs, and is sampled on its own.
+"""
 
 from __future__ import annotations
 
@@ -184,6 +188,12 @@ class Play(msgspec.Struct, frozen=True, tag="play"):
     tape: Tape
 
 
+class Clear(msgspec.Struct, frozen=True, tag="clear"):
+    """Drop all seats, with their kernels and memory."""
+
+    nonce: str
+
+
 TimerRequest = (
     Load
     | Reach
@@ -197,8 +207,18 @@ TimerRequest = (
     | Fetch
     | Record
     | Play
+    | Clear
     | Farewell
 )
+
+
+class Seated(msgspec.Struct, frozen=True):
+    """A request to one seat of a timer."""
+
+    seat: int
+    request: TimerRequest
+
+
 TimerReport = Hello | Loaded | Failed | Broken | Prepared | Sampled | Done | Recorded | Returned | LeftBehind
-TIMER_REQUESTS: msgspec.msgpack.Decoder[TimerRequest] = msgspec.msgpack.Decoder(TimerRequest)
+TIMER_REQUESTS: msgspec.msgpack.Decoder[Seated] = msgspec.msgpack.Decoder(Seated)
 TIMER_REPORTS: msgspec.msgpack.Decoder[TimerReport] = msgspec.msgpack.Decoder(TimerReport)

@@ -15,7 +15,6 @@ from harness.wire import ratios
 from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
-    TAPE,
     Floor,
     Measure,
     Measured,
@@ -29,7 +28,6 @@ from harness.wire.latency import (
     DeviceState,
     Latency,
     LaunchTime,
-    Method,
     Outcome,
     RoughTime,
     Timed,
@@ -44,7 +42,7 @@ CONFIRMED = 0.1
 CONFIRMED_MS = 0.003
 """or by at most this time."""
 CONTRADICTED_BY_WATCH, CONTRADICTED_BY_WATCH_MS = 0.25, 0.05
-"""Without a played tape, the clock's wall time contradicts at this share and time; wall time includes the host."""
+"""The clock's wall time contradicts a reported time at this share and time; wall time includes the host."""
 
 LeftOut = Mapping[tuple[str, str], int]
 """Samples left out because the device was disturbed, by case and side."""
@@ -174,7 +172,7 @@ def tape_facts(measured: Measured, compiled: Collection[str]) -> tuple[Fact, ...
     for tape in measured.tapes:
         if tape.side != CANDIDATE:
             continue
-        if not tape.played:
+        if tape.why_not:
             facts.append(Fact(f"{tape.case}: launch tape", f"none: {tape.why_not}", Basis.EVIDENCE))
             continue
         from_source = set(tape.code) <= set(compiled)
@@ -251,7 +249,9 @@ def _conclude_case(
     speedup = None if bound is None else ratios.ratio(samples_by_process(slow), samples_by_process(fast))
     wall = [process.wall_ms for process in fast if process.wall_ms is not None]
     wall_ms = statistics.median(wall) if wall else None
-    tape_ms = _tape_ms(measured, case.name, method)
+    confirmed = (
+        "tape" if all(process.taped for process in fast) else confirm_time(candidate.median_ms, wall_ms)
+    )
     return Latency(
         device=device.name,
         case=case.name,
@@ -259,7 +259,7 @@ def _conclude_case(
         candidate_ms=candidate.median_ms,
         speedup=None if speedup is None else speedup.value,
         ci=None if speedup is None else (speedup.low, speedup.high),
-        confirmed=confirm_time(candidate.median_ms, wall_ms, tape_ms),
+        confirmed=confirmed,
         bound=bound or Bound.NONE,
         outcome=Outcome.TOO_SHORT if speedup is None else speedup.outcome,
         against=measure.against,
@@ -270,7 +270,6 @@ def _conclude_case(
         baseline=baseline,
         candidate=candidate,
         wall_ms=wall_ms,
-        tape_ms=tape_ms,
         efficiency=None
         if product is None
         else case_efficiency(measure.task, case, product, candidate.median_ms, measured.floor),
@@ -286,45 +285,29 @@ def _by_launch(measured: Measured, case: str, side: str) -> tuple[LaunchTime, ..
     return next(found, ())
 
 
-def confirm_time(reported_ms: float, wall_ms: float | None, tape_ms: float | None) -> str:
+def confirm_time(reported_ms: float, wall_ms: float | None) -> str:
     """
-    How a time that the candidate's process reported is confirmed from outside the guest.
+    How a time that the candidate's process reported is confirmed from outside it.
 
-    `tape`: its launches take no longer in a process that never saw its source, on a clock out of its reach. `wall`: the clock's
-    wall time around whole batches agrees; wall time includes the host. Else `bound`: wall time is only an upper bound.
+    `wall`: the clock's wall time around whole batches agrees; wall time includes the host. Else `bound`: it is only an upper bound.
     """
     near = max(CONFIRMED * reported_ms, CONFIRMED_MS)
-    if tape_ms is not None and tape_ms - reported_ms <= near:
-        return "tape"
     return "wall" if wall_ms is not None and abs(wall_ms - reported_ms) <= near else "bound"
 
 
 def find_contradiction(latency: Latency) -> str:
-    """Why a time measured outside the guest contradicts this latency; empty if none does. Contradicted times are dropped."""
-    reported_ms, wall_ms, tape_ms = latency.candidate_ms, latency.wall_ms, latency.tape_ms
-    if tape_ms is None:
-        near = max(CONTRADICTED_BY_WATCH * reported_ms, CONTRADICTED_BY_WATCH_MS)
-        if wall_ms is None or wall_ms - reported_ms <= near:
-            return ""
-        outside = f"a call of the candidate takes {wall_ms:.4f} ms on the clock's own watch"
-    else:
-        if not ratios.tape_contradicts(tape_ms, reported_ms, latency.method):
-            return ""
-        outside = (
-            f"the candidate's launches, recorded twice, take {tape_ms:.4f} ms, one after the other in a process that "
-            "never saw it"
-        )
-    return f"{latency.case}: {outside}, where its own process says {reported_ms:.4f} ms"
+    """Why the clock's own watch contradicts a time that the candidate's process reported; empty if it does not.
 
-
-def _tape_ms(measured: Measured, case: str, method: Method) -> float | None:
-    """The time of the tape, if it was timed by the same method."""
-    played = [
-        process
-        for process in measured.times
-        if process.side == TAPE and process.case == case and method_of((process,)) is method
-    ]
-    return statistics.median(samples_by_process(played)[0]) if played else None
+    Contradicted times are dropped.
+    """
+    reported_ms, wall_ms = latency.candidate_ms, latency.wall_ms
+    near = max(CONTRADICTED_BY_WATCH * reported_ms, CONTRADICTED_BY_WATCH_MS)
+    if latency.confirmed == "tape" or wall_ms is None or wall_ms - reported_ms <= near:
+        return ""
+    return (
+        f"{latency.case}: a call of the candidate takes {wall_ms:.4f} ms on the clock's own watch, where its own process says "
+        f"{reported_ms:.4f} ms"
+    )
 
 
 def samples_by_process(processes: Sequence[ProcessTimes]) -> list[list[float]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from asyncio import FIRST_COMPLETED
 from collections.abc import Awaitable, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack
@@ -34,6 +33,7 @@ from harness.wire.clock_messages import (
     LeaseWanted,
     Measure,
     Measured,
+    NeedPlayers,
     NeedTimers,
     Timer,
 )
@@ -52,7 +52,6 @@ from .efficiency import flush_bytes, matmul_dtype
 from .energy import DRAWN_S, add_energy
 from .larger_sizes import Larger, enlarge_case, judge_suspects
 from .rough_estimates import conclude_roughly
-from .second_look import Look, join_looks, plan_second_look
 
 MOST_REPORT_BYTES = 64 << 20
 
@@ -74,10 +73,11 @@ class Performance:
         seed: int,
         alone: Awaitable[int] | None = None,
         again: bool = False,
+        exam: bool = False,
     ) -> None:
         """`alone` counts the processes that the candidate left behind. Timers start before it is done, timing after it.
 
-        `again`: the second evaluation, after a `JudgeAgain`.
+        `again`: the second evaluation, after a `JudgeAgain`. An `exam` gets players that served no other timing.
         """
         self._pool = pool
         self._slot = slot
@@ -86,14 +86,15 @@ class Performance:
         self._seed = seed
         self._alone = alone
         self._again = again
+        self._exam = exam
         self._children: list[tuple[str, Child]] = []
         """Timers, each with its side."""
         self._product = product_of(slot.device).product
         self._telemetry = pool.telemetry(slot.device)
-        self._leased_s = 0.0
-        """When the clock last got the exclusive lease, by `time.monotonic`."""
         self._before: DeviceState | None = None
         self._watching = False
+        self._has_players = False
+        """The clock uses the pool's players of this GPU."""
 
     async def measure(
         self,
@@ -166,32 +167,25 @@ class Performance:
         return judge_suspects(first, again, tuple(larger), why_not)
 
     async def _time(self, channel: AsyncChannel, measure: Measure, compiled: Collection[str]) -> Timing:
-        """Time all cases, and those that remain unresolved in a second look; others may time between the looks."""
-        look = await self._run_clock(channel, measure)
-        again = plan_second_look(measure, look)
-        if again is not None:
-            async with self._pool.leases.using(self._slot):
-                look = join_looks(look, await self._run_clock(channel, again))
-        return self._conclude(measure, look, compiled)
-
-    async def _run_clock(self, channel: AsyncChannel, measure: Measure) -> Look:
-        """One run of the clock. Timers end even if it fails, and the lease ends with the last timer."""
+        """Run the clock over all cases. Timers end even if it fails, and the lease ends with the last timer."""
+        known = self._pool.baseline_calls.find(measure)
+        measure = msgspec.structs.replace(measure, baseline_calls=known)
         async with AsyncExitStack() as leases:
             # The next timing begins when the timers are gone. Other work on the device goes on before.
             try:
                 async with script_worker(self._slot, channel, measure.task, self._target.name):
                     measured = await self._serve_clock(channel, measure, leases)
+                self._give_players_back(tapes=measured.tapes_played, reusable=measured.players_reusable)
                 measured = await self._judge_timer_end(measured)
                 watched, after = await self._end_watch()
             except BaseException:
+                self._give_players_back(reusable=False)
                 await self._end_timers()
                 await self._end_watch(look=False)
                 raise
             self._pool.leases.release_after(self._slot, self._end_timers())
-            seconds = time.monotonic() - self._leased_s
-        kept, left_out = drop_disturbed_blocks(measured.times, watched)
-        measured = msgspec.structs.replace(measured, times=kept)
-        return Look(measured, left_out, watched, self._before, after, seconds)
+        self._pool.baseline_calls.keep(measure, measured.baseline_calls)
+        return self._conclude(measure, measured, watched, after, compiled)
 
     async def _judge_timer_end(self, measured: Measured) -> Measured:
         """The result, with the verdict for a timer of the candidate that ended. Raises like `check_end`."""
@@ -210,11 +204,20 @@ class Performance:
         verdict, error = verdict_of_end(ended, where, again=self._again)
         return msgspec.structs.replace(measured, verdict=verdict, error=error)
 
-    def _conclude(self, measure: Measure, look: Look, compiled: Collection[str]) -> Timing:
-        device, measured, watched = self._slot.device, look.measured, look.watched
+    def _conclude(
+        self,
+        measure: Measure,
+        measured: Measured,
+        watched: Watched,
+        after: DeviceState | None,
+        compiled: Collection[str],
+    ) -> Timing:
+        device = self._slot.device
+        kept, left_out = drop_disturbed_blocks(measured.times, watched)
+        measured = msgspec.structs.replace(measured, times=kept)
         if measure.effort.rough:
-            return conclude_roughly(device, measure, measured, look.left_out)
-        timing = conclude_timing(device, self._product, measure, measured, watched.window, look.left_out)
+            return conclude_roughly(device, measure, measured, left_out)
+        timing = conclude_timing(device, self._product, measure, measured, watched.window, left_out)
         latency, no_energy = timing.latency, ""
         if measure.energy_s:
             latency, no_energy = add_energy(timing.latency, measured.times, watched.points)
@@ -223,8 +226,8 @@ class Performance:
             latency=latency,
             facts=(*timing.facts, *tape_facts(measured, compiled)),
             notes=(*timing.notes, *filter(None, (watched.note, no_energy))),
-            before=look.before,
-            after=look.after,
+            before=self._before,
+            after=after,
         )
 
     async def _counts_energy(self) -> bool:
@@ -249,7 +252,6 @@ class Performance:
 
     async def _serve_clock(self, channel: AsyncChannel, measure: Measure, leases: AsyncExitStack) -> Measured:
         """Answer the clock's requests until it sends `Measured`; the exclusive lease goes into `leases`."""
-        pairs = measure.effort.pairs if measure.unresolved else 0
         await self._send(channel, measure)
         while True:
             try:
@@ -259,14 +261,14 @@ class Performance:
                 raise WorkerDied("the judge was lost while it timed") from error
             match report:
                 case NeedTimers(sides=sides, count=count):
-                    await self._start_timers(channel, measure, sides, range(pairs, pairs + count))
-                    pairs += count
+                    await self._start_timers(channel, measure, [side for side in sides for _ in range(count)])
+                case NeedPlayers(count=count):
+                    await self._lend_players(channel, count)
                 case LeaseWanted():
                     if self._alone is not None and await self._alone:
                         raise Crowded
                     self._alone = None
                     await leases.enter_async_context(self._pool.leases.timing(self._slot))
-                    self._leased_s = time.monotonic()
                     await self._begin_watch()
                     await self._send(channel, Leased())
                 case Alive():
@@ -293,19 +295,16 @@ class Performance:
 
         return wait()
 
-    async def _start_timers(
-        self, channel: AsyncChannel, measure: Measure, sides: Sequence[str], pairs: range
-    ) -> None:
-        wanted = [(side, pair) for pair in pairs for side in sides]
+    async def _start_timers(self, channel: AsyncChannel, measure: Measure, sides: Sequence[str]) -> None:
         taking: list[asyncio.Task[Worker]] = []
         try:
             async with asyncio.TaskGroup() as group:
-                for side, pair in wanted:
-                    timer = self._take_timer(side, measure.sources.get(side))
-                    taking.append(group.create_task(timer, name=f"timer/{side}/{pair}"))
-            for (side, pair), task in zip(wanted, taking, strict=True):
+                for number, side in enumerate(sides):
+                    timer = self._take_timer(side, measure.sources[side])
+                    taking.append(group.create_task(timer, name=f"timer/{side}/{number}"))
+            for side, task in zip(sides, taking, strict=True):
                 _, pid, end = task.result()
-                await self._send(channel, Timer(side=side, pair=pair, pid=pid), (end.fileno(),))
+                await self._send(channel, Timer(side=side, pid=pid), (end.fileno(),))
         except ExceptionGroup as failures:
             raise first_failure(failures) from None
         finally:
@@ -313,12 +312,24 @@ class Performance:
                 if not task.cancelled() and task.exception() is None:
                     task.result().end.close()
 
-    async def _take_timer(self, side: str, source: str | None) -> Worker:
+    async def _lend_players(self, channel: AsyncChannel, count: int) -> None:
+        """Give the clock the ends of the players' channels too; they stay open here."""
+        self._has_players = True
+        for player in await self._pool.players.take(self._slot.device, count, fresh=self._exam):
+            timer = Timer(side="", pid=player.worker.pid, served=player.served)
+            await self._send(channel, timer, (player.worker.end.fileno(),))
+
+    def _give_players_back(self, *, tapes: int = 0, reusable: bool) -> None:
+        if self._has_players:
+            self._has_players = False
+            self._pool.players.give_back(self._slot.device, tapes=tapes, reusable=reusable)
+
+    async def _take_timer(self, side: str, source: str) -> Worker:
         """A timer with the compiled kernels of its source."""
         worker = await self._pool.spares.take(TIMER, self._slot.device)
         self._children.append((side, worker.child))
         try:
-            if source is not None and worker.child.scratch is not None:
+            if worker.child.scratch is not None:
                 await asyncio.to_thread(self._pool.kernels.lay, source, worker.child.scratch)
         except BaseException:
             worker.end.close()

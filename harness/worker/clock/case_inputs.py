@@ -39,9 +39,9 @@ class CaseInputs:
         """One set of values, with the oracle's outputs for it."""
         return self._vault.given(self._problem, JudgedCase(case), self._seed, number)
 
-    def unseen(self, case: Case, *, by_candidate: bool = False) -> Given:
-        """The next sets of values, which no timer has seen. `by_candidate`: the candidate's own check did not use them either."""
-        return self.values(case, SETS + by_candidate)
+    def unseen(self, case: Case) -> Given:
+        """The next set of values, which no timer has seen."""
+        return self.values(case, SETS)
 
     def draw(self, case: Case, *, unseen: int) -> None:
         """Draw a case's values into the vault, with right outputs for the `unseen` first sets of unseen values.

@@ -1,4 +1,4 @@
-"""The clock's channel to the engine, which starts timers for it and leases the device."""
+"""The clock's channel to the engine, which starts timers for it, lends it players and leases the device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.clock_messages import JUDGE_REQUESTS, ClockReport, Leased, LeaseWanted, NeedTimers, Timer
+from harness.wire.clock_messages import (
+    JUDGE_REQUESTS,
+    ClockReport,
+    Leased,
+    LeaseWanted,
+    NeedPlayers,
+    NeedTimers,
+    Timer,
+)
 from harness.wire.encoding import ENCODER
 from harness.wire.judge_messages import Alive
 from harness.worker.kit import place
@@ -21,6 +29,9 @@ class Engine(Protocol):
 
     def timers(self, sides: Sequence[str], count: int) -> list[TimerLink]:
         """Start `count` timers of each side."""
+
+    def players(self, count: int) -> list[TimerLink]:
+        """Get `count` processes that play tapes. Call it under the lease: all clocks of a device share them."""
 
     def lease(self) -> None:
         """Wait until the device is leased to the clock alone."""
@@ -41,10 +52,17 @@ class EngineLine:
 
     def timers(self, sides: Sequence[str], count: int) -> list[TimerLink]:
         """See `Engine`."""
-        self.tell(NeedTimers(sides=tuple(sides), count=count))
+        return self._receive(NeedTimers(sides=tuple(sides), count=count), count * len(sides))
+
+    def players(self, count: int) -> list[TimerLink]:
+        """See `Engine`."""
+        return self._receive(NeedPlayers(count=count), count)
+
+    def _receive(self, need: NeedTimers | NeedPlayers, count: int) -> list[TimerLink]:
+        self.tell(need)
         links: list[TimerLink] = []
         try:
-            for _ in range(count * len(sides)):
+            for _ in range(count):
                 links.append(self._timer())  # noqa: PERF401 -- after a failure the earlier links are closed
         except ChannelClosed:
             for link in links:
@@ -60,9 +78,9 @@ class EngineLine:
                 os.close(descriptor)
             raise ChannelClosed("the engine gave up timing")
         end = Channel(socket.socket(fileno=frame.descriptors[0]))
-        return TimerLink(
-            end, side=timer.side, pair=timer.pair, pid=timer.pid, answer_bytes=place.answer_bytes()
-        )
+        link = TimerLink(end, side=timer.side, pair=0, pid=timer.pid, answer_bytes=place.answer_bytes())
+        link.greeted = timer.served
+        return link
 
     def lease(self) -> None:
         """See `Engine`."""

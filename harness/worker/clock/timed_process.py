@@ -1,4 +1,4 @@
-"""One timer on one case, from the clock's side: sends the requests, keeps the results."""
+"""One seat of a timer on one case, from the clock's side: sends the requests, keeps the results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from harness.wire.clock_messages import Block, Drawn, ProcessTimes
+from harness.wire.clock_messages import Block, Drawn, ProcessTimes, TapedCall
 from harness.wire.timer_messages import (
     LEAST_IN_BLOCK,
     Batch,
@@ -42,7 +42,7 @@ _LONGEST_MS = STEP_S * 1e3
 
 @dataclass(slots=True)
 class TimedProcess:
-    """A timer that has prepared a case."""
+    """A seat that has prepared a case."""
 
     link: TimerLink
     prepared: Prepared
@@ -50,6 +50,10 @@ class TimedProcess:
     """The caches do not hold the inputs of a call."""
     copies: int
     """Copies of the inputs that the timer holds."""
+    call: TapedCall
+    """The recorded call, with what only a process with the source measures."""
+    taped: bool
+    """The seat plays the tape of the call; otherwise it calls the source."""
     trial: Block = NO_BLOCK
     """Calls between events that do not count; the size of the later blocks and the method follow from them."""
     planned_launches: int = 0
@@ -58,7 +62,6 @@ class TimedProcess:
     """Calls in the captured graph; 0: calls are timed between events."""
     blocks: list[Block] = field(default_factory=list)
     wall_ms: float | None = None
-    plain_ms: float | None = None
     drawn: Drawn | None = None
 
     @property
@@ -105,24 +108,20 @@ class TimedProcess:
         return problem[:MOST_WORDS]
 
     def watch(self, *, launches_alone: bool = False) -> None:
-        """Time batches by the clock's own watch: the calls as they were timed, and plain calls.
-
-        With `launches_alone` the first of these is left out.
-        """
+        """Time batches of calls, as they were timed, by the clock's own watch. With `launches_alone` only those of a graph."""
         call_ms = max(statistics.median(self.samples), 1e-4)
-        count = max(LEAST_IN_BLOCK, min(MOST_IN_BATCH, int(WALL_MS / call_ms)))
         if self.launches:
             replays = max(LEAST_REPLAYS, int(WALL_MS / call_ms / self.launches))
             self.wall_ms = min(self._batch("graph", replays) for _ in range(WALLS)) / replays / self.launches
         elif not launches_alone:
+            count = max(LEAST_IN_BLOCK, min(MOST_IN_BATCH, int(WALL_MS / call_ms)))
             extra = [self._batch("calls", count) - self._batch("around", count) for _ in range(WALLS)]
             self.wall_ms = statistics.median(extra) / count
-        self.plain_ms = min(self._batch("plain", count) for _ in range(WALLS)) / count
 
     def draw(self, seconds: float) -> None:
-        """Make plain calls for about `seconds`, while the device's power is read. Call `watch` first."""
-        assert self.plain_ms is not None
-        count = max(1, int(seconds * 1e3 / max(self.plain_ms, 1e-3)))
+        """Make plain calls for about `seconds`, while the device's power is read."""
+        plain_ms = min(self._batch("plain", LEAST_IN_BLOCK) for _ in range(WALLS)) / LEAST_IN_BLOCK
+        count = max(1, int(seconds * 1e3 / max(plain_ms, 1e-3)))
         began = time.monotonic()
         self._batch("plain", count)
         self.drawn = Drawn(began, time.monotonic(), count)
@@ -135,12 +134,13 @@ class TimedProcess:
             case=case,
             blocks=tuple(self.blocks),
             wall_ms=self.wall_ms,
-            plain_ms=self.plain_ms,
-            peak_bytes=self.prepared.peak_bytes,
-            configs=self.prepared.configs,
+            plain_ms=self.call.plain_ms,
+            peak_bytes=self.call.peak_bytes,
+            configs=self.call.configs,
             launches=self.launches,
             cold=self.cold,
             drawn=self.drawn,
+            taped=self.taped,
         )
 
     def _batch(self, kind: str, count: int) -> float:

@@ -1,4 +1,4 @@
-"""The clock's channel to one timer. Requests go to several timers at once; each answers when it is done."""
+"""The clock's line to one seat of a timer. Requests go to several seats at once; each timer answers in their order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.wire import limits
 from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
 from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.guest_messages import Broken, Failed, Hello
-from harness.wire.timer_messages import TIMER_REPORTS, TimerReport, TimerRequest
+from harness.wire.timer_messages import TIMER_REPORTS, Seated, TimerReport, TimerRequest
 from harness.worker.oracle.guest_link import (
     CandidateRaised,
     GuestBroken,
@@ -35,20 +35,38 @@ class TimerFailed(Exception):
 
 
 class TimerLink:
-    """One timer. A failure of its source raises `TimerFailed`; a failure of our own code in it, `GuestBroken`."""
+    """One seat. A failure of its source raises `TimerFailed`; a failure of our own code in the timer, `GuestBroken`."""
 
-    def __init__(self, channel: Channel, *, side: str, pair: int, pid: int, answer_bytes: int) -> None:
+    def __init__(
+        self, channel: Channel, *, side: str, pair: int, pid: int, answer_bytes: int, seat: int = 0
+    ) -> None:
         self.side = side
         self.pair = pair
         self._channel = channel
         self._pid = pid
         self._answer_bytes = answer_bytes
+        self._seat = seat
         self._nonce = ""
+        self.greeted = False
+        """The timer said hello before: an earlier clock used it."""
 
-    def hello(self) -> Hello:
-        """Wait for the timer's first report."""
+    def seat(self, number: int, side: str, pair: int) -> TimerLink:
+        """A line to another seat of the same timer."""
+        return TimerLink(
+            self._channel,
+            side=side,
+            pair=pair,
+            pid=self._pid,
+            answer_bytes=self._answer_bytes,
+            seat=number,
+        )
+
+    def hello(self) -> None:
+        """Wait for the timer's first report, if it did not come before."""
+        if self.greeted:
+            return
         try:
-            return self._receive(Hello, time.monotonic() + limits.GUEST_START_S, None)
+            self._receive(Hello, time.monotonic() + limits.GUEST_START_S, None)
         except (ChannelTimeout, GuestGone, GuestLied) as error:
             raise GuestBroken(f"a timer did not get ready: {error}") from error
 
@@ -59,7 +77,9 @@ class TimerLink:
         self._nonce = secrets.token_hex(16)
         try:
             self._channel.send(
-                ENCODER.encode(make(self._nonce)), tuple(descriptors), deadline=time.monotonic() + wall_s
+                ENCODER.encode(Seated(self._seat, make(self._nonce))),
+                tuple(descriptors),
+                deadline=time.monotonic() + wall_s,
             )
         except ChannelTimeout:
             raise TimerFailed(self.side, GuestSlow(wall_s, cpu=False)) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 
@@ -21,11 +22,23 @@ LEAD_MS = 0.02
 MOST_LEAD_MS = 5.0
 
 
+_buffers: WeakValueDictionary[int, torch.Tensor] = WeakValueDictionary()
+"""The flushed memory by its size, which all stopwatches of a process share."""
+
+
+def _flush_buffer(flush_bytes: int) -> torch.Tensor:
+    buffer = _buffers.get(flush_bytes)
+    if buffer is None:
+        buffer = torch.zeros(max(flush_bytes // 4, 1), dtype=torch.int32, device=_DEVICE)
+        _buffers[flush_bytes] = buffer
+    return buffer
+
+
 class Stopwatch:
     """Times calls on the GPU that this process sees."""
 
     def __init__(self, flush_bytes: int) -> None:
-        self._buffer = torch.zeros(max(flush_bytes // 4, 1), dtype=torch.int32, device=_DEVICE)
+        self._buffer = _flush_buffer(flush_bytes)
         self._sum = torch.zeros((), dtype=torch.int64, device=_DEVICE)
         self._cycles_per_ms = self._calibrated()
         self._lead_cycles = 0

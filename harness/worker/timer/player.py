@@ -18,6 +18,7 @@ _CALLS = {
     "cuda": (
         "libcuda.so.1",
         "cuModuleLoadData",
+        "cuModuleUnload",
         "cuModuleGetFunction",
         "cuFuncSetAttribute",
         "cuLaunchKernel",
@@ -25,6 +26,7 @@ _CALLS = {
     "hip": (
         "libamdhip64.so",
         "hipModuleLoadData",
+        "hipModuleUnload",
         "hipModuleGetFunction",
         "hipFuncSetAttribute",
         "hipModuleLaunchKernel",
@@ -55,7 +57,10 @@ class Player:
         self._tape = tape
         library, *names = _CALLS["hip" if torch.version.hip else "cuda"]
         loaded = ctypes.CDLL(library)
-        self._load, self._find, self._set, self._launch = (getattr(loaded, name) for name in names)
+        self._load, self._unload, self._find, self._set, self._launch = (
+            getattr(loaded, name) for name in names
+        )
+        self._modules: list[ctypes.c_void_p] = []
         self._functions = [self._loaded(kernel) for kernel in tape.kernels]
         self._blank: dict[int, torch.Tensor] | None = None
         self.steps: int | None = None
@@ -92,9 +97,17 @@ class Player:
         parts = tuple(_output(output, memories) for output in self._tape.outputs)
         return parts[0] if self._tape.structure == "tensor" else parts
 
+    def unload(self) -> None:
+        """Unload the kernels; nothing may be played after this."""
+        torch.cuda.synchronize()
+        for module in self._modules:
+            self._unload(module)
+        self._modules.clear()
+
     def _loaded(self, kernel: TapedKernel) -> ctypes.c_void_p:
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         _check(self._load(ctypes.byref(module), kernel.binary), "load a kernel")
+        self._modules.append(module)
         _check(self._find(ctypes.byref(function), module, kernel.name.encode()), "find a kernel")
         if kernel.shared_bytes > _STATIC_SHARED:
             status = self._set(function, _MOST_DYNAMIC_SHARED, kernel.shared_bytes)

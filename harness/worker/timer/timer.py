@@ -1,9 +1,15 @@
-"""Role `timer`: times one source in a sandboxed process. Its times are evidence; the clock compares them with its own."""
+"""
+Role `timer`: times sources or launch tapes in a sandboxed process.
+
+The times of a process with a source are evidence, which the clock compares with its own. No foreign code runs in a process
+that plays tapes only, a *player*, so its times are proof.
+"""
 
 from __future__ import annotations
 
 import mmap
 import os
+import random
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -38,6 +44,7 @@ from harness.wire.timer_messages import (
     Batch,
     BringBack,
     Capture,
+    Clear,
     Done,
     Fetch,
     Play,
@@ -71,6 +78,8 @@ WARM_CALLS = 1
 """Warm calls on each copy of the inputs, before the trial calls and anything that is timed."""
 KEPT_BYTES = 1 << 30
 """Device memory that torch's cache may keep between cases, including the buffer that flushes the caches."""
+PLACES, PLACE_BYTES = 32, 2 << 20
+"""Choices of a tape's place in memory, and the distance between them: a page of the device."""
 KEPT_OUTPUTS = 2
 """Outputs kept of the last sampled calls, for the clock to fetch."""
 _STIRRED = (torch.int16, torch.int32)
@@ -93,22 +102,35 @@ def main(channel: Channel, spawn: Spawn) -> None:
         stirrer.stir([torch.zeros(1, 64, 64, dtype=dtype, device=gpu.HERE) for dtype in _STIRRED])
         stirrer.settle()
     channel.send(ENCODER.encode(Hello(sandbox=layers)))
-    timer = Timer(scratch, spawn.device)
+    seats: dict[int, Timer] = {}
     while True:
         try:
             frame = channel.receive()
         except ChannelClosed:
             return
-        request = TIMER_REQUESTS.decode(frame.payload)
+        seated = TIMER_REQUESTS.decode(frame.payload)
+        request = seated.request
         try:
-            report = timer.answer(request, frame.descriptors)
+            if isinstance(request, Clear):
+                report: TimerReport = _clear(seats, request)
+            else:
+                timer = seats.setdefault(seated.seat, Timer(scratch, spawn.device))
+                report = timer.answer(request, frame.descriptors)
         except Exception as error:  # noqa: BLE001 (`answer` catches what the source raises)
             report = broken(request.nonce, error)
         channel.send(ENCODER.encode(report))
 
 
+def _clear(seats: dict[int, Timer], request: Clear) -> Done:
+    for timer in seats.values():
+        timer.leave()
+    seats.clear()
+    torch.cuda.empty_cache()
+    return Done(nonce=request.nonce)
+
+
 class Timer:
-    """Times one source, or plays one tape, one case at a time."""
+    """One seat: times one source, or plays one tape, one case at a time."""
 
     def __init__(self, scratch: Path, device: Device) -> None:
         self._file = scratch / candidate_trace.NAME
@@ -126,6 +148,8 @@ class Timer:
         self._run: Callable[[int], Any] = _unprepared
         """Calls the source on one copy of the inputs."""
         self._player: Player | None = None
+        self._spacer: torch.Tensor | None = None
+        """Memory of random size, so that each tape finds its memory at other addresses."""
         self._stirrer = Stirrer()
         self._stirs = False
         """Whether calls stir the inputs, because other calls use the same values."""
@@ -170,6 +194,8 @@ class Timer:
                     return self._record(nonce)
                 case Play():
                     return self._play(request)
+                case Clear():
+                    raise AssertionError("`main` clears the seats")
                 case Farewell(nonce=nonce):
                     patched = self._snapshot.differences() if self._snapshot is not None else ()
                     self._count_threads()
@@ -178,6 +204,14 @@ class Timer:
             raise
         except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
             return failed(request.nonce, error, self._file, self._kind_of(error))
+
+    def leave(self) -> None:
+        """Drop the case and the tape, with their memory and kernels."""
+        self._forget()
+        self._spacer = None
+        if self._player is not None:
+            self._player.unload()
+            self._player = None
 
     def _count_threads(self) -> None:
         """Count after each request: a thread that works between calls may have ended before the last request."""
@@ -373,8 +407,10 @@ class Timer:
         return Recorded(nonce=nonce, tape=tape)
 
     def _play(self, request: Play) -> Done:
-        self._forget()
         gpu.start(self._device)
+        self.leave()
+        torch.cuda.empty_cache()
+        self._spacer = torch.empty(random.randrange(PLACES) * PLACE_BYTES, dtype=torch.uint8, device=gpu.HERE)
         try:
             self._player = Player(request.tape)
         except NotPlayed as why:

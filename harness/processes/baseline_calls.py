@@ -1,0 +1,39 @@
+"""Recorded calls of timing baselines: each is recorded once, and played in every timing against the same baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+from harness.wire.clock_messages import BASELINE, Measure, TapedCall
+
+MOST = 64
+"""Baselines whose calls are kept; the one used longest ago goes first."""
+
+
+class BaselineCalls:
+    """The calls that the timings of one pool recorded."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, dict[str, TapedCall]] = {}
+
+    def find(self, measure: Measure) -> dict[str, TapedCall]:
+        """Return the calls for such a timing by case; empty if none are kept."""
+        key = _key(measure)
+        calls = self._kept.pop(key, {})
+        if calls:
+            self._kept[key] = calls  # the newest is last
+        return calls
+
+    def keep(self, measure: Measure, calls: Mapping[str, TapedCall]) -> None:
+        """Keep the calls of a timing, if it recorded all."""
+        if calls:
+            self._kept[_key(measure)] = dict(calls)
+        while len(self._kept) > MOST:
+            del self._kept[next(iter(self._kept))]
+
+
+def _key(measure: Measure) -> Hashable:
+    cases = tuple(
+        (case.name, case.dtype, tuple(sorted(case.gpu.items()))) for case in measure.task.open_cases
+    )
+    return measure.task.folder, measure.sources[BASELINE], measure.target, measure.seed, cases

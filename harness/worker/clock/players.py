@@ -1,0 +1,144 @@
+"""
+The players of a timing: processes that never see a source, and play the tapes of baseline and candidate side by side.
+
+Each tape has a seat of its own: kernels loaded anew, and memory at another place. A pair of seats is in one process.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from harness.wire.clock_messages import CANDIDATE, SIDES, Measure, Taped, TapedCall
+from harness.wire.effort import PLAYERS
+from harness.wire.latency import LaunchTime
+from harness.wire.launch_tape import Launch, Tape
+from harness.wire.timer_messages import LEAST_IN_BLOCK, Clear, Done, Play, Prepared
+from harness.worker.oracle.guest_link import GuestBroken
+from suites.task import Case
+
+from .case_inputs import CaseInputs, LaidOut
+from .engine_line import Engine
+from .timed_process import STEP_S, TimedProcess
+from .timer_link import TimerLink
+
+MOST_STEPS = 8
+"""A tape of more steps is not timed by launch: each needs a graph of its own."""
+STEP_REPLAYS = 3
+FILL = "fill"
+
+
+class Players:
+    """The seats of one timing."""
+
+    def __init__(self, engine: Engine, measure: Measure, inputs: CaseInputs) -> None:
+        self._engine = engine
+        self._measure = measure
+        self._inputs = inputs
+        self._links: list[TimerLink] = []
+        self._busy = False
+        self.tapes = 0
+        """Tapes played so far."""
+
+    @property
+    def reusable(self) -> bool:
+        """True if there are players, and all of them answered each request."""
+        return bool(self._links) and not self._busy
+
+    def take(self) -> None:
+        """Get the players, under the lease."""
+        self._busy = True
+        self._links = self._engine.players(min(PLAYERS, self._measure.effort.pairs))
+        for link in self._links:
+            link.hello()
+        self._busy = False
+
+    def seats(self, side: str, pairs: Sequence[int]) -> list[TimerLink]:
+        """A seat of this side for each pair."""
+        count = len(self._links)
+        return [
+            self._links[pair % count].seat(len(SIDES) * (pair // count) + SIDES.index(side), side, pair)
+            for pair in pairs
+        ]
+
+    def prepare(
+        self,
+        case: Case,
+        seats: Sequence[TimerLink],
+        calls: Mapping[str, TapedCall],
+        laid_out: Sequence[LaidOut],
+    ) -> list[Prepared]:
+        """Put the tape of its side and the values of a case on each seat; the tape is played on each copy of the values.
+
+        A player answers in the order of the requests, so all seats get a request before the first answer is read.
+        """
+        self._busy = True
+        for seat in seats:
+            tape = calls[seat.side].tape
+            assert tape is not None
+            seat.send(lambda nonce, tape=tape: Play(nonce=nonce, tape=tape), wall_s=STEP_S)  # type: ignore[misc]
+        for seat in seats:
+            if problem := seat.receive(Done, wall_s=STEP_S).problem:
+                raise GuestBroken(f"the tape of the {seat.side} cannot be played: {problem}")
+            self.tapes += 1
+        arguments, size_bytes = laid_out[0].arguments, laid_out[0].size_bytes
+        for seat in seats:
+            self._inputs.send(seat, self._measure, case, arguments, size_bytes, laid_out)
+        prepared = []
+        for seat in seats:
+            prepared.append(seat.receive(Prepared, wall_s=len(seats) * self._measure.limits.call_s))
+            self._engine.alive()
+        return prepared
+
+    def clear(self) -> None:
+        """Empty all seats: what was played there is over."""
+        for link in self._links:
+            link.send(lambda nonce: Clear(nonce=nonce), wall_s=STEP_S)
+        for link in self._links:
+            link.receive(Done, wall_s=STEP_S)
+        self._busy = False
+
+    def time_launches(self, case: Case, process: TimedProcess, call: TapedCall) -> Taped:
+        """The time of each launch of a call, in a seat that was sampled."""
+        assert call.tape is not None
+        side = process.link.side
+        return Taped(
+            case.name,
+            side=side,
+            launches=sum(isinstance(step, Launch) for step in call.tape.steps),
+            by_launch=() if self._measure.effort.rough else self._by_launch(case, process, call.tape),
+            code=call.code if side == CANDIDATE else (),
+        )
+
+    def _by_launch(self, case: Case, process: TimedProcess, tape: Tape) -> tuple[LaunchTime, ...]:
+        """The time of each step: what it adds to a graph of the steps before it, where it finds the caches as they left them.
+
+        Empty for a tape of one step, or of more than `MOST_STEPS`.
+        """
+        if not 1 < len(tape.steps) <= MOST_STEPS:
+            return ()
+        launches = process.launches
+        if not launches:
+            call_ms = statistics.median(process.block(LEAST_IN_BLOCK).samples_ms)
+            own_bytes, rotate_bytes = process.prepared.peak_bytes, self._measure.flush_bytes
+            launches = self._inputs.count_launches(case, call_ms, own_bytes, rotate_bytes)
+        ends_ms = [0.0]
+        for steps in range(1, len(tape.steps) + 1):
+            process.begin_capture(launches or 1, steps=steps)
+            if process.end_capture(launches or 1, cold=process.cold):
+                return ()
+            ends_ms.append(statistics.median(process.block(STEP_REPLAYS).samples_ms))
+            self._engine.alive()
+        return tuple(
+            LaunchTime(
+                tape.kernels[step.kernel].name if isinstance(step, Launch) else FILL, max(end - start, 0.0)
+            )
+            for step, (start, end) in zip(tape.steps, pairwise(ends_ms), strict=True)
+        )
+
+    def close(self) -> None:
+        """Close the lines to the players, which wait for the next timing."""
+        for link in self._links:
+            link.close()
+        self._links = []
