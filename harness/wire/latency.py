@@ -54,7 +54,7 @@ class Timed(msgspec.Struct, frozen=True):
     samples: int
     """Calls between two events each; or replays of a graph, each the mean of its calls."""
     left_out: int = 0
-    """Samples that do not count: the clock had dropped, or another process used the device."""
+    """Samples that do not count: at another clock than the rest of the case, or another process used the device."""
     processes: int = 1
     plain_ms: float | None = None
     """Median wall time of a plain call, back to back with hot caches; includes launch overhead."""

@@ -9,8 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from harness.hardware.product import Product
-from harness.node.telemetry.samples import Watched
-from harness.node.telemetry.steadiness import find_disturbances
 from harness.wire import ratios
 from harness.wire.clock_messages import (
     BASELINE,
@@ -71,30 +69,6 @@ class Timing(msgspec.Struct, frozen=True):
         if self.verdict is not Verdict.CORRECT:
             return False
         return True if self.latency or self.rough else None
-
-
-def drop_disturbed_blocks(
-    times: Sequence[ProcessTimes], watched: Watched
-) -> tuple[tuple[ProcessTimes, ...], Counter[tuple[str, str]]]:
-    """
-    Times without the blocks during which the clock had dropped or others used the device; and the samples left out.
-
-    A process is left out if all its blocks were disturbed.
-    """
-    kept, left_out = [], Counter[tuple[str, str]]()
-    for process in times:
-        reasons = find_disturbances(
-            watched.points, [(block.began_s, block.ended_s) for block in process.blocks]
-        )
-        blocks = []
-        for block, reason in zip(process.blocks, reasons, strict=True):
-            if reason:
-                left_out[process.case, process.side] += len(block.samples_ms)
-            else:
-                blocks.append(block)
-        if blocks:
-            kept.append(msgspec.structs.replace(process, blocks=tuple(blocks)))
-    return tuple(kept), left_out
 
 
 def conclude_timing(
@@ -355,7 +329,7 @@ def _summarise_side(processes: Sequence[ProcessTimes], left_out: int) -> Timed:
 def explain_missing(measured: Measured, missing: Collection[str], left_out: LeftOut) -> str:
     """Why these cases have no time: what ended the clock's work, else how many samples were disturbed; empty if unknown."""
     lost = sum(count for (case, _), count in left_out.items() if case in missing)
-    disturbed = f"{lost} samples were disturbed by a drop of the clock or by others on the device"
+    disturbed = f"{lost} samples were disturbed by a change of the clock or by others on the device"
     return measured.problem or (disturbed if lost else "")
 
 
