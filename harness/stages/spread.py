@@ -79,7 +79,9 @@ def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
         (failed or ordered)[0],
         latency=latencies,
         speedup=speedup,
+        speedup_ci=None,
         speedup_geomean=geomean,
+        speedup_geomean_ci=None,
         not_timed=missing,
         notes=tuple(notes),
     )

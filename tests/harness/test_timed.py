@@ -100,6 +100,17 @@ def test_case_that_is_short_on_one_side_has_a_bound(
     assert latency.ci is not None
 
 
+def test_means_over_exact_cases_have_intervals() -> None:
+    first, second, third = (case.name for case in TASK.open_cases[:3])
+    exact = (*times(first, baseline=1.0, candidate=0.5), *times(second, baseline=2.0, candidate=0.25))
+    short = times(third, baseline=1.0, candidate=0.005)
+    timing = conclude(*exact, *short, floor=Floor(empty_ms=0.002, copies=()))
+    assert [latency.bound for latency in timing.latency] == [Bound.NONE, Bound.NONE, Bound.AT_LEAST]
+    assert timing.speedup_ci == pytest.approx((5.0, 5.0), rel=1e-3)
+    assert timing.speedup_geomean_ci == pytest.approx((4.0, 4.0), rel=1e-3)
+    assert conclude(*short, floor=Floor(empty_ms=0.002, copies=())).speedup_ci is None
+
+
 @pytest.mark.parametrize(
     ("event", "wall", "tape", "word"),
     [

@@ -62,6 +62,9 @@ class Timing(msgspec.Struct, frozen=True):
     after: DeviceState | None = None
     rough: tuple[RoughTime, ...] = ()
     """Estimates, for a rough effort."""
+    speedup_ci: tuple[float, float] | None = None
+    speedup_geomean_ci: tuple[float, float] | None = None
+    """See `Evaluation`."""
 
     @property
     def ok(self) -> bool | None:
@@ -83,15 +86,17 @@ def conclude_timing(
     if measured.verdict:
         return refuse(measured)
     cases = measure.task.open_cases
-    latencies, contradictions = [], []
-    for case in cases:
-        latency = _conclude_case(device, product, measure, measured, case, window, left_out)
-        if latency is not None:
-            contradiction = find_contradiction(latency)
-            if contradiction:
-                contradictions.append((case.name, contradiction))
-            else:
-                latencies.append(latency)
+    latencies: list[Latency] = []
+    contradictions, exact = [], []
+    for number, case in enumerate(cases):
+        latency, case_ratios = _conclude_case(device, product, measure, measured, number, window, left_out)
+        contradiction = find_contradiction(latency) if latency is not None else ""
+        if contradiction:
+            contradictions.append((case.name, contradiction))
+        elif latency is not None:
+            latencies.append(latency)
+            if case_ratios is not None and latency.bound is Bound.NONE:
+                exact.append(case_ratios)
     missing = {case.name for case in cases} - {latency.case for latency in latencies}
     unexplained = missing - {case for case, _ in contradictions}
     reasons = (explain_missing(measured, unexplained, left_out), *(words for _, words in contradictions))
@@ -123,6 +128,8 @@ def conclude_timing(
         tuple(latencies),
         f"{len(latencies)} of {len(cases)} cases timed against {measure.against}, "
         f"{'cold' if measure.cold else 'hot'} caches: {words}",
+        speedup_ci=ratios.mean_ratio(exact, arithmetic=True).interval if exact else None,
+        speedup_geomean_ci=ratios.mean_ratio(exact).interval if exact else None,
         facts=(
             Fact(
                 "outputs of timed calls compared with the oracle",
@@ -208,31 +215,36 @@ def _conclude_case(
     product: Product | None,
     measure: Measure,
     measured: Measured,
-    case: Case,
+    number: int,
     window: Window,
     left_out: LeftOut,
-) -> Latency | None:
-    """The latency of one case; `None` with fewer than two pairs of processes."""
+) -> tuple[Latency | None, ratios.CaseRatios | None]:
+    """The latency of an open case and its ratios; no latency with fewer than two pairs, no ratios without a speedup."""
+    case = measure.task.open_cases[number]
     by_side = pair_processes(measured, case.name)
     slow, fast = by_side[BASELINE], by_side[CANDIDATE]
     if len(fast) < 2:
-        return None
+        return None, None
     baseline = _summarise_side(slow, left_out.get((case.name, BASELINE), 0))
     candidate = _summarise_side(fast, left_out.get((case.name, CANDIDATE), 0))
     method = method_of((*slow, *fast))
     floor_ms = measured.floor.empty_by(method) if measured.floor is not None else None
     bound = ratios.find_bound(baseline.median_ms, candidate.median_ms, floor_ms, method)
-    speedup = None if bound is None else ratios.ratio(samples_by_process(slow), samples_by_process(fast))
+    case_ratios = speedup = None
+    if bound is not None:
+        samples = samples_by_process(slow), samples_by_process(fast)
+        case_ratios = ratios.case_ratios(*samples, [process.pair for process in fast], seed=number)
+        speedup = ratios.mean_ratio([case_ratios])
     wall = [process.wall_ms for process in fast if process.wall_ms is not None]
     wall_ms = statistics.median(wall) if wall else None
     tape_ms = _tape_ms(measured, case.name, method)
-    return Latency(
+    latency = Latency(
         device=device.name,
         case=case.name,
         baseline_ms=baseline.median_ms,
         candidate_ms=candidate.median_ms,
         speedup=None if speedup is None else speedup.value,
-        ci=None if speedup is None else (speedup.low, speedup.high),
+        ci=None if speedup is None else speedup.interval,
         confirmed=confirm_time(candidate.median_ms, wall_ms, tape_ms),
         bound=bound or Bound.NONE,
         outcome=Outcome.TOO_SHORT if speedup is None else speedup.outcome,
@@ -253,6 +265,7 @@ def _conclude_case(
         launches=_by_launch(measured, case.name, CANDIDATE),
         baseline_launches=_by_launch(measured, case.name, BASELINE),
     )
+    return latency, case_ratios
 
 
 def _by_launch(measured: Measured, case: str, side: str) -> tuple[LaunchTime, ...]:
