@@ -99,6 +99,8 @@ class ProcessTimes(msgspec.Struct, frozen=True):
     cold: bool = True
     """The caches did not hold the inputs."""
     drawn: Drawn | None = None
+    host_ms: float = 0.0
+    """The host's time to launch one call, as the timer reports it."""
     clock_mhz: int | None = None
     """Median clock of the device in these blocks. Telemetry adds it, `None` if unknown."""
 

@@ -62,6 +62,10 @@ class Timed(msgspec.Struct, frozen=True):
     energy_mj: float | None = None
     """Millijoules of the whole device per plain call, back to back, if the device counts energy. Caches stay warm, unlike between
     cold samples."""
+    clock_mhz: int | None = None
+    """Median clock of the device while the samples that count were taken."""
+    median_error: float | None = None
+    """Relative standard error of the least known median of a process."""
 
 
 class LaunchTime(msgspec.Struct, frozen=True):
@@ -184,3 +188,7 @@ class Latency(msgspec.Struct, frozen=True):
     baseline_launches: tuple[LaunchTime, ...] = ()
     bound: Bound = Bound.NONE
     """`at least` if the candidate is too short to be timed exactly, `at most` if the baseline is."""
+    without_floor: float | None = None
+    """The speedup with `floor_ms` subtracted from both sides; `None` for a bound, and if the floor is unknown."""
+    notes: tuple[str, ...] = ()
+    """Limits of this time and ratio that the interval does not show, a clause each."""

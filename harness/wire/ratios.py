@@ -21,6 +21,8 @@ from .latency import Bound, Method, Outcome
 if TYPE_CHECKING:
     import numpy as np
 
+MEDIAN_ERROR = 0.0025
+"""Rounds of samples go on until the relative error of each process's median is this small, or rounds or time run out."""
 LOOKS = 2
 """Looks at an interval, with more pairs between them. Each look has level 1 - 0.05 / LOOKS, so all together 95 % (Bonferroni)."""
 PAIRS_A_LOOK = 3
@@ -103,6 +105,13 @@ def find_bound(
     if candidate_ms < shortest_ms:
         return Bound.AT_LEAST
     return Bound.AT_MOST if baseline_ms < shortest_ms else Bound.NONE
+
+
+def without_floor(speedup: float, baseline_ms: float, candidate_ms: float, floor_ms: float) -> float | None:
+    """Return the speedup with the floor subtracted from both times; `None` if the candidate takes no longer than the floor."""
+    if candidate_ms <= floor_ms:
+        return None
+    return speedup * (1 - floor_ms / baseline_ms) / (1 - floor_ms / candidate_ms)
 
 
 def ratio(slow: Sequence[Sequence[float]], fast: Sequence[Sequence[float]], *, seed: int = 0) -> Ratio:

@@ -19,6 +19,7 @@ from harness.wire.ratios import (
     find_bound,
     mean_ratio,
     ratio,
+    without_floor,
 )
 
 Sides = tuple[list[list[float]], list[list[float]]]
@@ -130,6 +131,11 @@ def test_mean_over_cases_with_different_pairs() -> None:
     mean = mean_ratio([first, more])
     assert mean.value == pytest.approx(math.sqrt(mean_ratio([first]).value * mean_ratio([more]).value))
     assert mean.low < mean.value < mean.high
+
+
+def test_ratio_without_the_floor() -> None:
+    assert without_floor(2.0, 5.0, 2.5, 1.0) == pytest.approx(4 / 1.5)
+    assert without_floor(2.0, 2.0, 1.0, 1.0) is None
 
 
 @pytest.mark.parametrize(

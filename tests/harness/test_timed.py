@@ -25,7 +25,7 @@ from harness.stages.timing.conclusions import (
     mean_speedups,
     tape_facts,
 )
-from harness.wire.clock_messages import BASELINE, CANDIDATE, TAPE, Floor, Measured, ProcessTimes, Taped
+from harness.wire.clock_messages import BASELINE, CANDIDATE, TAPE, Block, Floor, Measured, ProcessTimes, Taped
 from harness.wire.effort import WHOLE
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.latency import Bound, Latency, Outcome
@@ -98,6 +98,64 @@ def test_case_that_is_short_on_one_side_has_a_bound(
     assert latency.speedup == pytest.approx(baseline / candidate)
     assert (latency.bound, latency.outcome) == (bound, outcome)
     assert latency.ci is not None
+
+
+def noted(*processes: ProcessTimes, **changes: Any) -> tuple[str, ...]:
+    (latency,) = conclude(*processes, **changes).latency
+    return latency.notes
+
+
+def test_plain_latency_has_no_note() -> None:
+    assert noted(*times(baseline=1.0, candidate=0.5), floor=Floor(empty_ms=0.002, copies=())) == ()
+
+
+def test_note_names_the_ratio_without_the_floor() -> None:
+    graphs = [msgspec.structs.replace(side, launches=8) for side in times(baseline=0.0050, candidate=0.0025)]
+    timing = conclude(*graphs, floor=Floor(empty_ms=0.004, copies=(), graph_ms=0.001))
+    (latency,) = timing.latency
+    assert latency.without_floor == pytest.approx(4 / 1.5)
+    assert latency.notes == (
+        "an empty kernel's 1 us is in both times; without it the speedup would be 2.67x",
+    )
+
+
+def test_note_says_that_the_medians_stayed_imprecise() -> None:
+    rough = tuple(1.0 + 0.02 * number for number in range(10))
+    slow = [
+        process(side, pair, 1.0, blocks=(Block(0.0, 1.0, rough),))
+        for pair in range(3)
+        for side in (BASELINE, CANDIDATE)
+    ]
+    (note,) = noted(*slow)
+    assert note.startswith("medians are known to ")
+    assert "not to 0.25%" in note
+
+
+@pytest.mark.parametrize(
+    ("host_ms", "launches", "is_noted"), [(8.0, 0, True), (3.0, 0, False), (8.0, 4, False)]
+)
+def test_note_says_that_the_host_may_be_in_the_time(host_ms: float, launches: int, *, is_noted: bool) -> None:
+    sides = times(baseline=9.0, candidate=9.0)
+    notes = noted(*(msgspec.structs.replace(side, host_ms=host_ms, launches=launches) for side in sides))
+    assert [note.startswith("the host needs 8.0 ms") for note in notes] == [True] * is_noted
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "note"),
+    [
+        (1600, 1600, "both sides ran at 1600 MHz, below the boost clock of H200 SXM, 1980 MHz"),
+        (1980, 1830, "the baseline ran at 1980 MHz, the candidate at 1830 MHz"),
+        (1965, 1980, ""),
+        (None, 1600, ""),
+    ],
+)
+def test_note_names_an_unusual_clock(baseline: int | None, candidate: int | None, note: str) -> None:
+    clocks = {BASELINE: baseline, CANDIDATE: candidate}
+    sides = [
+        msgspec.structs.replace(side, clock_mhz=clocks[side.side])
+        for side in times(baseline=9.0, candidate=9.0)
+    ]
+    assert noted(*sides, product="H200 SXM") == tuple(filter(None, (note,)))
 
 
 def test_means_over_exact_cases_have_intervals() -> None:

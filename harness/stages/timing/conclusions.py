@@ -36,6 +36,7 @@ from harness.wire.latency import (
 from suites.task import Case
 
 from .efficiency import case_efficiency
+from .latency_notes import latency_notes
 
 CONFIRMED = 0.1
 """The clock's wall time confirms the device's events if the two differ by at most this share,"""
@@ -230,11 +231,13 @@ def _conclude_case(
     method = method_of((*slow, *fast))
     floor_ms = measured.floor.empty_by(method) if measured.floor is not None else None
     bound = ratios.find_bound(baseline.median_ms, candidate.median_ms, floor_ms, method)
-    case_ratios = speedup = None
+    case_ratios = speedup = without_floor = None
     if bound is not None:
         samples = samples_by_process(slow), samples_by_process(fast)
         case_ratios = ratios.case_ratios(*samples, [process.pair for process in fast], seed=number)
         speedup = ratios.mean_ratio([case_ratios])
+    if speedup is not None and bound is Bound.NONE and floor_ms is not None:
+        without_floor = ratios.without_floor(speedup.value, baseline.median_ms, candidate.median_ms, floor_ms)
     wall = [process.wall_ms for process in fast if process.wall_ms is not None]
     wall_ms = statistics.median(wall) if wall else None
     tape_ms = _tape_ms(measured, case.name, method)
@@ -264,8 +267,10 @@ def _conclude_case(
         configs=fast[0].configs,
         launches=_by_launch(measured, case.name, CANDIDATE),
         baseline_launches=_by_launch(measured, case.name, BASELINE),
+        without_floor=without_floor,
     )
-    return latency, case_ratios
+    notes = latency_notes(latency, (*slow, *fast), window, product)
+    return msgspec.structs.replace(latency, notes=notes), case_ratios
 
 
 def _by_launch(measured: Measured, case: str, side: str) -> tuple[LaunchTime, ...]:
@@ -327,6 +332,7 @@ def median_of_medians(processes: Sequence[ProcessTimes]) -> float:
 def _summarise_side(processes: Sequence[ProcessTimes], left_out: int) -> Timed:
     samples = sorted(sample for process in samples_by_process(processes) for sample in process)
     plain = [process.plain_ms for process in processes if process.plain_ms is not None]
+    clocks = [process.clock_mhz for process in processes if process.clock_mhz is not None]
     return Timed(
         median_ms=median_of_medians(processes),
         p10_ms=samples[len(samples) // 10],
@@ -336,6 +342,8 @@ def _summarise_side(processes: Sequence[ProcessTimes], left_out: int) -> Timed:
         processes=len(processes),
         plain_ms=statistics.median(plain) if plain else None,
         peak_bytes=max(process.peak_bytes for process in processes),
+        clock_mhz=statistics.median_low(clocks) if clocks else None,
+        median_error=max(map(ratios.median_error, samples_by_process(processes))),
     )
 
 

@@ -48,8 +48,6 @@ from .tape_player import TapePlayer
 from .timed_process import STEP_S, TimedProcess
 from .timer_link import TimerFailed, TimerLink
 
-MEDIAN_ERROR = 0.0025
-"""Rounds go on until the relative error of each process's median is this small."""
 CLEARLY_SHORT = 0.8
 """A case is too short already after its trial blocks if it stays below this share of the shortest time."""
 LOOKS = 2
@@ -288,7 +286,7 @@ class Clock:
         self._end_phase("energy")
 
     def _is_precise(self, processes: Sequence[TimedProcess]) -> bool:
-        return max(ratios.median_error(process.samples) for process in processes) <= MEDIAN_ERROR
+        return max(ratios.median_error(process.samples) for process in processes) <= ratios.MEDIAN_ERROR
 
     def _prepare(self, case: Case) -> list[TimedProcess]:
         """Send the inputs to every timer and let it make warm calls.

@@ -141,6 +141,7 @@ class TimedProcess:
             launches=self.launches,
             cold=self.cold,
             drawn=self.drawn,
+            host_ms=self.prepared.call_ms,
         )
 
     def _batch(self, kind: str, count: int) -> float:
