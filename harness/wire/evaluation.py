@@ -336,7 +336,7 @@ class Evaluation(msgspec.Struct, frozen=True):
     """Mean over the cases that have a ratio (GEAK). `None` if no case has one, or if a person chose the cases."""
     speedup_ci: tuple[float, float] | None = None
     """95 % interval of this mean over the cases with an exact ratio (no bound), from processes and samples of all cases together.
-    `None` if there is no such case, or if several GPUs timed the candidate."""
+    `None` if there is no such case."""
     speedup_geomean: float | None = None
     speedup_geomean_ci: tuple[float, float] | None = None
     """The same of the geometric mean."""

@@ -182,7 +182,7 @@ def _geometric_mean(
     """The mean over `cases` with its interval; cases that are not given count as 1.00.
 
     `exact_ci` is the interval of the geometric mean over the exact cases. Bounds add independent errors of the logarithms. So
-    do exact cases without `exact_ci`: in old evaluations, and with several GPUs.
+    do exact cases without `exact_ci`, in old evaluations.
     """
     value = math.exp(math.fsum(math.log(_counted_ratio(latency)) for latency in latencies) / cases)
     exact = [latency for latency in latencies if latency.bound is Bound.NONE]

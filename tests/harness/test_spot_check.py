@@ -48,9 +48,9 @@ def mismatch(
     problem = SimpleNamespace(sizes=lambda _: {})
     drawn = Drawn(unsettled)
     before = truth.clone()
-    found = find_mismatch(task, Given(cast(Any, problem), case, drawn, (truth,)), 0, fetched, START)
+    result = find_mismatch(task, Given(cast(Any, problem), case, drawn, (truth,)), 0, fetched, START)
     assert torch.equal(truth, before)
-    return found
+    return result
 
 
 def random_output() -> torch.Tensor:
@@ -63,11 +63,11 @@ def part_of(truth: torch.Tensor) -> torch.Tensor:
 
 def test_zeros_among_right_elements_are_refused_by_metrics() -> None:
     truth = random_output()
-    found = mismatch(task_with(METRICS), truth, torch.zeros(COUNT))
-    assert found is not None
-    assert found.shape == (100, 100)
-    assert found.index == (30, 0)
-    assert found.metrics["relative_l1"] == pytest.approx(1.0)
+    refusal = mismatch(task_with(METRICS), truth, torch.zeros(COUNT))
+    assert refusal is not None
+    assert refusal.shape == (100, 100)
+    assert refusal.index == (30, 0)
+    assert refusal.metrics["relative_l1"] == pytest.approx(1.0)
 
 
 def test_part_with_an_allowed_error_passes_the_metrics() -> None:
@@ -90,9 +90,9 @@ def test_wrong_integers_are_found() -> None:
     right = truth.flatten()[START : START + COUNT].clone()
     assert mismatch(task, truth, right) is None
     right[7] += 1
-    found = mismatch(task, truth, right)
-    assert found is not None
-    assert found.index == (30, 7)
+    refusal = mismatch(task, truth, right)
+    assert refusal is not None
+    assert refusal.index == (30, 7)
 
 
 def test_tolerance_of_one_element_depends_on_the_whole_output() -> None:
@@ -102,9 +102,9 @@ def test_tolerance_of_one_element_depends_on_the_whole_output() -> None:
     assert mismatch(task, truth, part_of(truth) + 1e-4) is None
     wrong = part_of(truth)
     wrong[3] += 1
-    found = mismatch(task, truth, wrong)
-    assert found is not None
-    assert found.index == (30, 3)
+    refusal = mismatch(task, truth, wrong)
+    assert refusal is not None
+    assert refusal.index == (30, 3)
 
 
 def test_elements_that_the_oracle_leaves_open_are_not_judged() -> None:

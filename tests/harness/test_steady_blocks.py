@@ -1,4 +1,4 @@
-"""Protects the choice of blocks: both sides of a case at one clock, and nobody else on the device."""
+"""Protects the choice of blocks: both sides of a case at one clock, and no other process on the device."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_kernel_that_lowers_the_clock_is_compared_at_the_lower_clock() -> None:
     ]
     watched = clocks((0.0, 8.0, 1980), (8.0, 10.9, 1980), (10.9, 22.0, 1600))
     kept, left_out = drop_disturbed_blocks((*fast, *slow), watched)
-    assert [(each.case, each.side, each.clock_mhz) for each in kept] == [
+    assert [(process_times.case, process_times.side, process_times.clock_mhz) for process_times in kept] == [
         ("fp32", BASELINE, 1980),
         ("fp32", CANDIDATE, 1980),
         ("bf16", BASELINE, 1600),
@@ -63,5 +63,5 @@ def test_kernel_that_lowers_the_clock_is_compared_at_the_lower_clock() -> None:
 def test_sides_at_different_clocks_are_not_compared(lower: str) -> None:
     sides = [process(side, 0, 1.0, began_s=4.0 * (side != lower)) for side in (BASELINE, CANDIDATE)]
     kept, left_out = drop_disturbed_blocks(sides, clocks((0.0, 3.0, 1600), (3.0, 8.0, 1980)))
-    assert {each.side for each in kept} == {lower}
+    assert {process_times.side for process_times in kept} == {lower}
     assert sum(left_out.values()) == 10

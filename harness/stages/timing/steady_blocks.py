@@ -1,4 +1,4 @@
-"""Which blocks of samples count: those that both sides of a case took at one clock, while nobody else used the device."""
+"""Which blocks of samples count: those that both sides of a case took at one clock, while no other process used the device."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def drop_disturbed_blocks(
         if lost:
             left_out[process.case, process.side] += lost
         if steady:
-            known = [state.clock_mhz for _, state in steady if state.clock_mhz is not None]
-            clock = statistics.median_low(known) if known else None
+            clocks_mhz = [state.clock_mhz for _, state in steady if state.clock_mhz is not None]
+            clock = statistics.median_low(clocks_mhz) if clocks_mhz else None
             blocks = tuple(block for block, _ in steady)
             kept.append(msgspec.structs.replace(process, blocks=blocks, clock_mhz=clock))
     return tuple(kept), left_out
@@ -59,7 +59,7 @@ def _case_clocks(times: Sequence[ProcessTimes], by_process: Sequence[States]) ->
             clocks.setdefault(process.case, []).extend(
                 state.clock_mhz for _, state in states if state.clock_mhz is not None and not state.disturbed
             )
-    return {case: statistics.median_low(known) for case, known in clocks.items() if known}
+    return {case: statistics.median_low(clocks_mhz) for case, clocks_mhz in clocks.items() if clocks_mhz}
 
 
 def _counts(state: SpanState, case_mhz: int | None) -> bool:
