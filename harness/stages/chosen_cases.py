@@ -50,6 +50,8 @@ async def evaluate_cases(
         evaluation,
         only_cases=chosen,
         speedup=None,
+        speedup_ci=None,
         speedup_geomean=None,
+        speedup_geomean_ci=None,
         not_timed=(*evaluation.not_timed, *others) if evaluation.latency else (),
     )

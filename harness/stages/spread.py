@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
@@ -14,6 +15,7 @@ from harness.stages.timing.conclusions import mean_speedups
 from harness.wire.device import Target
 from harness.wire.effort import WHOLE, Effort
 from harness.wire.evaluation import Evaluation, Verdict
+from harness.wire.latency import Bound
 from suites.task import Task
 
 from .cascade import evaluate
@@ -35,8 +37,8 @@ async def evaluate_everywhere(
     One evaluation made of a candidate's evaluations on each device of `pool`.
 
     Verdict, stages and error are from the first device where the candidate is not correct, else from the first device. Latencies
-    are from all devices, each with the timing baseline on the same chip. There is an overall speedup only if every case was
-    timed on every device.
+    are from all devices, each with the timing baseline on the same chip. The overall speedup is the mean over all cases and
+    devices that have a ratio.
     """
     evaluate_on = partial(
         evaluate,
@@ -75,14 +77,44 @@ def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
         if case not in _timed_cases(evaluation)
     )
     speedup, geomean = mean_speedups(latencies)
+    arithmetic = [(evaluation, evaluation.speedup_ci) for evaluation in ordered]
+    geometric = [(evaluation, evaluation.speedup_geomean_ci) for evaluation in ordered]
     return msgspec.structs.replace(
         (failed or ordered)[0],
         latency=latencies,
         speedup=speedup,
+        speedup_ci=_join_intervals(arithmetic, float, float),
         speedup_geomean=geomean,
+        speedup_geomean_ci=_join_intervals(geometric, math.log, math.exp),
         not_timed=missing,
         notes=tuple(notes),
     )
+
+
+def _join_intervals(
+    intervals: Sequence[tuple[Evaluation, tuple[float, float] | None]],
+    scale: Callable[[float], float],
+    unscale: Callable[[float], float],
+) -> tuple[float, float] | None:
+    """The interval of the mean over the exact cases of all GPUs; `None` if no GPU has one.
+
+    The mean is arithmetic on the scale of `scale`. Processes of different GPUs have independent errors.
+    """
+    exact, below, above = [], [], []
+    for evaluation, interval in intervals:
+        if interval is not None:
+            values = [
+                scale(latency.speedup)
+                for latency in evaluation.latency
+                if latency.speedup is not None and latency.bound is Bound.NONE
+            ]
+            exact += values
+            below.append(math.fsum(values) - len(values) * scale(interval[0]))
+            above.append(len(values) * scale(interval[1]) - math.fsum(values))
+    if not exact:
+        return None
+    low, high = (math.fsum(exact) + end for end in (-math.hypot(*below), math.hypot(*above)))
+    return unscale(low / len(exact)), unscale(high / len(exact))
 
 
 def _timed_cases(evaluation: Evaluation) -> list[str]:

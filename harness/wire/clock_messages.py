@@ -123,6 +123,10 @@ class ProcessTimes(msgspec.Struct, frozen=True):
     drawn: Drawn | None = None
     taped: bool = False
     """The launches of a tape were timed, in a process that never saw the source."""
+    host_ms: float = 0.0
+    """The host's time to launch one call, as the timer reports it."""
+    clock_mhz: int | None = None
+    """Median clock of the device in these blocks. Telemetry adds it, `None` if unknown."""
 
 
 class Floor(msgspec.Struct, frozen=True):

@@ -333,9 +333,13 @@ class Evaluation(msgspec.Struct, frozen=True):
     """Estimates, which replace latencies at a rough effort. Such an evaluation is no final verdict: only the interpreter ran
     before timing."""
     speedup: float | None = None
-    """Mean over cases of the ratio of medians (GEAK). `None` if no case has a ratio, or if an open case has no latency: a speedup
-    over some cases is not the task's."""
+    """Mean over the cases that have a ratio (GEAK). `None` if no case has one, or if a person chose the cases."""
+    speedup_ci: tuple[float, float] | None = None
+    """95 % interval of this mean over the cases with an exact ratio (no bound), from processes and samples of all cases together.
+    `None` if there is no such case."""
     speedup_geomean: float | None = None
+    speedup_geomean_ci: tuple[float, float] | None = None
+    """The same of the geometric mean."""
     not_timed: tuple[str, ...] = ()
     """Open cases without a latency if others have one; with several GPUs, each with its GPU."""
     device_before: DeviceState | None = None

@@ -54,7 +54,7 @@ class Timed(msgspec.Struct, frozen=True):
     samples: int
     """Calls between two events each; or replays of a graph, each the mean of its calls."""
     left_out: int = 0
-    """Samples that do not count: the clock had dropped, or another process used the device."""
+    """Samples that do not count: at another clock than the rest of the case, or another process used the device."""
     processes: int = 1
     plain_ms: float | None = None
     """Median wall time of a plain call, back to back with hot caches; includes launch overhead."""
@@ -62,6 +62,10 @@ class Timed(msgspec.Struct, frozen=True):
     energy_mj: float | None = None
     """Millijoules of the whole device per plain call, back to back, if the device counts energy. Caches stay warm, unlike between
     cold samples."""
+    clock_mhz: int | None = None
+    """Median clock of the device while the samples that count were taken."""
+    median_error: float | None = None
+    """Relative standard error of the least known median of a process."""
 
 
 class LaunchTime(msgspec.Struct, frozen=True):
@@ -186,3 +190,7 @@ class Latency(msgspec.Struct, frozen=True):
     baseline_launches: tuple[LaunchTime, ...] = ()
     bound: Bound = Bound.NONE
     """`at least` if the candidate is too short to be timed exactly, `at most` if the baseline is."""
+    without_floor: float | None = None
+    """The speedup with `floor_ms` subtracted from both sides; `None` for a bound, and if the floor is unknown."""
+    notes: tuple[str, ...] = ()
+    """Limits of this time and ratio that the interval does not show, a clause each."""

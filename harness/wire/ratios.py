@@ -4,7 +4,8 @@ The ratio of two latencies with its interval, from samples of several pairs of p
 Each process has a bias (its placement of memory and code), so samples of one process are not independent: the unit is the pair
 of processes. The ratio is the geometric mean over pairs of the ratio of medians. Its interval is the wider of two: Student's
 over the pairs' logarithms, and a hierarchical bootstrap (pairs, then samples within each process; Efron and Tibshirani, An
-Introduction to the Bootstrap, 1993, chapter 8). The bootstrap alone is too narrow for three pairs.
+Introduction to the Bootstrap, 1993, chapter 8). The bootstrap alone is too narrow for three pairs. A mean over cases has an
+interval of the same kind, over the pairs of all cases together.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from .latency import Bound, Method, Outcome
 if TYPE_CHECKING:
     import numpy as np
 
+MEDIAN_ERROR = 0.0025
+"""Rounds of samples go on until the relative error of each process's median is this small, or rounds or time run out."""
 LOOKS = 2
 """Looks at an interval, with more pairs between them. Each look has level 1 - 0.05 / LOOKS, so all together 95 % (Bonferroni)."""
 PAIRS_A_LOOK = 3
@@ -46,6 +49,11 @@ class Ratio:
     high: float
 
     @property
+    def interval(self) -> tuple[float, float]:
+        """Both ends."""
+        return self.low, self.high
+
+    @property
     def half_width(self) -> float:
         """Half of the interval's width, relative to the value."""
         return (self.high - self.low) / 2 / self.value
@@ -65,6 +73,16 @@ class Ratio:
         return Outcome.NOT_RESOLVED
 
 
+@dataclass(frozen=True, slots=True)
+class CaseRatios:
+    """Logarithms of the ratio of medians of one case, by pair of processes."""
+
+    pairs: tuple[int, ...]
+    logs: tuple[float, ...]
+    draws: np.ndarray
+    """The same of `DRAWS` resamplings of each process's samples: (pairs, draws)."""
+
+
 def find_bound(
     baseline_ms: float, candidate_ms: float, floor_ms: float | None, method: Method = Method.EVENTS
 ) -> Bound | None:
@@ -80,40 +98,88 @@ def find_bound(
     return Bound.AT_MOST if baseline_ms < shortest_ms else Bound.NONE
 
 
+def without_floor(speedup: float, baseline_ms: float, candidate_ms: float, floor_ms: float) -> float | None:
+    """Return the speedup with the floor subtracted from both times; `None` if the candidate takes no longer than the floor."""
+    if candidate_ms <= floor_ms:
+        return None
+    return speedup * (1 - floor_ms / baseline_ms) / (1 - floor_ms / candidate_ms)
+
+
 def ratio(slow: Sequence[Sequence[float]], fast: Sequence[Sequence[float]], *, seed: int = 0) -> Ratio:
     """Return the ratio of `slow` to `fast`. Entry i of both holds the samples of pair i; at least two pairs are needed."""
+    return mean_ratio([case_ratios(slow, fast, seed=seed)], seed=seed)
+
+
+def case_ratios(
+    slow: Sequence[Sequence[float]],
+    fast: Sequence[Sequence[float]],
+    pairs: Sequence[int] = (),
+    *,
+    seed: int = 0,
+) -> CaseRatios:
+    """Return the ratios of one case. Entry i of `slow` and `fast` holds the samples of pair `pairs[i]`, by default of pair i."""
     if len(slow) != len(fast) or len(slow) < 2:
         raise ValueError("a ratio needs two or more pairs of processes")
     import numpy as np  # here, so that the cockpit starts without it
 
-    logs = [
+    random = np.random.default_rng(seed)
+    both = list(zip(slow, fast, strict=True))
+    logs = (
         math.log(statistics.median(slow_samples) / statistics.median(fast_samples))
-        for slow_samples, fast_samples in zip(slow, fast, strict=True)
-    ]
-    middle = statistics.fmean(logs)
-    freedom = min(len(logs) - 1, len(_STUDENT))
-    reach = _STUDENT[freedom - 1] * statistics.stdev(logs) / math.sqrt(len(logs))
-    means = _bootstrap(slow, fast, np.random.default_rng(seed))
+        for slow_samples, fast_samples in both
+    )
+    draws = np.stack(
+        [
+            np.log(_medians(slow_samples, random)) - np.log(_medians(fast_samples, random))
+            for slow_samples, fast_samples in both
+        ]
+    )
+    return CaseRatios(tuple(pairs) or tuple(range(len(both))), tuple(logs), draws)
+
+
+def mean_ratio(cases: Sequence[CaseRatios], *, arithmetic: bool = False, seed: int = 0) -> Ratio:
+    """
+    Return the geometric (or arithmetic) mean over cases of each case's ratio, the geometric mean over its pairs.
+
+    A pair's processes time all cases, so their bias is common to the cases: pairs are resampled for all cases together. Cases
+    may have different pairs.
+    """
+    import numpy as np
+
+    middles = [statistics.fmean(case.logs) for case in cases]
+    values = [math.exp(middle) for middle in middles]
+    shares = [value / math.fsum(values) if arithmetic else 1 / len(cases) for value in values]
+    middle = math.log(statistics.fmean(values)) if arithmetic else statistics.fmean(middles)
+    # How far each pair moves the logarithm of the mean.
+    moves: dict[int, float] = {}
+    for case, case_middle, share in zip(cases, middles, shares, strict=True):
+        for pair, log in zip(case.pairs, case.logs, strict=True):
+            moves[pair] = moves.get(pair, 0.0) + share * (log - case_middle) / len(case.logs)
+    fewest = min(len(case.logs) for case in cases)
+    error = math.sqrt(fewest / (fewest - 1)) * math.hypot(*moves.values())
+    reach = _STUDENT[min(fewest - 1, len(_STUDENT)) - 1] * error
+    drawn = _bootstrap(cases, np.random.default_rng((seed, 1)))
+    means = np.log(np.exp(drawn).mean(axis=0)) if arithmetic else drawn.mean(axis=0)
     low = min(middle - reach, float(np.quantile(means, _LEVEL / 2)))
     high = max(middle + reach, float(np.quantile(means, 1 - _LEVEL / 2)))
     return Ratio(math.exp(middle), math.exp(low), math.exp(high))
 
 
-def _bootstrap(
-    slow: Sequence[Sequence[float]], fast: Sequence[Sequence[float]], random: np.random.Generator
-) -> np.ndarray:
-    """`DRAWS` means of log ratios, each over resampled pairs and samples."""
+def _bootstrap(cases: Sequence[CaseRatios], random: np.random.Generator) -> np.ndarray:
+    """Means of log ratios over resampled pairs and samples: (cases, draws). The pairs of a draw are the same in all cases."""
     import numpy as np
 
-    by_pair = np.stack(
+    pairs = sorted({pair for case in cases for pair in case.pairs})
+    chosen = random.integers(0, len(pairs), size=(len(pairs), DRAWS))
+    counts = {pair: (chosen == place).sum(axis=0) for place, pair in enumerate(pairs)}
+    weights = [np.stack([counts[pair] for pair in case.pairs]) for case in cases]
+    whole = np.all([weight.any(axis=0) for weight in weights], axis=0)  # each case has a pair of the draw
+    return np.stack(
         [
-            np.log(_medians(slow_samples, random)) - np.log(_medians(fast_samples, random))
-            for slow_samples, fast_samples in zip(slow, fast, strict=True)
+            (case.draws * weight).sum(axis=0)[whole] / weight.sum(axis=0)[whole]
+            for case, weight in zip(cases, weights, strict=True)
         ]
     )
-    chosen = random.integers(0, len(by_pair), size=by_pair.shape)
-    means: np.ndarray = np.take_along_axis(by_pair, chosen, axis=0).mean(axis=0)
-    return means
 
 
 def _medians(samples: Sequence[float], random: np.random.Generator) -> np.ndarray:

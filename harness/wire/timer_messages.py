@@ -27,6 +27,10 @@ LEAST_LAUNCHES = 4
 REPLAY_MS = 1.0
 """Target time of a graph."""
 
+LEAD = 1.5
+"""Before each sample the device spins for this multiple of the host's time for a call, so that launches wait in its queue."""
+MOST_LEAD_MS = 5.0
+
 
 def count_copies(sets: int, arena_bytes: int, rotate_bytes: int) -> int:
     """Return how many copies of a case's inputs the timer makes: a multiple of `sets`, `rotate_bytes` together if possible.

@@ -101,7 +101,8 @@ def speed_of(evaluation: Evaluation) -> Speed | None:
     all_cases = len(evaluation.latency) + len(evaluation.not_timed)
     exact = [latency for latency in compared if latency.bound is Bound.NONE]
     bounds = {latency.bound for latency in compared} - {Bound.NONE}
-    value, low, high = _geometric_mean(compared, all_cases)
+    exact_ci = evaluation.speedup_geomean_ci
+    value, low, high = _geometric_mean(compared, all_cases, exact_ci)
     return Speed(
         value,
         low,
@@ -109,7 +110,9 @@ def speed_of(evaluation: Evaluation) -> Speed | None:
         MIXED if len(bounds) > 1 else bounds.pop().sign if bounds else "",
         len(compared),
         all_cases,
-        Exact(*_geometric_mean(exact, len(exact)), len(exact)) if 0 < len(exact) < all_cases else None,
+        Exact(*_geometric_mean(exact, len(exact), exact_ci), len(exact))
+        if 0 < len(exact) < all_cases
+        else None,
     )
 
 
@@ -173,21 +176,31 @@ def _interval_words(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
 
 
-def _geometric_mean(latencies: Sequence[Latency], cases: int) -> tuple[float, float | None, float | None]:
+def _geometric_mean(
+    latencies: Sequence[Latency], cases: int, exact_ci: tuple[float, float] | None
+) -> tuple[float, float | None, float | None]:
     """The mean over `cases` with its interval; cases that are not given count as 1.00.
 
-    The interval combines those of the cases as independent errors of the logarithms.
+    `exact_ci` is the interval of the geometric mean over the exact cases. Bounds add independent errors of the logarithms. So
+    do exact cases without `exact_ci`, in old evaluations.
     """
     value = math.exp(math.fsum(math.log(_counted_ratio(latency)) for latency in latencies) / cases)
+    exact = [latency for latency in latencies if latency.bound is Bound.NONE]
+    alone = [latency for latency in latencies if exact_ci is None or latency.bound is not Bound.NONE]
     halves = [
         (math.log(latency.ci[1]) - math.log(latency.ci[0])) / 2
-        for latency in latencies
+        for latency in alone
         if latency.ci is not None and min(latency.ci) > 0
     ]
-    if len(halves) < len(latencies):
+    if len(halves) < len(alone):
         return value, None, None
-    half = math.hypot(*halves) / cases
-    return value, value * math.exp(-half), value * math.exp(half)
+    below, above = list(halves), list(halves)
+    if exact and exact_ci is not None:
+        middle = math.fsum(math.log(_counted_ratio(latency)) for latency in exact)
+        below.append(middle - len(exact) * math.log(exact_ci[0]))
+        above.append(len(exact) * math.log(exact_ci[1]) - middle)
+    low, high = math.exp(-math.hypot(*below) / cases), math.exp(math.hypot(*above) / cases)
+    return value, value * low, value * high
 
 
 def _counted_ratio(latency: Latency) -> float:

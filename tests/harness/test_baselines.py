@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 
 import msgspec
 import pytest
@@ -67,6 +68,28 @@ def evaluation(device: str, verdict: Verdict, speedup: float | None) -> Evaluati
         speedup=speedup,
         notes=("odd",),
     )
+
+
+def test_merged_means_have_the_intervals_of_all_gpus() -> None:
+    """The error of the joint mean is smaller than that of each GPU by the root of two."""
+    half = 0.02
+    gpus = [
+        msgspec.structs.replace(
+            evaluation(device, Verdict.CORRECT, speedup),
+            speedup_ci=(speedup - half, speedup + half),
+            speedup_geomean_ci=(speedup * math.exp(-half), speedup * math.exp(half)),
+        )
+        for device, speedup in (("0", 1.0), ("1", 2.0))
+    ]
+    merged = merge_evaluations(gpus)
+    joint = half / math.sqrt(2)
+    assert merged.speedup_ci == pytest.approx((1.5 - joint, 1.5 + joint))
+    assert merged.speedup_geomean_ci == pytest.approx(
+        (math.sqrt(2) * math.exp(-joint), math.sqrt(2) * math.exp(joint))
+    )
+    untimed = evaluation("2", Verdict.CORRECT, None)
+    assert merge_evaluations([gpus[0], untimed]).speedup_ci == pytest.approx(gpus[0].speedup_ci)
+    assert merge_evaluations([untimed]).speedup_ci is None
 
 
 def test_merge_keeps_all_latencies_and_first_failure_decides() -> None:

@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.wire.latency import Bound, Method, Outcome
-from harness.wire.ratios import FLOORS, PAIRS_A_LOOK, Ratio, find_bound, ratio
+from harness.wire.ratios import (
+    FLOORS,
+    PAIRS_A_LOOK,
+    CaseRatios,
+    Ratio,
+    case_ratios,
+    find_bound,
+    mean_ratio,
+    ratio,
+    without_floor,
+)
 
 Sides = tuple[list[list[float]], list[list[float]]]
 
@@ -79,6 +89,53 @@ def test_swapped_sides_give_the_inverse_ratio(seed: int, truth: float, pairs: in
     assert inverse.value == pytest.approx(1 / result.value)
     # The bootstrap draws differently, so the interval's ends move a little.
     assert (1 / inverse.high, 1 / inverse.low) == pytest.approx((result.low, result.high), rel=0.01)
+
+
+TRUTHS = (0.8, 1.5, 4.0, 1.1)
+
+
+def cases_with_common_bias(seed: int) -> list[CaseRatios]:
+    """Cases with a common error: in a pair all ratios are off by the same factor."""
+    generator = random.Random(seed)
+    biases = [math.exp(generator.gauss(0, 0.02)) for _ in range(PAIRS_A_LOOK)]
+
+    def samples(ms: float) -> list[float]:
+        return [ms * (1 + abs(generator.gauss(0, 0.005))) for _ in range(6)]
+
+    return [
+        case_ratios([samples(truth * bias) for bias in biases], [samples(1.0) for _ in biases], seed=number)
+        for number, truth in enumerate(TRUTHS)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "truth"), [(False, math.prod(TRUTHS) ** 0.25), (True, sum(TRUTHS) / 4)]
+)
+def test_interval_of_a_mean_over_cases_covers_bias_common_to_cases(*, arithmetic: bool, truth: float) -> None:
+    means = [mean_ratio(cases_with_common_bias(seed), arithmetic=arithmetic) for seed in range(100)]
+    assert sum(mean.low <= truth <= mean.high for mean in means) >= 95
+    alone = [mean_ratio([case]).half_width for case in cases_with_common_bias(0)]
+    assert means[0].half_width > 0.9 * min(alone), "more cases do not make a common bias smaller"
+
+
+def test_mean_over_cases_whose_errors_cancel_is_narrow() -> None:
+    up = case_ratios([[2.0], [2.2], [2.42]], [[1.0]] * 3)
+    down = case_ratios([[2.42], [2.2], [2.0]], [[1.0]] * 3)
+    assert mean_ratio([up]).half_width > 0.3
+    assert mean_ratio([up, down]).interval == pytest.approx((2.2, 2.2))
+
+
+def test_mean_over_cases_with_different_pairs() -> None:
+    first = case_ratios([[2.0], [2.2], [2.1]], [[1.0]] * 3)
+    more = case_ratios([[3.0], [3.1], [3.2], [3.0], [3.1]], [[1.0]] * 5, (0, 2, 3, 4, 5))
+    mean = mean_ratio([first, more])
+    assert mean.value == pytest.approx(math.sqrt(mean_ratio([first]).value * mean_ratio([more]).value))
+    assert mean.low < mean.value < mean.high
+
+
+def test_ratio_without_the_floor() -> None:
+    assert without_floor(2.0, 5.0, 2.5, 1.0) == pytest.approx(4 / 1.5)
+    assert without_floor(2.0, 2.0, 1.0, 1.0) is None
 
 
 @pytest.mark.parametrize(

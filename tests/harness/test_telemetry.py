@@ -13,7 +13,7 @@ from harness.node.telemetry.nvml import Nvml
 from harness.node.telemetry.other_processes import Family, count_others
 from harness.node.telemetry.reading import Occupant, Reading, SourceUnavailable
 from harness.node.telemetry.samples import Point
-from harness.node.telemetry.steadiness import DISTURBED_CLOCK, DISTURBED_OTHERS, find_disturbances
+from harness.node.telemetry.steadiness import SpanState, is_same_clock, span_states
 from harness.node.telemetry.sysfs import Sysfs, marked_level
 from harness.node.telemetry.watcher import Telemetry
 from harness.node.telemetry.window_summary import summarize_window
@@ -25,33 +25,38 @@ def series(*clocks: int, others: int | None = 0) -> list[Point]:
     return [Point(at_s=0.02 * number, clock_mhz=clock, others=others) for number, clock in enumerate(clocks)]
 
 
-def test_sample_during_clock_drop_is_disturbed() -> None:
+def disturbed(points: list[Point], *spans: tuple[float, float]) -> list[bool]:
+    return [state.disturbed for state in span_states(points, spans)]
+
+
+def test_span_has_the_lowest_busy_clock_near_it() -> None:
     points = series(1980, 1980, 1965, 1980, 1200, 1980, 1980, 1950)
-    assert find_disturbances(points, [(0.0, 0.03), (0.075, 0.085), (0.13, 0.14)]) == ("", DISTURBED_CLOCK, "")
+    points[1] = Point(at_s=0.02, clock_mhz=345, idle=True)
+    spans = [(0.0, 0.03), (0.075, 0.085), (0.13, 0.14)]
+    assert [state.clock_mhz for state in span_states(points, spans)] == [1965, 1200, 1950]
+
+
+def test_boost_varies_within_one_clock() -> None:
+    assert is_same_clock(1980, 1800)
+    assert not is_same_clock(1600, 1980)
 
 
 def test_sample_beside_a_new_process_is_disturbed() -> None:
     points = [*series(1980, 1980), Point(0.04, 1980, 2), *(Point(at, 1980, 0) for at in (0.06, 0.08))]
-    assert find_disturbances(points, [(0.001, 0.01), (0.03, 0.05), (0.07, 0.08)]) == (
-        "",
-        DISTURBED_OTHERS,
-        "",
-    )
+    assert disturbed(points, (0.001, 0.01), (0.03, 0.05), (0.07, 0.08)) == [False, True, False]
 
 
 def test_process_that_only_waits_disturbs_nothing() -> None:
     waiting = series(*[1980] * 6, others=2)
-    assert find_disturbances(waiting, [(0.001, 0.01), (0.03, 0.05)]) == ("", "")
+    assert disturbed(waiting, (0.001, 0.01), (0.03, 0.05)) == [False, False]
     third = [*waiting, Point(at_s=0.12, clock_mhz=1980, others=3)]
-    assert find_disturbances(third, [(0.001, 0.01), (0.11, 0.13)]) == ("", DISTURBED_OTHERS)
+    assert disturbed(third, (0.001, 0.01), (0.11, 0.13)) == [False, True]
 
 
-def test_unknown_points_disturb_nothing() -> None:
+def test_span_without_a_near_point_has_an_unknown_state() -> None:
     unseen = [Point(0.0), Point(0.02)]
-    assert find_disturbances(unseen, [(0.0, 0.02)]) == find_disturbances([], [(0.0, 0.02)]) == ("",)
-    assert find_disturbances(series(1980, 900), [(5.0, 6.0)]) == ("",), (
-        "no point is near enough to judge the sample"
-    )
+    assert span_states(unseen, [(0.0, 0.02)]) == span_states([], [(0.0, 0.02)]) == (SpanState(),)
+    assert span_states(series(1980, 900), [(5.0, 6.0)]) == (SpanState(),)
 
 
 def test_window_has_lowest_busy_clock_highest_heat_and_energy() -> None:

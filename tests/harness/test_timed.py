@@ -13,7 +13,6 @@ import pytest
 from harness.cases.seeds import derive
 from harness.hardware.product_tables import find_product
 from harness.hardware.targets import target
-from harness.node.telemetry.samples import Point, Watched
 from harness.stages import slot_evaluation
 from harness.stages.sheet import Sheet
 from harness.stages.slot_evaluation import Request, SlotEvaluation
@@ -23,11 +22,10 @@ from harness.stages.timing.conclusions import (
     Timing,
     conclude_timing,
     confirm_time,
-    drop_disturbed_blocks,
     mean_speedups,
     tape_facts,
 )
-from harness.wire.clock_messages import BASELINE, CANDIDATE, TAPE, Floor, Measured, ProcessTimes, Taped
+from harness.wire.clock_messages import BASELINE, CANDIDATE, TAPE, Block, Floor, Measured, ProcessTimes, Taped
 from harness.wire.effort import WHOLE
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.latency import Bound, Latency, Outcome
@@ -102,6 +100,75 @@ def test_case_that_is_short_on_one_side_has_a_bound(
     assert latency.ci is not None
 
 
+def noted(*processes: ProcessTimes, **changes: Any) -> tuple[str, ...]:
+    (latency,) = conclude(*processes, **changes).latency
+    return latency.notes
+
+
+def test_plain_latency_has_no_note() -> None:
+    assert noted(*times(baseline=1.0, candidate=0.5), floor=Floor(empty_ms=0.002, copies=())) == ()
+
+
+def test_note_names_the_ratio_without_the_floor() -> None:
+    graphs = [msgspec.structs.replace(side, launches=8) for side in times(baseline=0.0050, candidate=0.0025)]
+    timing = conclude(*graphs, floor=Floor(empty_ms=0.004, copies=(), graph_ms=0.001))
+    (latency,) = timing.latency
+    assert latency.without_floor == pytest.approx(4 / 1.5)
+    assert latency.notes == (
+        "an empty kernel's 1 us is in both times; without it the speedup would be 2.67x",
+    )
+
+
+def test_note_says_that_the_medians_stayed_imprecise() -> None:
+    rough = tuple(1.0 + 0.02 * number for number in range(10))
+    slow = [
+        process(side, pair, 1.0, blocks=(Block(0.0, 1.0, rough),))
+        for pair in range(3)
+        for side in (BASELINE, CANDIDATE)
+    ]
+    (note,) = noted(*slow)
+    assert note.startswith("medians are known to ")
+    assert "not to 0.25%" in note
+
+
+@pytest.mark.parametrize(
+    ("host_ms", "launches", "is_noted"), [(8.0, 0, True), (3.0, 0, False), (8.0, 4, False)]
+)
+def test_note_says_that_the_host_may_be_in_the_time(host_ms: float, launches: int, *, is_noted: bool) -> None:
+    sides = times(baseline=9.0, candidate=9.0)
+    notes = noted(*(msgspec.structs.replace(side, host_ms=host_ms, launches=launches) for side in sides))
+    assert [note.startswith("the host needs 8.0 ms") for note in notes] == [True] * is_noted
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "note"),
+    [
+        (1600, 1600, "both sides ran at 1600 MHz, below the boost clock of H200 SXM, 1980 MHz"),
+        (1980, 1830, "the baseline ran at 1980 MHz, the candidate at 1830 MHz"),
+        (1965, 1980, ""),
+        (None, 1600, ""),
+    ],
+)
+def test_note_names_an_unusual_clock(baseline: int | None, candidate: int | None, note: str) -> None:
+    clocks = {BASELINE: baseline, CANDIDATE: candidate}
+    sides = [
+        msgspec.structs.replace(side, clock_mhz=clocks[side.side])
+        for side in times(baseline=9.0, candidate=9.0)
+    ]
+    assert noted(*sides, product="H200 SXM") == tuple(filter(None, (note,)))
+
+
+def test_means_over_exact_cases_have_intervals() -> None:
+    first, second, third = (case.name for case in TASK.open_cases[:3])
+    exact = (*times(first, baseline=1.0, candidate=0.5), *times(second, baseline=2.0, candidate=0.25))
+    short = times(third, baseline=1.0, candidate=0.005)
+    timing = conclude(*exact, *short, floor=Floor(empty_ms=0.002, copies=()))
+    assert [latency.bound for latency in timing.latency] == [Bound.NONE, Bound.NONE, Bound.AT_LEAST]
+    assert timing.speedup_ci == pytest.approx((5.0, 5.0), rel=1e-3)
+    assert timing.speedup_geomean_ci == pytest.approx((4.0, 4.0), rel=1e-3)
+    assert conclude(*short, floor=Floor(empty_ms=0.002, copies=())).speedup_ci is None
+
+
 @pytest.mark.parametrize(
     ("event", "wall", "tape", "word"),
     [
@@ -157,7 +224,7 @@ def test_times_before_a_problem_are_kept_with_a_note() -> None:
 def test_note_counts_disturbed_samples_of_untimed_case() -> None:
     first, second = (case.name for case in TASK.open_cases[:2])
     left_out = {(first, CANDIDATE): 900, (second, BASELINE): 7, (second, CANDIDATE): 5}
-    disturbed = "12 samples were disturbed by a drop of the clock or by others on the device"
+    disturbed = "12 samples were disturbed by a change of the clock or by others on the device"
     timing = conclude(*times(first, baseline=1.0, candidate=0.5), left_out=left_out)
     assert timing.notes == (f"timing was not whole: 1 of {len(TASK.open_cases)} cases: {disturbed}",)
     timing = conclude(left_out={(second, BASELINE): 7, (second, CANDIDATE): 5})
@@ -238,23 +305,6 @@ async def test_speedup_of_partly_timed_task_says_how_many_cases_it_covers(
     assert evaluation.speedup_cases == timed_cases
     covered = f"{timed_cases} of {len(names)} cases" if timed_cases < len(names) else ""
     assert evaluation.in_part == covered
-
-
-def test_disturbed_blocks_are_dropped_and_counted() -> None:
-    candidate = process(CANDIDATE, 0, 1.0, began_s=10.0)
-    baseline = process(BASELINE, 0, 1.0, began_s=20.0)
-    points = tuple(
-        Point(at_s=at / 10, clock_mhz=1900, others=1 if 100 <= at <= 105 else 0) for at in range(90, 230)
-    )
-    kept, left_out = drop_disturbed_blocks((candidate, baseline), Watched(QUIET, points))
-    assert [len(process.blocks) for process in kept] == [1, 2]
-    assert left_out == Counter({("fp32", CANDIDATE): 5})
-    crowded = tuple(msgspec.structs.replace(point, others=int(point.at_s >= 9.5)) for point in points)
-    assert drop_disturbed_blocks((candidate,), Watched(QUIET, crowded))[0] == ()
-    waiting = tuple(msgspec.structs.replace(point, others=2) for point in points)
-    assert drop_disturbed_blocks((candidate,), Watched(QUIET, waiting))[0] == (candidate,), (
-        "they compute nothing"
-    )
 
 
 @pytest.mark.parametrize(

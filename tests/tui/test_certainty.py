@@ -113,6 +113,14 @@ def in_part() -> Evaluation:
     )
 
 
+def test_notes_on_a_case_are_on_the_page() -> None:
+    evaluation = in_part()
+    noted = msgspec.structs.replace(
+        evaluation.latency[0], notes=("medians are known to 0.8%",), floor_ms=0.01
+    )
+    assert "fp32: medians are known to 0.8%" in page(msgspec.structs.replace(evaluation, latency=(noted,)))
+
+
 def test_speedup_of_partly_timed_kernel_names_its_cases_on_every_page() -> None:
     evaluation = in_part()
     words = "1.00x [1.00, 1.00]; 1.00x [0.99, 1.01] exact, 1 of 3"

@@ -9,8 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from harness.hardware.product import Product
-from harness.node.telemetry.samples import Watched
-from harness.node.telemetry.steadiness import find_disturbances
 from harness.wire import ratios
 from harness.wire.clock_messages import (
     BASELINE,
@@ -36,6 +34,7 @@ from harness.wire.latency import (
 from suites.task import Case
 
 from .efficiency import case_efficiency
+from .latency_notes import latency_notes
 
 CONFIRMED = 0.1
 """The clock's wall time confirms the device's events if the two differ by at most this share,"""
@@ -62,6 +61,9 @@ class Timing(msgspec.Struct, frozen=True):
     after: DeviceState | None = None
     rough: tuple[RoughTime, ...] = ()
     """Estimates, for a rough effort."""
+    speedup_ci: tuple[float, float] | None = None
+    speedup_geomean_ci: tuple[float, float] | None = None
+    """See `Evaluation`."""
 
     @property
     def ok(self) -> bool | None:
@@ -69,30 +71,6 @@ class Timing(msgspec.Struct, frozen=True):
         if self.verdict is not Verdict.CORRECT:
             return False
         return True if self.latency or self.rough else None
-
-
-def drop_disturbed_blocks(
-    times: Sequence[ProcessTimes], watched: Watched
-) -> tuple[tuple[ProcessTimes, ...], Counter[tuple[str, str]]]:
-    """
-    Times without the blocks during which the clock had dropped or others used the device; and the samples left out.
-
-    A process is left out if all its blocks were disturbed.
-    """
-    kept, left_out = [], Counter[tuple[str, str]]()
-    for process in times:
-        reasons = find_disturbances(
-            watched.points, [(block.began_s, block.ended_s) for block in process.blocks]
-        )
-        blocks = []
-        for block, reason in zip(process.blocks, reasons, strict=True):
-            if reason:
-                left_out[process.case, process.side] += len(block.samples_ms)
-            else:
-                blocks.append(block)
-        if blocks:
-            kept.append(msgspec.structs.replace(process, blocks=tuple(blocks)))
-    return tuple(kept), left_out
 
 
 def conclude_timing(
@@ -107,15 +85,17 @@ def conclude_timing(
     if measured.verdict:
         return refuse(measured)
     cases = measure.task.open_cases
-    latencies, contradictions = [], []
-    for case in cases:
-        latency = _conclude_case(device, product, measure, measured, case, window, left_out)
-        if latency is not None:
-            contradiction = find_contradiction(latency)
-            if contradiction:
-                contradictions.append((case.name, contradiction))
-            else:
-                latencies.append(latency)
+    latencies: list[Latency] = []
+    contradictions, exact = [], []
+    for number, case in enumerate(cases):
+        latency, case_ratios = _conclude_case(device, product, measure, measured, number, window, left_out)
+        contradiction = find_contradiction(latency) if latency is not None else ""
+        if contradiction:
+            contradictions.append((case.name, contradiction))
+        elif latency is not None:
+            latencies.append(latency)
+            if case_ratios is not None and latency.bound is Bound.NONE:
+                exact.append(case_ratios)
     missing = {case.name for case in cases} - {latency.case for latency in latencies}
     unexplained = missing - {case for case, _ in contradictions}
     reasons = (explain_missing(measured, unexplained, left_out), *(words for _, words in contradictions))
@@ -147,6 +127,8 @@ def conclude_timing(
         tuple(latencies),
         f"{len(latencies)} of {len(cases)} cases timed against {measure.against}, "
         f"{'cold' if measure.cold else 'hot'} caches: {words}",
+        speedup_ci=ratios.mean_ratio(exact, arithmetic=True).interval if exact else None,
+        speedup_geomean_ci=ratios.mean_ratio(exact).interval if exact else None,
         facts=(
             Fact(
                 "outputs of timed calls compared with the oracle",
@@ -232,33 +214,40 @@ def _conclude_case(
     product: Product | None,
     measure: Measure,
     measured: Measured,
-    case: Case,
+    number: int,
     window: Window,
     left_out: LeftOut,
-) -> Latency | None:
-    """The latency of one case; `None` with fewer than two pairs of processes."""
+) -> tuple[Latency | None, ratios.CaseRatios | None]:
+    """The latency of an open case and its ratios; no latency with fewer than two pairs, no ratios without a speedup."""
+    case = measure.task.open_cases[number]
     by_side = pair_processes(measured, case.name)
     slow, fast = by_side[BASELINE], by_side[CANDIDATE]
     if len(fast) < 2:
-        return None
+        return None, None
     baseline = _summarise_side(slow, left_out.get((case.name, BASELINE), 0))
     candidate = _summarise_side(fast, left_out.get((case.name, CANDIDATE), 0))
     method = method_of((*slow, *fast))
     floor_ms = measured.floor.empty_by(method) if measured.floor is not None else None
     bound = ratios.find_bound(baseline.median_ms, candidate.median_ms, floor_ms, method)
-    speedup = None if bound is None else ratios.ratio(samples_by_process(slow), samples_by_process(fast))
+    case_ratios = speedup = without_floor = None
+    if bound is not None:
+        samples = samples_by_process(slow), samples_by_process(fast)
+        case_ratios = ratios.case_ratios(*samples, [process.pair for process in fast], seed=number)
+        speedup = ratios.mean_ratio([case_ratios])
+    if speedup is not None and bound is Bound.NONE and floor_ms is not None:
+        without_floor = ratios.without_floor(speedup.value, baseline.median_ms, candidate.median_ms, floor_ms)
     wall = [process.wall_ms for process in fast if process.wall_ms is not None]
     wall_ms = statistics.median(wall) if wall else None
     confirmed = (
         "tape" if all(process.taped for process in fast) else confirm_time(candidate.median_ms, wall_ms)
     )
-    return Latency(
+    latency = Latency(
         device=device.name,
         case=case.name,
         baseline_ms=baseline.median_ms,
         candidate_ms=candidate.median_ms,
         speedup=None if speedup is None else speedup.value,
-        ci=None if speedup is None else (speedup.low, speedup.high),
+        ci=None if speedup is None else speedup.interval,
         confirmed=confirmed,
         bound=bound or Bound.NONE,
         outcome=Outcome.TOO_SHORT if speedup is None else speedup.outcome,
@@ -277,7 +266,10 @@ def _conclude_case(
         configs=fast[0].configs,
         launches=_by_launch(measured, case.name, CANDIDATE),
         baseline_launches=_by_launch(measured, case.name, BASELINE),
+        without_floor=without_floor,
     )
+    notes = latency_notes(latency, (*slow, *fast), window, product)
+    return msgspec.structs.replace(latency, notes=notes), case_ratios
 
 
 def _by_launch(measured: Measured, case: str, side: str) -> tuple[LaunchTime, ...]:
@@ -323,6 +315,7 @@ def median_of_medians(processes: Sequence[ProcessTimes]) -> float:
 def _summarise_side(processes: Sequence[ProcessTimes], left_out: int) -> Timed:
     samples = sorted(sample for process in samples_by_process(processes) for sample in process)
     plain = [process.plain_ms for process in processes if process.plain_ms is not None]
+    clocks = [process.clock_mhz for process in processes if process.clock_mhz is not None]
     return Timed(
         median_ms=median_of_medians(processes),
         p10_ms=samples[len(samples) // 10],
@@ -332,13 +325,15 @@ def _summarise_side(processes: Sequence[ProcessTimes], left_out: int) -> Timed:
         processes=len(processes),
         plain_ms=statistics.median(plain) if plain else None,
         peak_bytes=max(process.peak_bytes for process in processes),
+        clock_mhz=statistics.median_low(clocks) if clocks else None,
+        median_error=max(map(ratios.median_error, samples_by_process(processes))),
     )
 
 
 def explain_missing(measured: Measured, missing: Collection[str], left_out: LeftOut) -> str:
     """Why these cases have no time: what ended the clock's work, else how many samples were disturbed; empty if unknown."""
     lost = sum(count for (case, _), count in left_out.items() if case in missing)
-    disturbed = f"{lost} samples were disturbed by a drop of the clock or by others on the device"
+    disturbed = f"{lost} samples were disturbed by a change of the clock or by others on the device"
     return measured.problem or (disturbed if lost else "")
 
 

@@ -84,7 +84,14 @@ def judge_suspects(
             )
             error = ErrorReport(kind=BEYOND_HARDWARE, message=message)
             return msgspec.structs.replace(
-                first, latency=(), detail=message, verdict=Verdict.REJECTED, error=error, notes=tuple(notes)
+                first,
+                latency=(),
+                detail=message,
+                verdict=Verdict.REJECTED,
+                error=error,
+                notes=tuple(notes),
+                speedup_ci=None,
+                speedup_geomean_ci=None,
             )
         notes.append(
             f"{case.of}: measured again at {case.words}, {latency.candidate_ms:.4g} ms is within what the hardware can do"

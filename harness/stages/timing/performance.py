@@ -47,11 +47,12 @@ from suites.errors import SuiteError
 from suites.task import Task
 
 from .baselines import Against, timing_baseline
-from .conclusions import Timing, conclude_timing, drop_disturbed_blocks, tape_facts
+from .conclusions import Timing, conclude_timing, tape_facts
 from .efficiency import flush_bytes, matmul_dtype
 from .energy import DRAWN_S, add_energy
 from .larger_sizes import Larger, enlarge_case, judge_suspects
 from .rough_estimates import conclude_roughly
+from .steady_blocks import drop_disturbed_blocks
 
 MOST_REPORT_BYTES = 64 << 20
 

@@ -49,8 +49,6 @@ from .spot_check import SpotCheck
 from .timed_process import TimedProcess
 from .timer_link import TimerFailed, TimerLink
 
-MEDIAN_ERROR = 0.0025
-"""Rounds go on until the relative error of each process's median is this small."""
 CLEARLY_SHORT = 0.8
 """A case is too short already after its trial blocks if it stays below this share of the shortest time."""
 LOOKS_AT_INPUTS = 2
@@ -344,7 +342,7 @@ class Clock:
         self._end_phase("energy")
 
     def _is_precise(self, processes: Sequence[TimedProcess]) -> bool:
-        return max(ratios.median_error(process.samples) for process in processes) <= MEDIAN_ERROR
+        return max(ratios.median_error(process.samples) for process in processes) <= ratios.MEDIAN_ERROR
 
     def _is_resolved(self, processes: Sequence[TimedProcess]) -> bool:
         """Whether more pairs would change nothing."""

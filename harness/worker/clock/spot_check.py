@@ -13,19 +13,20 @@ from collections.abc import Sequence
 from functools import partial
 
 import msgspec
+import numpy as np
 import torch
 
 from harness.wire.evaluation import ErrorReport, Mismatch
 from harness.wire.guest_messages import OutputData, Returned
 from harness.wire.timer_messages import LEAST_IN_BLOCK, Fetch
 from harness.worker.kit import place
-from harness.worker.oracle import bounds, integrity, mismatch_wording
-from harness.worker.oracle.answers import judged_by
+from harness.worker.oracle import integrity, mismatch_wording
+from harness.worker.oracle.answers import compare_output, judged_by
 from harness.worker.oracle.caller import tensor_of
-from harness.worker.oracle.compare import compare
 from harness.worker.oracle.guest_link import GuestLied
+from harness.worker.oracle.problem import torch_dtype
 from harness.worker.oracle.vault import Given
-from suites.task import Output, Task
+from suites.task import Task
 from suites.tolerances import dtype_of
 
 from .case_inputs import CaseInputs
@@ -34,6 +35,8 @@ from .timer_link import TimerFailed, TimerLink
 
 MOST_ELEMENTS = 1 << 20
 """Elements of one output to fetch at most."""
+LEAST_SIZE = 0.5
+"""Share of the output's root mean square that a part must have to be judged alone by the metrics of a quantization."""
 WALL_S = 60.0
 
 
@@ -74,8 +77,8 @@ class SpotCheck:
             return ErrorReport(kind="structure", message=lead + problem)
         if shared := integrity.aliased(lead, returned, self._task, outputs):
             return shared
-        for output, data, truth, part in zip(outputs, returned.outputs, expected, parts, strict=True):
-            mismatch = self._mismatch(output, data, truth, part, values)
+        for number, (data, part) in enumerate(zip(returned.outputs, parts, strict=True)):
+            mismatch = self._mismatch(values, number, data, part)
             if mismatch is not None:
                 return mismatch_wording.mismatch(mismatch, "in a call that was timed")
         self.confirmed += len(calls)
@@ -86,31 +89,50 @@ class SpotCheck:
         return self._random.randint(0, elements - count), count
 
     def _mismatch(
-        self, output: Output, data: OutputData, truth: torch.Tensor, part: tuple[int, int], values: Given
+        self, values: Given, number: int, data: OutputData, part: tuple[int, int]
     ) -> Mismatch | None:
-        """Compare a part, inserted into the oracle's output: tolerances and metrics need whole outputs."""
         case = values.case.case
+        wanted = dtype_of(self._task.outputs_of(case)[number], case)
         start, count = part
-        dtype = getattr(torch, dtype_of(output, case))
         fetched = tensor_of(msgspec.structs.replace(data, shape=(count,)))
-        if fetched.dtype != dtype:
-            raise GuestLied(
-                f"an output of dtype {data.dtype} where calls before had {dtype_of(output, case)}"
-            )
-        whole = truth.to(dtype).flatten()
-        whole[start : start + count] = place.here(fetched)
-        tolerance, quantization = judged_by(self._task, output, values.case)
-        return compare(
-            whole.reshape(truth.shape),
-            truth,
-            case=case.name,
-            output=output.name,
-            dtype=dtype,
-            tolerance=tolerance,
-            quantization=quantization,
-            terms=bounds.terms_of(tolerance, values.problem.sizes(case)),
-            tf32=place.has_tf32(),
-        ).mismatch
+        if fetched.dtype != torch_dtype(wanted):
+            raise GuestLied(f"an output of dtype {data.dtype} where calls before had {wanted}")
+        return find_mismatch(self._task, values, number, place.here(fetched), start, tf32=place.has_tf32())
+
+
+def find_mismatch(
+    task: Task, values: Given, number: int, fetched: torch.Tensor, start: int, *, tf32: bool = False
+) -> Mismatch | None:
+    """
+    Compare the elements of output `number` from `start` on with the oracle's.
+
+    Tolerances depend on the whole output, so the part is inserted into the oracle's output. Metrics of a quantization are
+    judged on the part alone: among right elements, a part of zeros can pass. They are judged on the whole output if the part's
+    values are small beside it, because the metrics then allow larger errors.
+    """
+    case, truth = values.case.case, values.expected[number]
+    output = task.outputs_of(case)[number]
+    whole = truth.to(fetched.dtype, copy=True).flatten()
+    whole[start : start + fetched.numel()] = fetched
+    got = values.settled(number, whole.reshape(truth.shape))
+    compare = partial(compare_output, task, output, values.case, sizes=values.problem.sizes(case), tf32=tf32)
+    part, right = (tensor.flatten()[start : start + fetched.numel()] for tensor in (got, truth))
+    _, quantization = judged_by(task, output, values.case)
+    if quantization is None or _size(right) < LEAST_SIZE * _size(truth):
+        return compare(got, truth).mismatch
+    mismatch = compare(part, right).mismatch
+    if mismatch is None:
+        return None
+    index = tuple(int(place) for place in np.unravel_index(start + mismatch.index[0], tuple(truth.shape)))
+    shape = tuple(truth.shape)
+    return msgspec.structs.replace(mismatch, index=index, shape=shape, expected_shape=shape, pattern=())
+
+
+def _size(values: torch.Tensor) -> float:
+    """The root mean square of the finite values; 0 if there are none."""
+    finite = values.double()
+    finite = finite[finite.isfinite()]
+    return float(finite.square().mean().sqrt()) if finite.numel() else 0.0
 
 
 def _misshapen(outputs: Sequence[OutputData], expected: Sequence[torch.Tensor]) -> str:

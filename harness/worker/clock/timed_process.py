@@ -141,6 +141,7 @@ class TimedProcess:
             cold=self.cold,
             drawn=self.drawn,
             taped=self.taped,
+            host_ms=self.prepared.call_ms,
         )
 
     def _batch(self, kind: str, count: int) -> float:

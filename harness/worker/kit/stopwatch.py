@@ -9,6 +9,8 @@ from weakref import WeakValueDictionary
 
 import torch
 
+from harness.wire.timer_messages import LEAD, MOST_LEAD_MS
+
 _DEVICE = torch.device("cuda", 0)
 _SLEEP: Callable[[int], None] = torch.cuda._sleep
 _EVENT: Any = torch.cuda.Event
@@ -16,10 +18,8 @@ _SYNCHRONIZE: Callable[[], None] = torch.cuda.synchronize
 # Bound before foreign code is imported, so that its patches have no effect here.
 
 CALIBRATION_CYCLES = 2_000_000
-LEAD = 1.5
-"""Before each sample the device spins for this multiple of the host's time for a call, so that launches wait in its queue."""
 LEAD_MS = 0.02
-MOST_LEAD_MS = 5.0
+"""Added to every lead (see `LEAD`)."""
 
 
 _buffers: WeakValueDictionary[int, torch.Tensor] = WeakValueDictionary()

@@ -248,7 +248,7 @@ def remarks(timing: Latency) -> list[str]:
     if timing.configs:
         chosen = "; ".join(f"{name} {config}" for name, config in timing.configs.items())
         lines.append(f"{timing.case}: timed with {chosen}")
-    return lines
+    return lines + [f"{timing.case}: {note}" for note in timing.notes]
 
 
 def launches_table(latency: Iterable[Latency]) -> Table:
