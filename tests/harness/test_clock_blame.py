@@ -25,7 +25,7 @@ from harness.wire.timer_messages import (
 from harness.worker.clock.case_inputs import CaseInputs
 from tests.support.fake_timers import (
     Dies,
-    FakeTimer,
+    FakeSeat,
     bench,
     dies,
     no_descriptor_is_left,
@@ -90,7 +90,7 @@ def test_baseline_outputs_are_not_compared() -> None:
 
 
 def test_patched_library_rejects_candidate_but_not_baseline() -> None:
-    def patched(_timer: FakeTimer, request: Farewell) -> TimerReport:
+    def patched(_timer: FakeSeat, request: Farewell) -> TimerReport:
         return LeftBehind(nonce=request.nonce, patched=("torch.sum",), threads=0, children=0)
 
     measured = bench(behaviours={CANDIDATE: on(Farewell, patched)}).measure()
@@ -101,7 +101,7 @@ def test_patched_library_rejects_candidate_but_not_baseline() -> None:
 
 
 def test_times_before_a_problem_are_kept() -> None:
-    def dies_in_second_case(timer: FakeTimer, _request: Sample) -> TimerReport | None:
+    def dies_in_second_case(timer: FakeSeat, _request: Sample) -> TimerReport | None:
         if timer.case == "fp32-ragged":
             raise Dies
         return None

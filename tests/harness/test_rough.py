@@ -13,28 +13,26 @@ from harness.wire.clock_messages import BASELINE, CANDIDATE, Measured
 from harness.wire.effort import ROUGH
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.guest_messages import OutputData, Returned
-from harness.wire.records import Record
 from harness.wire.timer_messages import Batch, Fetch
-from tests.support.fake_timers import FakeTimer, bench
+from tests.support.fake_timers import FakeSeat, bench
 from tests.support.process_times import GPU, MEASURE, times
 
 ROUGHLY = msgspec.structs.replace(MEASURE, effort=ROUGH[0])
 
 
-def test_rung_takes_few_samples_without_batches_or_tapes() -> None:
+def test_rung_takes_few_samples_without_batches() -> None:
     on_bench = bench("fp32")
     measured = on_bench.measure(effort=ROUGH[0])
     assert on_bench.engine_calls[0] == "timers baseline,candidate x1"
     assert on_bench.engine_calls.count("lease") == 1
     assert not on_bench.requests(CANDIDATE, Batch)
-    assert not on_bench.requests(CANDIDATE, Record)
     assert {process.side for process in measured.times} == {BASELINE, CANDIDATE}
     assert on_bench.requests(CANDIDATE, Fetch), "outputs are compared in a rung, too"
     assert measured.confirmed_outputs > 0
 
 
 def test_wrong_variant_is_wrong_in_a_rung() -> None:
-    def wrong(timer: FakeTimer, request: object) -> Returned | None:
+    def wrong(timer: FakeSeat, request: object) -> Returned | None:
         if not isinstance(request, Fetch):
             return None
         returned = cast(Returned, timer.usual(request))

@@ -1,6 +1,7 @@
 """Fake timers for tests of the clock: threads that answer a timer's messages without a GPU.
 
-Latencies are simulated; outputs are the oracle's. `bench` makes the usual set-up, `on` changes one kind of answer.
+Latencies are simulated; outputs are the oracle's. `bench` makes the usual set-up, `on` changes one kind of answer. Calls have no
+tape, unless a side is among `tapes`: then its tapes are played on seats of `played(side)`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pytest
 import torch
 
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.clock_messages import BASELINE, CANDIDATE, TAPE, Floor, Measure, Measured
+from harness.wire.clock_messages import BASELINE, CANDIDATE, SIDES, Floor, Measure, Measured, TapedCall
 from harness.wire.effort import WHOLE, Effort
 from harness.wire.encoding import ENCODER
 from harness.wire.guest_messages import (
@@ -35,12 +36,14 @@ from harness.wire.guest_messages import (
     OutputData,
     Returned,
 )
+from harness.wire.launch_tape import Tape
 from harness.wire.limits import ANSWER_BYTES, TimeLimits
 from harness.wire.timer_messages import (
     TIMER_REQUESTS,
     Batch,
     BringBack,
     Capture,
+    Clear,
     Done,
     Fetch,
     Play,
@@ -66,8 +69,18 @@ from suites.task import Task
 from suites.tolerances import dtype_of
 
 FLOOR = Floor(empty_ms=0.002, copies=())
-Behaviour = Callable[["FakeTimer", Any], "TimerReport | None"]
-"""Returns a timer's answer to a request, or `None` for the usual answer."""
+Behaviour = Callable[["FakeSeat", Any], "TimerReport | None"]
+"""Returns a seat's answer to a request, or `None` for the usual answer."""
+
+
+def played(side: str) -> str:
+    """The name of the seats that play this side's tapes."""
+    return f"played {side}"
+
+
+def tape_of(side: str) -> Tape:
+    """An empty tape; a player sees by it which side it plays."""
+    return Tape(kernels=(), buffers=(), steps=(), outputs=(), structure=side)
 
 
 class Dies(Exception):
@@ -82,7 +95,7 @@ class Silent(Exception):
 class Event:
     """One request that a timer received."""
 
-    timer: FakeTimer
+    seat: FakeSeat
     request: TimerRequest
 
     @property
@@ -101,8 +114,10 @@ class Bench:
     """Relative standard deviation between processes."""
     noise: float = 0.0005
     """Relative standard deviation between samples."""
+    tapes: Sequence[str] = ()
+    """Sides whose calls can be taped."""
     behaviours: dict[str, Behaviour] = field(default_factory=dict)
-    """Changed behaviour by side."""
+    """Changed behaviour by side, or by `played(side)`."""
     answer_limits_s: dict[str, float] = field(default_factory=dict)
     """Seconds that a candidate has for an answer, by the answer's kind; the usual limit for other kinds."""
     waits_for_overlap: bool = False
@@ -129,8 +144,12 @@ class Bench:
     def timers(self, sides: Sequence[str], count: int) -> list[TimerLink]:
         """Starts `count` timers of each side."""
         self.engine_calls.append(f"timers {','.join(sides)} x{count}")
-        first = max((timer.pair for timer in self.started if timer.side != TAPE), default=-1) + 1
-        return [self._start(side, pair) for pair in range(first, first + count) for side in sides]
+        return [self._start(side) for _ in range(count) for side in sides]
+
+    def players(self, count: int) -> list[TimerLink]:
+        """Starts `count` players."""
+        self.engine_calls.append(f"players x{count}")
+        return [self._start("") for _ in range(count)]
 
     def lease(self) -> None:
         """Records the request; the device is free at once."""
@@ -149,7 +168,7 @@ class Bench:
         return [
             event.request
             for event in self.events
-            if event.timer.side == side and isinstance(event.request, kind)
+            if event.seat.side == side and isinstance(event.request, kind)
         ]
 
     def measure(
@@ -161,13 +180,12 @@ class Bench:
         effort: Effort = WHOLE,
         energy_s: float = 0.0,
         flush_bytes: int = 1 << 20,
-        unresolved: Sequence[str] = (),
-        chosen: dict[str, dict[str, dict[str, str]]] | None = None,
+        baseline_calls: dict[str, TapedCall] | None = None,
     ) -> Measured:
         """Runs the clock and returns its result; all timers have ended when this returns."""
         measure = Measure(
             task=self.task,
-            sources=dict.fromkeys(self.ms, source),
+            sources=dict.fromkeys(SIDES, source),
             seed=1,
             target="sm_90",
             limits=TimeLimits(call_s=120.0),
@@ -177,8 +195,7 @@ class Bench:
             budget_s=budget_s,
             effort=effort,
             energy_s=energy_s,
-            unresolved=tuple(unresolved),
-            chosen=chosen or {},
+            baseline_calls=baseline_calls or {},
         )
         clock = Clock(self, measure, self.problem, Vault(), measure_floor=lambda *_: floor)
         try:
@@ -202,20 +219,25 @@ class Bench:
         with self._changed:
             self._active -= 1
 
-    def _start(self, side: str, pair: int) -> TimerLink:
+    def _start(self, side: str) -> TimerLink:
         ours, theirs = socket.socketpair()
-        timer = FakeTimer(self, side, pair, theirs)
+        timer = FakeTimer(self, side, len(self.started), theirs)
         self.started.append(timer)
         timer.start()
-        return _Link(self, Channel(ours), side, pair)
+        return _Link(Channel(ours), self, side=side)
 
 
 class _Link(TimerLink):
-    """A timer's link with time limits that are short enough for a test."""
+    """A line to a seat with time limits that are short enough for a test."""
 
-    def __init__(self, bench: Bench, channel: Channel, side: str, pair: int) -> None:
-        super().__init__(channel, side=side, pair=pair, pid=os.getpid(), answer_bytes=ANSWER_BYTES)
+    def __init__(self, channel: Channel, bench: Bench, *, side: str, pair: int = 0, seat: int = 0) -> None:
+        super().__init__(
+            channel, side=side, pair=pair, pid=os.getpid(), answer_bytes=ANSWER_BYTES, seat=seat
+        )
         self._bench = bench
+
+    def seat(self, number: int, side: str, pair: int) -> TimerLink:
+        return _Link(self._channel, self._bench, side=side, pair=pair, seat=number)
 
     def receive(self, wanted: Any, *, wall_s: float) -> Any:
         short = self._bench.answer_limits_s.get(wanted.__name__) if self.side == CANDIDATE else None
@@ -223,35 +245,22 @@ class _Link(TimerLink):
 
 
 class FakeTimer(threading.Thread):
-    """One timer, whose outputs are right unless its side has a changed behaviour."""
+    """One timer: with the source of `side`, or a player, whose side is empty."""
 
-    def __init__(self, bench: Bench, side: str, pair: int, end: socket.socket) -> None:
-        super().__init__(daemon=True, name=f"{side} {pair}")
-        self.bench, self.side, self.pair = bench, side, pair
+    def __init__(self, bench: Bench, side: str, number: int, end: socket.socket) -> None:
+        super().__init__(daemon=True, name=f"{side or 'player'} {number}")
+        self.bench, self.side, self.number = bench, side, number
         self._end = Channel(end)
-        self._random = random.Random(f"{side} {pair}")
-        process_bias = 1 + bench.bias * self._random.gauss(0, 1)
-        self.ms = bench.ms.get(side, bench.ms[CANDIDATE]) * process_bias
-        self.case = ""
-        self.arguments: tuple[Argument, ...] = ()
-        self.input_sets: list[bytes] = []
-        """Inputs of each set, as the bytes of an arena."""
-        self.size_bytes = 0
+        self._seats: dict[int, FakeSeat] = {}
 
     def run(self) -> None:
         try:
             self._end.send(ENCODER.encode(Hello(sandbox=())))
             while True:
                 frame = self._end.receive()
-                request = TIMER_REQUESTS.decode(frame.payload)
-                self._take(request, frame.descriptors)
-                self.bench.events.append(Event(self, request))
-                behaviour = self.bench.behaviours.get(self.side, _usual)
-                report = behaviour(self, request)
-                if isinstance(request, Sample | Replay | Batch):
-                    with self.bench.active():
-                        report = report or self.usual(request)
-                self._end.send(ENCODER.encode(report or self.usual(request)))
+                seated = TIMER_REQUESTS.decode(frame.payload)
+                report = self._answer(seated.seat, seated.request, frame.descriptors)
+                self._end.send(ENCODER.encode(report))
         except Silent:
             with suppress(ChannelClosed):
                 self._end.receive()
@@ -260,8 +269,40 @@ class FakeTimer(threading.Thread):
         finally:
             self._end.close()
 
+    def _answer(self, number: int, request: TimerRequest, descriptors: Sequence[int]) -> TimerReport:
+        if isinstance(request, Clear):
+            self._seats.clear()
+            return Done(nonce=request.nonce)
+        seat = self._seats.setdefault(number, FakeSeat(self.bench, self.side, self.number))
+        if isinstance(request, Play):
+            seat = self._seats[number] = FakeSeat(self.bench, played(request.tape.structure), self.number)
+        seat.take(request, descriptors)
+        self.bench.events.append(Event(seat, request))
+        report = self.bench.behaviours.get(seat.side, _usual)(seat, request)
+        if isinstance(request, Sample | Replay | Batch):
+            with self.bench.active():
+                report = report or seat.usual(request)
+        return report or seat.usual(request)
+
+
+class FakeSeat:
+    """One seat, whose outputs are right unless its side has a changed behaviour."""
+
+    def __init__(self, bench: Bench, side: str, number: int) -> None:
+        self.bench, self.side, self.number = bench, side, number
+        """`number` is the timer's."""
+        self._random = random.Random(f"{side} {number}")
+        bias = 1 + bench.bias * self._random.gauss(0, 1)
+        self.ms = bench.ms[side.rpartition(" ")[2] or CANDIDATE] * bias
+        self.name = f"{side} {number}"
+        self.case = ""
+        self.arguments: tuple[Argument, ...] = ()
+        self.input_sets: list[bytes] = []
+        """Inputs of each set, as the bytes of an arena."""
+        self.size_bytes = 0
+
     def usual(self, request: TimerRequest) -> TimerReport:
-        """The answer of an honest timer."""
+        """The answer of an honest seat."""
         nonce = request.nonce
         match request:
             case Load():
@@ -274,19 +315,20 @@ class FakeTimer(threading.Thread):
                 return Sampled(nonce=nonce, samples_ms=samples)
             case Capture():
                 return Done(nonce=nonce, problem="" if self.bench.captures else "nothing to capture")
-            case Batch() | Renew() | BringBack() | Play():
+            case Batch() | Renew() | BringBack() | Play() | Clear():
                 return Done(nonce=nonce)
             case Fetch():
                 return self.returned(request)
             case Record():
-                return Recorded(nonce=nonce, tape=None, why_not="no GPU here")
+                tape = tape_of(self.side) if self.side in self.bench.tapes else None
+                return Recorded(nonce=nonce, tape=tape, why_not="" if tape else "no GPU here")
             case Farewell():
                 return LeftBehind(nonce=nonce, patched=(), threads=0, children=0)
             case Reach():
                 return Done(nonce=nonce, problem="a fake timer has no device memory")
 
     def returned(self, request: Fetch, arena_bytes: bytes | None = None) -> Returned:
-        """Parts of the oracle's outputs for the timer's current inputs, or for the inputs in `arena_bytes`."""
+        """Parts of the oracle's outputs for the seat's current inputs, or for the inputs in `arena_bytes`."""
         outputs = tuple(
             OutputData(
                 type="torch.Tensor",
@@ -327,7 +369,8 @@ class FakeTimer(threading.Thread):
         finally:
             os.close(memory)
 
-    def _take(self, request: TimerRequest, descriptors: Sequence[int]) -> None:
+    def take(self, request: TimerRequest, descriptors: Sequence[int]) -> None:
+        """Take over a request's case, and the inputs that came with it."""
         if isinstance(request, Prepare):
             self.case, self.arguments, self.size_bytes = (
                 request.case,
@@ -345,7 +388,7 @@ class FakeTimer(threading.Thread):
             self.input_sets = input_sets
 
 
-def _usual(_timer: FakeTimer, _request: TimerRequest) -> None:
+def _usual(_timer: FakeSeat, _request: TimerRequest) -> None:
     return None
 
 
@@ -362,27 +405,27 @@ def bench(*names: str, candidate: float = 0.5, baseline: float = 1.0, **options:
     return Bench(small(*names), {BASELINE: baseline, CANDIDATE: candidate}, **options)
 
 
-def on(kind: type[Any], answer: Callable[[FakeTimer, Any], TimerReport | None]) -> Behaviour:
+def on(kind: type[Any], answer: Callable[[FakeSeat, Any], TimerReport | None]) -> Behaviour:
     """Behaviour that answers requests of one kind with `answer`."""
 
-    def behave(timer: FakeTimer, request: TimerRequest) -> TimerReport | None:
+    def behave(timer: FakeSeat, request: TimerRequest) -> TimerReport | None:
         return answer(timer, request) if isinstance(request, kind) else None
 
     return behave
 
 
-def raises(kind: str = "exception") -> Callable[[FakeTimer, Any], TimerReport]:
-    def answer(_timer: FakeTimer, request: Any) -> TimerReport:
+def raises(kind: str = "exception") -> Callable[[FakeSeat, Any], TimerReport]:
+    def answer(_timer: FakeSeat, request: Any) -> TimerReport:
         return Failed(nonce=request.nonce, kind=kind, message="boom", trace="line 3", line=3)
 
     return answer
 
 
-def dies(_timer: FakeTimer, _request: Any) -> TimerReport:
+def dies(_timer: FakeSeat, _request: Any) -> TimerReport:
     raise Dies
 
 
-def silent(_timer: FakeTimer, _request: Any) -> TimerReport:
+def silent(_timer: FakeSeat, _request: Any) -> TimerReport:
     raise Silent
 
 

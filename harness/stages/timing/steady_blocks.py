@@ -10,7 +10,7 @@ import msgspec
 
 from harness.node.telemetry.samples import Watched
 from harness.node.telemetry.steadiness import SpanState, is_same_clock, span_states
-from harness.wire.clock_messages import TAPE, Block, ProcessTimes
+from harness.wire.clock_messages import Block, ProcessTimes
 
 States = list[tuple[Block, SpanState]]
 
@@ -55,10 +55,9 @@ def _case_clocks(times: Sequence[ProcessTimes], by_process: Sequence[States]) ->
     """The median clock of each case in MHz; a case without a known clock has none."""
     clocks: dict[str, list[int]] = {}
     for process, states in zip(times, by_process, strict=True):
-        if process.side != TAPE:
-            clocks.setdefault(process.case, []).extend(
-                state.clock_mhz for _, state in states if state.clock_mhz is not None and not state.disturbed
-            )
+        clocks.setdefault(process.case, []).extend(
+            state.clock_mhz for _, state in states if state.clock_mhz is not None and not state.disturbed
+        )
     return {case: statistics.median_low(clocks_mhz) for case, clocks_mhz in clocks.items() if clocks_mhz}
 
 
