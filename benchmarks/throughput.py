@@ -1,13 +1,13 @@
 """Attempts judged and timed a minute, with instances that wait for one pool.
 
-    .venv/bin/python -m benchmarks.throughput --devices 0 [--instances 9] [--attempts 3] [--slots N] [--think S] [--kernels FOLDER]
+    .venv/bin/python -m benchmarks.throughput --devices 0 [--instances 9] [--attempts 3] [--slots N] [--think S] [--kernels DIR]
     .venv/bin/python -m benchmarks.throughput --simulate 8 [--attempts 3] [--slots N] [--think S]
     .venv/bin/python -m benchmarks.throughput --lone 0
 
-`--instances` instances (default 9) take the nine tasks by turns and propose `--attempts` kernels each (default 3). The next proposal
-of an instance comes when the verdict on its last one is there. The kernels are the tasks' baselines, or the files `TASK.py` of
-`--kernels`, each with a different last line. A second table has each case's times and their spread. No model takes part: `--think`
-seconds pass between verdict and proposal (default 0).
+`--instances` instances (default 9) take the nine tasks by turns and propose `--attempts` kernels each (default 3). The next
+proposal of an instance comes when the verdict on its last one is there. The kernels are the tasks' baselines, or the files
+`TASK.py` of `--kernels`, each with a different last line. A second table has each case's times and their spread. No model takes
+part: `--think` seconds pass between verdict and proposal (default 0).
 
 `--devices` judges on real GPUs at full sizes. `--simulate N` needs no GPU: the pool, its slots, leases and batches are real, for
 N simulated GPUs of 140 GiB and 16 cores each. Judging is replaced by sleeps of `PHASES_S`, so the figures show the scheduling.
@@ -217,7 +217,9 @@ async def measure(
     return int(any(attempt.verdict != Verdict.CORRECT for attempt in judged))
 
 
-async def simulate(count: int, instances: int, attempts: int, slots: int | None, think_s: float, console: Console) -> int:
+async def simulate(
+    count: int, instances: int, attempts: int, slots: int | None, think_s: float, console: Console
+) -> int:
     """Measure the scheduling with simulated GPUs."""
     gpus = tuple(
         Device(

@@ -21,8 +21,8 @@ def gpu(memory_gib: float | None, name: str = "0") -> Device:
 
 
 def test_large_gpu_with_sixteen_cores_judges_more_than_two() -> None:
-    assert slots_of(gpu(139.8), gpus=1, cores=16) == 6
-    assert slots_of(gpu(79.6), gpus=1, cores=16) == 3
+    assert slots_of(gpu(139.8), gpus=1, cores=16) == 7
+    assert slots_of(gpu(79.6), gpus=1, cores=16) == 5
 
 
 def test_without_timing_a_gpu_judges_more() -> None:
@@ -62,6 +62,6 @@ def test_pool_has_slots_by_the_rule_and_devices_by_turns(monkeypatch: pytest.Mon
         "harness.processes.pool.choose_devices", lambda names: tuple(gpu(139.8, name) for name in names)
     )
     monkeypatch.setattr("harness.processes.pool.own_cores", lambda: 16)
-    assert DevicePool(("0",)).slots == 6
+    assert DevicePool(("0",)).slots == 7
     assert DevicePool(("0", "1")).slots == 6
     assert [device.name for device in DevicePool(("0", "1"))._places[:4]] == ["0", "1", "0", "1"]

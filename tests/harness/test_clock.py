@@ -57,6 +57,7 @@ from tests.support.fake_timers import (
 
 __all__ = ["no_descriptor_is_left"]
 
+
 def sides_and_pairs(measured: Measured) -> list[tuple[str, str, int]]:
     return sorted((process.case, process.side, process.pair) for process in measured.times)
 
@@ -524,7 +525,9 @@ def test_side_without_a_tape_is_timed_from_its_source(side: str) -> None:
 def test_unresolved_case_gets_more_pairs(bias: float, pairs: int) -> None:
     """Times of seats of one process differ too: each has its own place in memory."""
     measured = bench(baseline=0.5, tapes=SIDES, behaviours=biased(bias)).measure()
-    assert sides_and_pairs(measured) == sorted(("fp32", side, pair) for side in SIDES for pair in range(pairs))
+    assert sides_and_pairs(measured) == sorted(
+        ("fp32", side, pair) for side in SIDES for pair in range(pairs)
+    )
 
 
 def biased(bias: float) -> dict[str, Behaviour]:

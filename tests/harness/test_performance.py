@@ -12,10 +12,10 @@ import pytest
 
 from harness.hardware.targets import target
 from harness.processes.process_endings import JudgeAgain
-from harness.stages.timing.baselines import Against
+from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.performance import Crowded, Performance
 from harness.wire import limits
-from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure, Measured
+from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure, Measured, TapedCall
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.judge_messages import Alive
@@ -42,7 +42,7 @@ async def test_no_timer_outlives_the_lease() -> None:
     assert [latency.speedup for latency in timing.latency] == [pytest.approx(2.0)]
     assert (timing.before, timing.after) == (DeviceState(product="X"), DeviceState(product="X"))
     assert pool.at_release == []
-    assert sorted(pool.server.ended) == list(range(6))
+    assert sorted(pool.server.ended) == list(range(2))
     assert pool.watch.calls == ["begin", "end"]
 
 
@@ -52,7 +52,7 @@ async def test_cancelled_timing_ends_timers_before_the_lease() -> None:
     with pytest.raises(asyncio.CancelledError):
         await measure_with(to_the_lease, pool, cancel=True)
     assert pool.at_release == []
-    assert len(pool.server.processes) == 6
+    assert len(pool.server.processes) == 2
     assert not pool.watching_at_release
     assert pool.watch.calls == ["begin", "end"]
 
@@ -107,6 +107,63 @@ async def test_killed_timer_is_no_verdict_the_first_time(side: str) -> None:
         assert (timing.verdict, timing.error.kind) == (Verdict.CRASH, "SIGKILL")
 
 
+def playing(*, reusable: bool = True, tapes: int = 12) -> Script:
+    """Time with players."""
+
+    async def script(clock: ScriptedClock, _pool: Pool) -> None:
+        await clock.reach_lease()
+        served.append([player.served for player in await clock.take_players()])
+        measured = Measured(times=times(baseline=1.0, candidate=0.5), floor=None)
+        await clock.send(msgspec.structs.replace(measured, players_reusable=reusable, tapes_played=tapes))
+
+    return script
+
+
+served: list[list[bool]] = []
+"""Whether the players of each timing served another one."""
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("options", "script", "is_kept"),
+    [
+        ({}, playing(), True),
+        ({}, playing(reusable=False), False),
+        ({}, playing(tapes=200), False),
+        ({"exam": True}, playing(), False),
+    ],
+    ids=["kept", "failed", "worn", "exam"],
+)
+async def test_players_outlive_a_timing(options: dict[str, bool], script: Script, *, is_kept: bool) -> None:
+    pool = Pool()
+    served.clear()
+    await measure_with(script, pool)
+    await measure_with(playing(), pool, **options)
+    assert served == [[False, False], [is_kept, is_kept]]
+    assert len(pool.server.processes) == 2 + 2 + 2 + (0 if is_kept else 2)
+    assert len(pool.server.alive) == 2, "the players of the last timing wait for the next"
+    pool.players.drop(GPU)
+    await pool.server.all_ended()
+
+
+@pytest.mark.asyncio
+async def test_calls_of_the_baseline_are_recorded_once() -> None:
+    pool = Pool()
+    call = TapedCall(tape=None, why_not="host code")
+    known: list[dict[str, TapedCall]] = []
+
+    async def script(clock: ScriptedClock, _pool: Pool) -> None:
+        known.append((await clock.reach_lease()).baseline_calls)
+        await clock.send(
+            Measured(times=times(baseline=1.0, candidate=0.5), floor=None, baseline_calls={"fp32": call})
+        )
+
+    await measure_with(script, pool)
+    await measure_with(script, pool)
+    await measure_with(script, pool, against=Against(Baseline("another.py", "x = 3")))
+    assert known == [{}, {"fp32": call}, {}]
+
+
 @pytest.mark.asyncio
 async def test_silent_clock_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ORACLE_S", 0.0)
@@ -129,7 +186,7 @@ async def test_nothing_is_timed_while_candidate_processes_remain() -> None:
     pool = Pool()
     with pytest.raises(Crowded):
         await measure_with(to_the_end, pool, alone=one_process())
-    assert len(pool.server.processes) == 6
+    assert len(pool.server.processes) == 2
     assert (pool.server.alive, pool.watch.calls, pool.at_release) == ([], [], None)
 
 

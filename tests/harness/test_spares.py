@@ -12,11 +12,11 @@ import pytest_asyncio
 from harness import DevicePool
 from harness.linux import syscalls
 from harness.node.leases import VARIABLE, lease
-from harness.processes.capacity import timers_of
+from harness.processes.capacity import TIMERS_A_CANDIDATE
 from harness.processes.servers import ForkServer
 from harness.processes.spares import GUEST, TIMER, Spares, Worker
 from harness.wire.device import Device
-from harness.wire.effort import ROUGH
+from harness.wire.effort import PLAYERS
 from tests.support.engines import until
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="module")]
@@ -105,12 +105,12 @@ async def test_pool_prepares_before_the_first_candidate_and_ahead_of_each(
     )
     monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
     monkeypatch.setattr("harness.processes.pool.choose_devices", lambda _names: (gpu,))
-    few, many = timers_of(ROUGH[0]), timers_of()
+    waiting = TIMERS_A_CANDIDATE + PLAYERS
     async with DevicePool(("0",), slots=2) as pool:
         await until(lambda: pool._filling["0"].done())
-        assert not pool.spares.missing(gpu, {GUEST: 2, TIMER: many})
-        assert pool.spares.missing(gpu, {TIMER: many + 1}) == [TIMER]
-        async with lease(gpu, exclusive=True), pool.slot(timers=many + 1):
+        assert not pool.spares.missing(gpu, {GUEST: 2, TIMER: waiting})
+        assert pool.spares.missing(gpu, {TIMER: waiting + 1}) == [TIMER]
+        async with lease(gpu, exclusive=True), pool.slot(timers=2 * TIMERS_A_CANDIDATE):
             assert not pool._filling["0"].done(), "no context starts while a kernel is timed"
-        async with pool.slot(timers=few), pool.slot(timers=many):
-            await until(lambda: not pool.spares.missing(gpu, {TIMER: few + many}))
+        async with pool.slot(timers=TIMERS_A_CANDIDATE), pool.slot(timers=TIMERS_A_CANDIDATE):
+            await until(lambda: not pool.spares.missing(gpu, {TIMER: waiting + TIMERS_A_CANDIDATE}))

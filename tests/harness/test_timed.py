@@ -25,7 +25,7 @@ from harness.stages.timing.conclusions import (
     mean_speedups,
     tape_facts,
 )
-from harness.wire.clock_messages import BASELINE, CANDIDATE, TAPE, Block, Floor, Measured, ProcessTimes, Taped
+from harness.wire.clock_messages import BASELINE, CANDIDATE, Block, Floor, Measured, ProcessTimes, Taped
 from harness.wire.effort import WHOLE
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.latency import Bound, Latency, Outcome
@@ -40,7 +40,7 @@ def conclude(
 ) -> Timing:
     measured = msgspec.structs.replace(Measured(times=processes, floor=None), **changes)
     gpu_product = find_product(product) if product else None
-    sides = {times.side for times in processes if times.side != TAPE} | {BASELINE, CANDIDATE}
+    sides = {times.side for times in processes} | {BASELINE, CANDIDATE}
     measure = msgspec.structs.replace(MEASURE, sources=dict.fromkeys(sorted(sides), "x"))
     return conclude_timing(GPU, gpu_product, measure, measured, QUIET, Counter(left_out or {}))
 
@@ -170,43 +170,33 @@ def test_means_over_exact_cases_have_intervals() -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "wall", "tape", "word"),
+    ("event", "wall", "word"),
     [
-        (1.0, None, None, "bound"),
-        (1.0, 1.05, None, "wall"),
-        (1.0, 0.9, None, "wall"),
-        (1.0, 1.2, None, "bound"),
-        (0.01, 0.01 + 0.9 * CONFIRMED_MS, None, "wall"),
-        (0.01, 0.01 + 1.1 * CONFIRMED_MS, None, "bound"),
-        (1.0, 1.2, 1.05, "tape"),
-        (1.0, 1.0, 1.05, "tape"),
-        (1.0, 1.05, 1.2, "wall"),
-        (1.0, 5.0, 5.0, "bound"),  # a guest reports a fifth of the true time
+        (1.0, None, "bound"),
+        (1.0, 1.05, "wall"),
+        (1.0, 0.9, "wall"),
+        (1.0, 1.2, "bound"),
+        (0.01, 0.01 + 0.9 * CONFIRMED_MS, "wall"),
+        (0.01, 0.01 + 1.1 * CONFIRMED_MS, "bound"),
+        (1.0, 5.0, "bound"),  # a guest reports a fifth of the true time
     ],
 )
-def test_reported_time_is_confirmed_by_wall_or_tape(
-    event: float, wall: float | None, tape: float | None, word: str
-) -> None:
-    assert confirm_time(event, wall, tape) == word
+def test_reported_time_is_confirmed_by_the_watch(event: float, wall: float | None, word: str) -> None:
+    assert confirm_time(event, wall) == word
 
 
-def test_time_that_its_tape_contradicts_is_dropped() -> None:
-    first, second, *_ = TASK.open_cases
-    both = [*times(first.name, baseline=1.0, candidate=0.5), *times(second.name, baseline=1.0, candidate=0.5)]
-    timing = conclude(*both, process(TAPE, 3, 0.51), process(TAPE, 3, 1.0, case=second.name))
-    assert [latency.case for latency in timing.latency] == [first.name]
-    assert f"{second.name}: the candidate's launches, recorded twice, take 1.0000 ms" in timing.notes[0]
-    assert mean_speedups(timing.latency) == (pytest.approx(2.0), pytest.approx(2.0))
-
-
-def test_time_that_wall_clock_contradicts_is_dropped_without_a_tape() -> None:
+def test_reported_time_that_the_watch_contradicts_is_dropped() -> None:
     watched = [msgspec.structs.replace(side, wall_ms=1.0) for side in times(baseline=1.0, candidate=0.5)]
     assert conclude(*watched).latency == ()
     assert "1.0000 ms on the clock's own watch" in conclude(*watched).detail
-    (latency,) = conclude(*watched, process(TAPE, 3, 0.5)).latency
-    assert latency.confirmed == "tape"
     short = [msgspec.structs.replace(side, wall_ms=0.05) for side in times(baseline=0.02, candidate=0.01)]
     assert conclude(*short).latency[0].confirmed == "bound"  # the host's time for a launch
+
+
+def test_time_of_a_tape_needs_no_watch() -> None:
+    taped = [msgspec.structs.replace(side, taped=True) for side in times(baseline=1.0, candidate=0.5)]
+    (latency,) = conclude(*taped).latency
+    assert (latency.confirmed, latency.wall_ms) == ("tape", None)
 
 
 def test_failed_baseline_leaves_candidate_correct_with_reason() -> None:
@@ -293,6 +283,7 @@ async def test_speedup_of_partly_timed_task_says_how_many_cases_it_covers(
             timing_seed=1,
             against=None,
             effort=WHOLE,
+            exam=False,
             again=False,
         ),
         _sheet=sheet,
@@ -311,12 +302,12 @@ async def test_speedup_of_partly_timed_task_says_how_many_cases_it_covers(
     ("tape", "compiled", "words", "basis"),
     [
         (
-            Taped("fp32", launches=2, code=("a",), played=True),
+            Taped("fp32", launches=2, code=("a",)),
             {"a", "b"},
             "as compiled from the source",
             "proof",
         ),
-        (Taped("fp32", launches=2, code=("a", "x"), played=True), {"a"}, "not among those", "evidence"),
+        (Taped("fp32", launches=2, code=("a", "x")), {"a"}, "not among those", "evidence"),
         (Taped("fp32", why_not="host code"), {"a"}, "none: host code", "evidence"),
     ],
 )

@@ -231,9 +231,7 @@ class _Link(TimerLink):
     """A line to a seat with time limits that are short enough for a test."""
 
     def __init__(self, channel: Channel, bench: Bench, *, side: str, pair: int = 0, seat: int = 0) -> None:
-        super().__init__(
-            channel, side=side, pair=pair, pid=os.getpid(), answer_bytes=ANSWER_BYTES, seat=seat
-        )
+        super().__init__(channel, side=side, pair=pair, pid=os.getpid(), answer_bytes=ANSWER_BYTES, seat=seat)
         self._bench = bench
 
     def seat(self, number: int, side: str, pair: int) -> TimerLink:

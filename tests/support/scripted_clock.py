@@ -15,7 +15,9 @@ from typing import Any, cast
 
 from harness.hardware.targets import target
 from harness.node.telemetry.samples import Watched
+from harness.processes.baseline_calls import BaselineCalls
 from harness.processes.kernel_cache import KernelCache
+from harness.processes.players import Players
 from harness.processes.servers import Child, ForkServer
 from harness.processes.spares import Spares
 from harness.stages.timing.baselines import Against, Baseline
@@ -23,16 +25,17 @@ from harness.stages.timing.conclusions import Timing
 from harness.stages.timing.performance import Performance
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.clock_messages import (
-    BASELINE,
-    CANDIDATE,
     JUDGE_REQUESTS,
+    SIDES,
     Leased,
     LeaseWanted,
     Measure,
+    NeedPlayers,
     NeedTimers,
     Timer,
 )
 from harness.wire.device import Device
+from harness.wire.effort import PLAYERS
 from harness.wire.encoding import ENCODER
 from harness.wire.latency import DeviceState
 from harness.wire.limits import TimeLimits
@@ -70,6 +73,10 @@ class Server:
         self.ended.append(worker)
         self.processes[worker].kill()
 
+    async def all_ended(self) -> None:
+        """Waits until no process is left."""
+        await asyncio.gather(*self._waiting)
+
     async def _wait(self, child: Child, process: asyncio.subprocess.Process) -> None:
         status = await process.wait()
         killed = child.worker in self.ended
@@ -102,6 +109,7 @@ class Pool:
     def __init__(self) -> None:
         self.server, self.watch = Server(), Watch()
         self.spares, self.kernels = Spares(cast(ForkServer, self.server)), KernelCache()
+        self.players, self.baseline_calls = Players(self.spares), BaselineCalls()
         self.leases = self
         self.at_release: list[int] | None = None
         """Timers that were alive when the lease was returned."""
@@ -158,17 +166,19 @@ class ScriptedClock:
         await self._channel.send(ENCODER.encode(report))
 
     async def reach_lease(self) -> Measure:
-        """Plays the protocol until the clock has the device's lease and six timers of new pairs run."""
+        """Plays the protocol until the clock has the device's lease and a timer of each side runs."""
         measure: Measure = await self.receive(Measure)
-        await self.send(NeedTimers(sides=(BASELINE, CANDIDATE), count=3))
-        timers = [await self.receive(Timer) for _ in range(6)]
-        pairs = range(3, 6) if measure.unresolved else range(3)
-        assert [(timer.side, timer.pair) for timer in timers] == [
-            (side, pair) for pair in pairs for side in (BASELINE, CANDIDATE)
-        ]
+        await self.send(NeedTimers(sides=SIDES, count=1))
+        timers = [await self.receive(Timer) for _ in SIDES]
+        assert [timer.side for timer in timers] == list(SIDES)
         await self.send(LeaseWanted())
         await self.receive(Leased)
         return measure
+
+    async def take_players(self) -> list[Timer]:
+        """Asks for the players of the device."""
+        await self.send(NeedPlayers(count=PLAYERS))
+        return [await self.receive(Timer) for _ in range(PLAYERS)]
 
     def close(self) -> None:
         self._channel.close()
@@ -184,6 +194,7 @@ async def measure_with(
     cancel: bool = False,
     alone: Awaitable[int] | None = None,
     again: bool = False,
+    exam: bool = False,
     **options: Any,
 ) -> Timing:
     """Returns the timing of `Performance.measure` when the clock follows `script`.
@@ -192,7 +203,7 @@ async def measure_with(
     """
     slot = SimpleNamespace(device=GPU, server=pool.server)
     performance = Performance(
-        cast(Any, pool), cast(Any, slot), TASK, target("sm_90"), seed=7, alone=alone, again=again
+        cast(Any, pool), cast(Any, slot), TASK, target("sm_90"), seed=7, alone=alone, again=again, exam=exam
     )
     ours, theirs = socket.socketpair()
     channel, clock = AsyncChannel(ours), ScriptedClock(theirs)

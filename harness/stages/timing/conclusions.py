@@ -281,7 +281,7 @@ def confirm_time(reported_ms: float, wall_ms: float | None) -> str:
     """
     How a time that the candidate's process reported is confirmed from outside it.
 
-    `wall`: the clock's wall time around whole batches agrees; wall time includes the host. Else `bound`: it is only an upper bound.
+    `wall`: the clock's wall time around whole batches agrees. Else `bound`: wall time includes the host, so it is an upper bound.
     """
     near = max(CONFIRMED * reported_ms, CONFIRMED_MS)
     return "wall" if wall_ms is not None and abs(wall_ms - reported_ms) <= near else "bound"

@@ -1,5 +1,5 @@
 """
-The clock: times baseline and candidate over the cases of a task, one process active at a time, in an order that each round draws anew.
+The clock: times baseline and candidate over the cases of a task. One process is active at a time, in an order drawn each round.
 
 It runs in the judge's process, with access to the inputs and the oracle's outputs. Of each side it records one call a case as a
 launch tape, which players play: no foreign code runs there. A side without tapes is timed in processes with its source. Their
