@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 
-from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure
+from harness.wire.clock_messages import BASELINE, CANDIDATE, SIDES, Measure
 from suites.task import Case
 
 from .case_inputs import CaseInputs
@@ -13,6 +13,8 @@ from .timed_process import TimedProcess
 
 GRAPH_BELOW_MS = 0.2
 """Calls are timed in graphs if a call of the baseline or of the candidate takes less: events add too much to it."""
+LONGEST_REPLAY_MS = 20.0
+"""A graph of the longer call has more calls than that call needs only up to this time."""
 NO_MEMORY = "four calls need more memory than a graph may have (4 GiB, or a fortieth of the device)"
 
 
@@ -30,25 +32,28 @@ def capture(
 ) -> str:
     """Have every process capture its calls; return why all are timed between events instead, empty if none is.
 
-    One pair of processes captures first: if one of its sides cannot, the others are spared the work.
+    All capture equally many calls, so that both sides find the caches in the same state: as many as the shorter call needs,
+    unless the longer call takes too long for that. One pair of processes captures first: if one of its sides cannot, the others
+    are spared the work.
     """
     rotate_bytes = measure.flush_bytes
-    for process in processes:
-        call_ms = _call_ms(processes, process.link.side)
-        own_bytes = process.prepared.peak_bytes
-        process.planned_launches = inputs.count_launches(case, call_ms, own_bytes, rotate_bytes)
-    if not all(process.planned_launches for process in processes):
+    own_bytes = max(process.prepared.peak_bytes for process in processes)
+    short_ms, long_ms = sorted(_call_ms(processes, side) for side in SIDES)
+    few, many = (
+        inputs.count_launches(case, call_ms, own_bytes, rotate_bytes) for call_ms in (long_ms, short_ms)
+    )
+    launches = max(few, min(many, int(LONGEST_REPLAY_MS / long_ms)))
+    if not launches:
         return NO_MEMORY
+    is_cold = launches * inputs.input_bytes(case) >= rotate_bytes
     first_pair = [process for process in processes if process.link.pair == processes[0].link.pair]
     later = [process for process in processes if process not in first_pair]
     for group in (first_pair, later):
         for process in group:
-            process.begin_capture(process.planned_launches)
+            process.begin_capture(launches)
         problems = []
         for process in group:
-            count = process.planned_launches
-            is_cold = count * inputs.input_bytes(case) >= rotate_bytes
-            if problem := process.end_capture(count, cold=is_cold):
+            if problem := process.end_capture(launches, cold=is_cold):
                 problems.append(f"the {process.link.side} cannot be captured in a graph: {problem}")
             alive()
         if problems:

@@ -56,8 +56,6 @@ class TimedProcess:
     """The seat plays the tape of the call; otherwise it calls the source."""
     trial: Block = NO_BLOCK
     """Calls between events that do not count; the size of the later blocks and the method follow from them."""
-    planned_launches: int = 0
-    """Calls in the graph that the clock wants."""
     launches: int = 0
     """Calls in the captured graph; 0: calls are timed between events."""
     blocks: list[Block] = field(default_factory=list)
