@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +22,23 @@ _SYNCHRONIZE: Callable[[], None] = torch.cuda.synchronize
 CALIBRATION_CYCLES = 2_000_000
 LEAD_MS = 0.02
 """Added to every lead (see `LEAD`)."""
+
+
+@functools.cache
+def _reset_persisting() -> Callable[[], int] | None:
+    """The driver's call that makes all lines of the L2 cache normal again. AMD's has none."""
+    if torch.version.hip:
+        return None
+    reset: Callable[[], int] | None = getattr(ctypes.CDLL("libcuda.so.1"), "cuCtxResetPersistingL2Cache", None)
+    return reset
+
+
+def release_persisting_lines() -> None:
+    """Wait for the device, then make lines normal that a kernel asked the L2 cache to keep: the flush evicts normal lines alone."""
+    reset = _reset_persisting()
+    if reset is not None:
+        _SYNCHRONIZE()
+        reset()
 
 
 _buffers: WeakValueDictionary[int, torch.Tensor] = WeakValueDictionary()
@@ -73,6 +92,7 @@ class Stopwatch:
         """
         pairs = [(_EVENT(enable_timing=True), _EVENT(enable_timing=True)) for _ in range(count)]
         for number, (start, end) in enumerate(pairs):
+            release_persisting_lines()
             if ready is not None:
                 ready()
             self.around(cold=cold)
