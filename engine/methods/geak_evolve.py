@@ -16,23 +16,22 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from engine.corpus.retrieval import Corpus
+from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import (
     Place,
     Setting,
     descend_prompt,
     escape_prompt,
     first_prompt,
-    reflect_prompt,
     repair_prompt,
 )
 from engine.reply.candidate import Unusable
-from harness import Verdict
 from sessions.events import EndReason, Message, Origin, Role
 
 from .context import Context
-from .history import ANCESTORS, Ancestor, History, up_to
-from .progress import TRAP, Failure, failures_before
-from .proposing import examples_of, propose, setting_of, with_pin
+from .history import ANCESTORS, History, up_to
+from .progress import TRAP
+from .proposing import examples_of, reflect, setting_of, try_candidate, with_pin
 from .side_by_side import side_by_side
 from .starting import judge_start
 
@@ -44,18 +43,18 @@ REMEMBERED = 5
 class Lineage:
     """One line of descent."""
 
-    tried: list[Failure] = field(default_factory=list)
+    tried: list[JudgedCandidate] = field(default_factory=list)
     """Its latest attempts with a candidate, also correct ones, oldest first."""
-    line: Failure | None = None
+    line: JudgedCandidate | None = None
     """The candidate being repaired."""
     failures: int = 0
-    """Failures in a row on this line; an iteration without code counts."""
-    given_up: list[Failure] = field(default_factory=list)
+    """JudgedCandidates in a row on this line; an iteration without code counts."""
+    given_up: list[JudgedCandidate] = field(default_factory=list)
     """The last candidate of each line that was dropped, oldest first."""
     unusable: str = ""
     """Why the latest iteration brought no code; empty if it did."""
 
-    def remember(self, attempt: Failure) -> None:
+    def remember(self, attempt: JudgedCandidate) -> None:
         """Add an attempt; only the latest `REMEMBERED` are kept."""
         self.tried = [*self.tried, attempt][-REMEMBERED:]
 
@@ -89,9 +88,9 @@ class GeakEvolve:
         width = min(context.options.descendants, context.phases[0])
         lineages = [Lineage() for _ in range(width)]
         ranked, without_gain = History(max(width, ANCESTORS)), 0
-        correct: dict[str, Ancestor] = {}
+        correct: dict[str, JudgedCandidate] = {}
         start = await judge_start(context)
-        if isinstance(start, Ancestor):
+        if start is not None and start.passed:
             ranked.add(start)
             correct[start.attempt] = start
         elif start is not None:
@@ -115,14 +114,13 @@ class GeakEvolve:
 
     async def _round(
         self, context: Context, lineages: Sequence[Lineage], inputs: RoundInputs, *, last: bool
-    ) -> list[Ancestor]:
+    ) -> list[JudgedCandidate]:
         setting, examples = await setting_of(context), await examples_of(context)
-        reflects = "reflection" not in context.options.without and not last
-        made: dict[int, Ancestor] = {}
+        made: dict[int, JudgedCandidate] = {}
 
         async def work(place: int, lane: Context) -> bool:
             descent = Descent(setting, examples, inputs, Place(place + 1, len(lineages)))
-            newcomer = await descend(lane, lineages[place], descent, reflects=reflects)
+            newcomer = await descend(lane, lineages[place], descent, last=last)
             if newcomer is not None:
                 made[place] = newcomer
             return False
@@ -140,9 +138,9 @@ def round_sizes(iterations: int, width: int) -> list[int]:
 class RoundInputs:
     """What is known before a round: a result of a sibling counts from the next round on."""
 
-    ranked: tuple[Ancestor, ...]
+    ranked: tuple[JudgedCandidate, ...]
     """Ascending, best last."""
-    pinned: Ancestor | None
+    pinned: JudgedCandidate | None
     """The parent of all descendants, if a person chose one."""
     without_gain: int
 
@@ -157,7 +155,7 @@ class Descent:
     place: Place
 
     @property
-    def parent(self) -> Ancestor | None:
+    def parent(self) -> JudgedCandidate | None:
         """The parent by rank: the best for the first descendant, the next for the second, then from the top again.
 
         If a person chose a parent, it is the parent of all.
@@ -168,7 +166,7 @@ class Descent:
         return ranked[-1 - (self.place.number - 1) % len(ranked)]
 
     @property
-    def shown(self) -> tuple[Ancestor, ...]:
+    def shown(self) -> tuple[JudgedCandidate, ...]:
         """The best few of the ranking including the parent, ascending; none above a parent that a person chose."""
         if self.inputs.pinned is not None:
             return tuple(up_to(self.inputs.pinned, self.inputs.ranked)[-ANCESTORS:])
@@ -177,50 +175,38 @@ class Descent:
         return top if parent is None or parent in top else (parent, *top[1:])
 
     @property
-    def best(self) -> Ancestor | None:
+    def best(self) -> JudgedCandidate | None:
         """The best of all lineages."""
         return self.inputs.ranked[-1] if self.inputs.ranked else None
 
 
-async def descend(context: Context, lineage: Lineage, descent: Descent, *, reflects: bool) -> Ancestor | None:
-    """Make one attempt of a lineage; returns its candidate if it is correct."""
-    parent, line = descent.parent, lineage.line
+async def descend(
+    context: Context, lineage: Lineage, descent: Descent, *, last: bool
+) -> JudgedCandidate | None:
+    """Make one attempt of a lineage; returns its candidate if it is correct. No line of the last round reflects."""
+    line, best = lineage.line, descent.best
+    base = line or descent.parent
     if line is not None:
-        role, base = Role.GENERATOR, line.attempt
-        attempt = await context.attempt(Origin.REPAIR, base)
-    elif parent is not None:
-        role, base = Role.OPTIMIZER, parent.attempt
-        attempt = await context.attempt(Origin.OPTIMIZE, base)
+        role, origin = Role.GENERATOR, Origin.REPAIR
+    elif base is not None:
+        role, origin = Role.OPTIMIZER, Origin.OPTIMIZE
     else:
-        role = Role.GENERATOR
-        attempt = await context.attempt(Origin.FRESH, None)
+        role, origin = Role.GENERATOR, Origin.FRESH
     build = partial(prompt_of, context=context, lineage=lineage, descent=descent)
-    proposal = await propose(context, role, descent.setting, build)
-    if isinstance(proposal, Unusable):
-        await context.judge("", "", unusable=proposal.reason)
-        lineage.unusable = proposal.message
+    made = await try_candidate(context, role, descent.setting, build, origin=origin, base=base, best=best)
+    if isinstance(made, Unusable):
+        lineage.unusable = made.message
         lineage.failed()
         return None
     lineage.unusable = ""
-    evaluation = await context.judge(proposal.source, proposal.strategy)
-    rejection = None
-    tried = Failure(attempt, proposal.source, proposal.strategy, evaluation, line or parent)
-    if evaluation.verdict is Verdict.CORRECT:
-        review = await context.review(descent.best.evaluation if descent.best else None)
-        if review.accepted:
-            lineage.remember(tried)
-            lineage.line, lineage.failures = None, 0
-            return Ancestor(attempt, proposal.source, proposal.strategy, evaluation)
-        rejection = review.why
-    tried.rejection = rejection
-    lineage.remember(tried)
-    lineage.line = tried
+    lineage.remember(made)
+    if made.passed:
+        lineage.line, lineage.failures = None, 0
+        return made
+    lineage.line = made
     lineage.failed()
-    if reflects:
-        messages = reflect_prompt(
-            descent.setting, failed=tried, earlier=failures_before(tried), best=descent.best
-        )
-        tried.reflection = (await context.ask(Role.REFLECTOR, messages)).text
+    if not last:
+        await reflect(context, descent.setting, made, earlier=made.failures_before, best=best)
     return None
 
 
@@ -235,7 +221,7 @@ def prompt_of(
             failed=line,
             failures=lineage.failures,
             trap=TRAP,
-            earlier=failures_before(line),
+            earlier=line.failures_before,
             before=line.before,
             best=descent.best,
             example=descent.examples.by_code(line.source),

@@ -1,19 +1,21 @@
-"""Shared steps of the methods that ask a model: prompt setting, examples, and a candidate from the replies."""
+"""Shared steps of the methods: prompt setting, examples, a candidate from the replies, its judgement and reflection."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.corpus.retrieval import Corpus
 from engine.errors import ContextTooLong
 from engine.models import Reply
 from engine.prompting.baseline_facts import BaselineFacts
+from engine.prompting.judged import JudgedCandidate
 from engine.prompting.profiles import CHAT, read_answer
-from engine.prompting.prompting import Setting, corrective_prompt
+from engine.prompting.prompting import Setting, corrective_prompt, reflect_prompt
 from engine.reply.candidate import Candidate, Unusable
-from sessions.events import Message, Role
+from harness import Verdict
+from sessions.events import Message, Origin, Role
 
 from .context import Context
 
@@ -51,6 +53,59 @@ async def examples_of(context: Context) -> Corpus:
         return Corpus(())
     await asyncio.to_thread(context.corpus.prepare)
     return context.corpus
+
+
+async def try_candidate(
+    context: Context,
+    role: Role,
+    setting: Setting,
+    build: Callable[[Setting], Messages],
+    *,
+    origin: Origin,
+    base: JudgedCandidate | None,
+    best: JudgedCandidate | None = None,
+) -> JudgedCandidate | Unusable:
+    """Make an attempt that is derived from `base`; returns its candidate, or why the last reply had none.
+
+    `build` makes the prompt. A person reviews the candidate if it is better than `best`.
+    """
+    attempt = await context.attempt(origin, base.attempt if base is not None else None)
+    proposal = await propose(context, role, setting, build)
+    if isinstance(proposal, Unusable):
+        await context.judge("", "", unusable=proposal.reason)
+        return proposal
+    return await judge_candidate(context, attempt, proposal, base=base, best=best)
+
+
+async def judge_candidate(
+    context: Context,
+    attempt: str,
+    candidate: Candidate,
+    *,
+    base: JudgedCandidate | None = None,
+    best: JudgedCandidate | None = None,
+) -> JudgedCandidate:
+    """Judge an attempt's candidate; a person reviews it if it is correct and better than `best`."""
+    evaluation = await context.judge(candidate.source, candidate.strategy)
+    judged = JudgedCandidate(attempt, candidate.source, candidate.strategy, evaluation, base)
+    if evaluation.verdict is Verdict.CORRECT:
+        review = await context.review(best.evaluation if best is not None else None)
+        judged.rejection = None if review.accepted else review.why
+    return judged
+
+
+async def reflect(
+    context: Context,
+    setting: Setting,
+    failed: JudgedCandidate,
+    *,
+    earlier: Sequence[JudgedCandidate] = (),
+    best: JudgedCandidate | None = None,
+) -> None:
+    """Ask why a candidate failed, unless the module `reflection` is off; for the rest see `reflect_prompt`."""
+    if "reflection" not in context.options.without:
+        messages = reflect_prompt(setting, failed=failed, earlier=earlier, best=best)
+        failed.reflection = (await context.ask(Role.REFLECTOR, messages)).text
 
 
 async def propose(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from harness import Verdict
+from engine.prompting.judged import JudgedCandidate
 from sessions.events import EndReason
 
 from .context import Context
-from .history import Ancestor
-from .progress import Failure
 
 
 async def run_edit(context: Context) -> EndReason:
@@ -16,7 +14,7 @@ async def run_edit(context: Context) -> EndReason:
     return EndReason.EDITED
 
 
-async def judge_start(context: Context) -> Ancestor | Failure | None:
+async def judge_start(context: Context) -> JudgedCandidate | None:
     """Make an attempt of the kernel that the instance starts from; `None` if it starts from none.
 
     It is no iteration. It is not reviewed, because a person gave the kernel.
@@ -26,5 +24,4 @@ async def judge_start(context: Context) -> Ancestor | Failure | None:
         return None
     attempt = await context.attempt(start.origin, start.base)
     evaluation = await context.judge(start.source, start.strategy)
-    made = Ancestor if evaluation.verdict is Verdict.CORRECT else Failure
-    return made(attempt, start.source, start.strategy, evaluation)
+    return JudgedCandidate(attempt, start.source, start.strategy, evaluation)

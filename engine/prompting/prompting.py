@@ -23,8 +23,6 @@ from engine.knowledge import pages_for
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.prompting.facts import (
     ErrorFacts,
-    FailedCandidate,
-    JudgedCandidate,
     case_facts,
     error_facts,
     failure_line,
@@ -35,6 +33,7 @@ from engine.prompting.facts import (
 )
 from engine.prompting.figures import achieved
 from engine.prompting.history_facts import optimizer_facts
+from engine.prompting.judged import JudgedCandidate
 from engine.prompting.markdown import fenced, number, quoted, sizes, tidy
 from engine.prompting.profiles import CHAT, task_module
 from engine.reply.candidate import Unusable
@@ -117,10 +116,10 @@ def first_prompt(
 def repair_prompt(
     setting: Setting,
     *,
-    failed: FailedCandidate,
+    failed: JudgedCandidate,
     failures: int,
     trap: int | None,
-    earlier: Sequence[FailedCandidate] = (),
+    earlier: Sequence[JudgedCandidate] = (),
     before: JudgedCandidate | None = None,
     best: JudgedCandidate | None = None,
     example: Example | None = None,
@@ -167,7 +166,7 @@ def descend_prompt(
     *,
     history: Sequence[JudgedCandidate],
     parent: JudgedCandidate,
-    lineage: Sequence[FailedCandidate],
+    lineage: Sequence[JudgedCandidate],
     place: Place,
     without_gain: int = 0,
     unusable: str = "",
@@ -198,7 +197,7 @@ def descend_prompt(
 def refine_prompt(
     setting: Setting,
     *,
-    attempts: Sequence[FailedCandidate],
+    attempts: Sequence[JudgedCandidate],
     example: Example | None = None,
     unusable: str = "",
 ) -> tuple[Message, ...]:
@@ -222,7 +221,7 @@ def refine_prompt(
 def escape_prompt(
     setting: Setting,
     *,
-    given_up: Sequence[FailedCandidate],
+    given_up: Sequence[JudgedCandidate],
     trap: int,
     history: Sequence[JudgedCandidate] = (),
     example: Example | None = None,
@@ -249,8 +248,8 @@ def escape_prompt(
 def reflect_prompt(
     setting: Setting,
     *,
-    failed: FailedCandidate,
-    earlier: Sequence[FailedCandidate] = (),
+    failed: JudgedCandidate,
+    earlier: Sequence[JudgedCandidate] = (),
     best: JudgedCandidate | None = None,
 ) -> tuple[Message, ...]:
     """Returns the prompt for the reflector: the cause of the failure, and how to fix it.
@@ -260,7 +259,7 @@ def reflect_prompt(
     return prompt(setting, "reflect.j2", **failure_facts(failed, earlier), best=best)
 
 
-def failure_facts(failed: FailedCandidate, earlier: Sequence[FailedCandidate]) -> dict[str, object]:
+def failure_facts(failed: JudgedCandidate, earlier: Sequence[JudgedCandidate]) -> dict[str, object]:
     """Returns the facts about a failed candidate and the failures before it."""
     return {
         "failed": failed,
@@ -270,7 +269,7 @@ def failure_facts(failed: FailedCandidate, earlier: Sequence[FailedCandidate]) -
     }
 
 
-def error_of(candidate: FailedCandidate) -> ErrorFacts | None:
+def error_of(candidate: JudgedCandidate) -> ErrorFacts | None:
     """Returns the judge's error; `None` if a person rejected the candidate, because the judge then has no error."""
     return None if candidate.rejection is not None else error_facts(candidate)
 
