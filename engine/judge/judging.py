@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from engine.tuning import Surveying
 from harness import (
@@ -125,30 +125,11 @@ class PoolJudge:
         avoid: str = "",
     ) -> Evaluation:
         """See `Judge`."""
-        return await evaluate(
-            source,
-            task,
-            pool=self._pool,
-            targets=self._targets,
-            seed=self._seed,
-            exam=exam,
-            against=self._baseline(task),
-            avoid=avoid,
-            on_event=on_stage,
-        )
+        return await self._evaluate(source, task, self._baseline(task), on_stage, exam=exam, avoid=avoid)
 
     async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
         """See `Judge`."""
-        return await evaluate(
-            source,
-            task,
-            pool=self._pool,
-            targets=self._targets,
-            seed=self._seed,
-            against=self._baseline(task),
-            on=device,
-            on_event=on_stage,
-        )
+        return await self._evaluate(source, task, self._baseline(task), on_stage, on=device)
 
     async def estimate(
         self,
@@ -161,16 +142,20 @@ class PoolJudge:
         on_stage: OnStage,
     ) -> Evaluation:
         """See `Judge`."""
+        return await self._evaluate(source, task, Against(start), on_stage, effort=effort, passed=passed)
+
+    async def _evaluate(
+        self, source: str, task: Task, against: Against, on_stage: OnStage, **how: Any
+    ) -> Evaluation:
         return await evaluate(
             source,
             task,
             pool=self._pool,
             targets=self._targets,
             seed=self._seed,
-            against=Against(start),
-            effort=effort,
-            passed=passed,
+            against=against,
             on_event=on_stage,
+            **how,
         )
 
 

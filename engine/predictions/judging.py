@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -42,6 +42,20 @@ class ProtocolJudge(Protocol):
         ...
 
 
+def result_of(sample: Sample, protocol: str, seed: int, **outcome: Any) -> PredictionResult:
+    """Returns the result of a prediction; `outcome` has the fields that do not follow from the prediction."""
+    return PredictionResult(
+        key=sample.key(protocol, seed),
+        task=sample.public.id,
+        file=sample.public.file,
+        sample=sample.number,
+        protocol=protocol,
+        difficulty=sample.public.difficulty,
+        source=sample.source,
+        **outcome,
+    )
+
+
 class WavedeckJudge:
     """The usual judge. The calls of a task's test are recorded once; each candidate is judged on these calls."""
 
@@ -59,12 +73,10 @@ class WavedeckJudge:
         if evaluation.verdict in (Verdict.INFRA_ERROR, Verdict.CANCELLED):
             raise WorkerDied(evaluation.error.first_line if evaluation.error else evaluation.verdict)
         error = evaluation.error
-        return PredictionResult(
-            key=sample.key(WAVEDECK, self._seed),
-            task=sample.public.id,
-            file=sample.public.file,
-            sample=sample.number,
-            protocol=WAVEDECK,
+        return result_of(
+            sample,
+            WAVEDECK,
+            self._seed,
             device=evaluation.device,
             verdict=evaluation.verdict.value,
             call=evaluation.call,
@@ -72,8 +84,6 @@ class WavedeckJudge:
             kind=error.kind if error is not None else "",
             why=error.first_line if error is not None else "",
             printed=evaluation.printed,
-            difficulty=sample.public.difficulty,
-            source=sample.source,
             evaluation=evaluation,
         )
 
