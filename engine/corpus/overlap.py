@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import product
 
-from suites.python_source import parse_python
+from engine.reply.module_text import parse_module
 
 RUN = 5
 NEAR_COPY = 0.8
@@ -60,9 +60,8 @@ def normal_form(source: str) -> tuple[str, ...]:
 
 def kernel_forms(source: str) -> tuple[Form, ...]:
     """Returns one form per kernel, without annotations and decorators; empty if Python cannot parse the module."""
-    try:
-        tree = parse_python(source)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = parse_module(source)
+    if tree is None:
         return ()
     return tuple(token_runs(normal_form(ast.unparse(body))) for body in kernel_bodies(tree))
 

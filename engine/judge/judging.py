@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from engine.tuning import Surveying
+from engine.tuning.sweep import Surveying
 from harness import (
     Device,
     DevicePool,

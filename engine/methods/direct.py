@@ -14,8 +14,7 @@ from engine.prompting.prompting import Setting, first_prompt, optimize_prompt, r
 from sessions.events import EndReason, Message, Origin, Role
 
 from .context import Context
-from .proposing import examples_of, setting_of, try_candidate
-from .starting import judge_start
+from .proposing import examples_of, judge_start, setting_of, try_candidate
 
 
 class Direct:

@@ -39,8 +39,7 @@ from sessions.events import EndReason, Message, Role
 from .context import MODULES, Context
 from .history import up_to
 from .progress import TRAP, Move, Progress, Step
-from .proposing import examples_of, reflect, setting_of, try_candidate, with_pin
-from .starting import judge_start
+from .proposing import examples_of, judge_start, reflect, setting_of, try_candidate, with_pin
 from .tune import better_variant
 
 

@@ -31,9 +31,8 @@ from sessions.events import EndReason, Message, Origin, Role
 from .context import Context
 from .history import ANCESTORS, History, up_to
 from .progress import TRAP
-from .proposing import examples_of, reflect, setting_of, try_candidate, with_pin
+from .proposing import examples_of, judge_start, reflect, setting_of, try_candidate, with_pin
 from .side_by_side import side_by_side
-from .starting import judge_start
 
 REMEMBERED = 5
 """Number of earlier attempts that a prompt of a lineage shows."""

@@ -16,9 +16,8 @@ from engine.reply.candidate import Unusable
 from sessions.events import EndReason, Origin, Role
 
 from .context import Context
-from .proposing import examples_of, setting_of, try_candidate
+from .proposing import examples_of, judge_start, setting_of, try_candidate
 from .side_by_side import side_by_side
-from .starting import judge_start
 
 REMEMBERED = 5
 """Number of its own earlier attempts that a worker's prompt shows."""

@@ -1,4 +1,4 @@
-"""Shared steps of the methods: prompt setting, examples, a candidate from the replies, its judgement and reflection."""
+"""Shared steps of the methods: the setting of prompts, examples, the start kernel, and a candidate from reply to reflection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.prompting.profiles import CHAT, read_answer
 from engine.prompting.prompting import Setting, corrective_prompt, reflect_prompt
 from engine.reply.candidate import Candidate, Unusable
 from harness import Verdict
-from sessions.events import Message, Origin, Role
+from sessions.events import EndReason, Message, Origin, Role
 
 from .context import Context
 
@@ -53,6 +53,25 @@ async def examples_of(context: Context) -> Corpus:
         return Corpus(())
     await asyncio.to_thread(context.corpus.prepare)
     return context.corpus
+
+
+async def run_edit(context: Context) -> EndReason:
+    """Judge a person's edit and make no other attempt."""
+    await judge_start(context)
+    return EndReason.EDITED
+
+
+async def judge_start(context: Context) -> JudgedCandidate | None:
+    """Make an attempt of the kernel that the instance starts from; `None` if it starts from none.
+
+    It is no iteration. It is not reviewed, because a person gave the kernel.
+    """
+    start = context.start()
+    if start is None:
+        return None
+    attempt = await context.attempt(start.origin, start.base)
+    evaluation = await context.judge(start.source, start.strategy)
+    return JudgedCandidate(attempt, start.source, start.strategy, evaluation)
 
 
 async def try_candidate(

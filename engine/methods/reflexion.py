@@ -13,8 +13,7 @@ from engine.reply.candidate import Unusable
 from sessions.events import EndReason, Origin, Role
 
 from .context import Context
-from .proposing import examples_of, reflect, setting_of, try_candidate
-from .starting import judge_start
+from .proposing import examples_of, judge_start, reflect, setting_of, try_candidate
 
 
 class Reflexion:

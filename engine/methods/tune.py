@@ -20,7 +20,8 @@ from collections.abc import Iterator, Sequence
 
 from engine.prompting.judged import JudgedCandidate
 from engine.reply.candidate import Candidate
-from engine.tuning import FIELD, rungs, strategy_of_start, strategy_of_variant, survivors
+from engine.tuning.rungs import FIELD, rungs, survivors
+from engine.tuning.sweep_words import strategy_of_start, strategy_of_variant
 from harness import Verdict
 from harness.wire.ratios import TIE
 from sessions.events import AttemptSwept, EndReason, Origin, Role, SweepRung, SweptVariant

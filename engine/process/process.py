@@ -36,7 +36,7 @@ from engine.process.telemetry import DeviceSampler, device_event
 from engine.prompting.prompting import template_hashes
 from engine.run.person import Changes, Decisions
 from engine.run.scheduler import run_instances
-from engine.run.shared import Shared
+from engine.run.shared import Shared, note_once
 from harness import DevicePool, HarnessError, Verdict
 from harness.node.discovery import choose_devices
 from harness.node.telemetry.watcher import Telemetry
@@ -305,8 +305,7 @@ class Engine:
                 await self._announce(control)
         except (EngineError, OSError) as error:
             words = f"the engine cannot receive commands: {one_line(error)}"
-            if ("warning", words) not in recorder.state.notices:
-                recorder.record(Notice(level="warning", message=words))
+            note_once(recorder, "warning", words)
 
     async def _announce(self, control: ControlServer) -> None:
         """Write `engine.json`: from now on viewers can find the engine."""
@@ -414,8 +413,7 @@ def report_changes(recorder: Recorder, job: Job) -> None:
     The templates are compared with those of the first part of this session and of the recording.
     """
     for words in job.corpus.remarks():
-        if ("info", words) not in recorder.state.notices:
-            recorder.record(Notice(level="info", message=words))
+        note_once(recorder, "info", words)
     now = template_hashes()
     before = recorder.state.started.templates if recorder.state.started else {}
     changed = changed_templates(before, now)
@@ -430,5 +428,4 @@ def report_changes(recorder: Recorder, job: Job) -> None:
         )
         if changed:
             words = f"{job.plan.model} was recorded with other prompt templates: {', '.join(changed)}"
-            if ("warning", words) not in recorder.state.notices:
-                recorder.record(Notice(level="warning", message=words))
+            note_once(recorder, "warning", words)

@@ -17,7 +17,6 @@ from suites.python_source import source_lines
 
 from .figures import achieved
 from .judged import JudgedCandidate
-from .tolerance_words import tolerance_words
 
 TRACE_LINES = 40
 MESSAGE_CHARACTERS = 3000
@@ -197,8 +196,3 @@ def shorten(text: str, characters: int) -> str:
         return text
     half = characters // 2
     return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
-
-
-def precision(task: Task) -> tuple[str, ...]:
-    """Returns the required precision of the outputs in words, by dtype."""
-    return tuple(tolerance_words(task))

@@ -27,7 +27,6 @@ from engine.prompting.facts import (
     error_facts,
     failure_line,
     lost_ground,
-    precision,
     repeats,
     shorten,
 )
@@ -36,6 +35,7 @@ from engine.prompting.history_facts import optimizer_facts
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.markdown import fenced, number, quoted, sizes, tidy
 from engine.prompting.profiles import CHAT, task_module
+from engine.prompting.tolerance_words import tolerance_words
 from engine.reply.candidate import Unusable
 from harness import Target, TimeLimits, Verdict
 from harness.hardware.product import Product
@@ -297,7 +297,7 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
             baseline=setting.baseline,
             cases=case_facts(task, setting.targets[0], setting.product),
             reference=hardware(setting.targets[0], setting.product),
-            precision=precision(task),
+            precision=tuple(tolerance_words(task)),
             achieved=achieved,
             **facts,
         )

@@ -7,10 +7,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, StopRuleMet, UsageProblem
-from engine.judge.examining import examine
-from engine.judge.spreading import measure_on, spread
+from engine.judge.winners import examine, measure_on, spread
 from engine.methods import Context, Method
-from engine.methods.starting import run_edit
+from engine.methods.proposing import run_edit
 from engine.run.allocating import move_iterations
 from engine.run.instance import InstanceContext
 from engine.run.person import run_until

@@ -13,7 +13,7 @@ from engine.errors import UsageProblem
 from engine.models import NoModel
 from engine.plan.plan import RunPlan, SessionPlan, resolve
 from engine.run.person import Decisions
-from engine.tuning import FIELD
+from engine.tuning.rungs import FIELD
 from harness import ROUGH, Evaluation, Latency, Verdict
 from sessions import Home, fold, resume
 from sessions.events import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.methods import Start
 from engine.methods.geak import Geak
 from engine.methods.tune import Tune
-from engine.tuning import mark_kept
+from engine.tuning.rungs import mark_kept
 from harness import Effort, Verdict
 from sessions.events import AttemptSwept, Origin, RungEntry, SweepRung, SweptVariant
 from sessions.settings import MethodOptions

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.methods.tune import finalists
-from engine.tuning import FIELD, mark_kept, rungs
+from engine.tuning.rungs import FIELD, mark_kept, rungs
 from harness import ROUGH, Effort
 from sessions.events import RungEntry, SweepRung, SweptVariant
 

@@ -22,7 +22,7 @@ from engine.plan.plan import SessionPlan
 from engine.run.person import Decisions
 from engine.run.scheduler import run_instances
 from engine.run.shared import Shared
-from engine.tuning import Surveying
+from engine.tuning.sweep import Surveying
 from harness import STAGES, Device, Effort, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
 from harness.stages.timing.baselines import Baseline, timing_baseline
 from sessions import Home, Recorder
