@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import product
 
-from engine.reply.module_text import parse_module
+from engine.reply.module_text import is_kernel, parse_module
 
 RUN = 5
 NEAR_COPY = 0.8
@@ -69,7 +69,7 @@ def kernel_forms(source: str) -> tuple[Form, ...]:
 def kernel_bodies(tree: ast.Module) -> Iterator[ast.Module]:
     """Yield the body of each function that Triton compiles."""
     for node in statements(tree):
-        if isinstance(node, ast.FunctionDef) and any(map(is_jit, node.decorator_list)):
+        if isinstance(node, ast.FunctionDef) and is_kernel(node):
             yield ast.Module(body=node.body, type_ignores=[])
 
 
@@ -80,14 +80,6 @@ def statements(tree: ast.Module) -> Iterator[ast.AST]:
         yield node
         for field in ("body", "orelse", "finalbody", "handlers", "cases"):
             pending += getattr(node, field, ())
-
-
-def is_jit(decorator: ast.expr) -> bool:
-    """True for `triton.jit`, however imported, with or without arguments."""
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return (isinstance(called, ast.Attribute) and called.attr == "jit") or (
-        isinstance(called, ast.Name) and called.id == "jit"
-    )
 
 
 def token_runs(tokens: tuple[str, ...]) -> Form:

@@ -9,7 +9,7 @@ from functools import partial
 
 from engine.errors import JudgeUnable
 from engine.judge.bench import Bench
-from engine.judge.evaluating import NO_VERDICT, failure_reason
+from engine.judge.evaluating import NO_VERDICT, ask_twice, failure_reason
 from engine.judge.judging import own_target
 from engine.tuning.prospect import RANKED_BY
 from engine.tuning.rungs import mark_kept
@@ -131,10 +131,8 @@ async def _estimate(
     """Estimate one variant; if the judge fails, ask it once more. Returns also the seconds on a device."""
     async with bench.budget.device_time() as use:
         enter = partial(bench.enter, start.name, use)
-        once = partial(
+        estimate = partial(
             bench.judge.estimate, source, task, start=start, effort=effort, passed=passed, on_stage=enter
         )
-        evaluation = await once()
-        if evaluation.verdict in NO_VERDICT:
-            evaluation = await once()
+        evaluation = await ask_twice(estimate)
     return evaluation, use.seconds

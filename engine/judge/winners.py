@@ -9,9 +9,10 @@ No method, prompt or history can read these results: no function here returns a 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from engine.judge.bench import Bench
-from engine.judge.evaluating import NO_VERDICT, evaluate_attempt
+from engine.judge.evaluating import ask_twice, evaluate_attempt
 from harness import Device, Verdict
 from harness.failures import first_failure
 from sessions.events import WinnerExamined, WinnerMeasured
@@ -79,9 +80,8 @@ async def measure_on(bench: Bench, task: Task, winner: AttemptState, device: Dev
     """Measure and record; if the judge fails, it is asked once more."""
     source = winner.source or ""
     async with bench.turn(winner.attempt) as (use, enter):
-        evaluation = await bench.judge.measure(source, task, device=device.name, on_stage=enter)
-        if evaluation.verdict in NO_VERDICT:
-            evaluation = await bench.judge.measure(source, task, device=device.name, on_stage=enter)
+        measure = partial(bench.judge.measure, source, task, device=device.name, on_stage=enter)
+        evaluation = await ask_twice(measure)
     await bench.recorder.record_durable(
         WinnerMeasured(
             attempt=winner.attempt, device=device.name, evaluation=evaluation, device_s=use.seconds

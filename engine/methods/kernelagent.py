@@ -66,9 +66,7 @@ async def run_worker(
             build = partial(refine_prompt, attempts=tried[-REMEMBERED:], example=example, unusable=unusable)
         else:
             example = examples.by_instruction(context.task)
-            build = partial(
-                first_prompt, example=example, unusable=unusable, place=place if place.of > 1 else None
-            )
+            build = partial(first_prompt, example=example, unusable=unusable, place=place)
         origin, base = (Origin.REPAIR, tried[-1]) if tried else (Origin.FRESH, None)
         made = await try_candidate(context, Role.GENERATOR, setting, build, origin=origin, base=base)
         if isinstance(made, Unusable):

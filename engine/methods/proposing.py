@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from engine.corpus.retrieval import Corpus
 from engine.errors import ContextTooLong
-from engine.models import Reply
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.profiles import CHAT, read_answer
@@ -20,8 +19,6 @@ from sessions.events import EndReason, Message, Origin, Role
 from .context import Context
 
 Messages = tuple[Message, ...]
-REPLIES = 2
-"""Replies that one iteration may ask for until one contains code."""
 
 
 async def setting_of(context: Context) -> Setting:
@@ -133,7 +130,8 @@ async def propose(
     """Returns the candidate that a model proposes, or why its last reply had none. `build` makes the prompt.
 
     If the prompt does not fit the model's context, a shorter prompt is tried once (`Setting.short`): no example, and
-    only the best and the latest of the history. If that does not fit either, raises `ContextTooLong`.
+    only the best and the latest of the history. If that does not fit either, raises `ContextTooLong`. A reply without code
+    is followed by one corrective request.
     """
     setting = replace(setting, words=context.words)
     messages = build(setting)
@@ -145,15 +143,8 @@ async def propose(
             raise
         messages = shorter
         reply = await context.ask(role, messages)
-    proposal = read_proposal(context, reply)
-    for _ in range(REPLIES - 1):
-        if isinstance(proposal, Candidate):
-            break
-        reply = await context.ask(role, corrective_prompt(messages, reply.text, proposal))
-        proposal = read_proposal(context, reply)
-    return proposal
-
-
-def read_proposal(context: Context, reply: Reply) -> Candidate | Unusable:
-    """Read a reply in the format of the session's prompt style."""
-    return read_answer(context.options.prompt_style, reply.text, context.task, stop_reason=reply.stop_reason)
+    proposal = read_answer(setting.profile, reply.text, context.task, stop_reason=reply.stop_reason)
+    if isinstance(proposal, Candidate):
+        return proposal
+    reply = await context.ask(role, corrective_prompt(messages, reply.text, proposal))
+    return read_answer(setting.profile, reply.text, context.task, stop_reason=reply.stop_reason)

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 import msgspec
 
+from engine.judge.evaluating import NO_VERDICT, evaluation_without_stages
 from engine.predictions.matching import Sample
 from engine.predictions.results import WAVEDECK, PredictionResult, ResultFile
 from engine.predictions.session import PredictionSession
 from harness import (
     DevicePool,
-    ErrorReport,
     Evaluation,
     StageEntered,
     StageLeft,
@@ -27,7 +27,6 @@ from harness import (
     evaluate,
 )
 from harness.stages.recording import NotRecorded, record_task
-from harness.wire.evaluation import SCHEMA
 from suites import Task
 from suites.public.recorded import find_recorded, recorded_folder
 
@@ -70,7 +69,7 @@ class WavedeckJudge:
     async def judge(self, sample: Sample, on_stage: OnStage) -> PredictionResult:
         """See `ProtocolJudge`."""
         evaluation = await self._evaluate(sample, on_stage)
-        if evaluation.verdict in (Verdict.INFRA_ERROR, Verdict.CANCELLED):
+        if evaluation.verdict in NO_VERDICT:
             raise WorkerDied(evaluation.error.first_line if evaluation.error else evaluation.verdict)
         error = evaluation.error
         return result_of(
@@ -112,17 +111,8 @@ class WavedeckJudge:
             return await record_task(public, folder, pool=self._pool, target=self._targets[0])
 
     def _verdict(self, sample: Sample, verdict: Verdict, kind: str, message: str) -> Evaluation:
-        """Return an evaluation without stages."""
-        return Evaluation(
-            schema=SCHEMA,
-            task=sample.public.id,
-            device=self._pool.devices[0].name,
-            verdict=verdict,
-            call=False,
-            execution=False,
-            stages=(),
-            error=ErrorReport(kind=kind, message=message),
-        )
+        device = self._pool.devices[0].name
+        return evaluation_without_stages(sample.public.id, device, verdict, kind, message)
 
 
 async def judge_samples(

@@ -121,17 +121,16 @@ class Engine:
         """Open the session, run it, and leave it finished or resumable; returns the exit code."""
         self._watch_signals()
         resumed = self._live.journal.exists() or not self._live.plan.exists()
+        recorder: Recorder | None = None
         async with AsyncExitStack() as stack:
             if resumed:
                 recorder = await asyncio.to_thread(resume, self._home, self._live.session)
                 stack.enter_context(recorder)
-                plan = read_plan(self._live) or plan_of(recorder.state.started)
-                job = await stack.enter_async_context(open_job(plan, home=self._home, environ=self._environ))
-            else:
-                plan = read_plan(self._live) or plan_of(None)
-                job = await stack.enter_async_context(open_job(plan, home=self._home, environ=self._environ))
-                begun = await asyncio.to_thread(Recorder.begin, self._home, session_started(plan))
-                recorder = stack.enter_context(begun)
+            plan = read_plan(self._live) or plan_of(recorder.state.started if recorder else None)
+            job = await stack.enter_async_context(open_job(plan, home=self._home, environ=self._environ))
+            if recorder is None:
+                recorder = await asyncio.to_thread(Recorder.begin, self._home, session_started(plan))
+                stack.enter_context(recorder)
             recorder.record(EngineStarted(host=socket.gethostname(), pid=os.getpid(), resumed=resumed))
             report_changes(recorder, job)
             return await self._serve(recorder, job)

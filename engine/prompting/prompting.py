@@ -103,6 +103,8 @@ def first_prompt(
     `unusable` says why the last iteration brought no code; empty if it did. With `place`, candidates that are written
     at the same time start from different ideas.
     """
+    if place is not None and place.of == 1:
+        place = None
     return prompt(
         setting,
         "first.j2",

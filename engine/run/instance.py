@@ -21,7 +21,7 @@ from engine.judge.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_a
 from engine.judge.judging import own_product
 from engine.judge.sweeping import estimate_rung, recorded_rung, sweep_attempt
 from engine.methods import Review, Start
-from engine.methods.orders import Orders, Span, last_command, orders_until, words_for
+from engine.methods.orders import Orders, last_command, orders_until, words_for
 from engine.models import CallKey, Reply, Request
 from engine.plan.plan import read_start
 from engine.prompting.baseline_facts import BaselineFacts
@@ -127,8 +127,7 @@ class InstanceContext:
         self._asked.clear()
         if is_new:
             self._recorder.record(AttemptStarted(attempt=self._name, origin=origin, base=base, heard=heard))
-        span = Span(self.key, after=after, until=heard)
-        self.words = words_for(self._recorder.state, span)
+        self.words = words_for(self._recorder.state, self.key, after=after, until=heard)
         return self._name
 
     def _check_start(self) -> None:

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from engine.reply.module_text import decorator_name, is_kernel
+
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 """The place where a name is looked up: a function, or the module."""
 
@@ -46,7 +48,9 @@ class Kernel:
 
 def launched_kernels(tree: ast.Module) -> tuple[Kernel, ...]:
     """Returns the kernels that the module launches, in the order of their definitions."""
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and _is_jit(node)}
+    functions = {
+        node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and is_kernel(node)
+    }
     kernels = {name: _kernel(tree, function, functions) for name, function in functions.items()}
     for launch, name, arguments in _calls(tree):
         kernel = kernels.get(name)
@@ -83,7 +87,7 @@ def _bound(function: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr]:
 def _kernel(tree: ast.Module, function: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -> Kernel:
     reached = _reached(function, functions)
     nodes = [node for called in reached for node in ast.walk(called)]
-    tuning = next((mark for mark in function.decorator_list if _decorator_name(mark) == "autotune"), None)
+    tuning = next((mark for mark in function.decorator_list if decorator_name(mark) == "autotune"), None)
     configs = _configs(tree, tuning)
     return Kernel(
         name=function.name,
@@ -114,20 +118,10 @@ def _reached(function: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -
     return reached
 
 
-def _is_jit(function: ast.FunctionDef) -> bool:
-    return any(_decorator_name(decorator) == "jit" for decorator in function.decorator_list)
-
-
-def _decorator_name(decorator: ast.expr) -> str:
-    """`jit` for `triton.jit`, `jit` and `triton.jit(...)`."""
-    node = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
 def _is_constexpr(annotation: ast.expr | None) -> bool:
     if isinstance(annotation, ast.Constant):
         return isinstance(annotation.value, str) and annotation.value.endswith("constexpr")
-    return annotation is not None and _decorator_name(annotation) == "constexpr"
+    return annotation is not None and decorator_name(annotation) == "constexpr"
 
 
 def _configs(tree: ast.Module, tuning: ast.expr | None) -> ast.List | None:
