@@ -231,12 +231,13 @@ async def test_model_that_takes_no_connection_ends_the_engine_before_anything_is
 
 
 async def test_refused_key_ends_the_engine_before_anything_is_judged(home: Home) -> None:
-    with model_server(about_model=refuses(401, message="invalid key")) as server:
+    refusal = refuses(401, message="invalid key")
+    with model_server(refusal, about_model=refusal) as server:
         live = planned(home, f"openai:test@{server.openai_url}")
         with pytest.raises(EngineDidNotStart, match="check the key in WAVEDECK_MODEL_KEY"):
             await Engine(live, {}).run()
     assert not live.journal.exists()
-    assert server.requests == []
+    assert not any("messages" in call.body for call in server.requests), "no call was made"
 
 
 async def test_error_of_a_follower_ends_the_session_and_is_reported(

@@ -10,7 +10,7 @@ from engine.errors import EngineDidNotStart
 from engine.models.reaching import check_answers, unreachable_because
 from engine.models.spec import parse_model
 from tests.support.model_calls import WIRES, client_of
-from tests.support.model_server import Answer, hangs, model_server, refuses
+from tests.support.model_server import Answer, Seen, hangs, model_server, refuses
 
 
 def test_open_port_is_reachable_and_a_closed_one_is_named() -> None:
@@ -36,15 +36,15 @@ def test_recordings_need_no_server() -> None:
     assert unreachable_because(parse_model("recorded:starter"), {}) == ""
 
 
-async def ask_about(wire: str, about_model: Answer | None) -> None:
-    """Ask a server with this answer about the model `test`; no call is made."""
-    with model_server(about_model=about_model) as server:
+async def ask_about(wire: str, about_model: Answer | None, empty_call: Answer) -> list[Seen]:
+    """Ask a server with these answers about the model `test`; returns the calls that it got."""
+    with model_server(empty_call, about_model=about_model) as server:
         client = client_of(wire, server)
         try:
             await check_answers([client, client])
         finally:
             await client.close()
-            assert server.requests == []
+    return server.requests
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -57,11 +57,11 @@ async def ask_about(wire: str, about_model: Answer | None) -> None:
         (refuses(404, message="the model `test` does not exist"), "check the model's name"),
     ],
 )
-async def test_refused_key_or_unknown_model_is_found_without_a_call(
+async def test_refused_key_or_unknown_model_is_found_without_tokens(
     wire: str, answer: Answer, advice: str
 ) -> None:
     with pytest.raises(EngineDidNotStart) as caught:
-        await ask_about(wire, answer)
+        await ask_about(wire, answer, answer)
     assert advice in str(caught.value)
     assert "test" in str(caught.value).partition(" cannot be asked: ")[0]
 
@@ -72,8 +72,8 @@ async def test_refused_key_or_unknown_model_is_found_without_a_call(
     [
         None,
         Answer(status=200, raw=b'{"id": "test"}'),
+        refuses(401, message="this path takes other keys"),
         Answer(status=403, raw=b'{"message": "Missing Authentication Token"}'),
-        refuses(403, message="Missing scopes: api.model.read"),
         Answer(status=404, raw=b"<html>not here</html>"),
         refuses(404, message="Invalid URL (GET /v1/models/test)"),
         refuses(500),
@@ -86,4 +86,6 @@ async def test_answer_that_proves_nothing_stops_nobody(
 ) -> None:
     if answer is not None and answer.hang_after == -1:
         monkeypatch.setattr("engine.models.clients.sdk_client.CHECK_S", 0.2)
-    await ask_about(wire, answer)
+    calls = await ask_about(wire, answer, refuses(400, message="messages: field required"))
+    refused = answer is not None and answer.status in (401, 403)
+    assert [call.body for call in calls] == ([{"model": "test"}] if refused else [])

@@ -8,7 +8,6 @@ them.
 from __future__ import annotations
 
 import asyncio
-import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import aclosing
@@ -33,8 +32,7 @@ from .faults import from_status, from_transport, require_stream
 
 CHECK_S = 5.0
 """Longest wait for the answer to a free question about the model."""
-OWN_PERMISSION = re.compile(r"scope|permission", re.IGNORECASE)
-"""Words of a refusal that concerns only the question: a restricted key may ask a model, but not read about it."""
+KEY_REFUSED = (401, 403)
 
 
 class SdkClient(ABC):
@@ -81,15 +79,31 @@ class SdkClient(ABC):
                     raise self._translated(error, began=False) from None
 
     async def check(self) -> None:
-        """See `Checkable`. A server that does not answer this question, or does not know it, proves nothing."""
+        """See `Checkable`. A server that does not answer the question, or does not know it, proves nothing."""
         try:
             async with asyncio.timeout(CHECK_S):
-                await self._client.get(f"{self.models_path}/{quote(self._name)}", cast_to=httpx2.Response)
+                await self._ask_about_the_model()
         except self.sdk.APIStatusError as error:
-            if self._is_about_the_model(error):
+            message = server_message(error)
+            # A server that does not know the path of models may repeat it, with the name in it.
+            unknown = self._name in message and f"{self.models_path}/" not in message
+            if error.status_code in KEY_REFUSED or (error.status_code == 404 and unknown):
                 raise self._translated(error, began=False) from None
         except self.broken:
             return
+
+    async def _ask_about_the_model(self) -> None:
+        """Ask about the model, without tokens; raises the SDK's exceptions.
+
+        Some keys may not read about models, and some gateways refuse each path that they do not know. So a refused key
+        is tried again at the path of calls, with a request that has no message to answer.
+        """
+        try:
+            await self._client.get(f"{self.models_path}/{quote(self._name)}", cast_to=httpx2.Response)
+        except self.sdk.APIStatusError as error:
+            if error.status_code not in KEY_REFUSED:
+                raise
+            await self._client.post(self.path, body={"model": self._name}, cast_to=httpx2.Response)
 
     async def close(self) -> None:
         """See `Client`."""
@@ -139,21 +153,6 @@ class SdkClient(ABC):
             raise
         except self.broken as error:
             raise self._translated(error, began=began) from None
-
-    def _is_about_the_model(self, error: Any) -> bool:
-        """True if the refusal of the free question proves that calls would be refused too.
-
-        Gateways refuse a path that they do not know with 403 or 404. So a 403 needs an error in the protocol's form, and a
-        404 the model's name outside of the path.
-        """
-        message = server_message(error)
-        if OWN_PERMISSION.search(message):
-            return False
-        if error.status_code == 404:
-            return self._name in message and f"{self.models_path}/" not in message
-        body = field(error.body, "error") or error.body
-        in_form = bool(field(body, "message") and (field(body, "type") or field(body, "code")))
-        return error.status_code == 401 or (error.status_code == 403 and in_form)
 
     def _translated(self, error: BaseException, *, began: bool) -> ModelError:
         return translate(
