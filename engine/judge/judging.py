@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from engine.tuning.sweep import Surveying
 from harness import (
@@ -24,6 +24,16 @@ from harness.stages.timing.baselines import USUAL, Against, Baseline, timing_bas
 from suites import Task
 
 OnStage = Callable[[StageEntered | StageLeft], None]
+
+
+class Rough(NamedTuple):
+    """How a variant is estimated."""
+
+    start: Baseline
+    """The kernel that it varies, and against which it is timed."""
+    effort: Effort
+    passed: Evaluation | None = None
+    """Its result of an earlier estimate with less effort."""
 
 
 class Judge(Protocol):
@@ -58,20 +68,8 @@ class Judge(Protocol):
         """
         ...
 
-    async def estimate(
-        self,
-        source: str,
-        task: Task,
-        *,
-        start: Baseline,
-        effort: Effort,
-        passed: Evaluation | None,
-        on_stage: OnStage,
-    ) -> Evaluation:
-        """Returns estimates of a variant from few samples, against the kernel `start` that it varies.
-
-        The verdict is not recorded. `passed` is the result of an earlier call with less effort.
-        """
+    async def estimate(self, source: str, task: Task, rough: Rough, *, on_stage: OnStage) -> Evaluation:
+        """Returns estimates of a variant from few samples; the verdict is not recorded."""
         ...
 
     async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
@@ -131,18 +129,10 @@ class PoolJudge:
         """See `Judge`."""
         return await self._evaluate(source, task, self._baseline(task), on_stage, on=device)
 
-    async def estimate(
-        self,
-        source: str,
-        task: Task,
-        *,
-        start: Baseline,
-        effort: Effort,
-        passed: Evaluation | None,
-        on_stage: OnStage,
-    ) -> Evaluation:
+    async def estimate(self, source: str, task: Task, rough: Rough, *, on_stage: OnStage) -> Evaluation:
         """See `Judge`."""
-        return await self._evaluate(source, task, Against(start), on_stage, effort=effort, passed=passed)
+        against = Against(rough.start)
+        return await self._evaluate(source, task, against, on_stage, effort=rough.effort, passed=rough.passed)
 
     async def _evaluate(
         self, source: str, task: Task, against: Against, on_stage: OnStage, **how: Any

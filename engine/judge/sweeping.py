@@ -10,11 +10,11 @@ from functools import partial
 from engine.errors import JudgeUnable
 from engine.judge.bench import Bench
 from engine.judge.evaluating import NO_VERDICT, ask_twice, failure_reason
-from engine.judge.judging import own_target
+from engine.judge.judging import Rough, own_target
 from engine.tuning.prospect import RANKED_BY
-from engine.tuning.rungs import mark_kept
+from engine.tuning.rungs import PlannedRung, mark_kept
 from engine.tuning.sweep import sweep
-from harness import Effort, Evaluation, Target, Verdict
+from harness import Evaluation, Target, Verdict
 from harness.failures import first_failure
 from harness.stages.timing.baselines import Baseline
 from harness.stages.timing.rough_estimates import estimated_ratio
@@ -46,17 +46,17 @@ async def sweep_attempt(
 
 
 def recorded_rung(
-    parent: AttemptState, variants: Sequence[SweptVariant], number: int, effort: Effort
+    parent: AttemptState, variants: Sequence[SweptVariant], rung: PlannedRung
 ) -> SweepRung | None:
     """Returns the rung of these variants that the journal has; `None` if it has none.
 
     An attempt is swept twice, with other variants, if the first half of the attempts brought no better attempt.
     """
     wanted = {variant.changes for variant in variants}
-    for rung in parent.rungs:
-        same = {entry.changes for entry in rung.entries} == wanted
-        if same and (rung.rung, rung.pairs) == (number, effort.pairs):
-            return rung
+    for recorded in parent.rungs:
+        same = {entry.changes for entry in recorded.entries} == wanted
+        if same and (recorded.rung, recorded.pairs) == (rung.number, rung.effort.pairs):
+            return recorded
     return None
 
 
@@ -65,13 +65,11 @@ async def estimate_rung(
     task: Task,
     attempt: str,
     variants: Sequence[SweptVariant],
+    rung: PlannedRung,
     *,
-    number: int,
-    effort: Effort,
-    most: int,
     passed: dict[str, Evaluation],
 ) -> SweepRung:
-    """Estimate and record a rung for all variants of an attempt; at most `most` variants are kept.
+    """Estimate and record a rung for all variants of an attempt.
 
     `passed` maps a source to its last correct evaluation from earlier rungs; this call updates it. Attempts and stages
     are not recorded, because an estimated variant is not an attempt.
@@ -85,7 +83,9 @@ async def estimate_rung(
         async with asyncio.TaskGroup() as group:
             estimates = [
                 group.create_task(
-                    _estimate(bench, task, start, variant.source, effort, passed.get(variant.source)),
+                    _estimate(
+                        bench, task, variant.source, Rough(start, rung.effort, passed.get(variant.source))
+                    ),
                     name=f"rung/{place}",
                 )
                 for place, variant in enumerate(variants)
@@ -106,9 +106,9 @@ async def estimate_rung(
     return await bench.recorder.record_durable(
         SweepRung(
             attempt=attempt,
-            rung=number,
-            pairs=effort.pairs,
-            entries=mark_kept(entries, most),
+            rung=rung.number,
+            pairs=rung.effort.pairs,
+            entries=mark_kept(entries, rung.keeps),
             seconds=time.monotonic() - began,
             device_s=sum(estimate.result()[1] for estimate in estimates),
         )
@@ -125,14 +125,9 @@ def _entry(task: Task, variant: SweptVariant, evaluation: Evaluation) -> RungEnt
     )
 
 
-async def _estimate(
-    bench: Bench, task: Task, start: Baseline, source: str, effort: Effort, passed: Evaluation | None
-) -> tuple[Evaluation, float]:
+async def _estimate(bench: Bench, task: Task, source: str, rough: Rough) -> tuple[Evaluation, float]:
     """Estimate one variant; if the judge fails, ask it once more. Returns also the seconds on a device."""
     async with bench.budget.device_time() as use:
-        enter = partial(bench.enter, start.name, use)
-        estimate = partial(
-            bench.judge.estimate, source, task, start=start, effort=effort, passed=passed, on_stage=enter
-        )
-        evaluation = await ask_twice(estimate)
+        enter = partial(bench.enter, rough.start.name, use)
+        evaluation = await ask_twice(partial(bench.judge.estimate, source, task, rough, on_stage=enter))
     return evaluation, use.seconds

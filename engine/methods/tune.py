@@ -123,8 +123,8 @@ async def finalists(
     The report of each rung is appended to `reports`.
     """
     remaining = list(variants)
-    for number, (effort, keeps) in enumerate(rungs(len(remaining), most), 1):
-        reports.append(await context.rung(base, remaining, number=number, effort=effort, most=keeps))
+    for rung in rungs(len(remaining), most):
+        reports.append(await context.rung(base, remaining, rung))
         remaining = survivors(reports[-1], remaining)
     return remaining
 

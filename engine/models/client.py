@@ -102,7 +102,7 @@ class Client(Protocol):
 
 @runtime_checkable
 class Checkable(Protocol):
-    """A client whose server can be asked about the model without cost."""
+    """A client that can ask its server about the model without cost."""
 
     model: str
 

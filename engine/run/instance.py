@@ -29,8 +29,8 @@ from engine.run.allocating import HOPELESS, best_receiver, is_hopeless
 from engine.run.calls import call_model, recorded_reply
 from engine.run.shared import Shared, note_once
 from engine.run.stop_rules import stop_of
-from engine.tuning.rungs import mark_kept
-from harness import Effort, Evaluation
+from engine.tuning.rungs import PlannedRung, mark_kept
+from harness import Evaluation
 from sessions.events import (
     UNASKED,
     AttemptJudged,
@@ -273,25 +273,14 @@ class InstanceContext:
         await self.settle()
         return await sweep_attempt(self._shared, self.task, attempt, self.targets, most=most)
 
-    async def rung(
-        self, attempt: str, variants: Sequence[SweptVariant], *, number: int, effort: Effort, most: int
-    ) -> SweepRung:
+    async def rung(self, attempt: str, variants: Sequence[SweptVariant], rung: PlannedRung) -> SweepRung:
         """See `Context`. `JudgeUnable` if the judge can estimate none of the variants."""
-        recorded = recorded_rung(self._recorder.state.attempt(attempt), variants, number, effort)
+        recorded = recorded_rung(self._recorder.state.attempt(attempt), variants, rung)
         if recorded is not None:
-            return msgspec.structs.replace(recorded, entries=mark_kept(recorded.entries, most))
-        if number == 1:
+            return msgspec.structs.replace(recorded, entries=mark_kept(recorded.entries, rung.keeps))
+        if rung.number == 1:
             self._passed.clear()
-        return await estimate_rung(
-            self._shared,
-            self.task,
-            attempt,
-            variants,
-            number=number,
-            effort=effort,
-            most=most,
-            passed=self._passed,
-        )
+        return await estimate_rung(self._shared, self.task, attempt, variants, rung, passed=self._passed)
 
     def notify(self, words: str) -> None:
         """See `Context`. The same notice is recorded once."""

@@ -222,11 +222,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         wire = "anthropic" if self.headers.get("anthropic-version") else "openai"
-        known = self.model.about_model if self.path.startswith("/v1/models/") else None
-        if known is not None and known.hang_after == -1:
+        answer = self.model.about_model if self.path.startswith("/v1/models/") else None
+        if answer is not None and answer.hang_after == -1:
             self.hang()
         else:
-            self.send_refusal(wire, known or refuses(404, message=f"no such route: {self.path}"))
+            self.send_refusal(wire, answer or refuses(404, message=f"no such route: {self.path}"))
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)))

@@ -100,8 +100,8 @@ class Table:
 
     def ended(self, instance: str) -> bool:
         """Return whether an instance ended."""
-        known = self.recorder.state.instances.get(instance) if self.recorder else None
-        return known is not None and known.finished is not None
+        state = self.recorder.state.instances.get(instance) if self.recorder else None
+        return state is not None and state.finished is not None
 
     def is_judged(self, name: str) -> bool:
         """Return whether an attempt has its verdict and its commit."""
