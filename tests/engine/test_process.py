@@ -248,7 +248,7 @@ async def test_error_of_a_follower_ends_the_session_and_is_reported(
 
     monkeypatch.setattr("engine.plan.job.check_reachable", lambda *_: None)
     monkeypatch.setattr("engine.plan.job.open_method", lambda _: GivenMethod(asyncio.Event().wait))
-    monkeypatch.setattr("engine.process.process.keep_lent", fail)
+    monkeypatch.setattr("engine.process.process.follow_person", fail)
     live = planned(home)
     async with asyncio.timeout(60):
         assert await Engine(live, {}).run() == MACHINERY_FAILED
