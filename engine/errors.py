@@ -1,20 +1,4 @@
-"""Errors of the engine.
-
-EngineError
- ├─ UsageProblem            the person's request is impossible: exit code 2
- ├─ StopRuleMet             a stop rule ends the instance
- ├─ BudgetSpent             the session reached a limit of its budget
- ├─ JudgeUnable             the judge itself failed twice on one candidate
- ├─ EngineUnreachable       a running engine does not answer
- ├─ CommandRefused          an engine refuses a command
- ├─ EngineDidNotStart       an engine process ended before it opened its session
- └─ ModelError              the model gave no reply
-     ├─ TryAgain            a retry may help: overload, lost connection, broken stream
-     ├─ UselessToRetry      a retry cannot help: wrong key, unknown model, refused request
-     ├─ ContextTooLong      the prompt does not fit the model's context
-     ├─ GaveUp              no tries are left
-     └─ RecordingExhausted  the recording has no reply for this call
-"""
+"""Errors of the engine, all below `EngineError`; those of models are below `ModelError`."""
 
 from __future__ import annotations
 

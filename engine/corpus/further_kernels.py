@@ -11,7 +11,7 @@ import msgspec
 
 from engine.corpus.overlap import WORD, function_names, kernel_bodies
 from engine.errors import UsageProblem
-from suites.python_source import parse_python
+from engine.reply.module_text import parse_module
 
 MOST_BYTES = 32_768
 """Largest module; a larger example would leave too little of a prompt for the task."""
@@ -97,9 +97,8 @@ def kernel_of(source: str, description: str = "") -> Kernel | Unfit:
     size = len(source.encode("utf-8", "surrogatepass"))
     if size > MOST_BYTES:
         return Unfit(f"it has {size} bytes, more than the {MOST_BYTES} that fit a prompt")
-    try:
-        tree = parse_python(source)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = parse_module(source)
+    if tree is None:
         return Unfit("Python cannot parse it")
     if next(kernel_bodies(tree), None) is None:
         return Unfit("it has no function with @triton.jit")

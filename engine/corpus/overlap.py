@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import product
 
-from suites.python_source import parse_python
+from engine.reply.module_text import is_kernel, parse_module
 
 RUN = 5
 NEAR_COPY = 0.8
@@ -60,9 +60,8 @@ def normal_form(source: str) -> tuple[str, ...]:
 
 def kernel_forms(source: str) -> tuple[Form, ...]:
     """Returns one form per kernel, without annotations and decorators; empty if Python cannot parse the module."""
-    try:
-        tree = parse_python(source)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = parse_module(source)
+    if tree is None:
         return ()
     return tuple(token_runs(normal_form(ast.unparse(body))) for body in kernel_bodies(tree))
 
@@ -70,7 +69,7 @@ def kernel_forms(source: str) -> tuple[Form, ...]:
 def kernel_bodies(tree: ast.Module) -> Iterator[ast.Module]:
     """Yield the body of each function that Triton compiles."""
     for node in statements(tree):
-        if isinstance(node, ast.FunctionDef) and any(map(is_jit, node.decorator_list)):
+        if isinstance(node, ast.FunctionDef) and is_kernel(node):
             yield ast.Module(body=node.body, type_ignores=[])
 
 
@@ -81,14 +80,6 @@ def statements(tree: ast.Module) -> Iterator[ast.AST]:
         yield node
         for field in ("body", "orelse", "finalbody", "handlers", "cases"):
             pending += getattr(node, field, ())
-
-
-def is_jit(decorator: ast.expr) -> bool:
-    """True for `triton.jit`, however imported, with or without arguments."""
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return (isinstance(called, ast.Attribute) and called.attr == "jit") or (
-        isinstance(called, ast.Name) and called.id == "jit"
-    )
 
 
 def token_runs(tokens: tuple[str, ...]) -> Form:

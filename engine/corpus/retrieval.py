@@ -22,8 +22,8 @@ from engine.corpus.further_kernels import Unfit, further_kernels
 from engine.corpus.overlap import WORD, Form, code_tokens, function_names, kernel_forms, overlaps
 from engine.prompting.profiles import bound_module, task_module
 from engine.prompting.prompting import Example
+from engine.reply.module_text import parse_module
 from suites import Task, baseline_source
-from suites.python_source import parse_python
 
 if TYPE_CHECKING:
     import bm25s
@@ -171,10 +171,8 @@ class Tested:
 
 
 def _functions(source: str) -> frozenset[str]:
-    try:
-        return function_names(parse_python(source))
-    except (SyntaxError, ValueError, RecursionError):
-        return frozenset()
+    tree = parse_module(source)
+    return frozenset() if tree is None else function_names(tree)
 
 
 def _task_words(task: Task) -> tuple[str, ...]:

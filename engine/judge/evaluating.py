@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -83,18 +84,29 @@ async def evaluate_attempt(
     return Judgement(evaluation, held_s)
 
 
-def cancelled_evaluation(task: str, device: str, why: str) -> Evaluation:
-    """Returns the evaluation of an attempt that was stopped before the judge finished; no metric counts it."""
+async def ask_twice(judge: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
+    """Ask the judge, and once more if it fails itself."""
+    evaluation = await judge()
+    return await judge() if evaluation.verdict in NO_VERDICT else evaluation
+
+
+def evaluation_without_stages(task: str, device: str, verdict: Verdict, kind: str, why: str) -> Evaluation:
+    """Returns the evaluation of a candidate that the judge did not judge, or not to the end."""
     return Evaluation(
         schema=SCHEMA,
         task=task,
         device=device,
-        verdict=Verdict.CANCELLED,
+        verdict=verdict,
         call=False,
         execution=False,
         stages=tuple(Stage(name, None, 0.0) for name in STAGES),
-        error=ErrorReport(kind="cancelled", message=why),
+        error=ErrorReport(kind=kind, message=why),
     )
+
+
+def cancelled_evaluation(task: str, device: str, why: str) -> Evaluation:
+    """Returns the evaluation of an attempt that was stopped before the judge finished; no metric counts it."""
+    return evaluation_without_stages(task, device, Verdict.CANCELLED, "cancelled", why)
 
 
 def failure_reason(evaluation: Evaluation) -> str:

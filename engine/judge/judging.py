@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
-from engine.tuning import Surveying
+from engine.tuning.sweep import Surveying
 from harness import (
     Device,
     DevicePool,
@@ -24,6 +24,16 @@ from harness.stages.timing.baselines import USUAL, Against, Baseline, timing_bas
 from suites import Task
 
 OnStage = Callable[[StageEntered | StageLeft], None]
+
+
+class Rough(NamedTuple):
+    """How a variant is estimated."""
+
+    start: Baseline
+    """The kernel that it varies, and against which it is timed."""
+    effort: Effort
+    passed: Evaluation | None = None
+    """Its result of an earlier estimate with less effort."""
 
 
 class Judge(Protocol):
@@ -58,20 +68,8 @@ class Judge(Protocol):
         """
         ...
 
-    async def estimate(
-        self,
-        source: str,
-        task: Task,
-        *,
-        start: Baseline,
-        effort: Effort,
-        passed: Evaluation | None,
-        on_stage: OnStage,
-    ) -> Evaluation:
-        """Returns estimates of a variant from few samples, against the kernel `start` that it varies.
-
-        The verdict is not recorded. `passed` is the result of an earlier call with less effort.
-        """
+    async def estimate(self, source: str, task: Task, rough: Rough, *, on_stage: OnStage) -> Evaluation:
+        """Returns estimates of a variant from few samples; the verdict is not recorded."""
         ...
 
     async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
@@ -125,52 +123,29 @@ class PoolJudge:
         avoid: str = "",
     ) -> Evaluation:
         """See `Judge`."""
-        return await evaluate(
-            source,
-            task,
-            pool=self._pool,
-            targets=self._targets,
-            seed=self._seed,
-            exam=exam,
-            against=self._baseline(task),
-            avoid=avoid,
-            on_event=on_stage,
-        )
+        return await self._evaluate(source, task, self._baseline(task), on_stage, exam=exam, avoid=avoid)
 
     async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
         """See `Judge`."""
-        return await evaluate(
-            source,
-            task,
-            pool=self._pool,
-            targets=self._targets,
-            seed=self._seed,
-            against=self._baseline(task),
-            on=device,
-            on_event=on_stage,
-        )
+        return await self._evaluate(source, task, self._baseline(task), on_stage, on=device)
 
-    async def estimate(
-        self,
-        source: str,
-        task: Task,
-        *,
-        start: Baseline,
-        effort: Effort,
-        passed: Evaluation | None,
-        on_stage: OnStage,
-    ) -> Evaluation:
+    async def estimate(self, source: str, task: Task, rough: Rough, *, on_stage: OnStage) -> Evaluation:
         """See `Judge`."""
+        against = Against(rough.start)
+        return await self._evaluate(source, task, against, on_stage, effort=rough.effort, passed=rough.passed)
+
+    async def _evaluate(
+        self, source: str, task: Task, against: Against, on_stage: OnStage, **how: Any
+    ) -> Evaluation:
         return await evaluate(
             source,
             task,
             pool=self._pool,
             targets=self._targets,
             seed=self._seed,
-            against=Against(start),
-            effort=effort,
-            passed=passed,
+            against=against,
             on_event=on_stage,
+            **how,
         )
 
 

@@ -15,7 +15,8 @@ from engine.corpus.retrieval import Corpus
 from engine.methods.orders import Orders
 from engine.models import Reply
 from engine.prompting.baseline_facts import BaselineFacts
-from harness import Effort, Evaluation, Target
+from engine.tuning.rungs import PlannedRung
+from harness import Evaluation, Target
 from harness.hardware.product import Product
 from sessions.events import AttemptSwept, EndReason, Message, Origin, Role, SweepRung, SweptVariant
 from sessions.settings import MethodOptions
@@ -79,10 +80,8 @@ class Context(Protocol):
         """Sweep the launch parameters of a judged attempt; returns at most `most` variants."""
         ...
 
-    async def rung(
-        self, attempt: str, variants: Sequence[SweptVariant], *, number: int, effort: Effort, most: int
-    ) -> SweepRung:
-        """Estimate variants of a swept attempt from few samples; at most `most` variants are kept."""
+    async def rung(self, attempt: str, variants: Sequence[SweptVariant], rung: PlannedRung) -> SweepRung:
+        """Estimate variants of a swept attempt from few samples."""
         ...
 
     def notify(self, words: str) -> None:

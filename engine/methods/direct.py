@@ -9,16 +9,12 @@ from __future__ import annotations
 from functools import partial
 
 from engine.corpus.retrieval import Corpus
+from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import Setting, first_prompt, optimize_prompt, repair_prompt
-from engine.reply.candidate import Unusable
-from harness import Verdict
 from sessions.events import EndReason, Message, Origin, Role
 
 from .context import Context
-from .history import Ancestor
-from .progress import Failure
-from .proposing import examples_of, propose, setting_of
-from .starting import judge_start
+from .proposing import examples_of, judge_start, setting_of, try_candidate
 
 
 class Direct:
@@ -34,29 +30,21 @@ class Direct:
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         start = await judge_start(context)
+        setting = await setting_of(context)
         build = partial(prompt_from, start=start, examples=await examples_of(context))
         if start is None:
-            await context.attempt(Origin.FRESH, None)
+            origin, best = Origin.FRESH, None
         else:
-            correct = isinstance(start, Ancestor)
-            await context.attempt(Origin.OPTIMIZE if correct else Origin.REPAIR, start.attempt)
-        proposal = await propose(context, Role.GENERATOR, await setting_of(context), build)
-        if isinstance(proposal, Unusable):
-            await context.judge("", "", unusable=proposal.reason)
-            return EndReason.ANSWERED
-        evaluation = await context.judge(proposal.source, proposal.strategy)
-        if evaluation.verdict is Verdict.CORRECT:
-            await context.review(start.evaluation if isinstance(start, Ancestor) else None)
+            origin, best = (Origin.OPTIMIZE, start) if start.passed else (Origin.REPAIR, None)
+        await try_candidate(context, Role.GENERATOR, setting, build, origin=origin, base=start, best=best)
         return EndReason.ANSWERED
 
 
-def prompt_from(
-    setting: Setting, *, start: Ancestor | Failure | None, examples: Corpus
-) -> tuple[Message, ...]:
+def prompt_from(setting: Setting, *, start: JudgedCandidate | None, examples: Corpus) -> tuple[Message, ...]:
     """Returns the only prompt: for a first kernel, or to improve or repair the kernel that a person gave."""
     if start is None:
         return first_prompt(setting, example=examples.by_instruction(setting.task))
-    if isinstance(start, Ancestor):
+    if start.passed:
         return optimize_prompt(setting, history=[start])
     example = examples.by_code(start.source)
     return repair_prompt(setting, failed=start, failures=1, trap=None, example=example)

@@ -31,18 +31,15 @@ from engine.prompting.prompting import (
     escape_prompt,
     first_prompt,
     optimize_prompt,
-    reflect_prompt,
     repair_prompt,
 )
 from engine.reply.candidate import Unusable
-from harness import Verdict
 from sessions.events import EndReason, Message, Role
 
 from .context import MODULES, Context
-from .history import Ancestor, up_to
-from .progress import TRAP, Failure, Move, Progress, Step, failures_before
-from .proposing import examples_of, propose, setting_of, with_pin
-from .starting import judge_start
+from .history import up_to
+from .progress import TRAP, Move, Progress, Step
+from .proposing import examples_of, judge_start, reflect, setting_of, try_candidate, with_pin
 from .tune import better_variant
 
 
@@ -62,49 +59,33 @@ class Geak:
         setting, corpus = await setting_of(context), await examples_of(context)
         progress = Progress()
         start = await judge_start(context)
-        if isinstance(start, Ancestor):
+        if start is not None and start.passed:
             progress.passed(start)
             if "optimizer" in without:
                 return EndReason.SOLVED
         elif start is not None:
             progress.failed(start)
-            await reflect(context, setting, start, None)
+            await reflect(context, setting, start)
         for iteration in range(1, context.iterations + 1):
             progress.obey(await context.orders())
-            step = progress.next_step()
-            attempt = await context.attempt(step.origin, step.base.attempt if step.base else None)
+            step, best = progress.next_step(), progress.history.best
             build = partial(next_prompt, corpus=corpus, progress=progress, step=step)
-            proposal = await propose(context, step.role, setting, build)
-            if isinstance(proposal, Unusable):
-                await context.judge("", "", unusable=proposal.reason)
-                progress.brought_no_code(proposal.message)
-                continue
-            evaluation = await context.judge(proposal.source, proposal.strategy)
-            rejection = None
-            if evaluation.verdict is Verdict.CORRECT:
-                best = progress.history.best
-                review = await context.review(best.evaluation if best else None)
-                if review.accepted:
-                    newcomer = Ancestor(attempt, proposal.source, proposal.strategy, evaluation)
-                    progress.passed(newcomer)
-                    if context.options.tune:
-                        progress.tuned(await better_variant(context, newcomer, best or newcomer))
-                    if "optimizer" in without:
-                        return EndReason.SOLVED
-                    continue
-                rejection = review.why
-            failure = Failure(attempt, proposal.source, proposal.strategy, evaluation, step.base, rejection)
-            progress.failed(failure)
-            if iteration < context.iterations:
-                await reflect(context, setting, failure, progress.history.best)
+            made = await try_candidate(
+                context, step.role, setting, build, origin=step.origin, base=step.base, best=best
+            )
+            if isinstance(made, Unusable):
+                progress.brought_no_code(made.message)
+            elif made.passed:
+                progress.passed(made)
+                if context.options.tune:
+                    progress.tuned(await better_variant(context, made, best or made))
+                if "optimizer" in without:
+                    return EndReason.SOLVED
+            else:
+                progress.failed(made)
+                if iteration < context.iterations:
+                    await reflect(context, setting, made, earlier=made.failures_before, best=best)
         return EndReason.ITERATIONS
-
-
-async def reflect(context: Context, setting: Setting, failure: Failure, best: Ancestor | None) -> None:
-    """Ask why a candidate failed, unless the module `reflection` is off."""
-    if "reflection" not in context.options.without:
-        messages = reflect_prompt(setting, failed=failure, earlier=failures_before(failure), best=best)
-        failure.reflection = (await context.ask(Role.REFLECTOR, messages)).text
 
 
 def next_prompt(setting: Setting, *, corpus: Corpus, progress: Progress, step: Step) -> tuple[Message, ...]:
@@ -120,7 +101,7 @@ def next_prompt(setting: Setting, *, corpus: Corpus, progress: Progress, step: S
                 failed=progress.line,
                 failures=progress.failures,
                 trap=TRAP,
-                earlier=failures_before(progress.line),
+                earlier=progress.line.failures_before,
                 before=progress.line.before,
                 best=best,
                 example=corpus.by_code(progress.line.source),

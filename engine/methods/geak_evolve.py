@@ -16,25 +16,23 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from engine.corpus.retrieval import Corpus
+from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import (
     Place,
     Setting,
     descend_prompt,
     escape_prompt,
     first_prompt,
-    reflect_prompt,
     repair_prompt,
 )
 from engine.reply.candidate import Unusable
-from harness import Verdict
 from sessions.events import EndReason, Message, Origin, Role
 
 from .context import Context
-from .history import ANCESTORS, Ancestor, History, up_to
-from .progress import TRAP, Failure, failures_before
-from .proposing import examples_of, propose, setting_of, with_pin
+from .history import ANCESTORS, History, up_to
+from .progress import TRAP
+from .proposing import examples_of, judge_start, reflect, setting_of, try_candidate, with_pin
 from .side_by_side import side_by_side
-from .starting import judge_start
 
 REMEMBERED = 5
 """Number of earlier attempts that a prompt of a lineage shows."""
@@ -44,18 +42,18 @@ REMEMBERED = 5
 class Lineage:
     """One line of descent."""
 
-    tried: list[Failure] = field(default_factory=list)
+    tried: list[JudgedCandidate] = field(default_factory=list)
     """Its latest attempts with a candidate, also correct ones, oldest first."""
-    line: Failure | None = None
+    line: JudgedCandidate | None = None
     """The candidate being repaired."""
     failures: int = 0
-    """Failures in a row on this line; an iteration without code counts."""
-    given_up: list[Failure] = field(default_factory=list)
+    """JudgedCandidates in a row on this line; an iteration without code counts."""
+    given_up: list[JudgedCandidate] = field(default_factory=list)
     """The last candidate of each line that was dropped, oldest first."""
     unusable: str = ""
     """Why the latest iteration brought no code; empty if it did."""
 
-    def remember(self, attempt: Failure) -> None:
+    def remember(self, attempt: JudgedCandidate) -> None:
         """Add an attempt; only the latest `REMEMBERED` are kept."""
         self.tried = [*self.tried, attempt][-REMEMBERED:]
 
@@ -89,9 +87,9 @@ class GeakEvolve:
         width = min(context.options.descendants, context.phases[0])
         lineages = [Lineage() for _ in range(width)]
         ranked, without_gain = History(max(width, ANCESTORS)), 0
-        correct: dict[str, Ancestor] = {}
+        correct: dict[str, JudgedCandidate] = {}
         start = await judge_start(context)
-        if isinstance(start, Ancestor):
+        if start is not None and start.passed:
             ranked.add(start)
             correct[start.attempt] = start
         elif start is not None:
@@ -105,30 +103,16 @@ class GeakEvolve:
             ranked.drop(orders.banned)
             for lineage in lineages:
                 lineage.forget(orders.banned)
-            inputs = RoundInputs(tuple(ranked), pinned, without_gain)
-            newcomers = await self._round(context, lineages[:size], inputs, last=not remaining)
+            setting, examples = await setting_of(context), await examples_of(context)
+            this_round = Round(
+                setting, examples, tuple(ranked), pinned, without_gain, size, is_last=not remaining
+            )
+            newcomers = await this_round.descend(context, lineages[:size])
             # In the order of their numbers, not of their ends: a resumed session must get the same ranking.
             gains = [ranked.add(newcomer) for newcomer in newcomers]
             correct |= {newcomer.attempt: newcomer for newcomer in newcomers}
             without_gain = 0 if any(gains) else without_gain + bool(len(ranked))
         return EndReason.ITERATIONS
-
-    async def _round(
-        self, context: Context, lineages: Sequence[Lineage], inputs: RoundInputs, *, last: bool
-    ) -> list[Ancestor]:
-        setting, examples = await setting_of(context), await examples_of(context)
-        reflects = "reflection" not in context.options.without and not last
-        made: dict[int, Ancestor] = {}
-
-        async def work(place: int, lane: Context) -> bool:
-            descent = Descent(setting, examples, inputs, Place(place + 1, len(lineages)))
-            newcomer = await descend(lane, lineages[place], descent, reflects=reflects)
-            if newcomer is not None:
-                made[place] = newcomer
-            return False
-
-        await side_by_side(context.lanes(len(lineages)), work)
-        return [made[place] for place in sorted(made)]
 
 
 def round_sizes(iterations: int, width: int) -> list[int]:
@@ -137,131 +121,109 @@ def round_sizes(iterations: int, width: int) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundInputs:
+class Round:
     """What is known before a round: a result of a sibling counts from the next round on."""
-
-    ranked: tuple[Ancestor, ...]
-    """Ascending, best last."""
-    pinned: Ancestor | None
-    """The parent of all descendants, if a person chose one."""
-    without_gain: int
-
-
-@dataclass(frozen=True, slots=True)
-class Descent:
-    """The inputs of one descendant, besides its lineage."""
 
     setting: Setting
     examples: Corpus
-    inputs: RoundInputs
-    place: Place
+    ranked: tuple[JudgedCandidate, ...]
+    """Ascending, best last."""
+    pinned: JudgedCandidate | None
+    """The parent of all descendants, if a person chose one."""
+    without_gain: int
+    size: int
+    is_last: bool
 
-    @property
-    def parent(self) -> Ancestor | None:
-        """The parent by rank: the best for the first descendant, the next for the second, then from the top again.
+    def parent(self, number: int) -> JudgedCandidate | None:
+        """Returns the parent of a descendant (from 1): the best for the first, the next for the second, then from the top again.
 
         If a person chose a parent, it is the parent of all.
         """
-        ranked = self.inputs.ranked
-        if self.inputs.pinned is not None or not ranked:
-            return self.inputs.pinned
-        return ranked[-1 - (self.place.number - 1) % len(ranked)]
+        if self.pinned is not None or not self.ranked:
+            return self.pinned
+        return self.ranked[-1 - (number - 1) % len(self.ranked)]
 
-    @property
-    def shown(self) -> tuple[Ancestor, ...]:
+    def shown(self, parent: JudgedCandidate) -> tuple[JudgedCandidate, ...]:
         """The best few of the ranking including the parent, ascending; none above a parent that a person chose."""
-        if self.inputs.pinned is not None:
-            return tuple(up_to(self.inputs.pinned, self.inputs.ranked)[-ANCESTORS:])
-        top = self.inputs.ranked[-ANCESTORS:]
-        parent = self.parent
-        return top if parent is None or parent in top else (parent, *top[1:])
+        if self.pinned is not None:
+            return tuple(up_to(self.pinned, self.ranked)[-ANCESTORS:])
+        top = self.ranked[-ANCESTORS:]
+        return top if parent in top else (parent, *top[1:])
 
     @property
-    def best(self) -> Ancestor | None:
+    def best(self) -> JudgedCandidate | None:
         """The best of all lineages."""
-        return self.inputs.ranked[-1] if self.inputs.ranked else None
+        return self.ranked[-1] if self.ranked else None
 
+    async def descend(self, context: Context, lineages: Sequence[Lineage]) -> list[JudgedCandidate]:
+        """Make one attempt of each lineage, side by side; returns the correct candidates in the lineages' order."""
+        made: dict[int, JudgedCandidate] = {}
 
-async def descend(context: Context, lineage: Lineage, descent: Descent, *, reflects: bool) -> Ancestor | None:
-    """Make one attempt of a lineage; returns its candidate if it is correct."""
-    parent, line = descent.parent, lineage.line
-    if line is not None:
-        role, base = Role.GENERATOR, line.attempt
-        attempt = await context.attempt(Origin.REPAIR, base)
-    elif parent is not None:
-        role, base = Role.OPTIMIZER, parent.attempt
-        attempt = await context.attempt(Origin.OPTIMIZE, base)
-    else:
-        role = Role.GENERATOR
-        attempt = await context.attempt(Origin.FRESH, None)
-    build = partial(prompt_of, context=context, lineage=lineage, descent=descent)
-    proposal = await propose(context, role, descent.setting, build)
-    if isinstance(proposal, Unusable):
-        await context.judge("", "", unusable=proposal.reason)
-        lineage.unusable = proposal.message
-        lineage.failed()
-        return None
-    lineage.unusable = ""
-    evaluation = await context.judge(proposal.source, proposal.strategy)
-    rejection = None
-    tried = Failure(attempt, proposal.source, proposal.strategy, evaluation, line or parent)
-    if evaluation.verdict is Verdict.CORRECT:
-        review = await context.review(descent.best.evaluation if descent.best else None)
-        if review.accepted:
-            lineage.remember(tried)
+        async def work(place: int, lane: Context) -> bool:
+            newcomer = await self._attempt(lane, lineages[place], place + 1)
+            if newcomer is not None:
+                made[place] = newcomer
+            return False
+
+        await side_by_side(context.lanes(self.size), work)
+        return [made[place] for place in sorted(made)]
+
+    async def _attempt(self, context: Context, lineage: Lineage, number: int) -> JudgedCandidate | None:
+        """Make one attempt of a lineage; returns its candidate if it is correct."""
+        line, best = lineage.line, self.best
+        base = line or self.parent(number)
+        if line is not None:
+            role, origin = Role.GENERATOR, Origin.REPAIR
+        elif base is not None:
+            role, origin = Role.OPTIMIZER, Origin.OPTIMIZE
+        else:
+            role, origin = Role.GENERATOR, Origin.FRESH
+        build = partial(self._prompt, lineage=lineage, number=number)
+        made = await try_candidate(context, role, self.setting, build, origin=origin, base=base, best=best)
+        if isinstance(made, Unusable):
+            lineage.unusable = made.message
+            lineage.failed()
+            return None
+        lineage.unusable = ""
+        lineage.remember(made)
+        if made.passed:
             lineage.line, lineage.failures = None, 0
-            return Ancestor(attempt, proposal.source, proposal.strategy, evaluation)
-        rejection = review.why
-    tried.rejection = rejection
-    lineage.remember(tried)
-    lineage.line = tried
-    lineage.failed()
-    if reflects:
-        messages = reflect_prompt(
-            descent.setting, failed=tried, earlier=failures_before(tried), best=descent.best
-        )
-        tried.reflection = (await context.ask(Role.REFLECTOR, messages)).text
-    return None
+            return made
+        lineage.line = made
+        lineage.failed()
+        if not self.is_last:
+            await reflect(context, self.setting, made, earlier=made.failures_before, best=best)
+        return None
 
-
-def prompt_of(
-    setting: Setting, *, context: Context, lineage: Lineage, descent: Descent
-) -> tuple[Message, ...]:
-    """Returns the prompt of a lineage's next attempt."""
-    parent, line = descent.parent, lineage.line
-    if line is not None:
-        return repair_prompt(
-            setting,
-            failed=line,
-            failures=lineage.failures,
-            trap=TRAP,
-            earlier=failures_before(line),
-            before=line.before,
-            best=descent.best,
-            example=descent.examples.by_code(line.source),
-            unusable=lineage.unusable,
-        )
-    if parent is not None:
-        return descend_prompt(
-            with_pin(setting, parent.attempt) if descent.inputs.pinned else setting,
-            history=descent.shown,
-            parent=parent,
-            lineage=lineage.tried,
-            place=descent.place,
-            without_gain=descent.inputs.without_gain,
-            unusable=lineage.unusable,
-        )
-    if lineage.given_up:
-        return escape_prompt(
-            setting,
-            given_up=lineage.given_up,
-            trap=TRAP,
-            example=descent.examples.by_instruction(context.task),
-            unusable=lineage.unusable,
-        )
-    return first_prompt(
-        setting,
-        example=descent.examples.by_instruction(context.task),
-        unusable=lineage.unusable,
-        place=descent.place if descent.place.of > 1 else None,
-    )
+    def _prompt(self, setting: Setting, *, lineage: Lineage, number: int) -> tuple[Message, ...]:
+        """Returns the prompt of a lineage's attempt; `setting` is that of the round, with a person's words."""
+        parent, line, unusable = self.parent(number), lineage.line, lineage.unusable
+        place = Place(number, self.size)
+        if line is not None:
+            return repair_prompt(
+                setting,
+                failed=line,
+                failures=lineage.failures,
+                trap=TRAP,
+                earlier=line.failures_before,
+                before=line.before,
+                best=self.best,
+                example=self.examples.by_code(line.source),
+                unusable=unusable,
+            )
+        if parent is not None:
+            return descend_prompt(
+                with_pin(setting, parent.attempt) if self.pinned else setting,
+                history=self.shown(parent),
+                parent=parent,
+                lineage=lineage.tried,
+                place=place,
+                without_gain=self.without_gain,
+                unusable=unusable,
+            )
+        example = self.examples.by_instruction(setting.task)
+        if lineage.given_up:
+            return escape_prompt(
+                setting, given_up=lineage.given_up, trap=TRAP, example=example, unusable=unusable
+            )
+        return first_prompt(setting, example=example, unusable=unusable, place=place)

@@ -1,31 +1,14 @@
-"""The history of an instance: its correct candidates, best last."""
+"""The history of an instance: its correct candidates, from which later ones are derived, best last."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 
-from harness import Evaluation
-from sessions.state.ranking import Rank, rank
+from engine.prompting.judged import JudgedCandidate
 
 ANCESTORS = 5
 """GEAK's `ancestor_num`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ancestor:
-    """A correct candidate; later candidates may be derived from it."""
-
-    attempt: str
-    source: str
-    strategy: str
-    evaluation: Evaluation
-
-    @property
-    def rank(self) -> Rank:
-        """Sort key, greater is better; without timings it uses estimates (`sessions.state.ranking.rank`)."""
-        return rank(self.evaluation, self.source)
 
 
 class History:
@@ -37,9 +20,9 @@ class History:
 
     def __init__(self, limit: int = ANCESTORS) -> None:
         self._limit = limit
-        self._ancestors: list[Ancestor] = []
+        self._ancestors: list[JudgedCandidate] = []
 
-    def add(self, newcomer: Ancestor) -> bool:
+    def add(self, newcomer: JudgedCandidate) -> bool:
         """Add a correct candidate; returns True if it is now the best."""
         if any(newcomer.source == ancestor.source for ancestor in self._ancestors):
             return False
@@ -57,18 +40,18 @@ class History:
         self._ancestors = [ancestor for ancestor in self._ancestors if ancestor.attempt not in attempts]
 
     @property
-    def best(self) -> Ancestor | None:
+    def best(self) -> JudgedCandidate | None:
         """The best candidate so far; `None` if none is correct."""
         return self._ancestors[-1] if self._ancestors else None
 
-    def __iter__(self) -> Iterator[Ancestor]:
+    def __iter__(self) -> Iterator[JudgedCandidate]:
         return iter(self._ancestors)
 
     def __len__(self) -> int:
         return len(self._ancestors)
 
 
-def up_to(base: Ancestor, ancestors: Iterable[Ancestor]) -> list[Ancestor]:
+def up_to(base: JudgedCandidate, ancestors: Iterable[JudgedCandidate]) -> list[JudgedCandidate]:
     """Returns the ancestors that rank below `base`, then `base`: a history of which `base` is the best."""
     below = [each for each in ancestors if each.rank < base.rank and each.source != base.source]
     return [*below, base]

@@ -10,17 +10,14 @@ from __future__ import annotations
 from functools import partial
 
 from engine.corpus.retrieval import Corpus
+from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import Place, Setting, first_prompt, refine_prompt
 from engine.reply.candidate import Unusable
-from harness import Verdict
 from sessions.events import EndReason, Origin, Role
 
 from .context import Context
-from .history import Ancestor
-from .progress import Failure
-from .proposing import examples_of, propose, setting_of
+from .proposing import examples_of, judge_start, setting_of, try_candidate
 from .side_by_side import side_by_side
-from .starting import judge_start
 
 REMEMBERED = 5
 """Number of its own earlier attempts that a worker's prompt shows."""
@@ -41,7 +38,7 @@ class KernelAgent:
         workers = min(context.options.workers, context.phases[0])
         setting, examples = await setting_of(context), await examples_of(context)
         start = await judge_start(context)
-        if isinstance(start, Ancestor):
+        if start is not None and start.passed:
             return EndReason.SOLVED
 
         async def work(place: int, lane: Context) -> bool:
@@ -53,48 +50,30 @@ class KernelAgent:
 
 
 async def run_worker(
-    context: Context, setting: Setting, examples: Corpus, attempts: int, place: Place, start: Failure | None
+    context: Context,
+    setting: Setting,
+    examples: Corpus,
+    attempts: int,
+    place: Place,
+    start: JudgedCandidate | None,
 ) -> bool:
     """Make one worker's attempts until one is correct; returns True if one is."""
     tried = [start] if start is not None else []
     unusable = ""
     for _ in range(attempts):
         if tried:
-            last = tried[-1]
-            attempt = await context.attempt(Origin.REPAIR, last.attempt)
-            build = partial(
-                refine_prompt,
-                attempts=tried[-REMEMBERED:],
-                example=examples.by_code(last.source),
-                unusable=unusable,
-            )
+            example = examples.by_code(tried[-1].source)
+            build = partial(refine_prompt, attempts=tried[-REMEMBERED:], example=example, unusable=unusable)
         else:
-            attempt = await context.attempt(Origin.FRESH, None)
             example = examples.by_instruction(context.task)
-            build = partial(
-                first_prompt, example=example, unusable=unusable, place=place if place.of > 1 else None
-            )
-        proposal = await propose(context, Role.GENERATOR, setting, build)
-        if isinstance(proposal, Unusable):
-            await context.judge("", "", unusable=proposal.reason)
-            unusable = proposal.message
+            build = partial(first_prompt, example=example, unusable=unusable, place=place)
+        origin, base = (Origin.REPAIR, tried[-1]) if tried else (Origin.FRESH, None)
+        made = await try_candidate(context, Role.GENERATOR, setting, build, origin=origin, base=base)
+        if isinstance(made, Unusable):
+            unusable = made.message
             continue
+        if made.passed:
+            return True
         unusable = ""
-        evaluation = await context.judge(proposal.source, proposal.strategy)
-        rejection = None
-        if evaluation.verdict is Verdict.CORRECT:
-            review = await context.review()
-            if review.accepted:
-                return True
-            rejection = review.why
-        tried.append(
-            Failure(
-                attempt,
-                proposal.source,
-                proposal.strategy,
-                evaluation,
-                tried[-1] if tried else None,
-                rejection,
-            )
-        )
+        tried.append(made)
     return False

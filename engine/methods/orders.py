@@ -26,31 +26,23 @@ MOST_CHARACTERS = 2000
 """Longest text of a hint, and longest quote of a reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The commands of a session that one attempt of an instance can follow."""
-
-    instance: str
-    after: int
-    """Number of the last command that the attempt before it followed: hints up to here are used up."""
-    until: int
-    """Number of the last command that the attempt follows."""
-
-
-def words_for(state: SessionState, span: Span) -> tuple[str, ...]:
+def words_for(state: SessionState, instance: str, *, after: int, until: int) -> tuple[str, ...]:
     """Returns a person's words for an attempt, oldest first: the new hints, and every decision that still stands.
+
+    The attempt follows the commands up to the number `until`. The attempt before it followed those up to `after`, so
+    their hints are used up.
 
     Decisions about other instances of the same task count too. A rejection that the instance waited for is left out,
     because its method quotes the reason itself.
     """
-    heard = [command for command in state.commands if command.seq <= span.until]
+    heard = [command for command in state.commands if command.seq <= until]
     decisions = {
-        made.seq: made for made in _standing(heard, span.instance) if _says_something(state, made, span)
+        made.seq: made for made in _standing(heard, instance) if _says_something(state, made, instance)
     }
     lines = {seq: _decision_line(made) for seq, made in sorted(decisions.items())[-MOST_DECISIONS:]}
     for command in heard:
-        hint = _hint_to(span.instance, command)
-        if hint and command.seq > span.after:
+        hint = _hint_to(instance, command)
+        if hint and command.seq > after:
             lines[command.seq] = f"a person gives a hint: {_quote(hint)}"
     return tuple(lines[seq] for seq in sorted(lines))
 
@@ -98,10 +90,10 @@ def _standing(commands: Sequence[Command], instance: str) -> list[DecisionMade]:
     return list(standing.values())
 
 
-def _says_something(state: SessionState, decision: DecisionMade, span: Span) -> bool:
+def _says_something(state: SessionState, decision: DecisionMade, instance: str) -> bool:
     if decision.accepted:
         return bool(decision.why)
-    own = split_attempt(decision.attempt).instance == span.instance
+    own = split_attempt(decision.attempt).instance == instance
     return not (own and state.attempt(decision.attempt).held)
 
 

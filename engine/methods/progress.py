@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from engine.methods.orders import Orders
-from harness import Evaluation
+from engine.prompting.judged import JudgedCandidate
 from sessions.events import Origin, Role
 
-from .history import Ancestor, History
+from .history import History
 
 TRAP = 5
-"""Failures in a row after which a line is dropped: GEAK's `max_perf_debug_num`."""
+"""JudgedCandidates in a row after which a line is dropped: GEAK's `max_perf_debug_num`."""
 
 
 class Move(Enum):
@@ -29,31 +29,6 @@ class Move(Enum):
     ESCAPE = auto()
 
 
-@dataclass(slots=True)
-class Failure:
-    """A candidate that did not pass, and its reflection."""
-
-    attempt: str
-    source: str
-    strategy: str
-    evaluation: Evaluation
-    before: Ancestor | Failure | None = None
-    """The candidate from which it was derived."""
-    rejection: str | None = None
-    """A person's reason for rejecting a correct candidate; `None` if no person rejected it."""
-    reflection: str = ""
-
-
-def failures_before(failure: Failure) -> list[Failure]:
-    """Returns the failures from which this one was derived without a correct candidate between, oldest first."""
-    earlier: list[Failure] = []
-    before = failure.before
-    while isinstance(before, Failure):
-        earlier.insert(0, before)
-        before = before.before
-    return earlier
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
     """The request of the next iteration."""
@@ -61,7 +36,7 @@ class Step:
     move: Move
     role: Role
     origin: Origin
-    base: Ancestor | Failure | None
+    base: JudgedCandidate | None
     """The candidate from which the next is derived."""
 
 
@@ -70,23 +45,23 @@ class Progress:
     """The state of one instance."""
 
     history: History = field(default_factory=History)
-    line: Failure | None = None
+    line: JudgedCandidate | None = None
     """The candidate being repaired."""
     failures: int = 0
-    """Failures in a row on this line; an iteration without code counts."""
-    given_up: list[Failure] = field(default_factory=list)
+    """JudgedCandidates in a row on this line; an iteration without code counts."""
+    given_up: list[JudgedCandidate] = field(default_factory=list)
     """The last candidate of each line that was dropped, oldest first."""
     escaping: bool = False
     """True if a line was dropped and no candidate was proposed since."""
-    last: Ancestor | None = None
+    last: JudgedCandidate | None = None
     """The latest correct candidate, also if it did not enter the history."""
     without_gain: int = 0
     """Correct candidates in a row that did not beat the best."""
     unusable: str = ""
     """Why the latest iteration brought no code; empty if it did."""
-    pinned: Ancestor | None = None
+    pinned: JudgedCandidate | None = None
     """The base that a person chose."""
-    correct: dict[str, Ancestor] = field(default_factory=dict)
+    correct: dict[str, JudgedCandidate] = field(default_factory=dict)
     """All correct candidates by attempt, also those that left the history."""
 
     def obey(self, orders: Orders) -> None:
@@ -110,19 +85,19 @@ class Progress:
             return Step(move, Role.OPTIMIZER, Origin.OPTIMIZE, best)
         return Step(Move.ESCAPE if self.escaping else Move.FIRST, Role.GENERATOR, Origin.FRESH, None)
 
-    def passed(self, newcomer: Ancestor) -> None:
+    def passed(self, newcomer: JudgedCandidate) -> None:
         """Record a candidate that the judge passed and, in manual review, a person accepted."""
         self.line, self.failures, self.escaping, self.unusable = None, 0, False, ""
         self.last = self.correct[newcomer.attempt] = newcomer
         self.without_gain = 0 if self.history.add(newcomer) else self.without_gain + 1
 
-    def tuned(self, variant: Ancestor | None) -> None:
+    def tuned(self, variant: JudgedCandidate | None) -> None:
         """Record the variant that a sweep found; it only enters the history, because no model made it."""
         if variant is not None:
             self.correct[variant.attempt] = variant
             self.history.add(variant)
 
-    def failed(self, failure: Failure) -> None:
+    def failed(self, failure: JudgedCandidate) -> None:
         """Record a candidate that did not pass; it is repaired next."""
         self.line, self.escaping, self.unusable = failure, False, ""
         self.failures += 1

@@ -1,25 +1,24 @@
-"""Shared steps of the methods that ask a model: prompt setting, examples, and a candidate from the replies."""
+"""Shared steps of the methods: the setting of prompts, examples, the start kernel, and a candidate from reply to reflection."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.corpus.retrieval import Corpus
 from engine.errors import ContextTooLong
-from engine.models import Reply
 from engine.prompting.baseline_facts import BaselineFacts
+from engine.prompting.judged import JudgedCandidate
 from engine.prompting.profiles import CHAT, read_answer
-from engine.prompting.prompting import Setting, corrective_prompt
+from engine.prompting.prompting import Setting, corrective_prompt, reflect_prompt
 from engine.reply.candidate import Candidate, Unusable
-from sessions.events import Message, Role
+from harness import Verdict
+from sessions.events import EndReason, Message, Origin, Role
 
 from .context import Context
 
 Messages = tuple[Message, ...]
-REPLIES = 2
-"""Replies that one iteration may ask for until one contains code."""
 
 
 async def setting_of(context: Context) -> Setting:
@@ -53,13 +52,86 @@ async def examples_of(context: Context) -> Corpus:
     return context.corpus
 
 
+async def run_edit(context: Context) -> EndReason:
+    """Judge a person's edit and make no other attempt."""
+    await judge_start(context)
+    return EndReason.EDITED
+
+
+async def judge_start(context: Context) -> JudgedCandidate | None:
+    """Make an attempt of the kernel that the instance starts from; `None` if it starts from none.
+
+    It is no iteration. It is not reviewed, because a person gave the kernel.
+    """
+    start = context.start()
+    if start is None:
+        return None
+    attempt = await context.attempt(start.origin, start.base)
+    evaluation = await context.judge(start.source, start.strategy)
+    return JudgedCandidate(attempt, start.source, start.strategy, evaluation)
+
+
+async def try_candidate(
+    context: Context,
+    role: Role,
+    setting: Setting,
+    build: Callable[[Setting], Messages],
+    *,
+    origin: Origin,
+    base: JudgedCandidate | None,
+    best: JudgedCandidate | None = None,
+) -> JudgedCandidate | Unusable:
+    """Make an attempt that is derived from `base`; returns its candidate, or why the last reply had none.
+
+    `build` makes the prompt. A person reviews the candidate if it is better than `best`.
+    """
+    attempt = await context.attempt(origin, base.attempt if base is not None else None)
+    proposal = await propose(context, role, setting, build)
+    if isinstance(proposal, Unusable):
+        await context.judge("", "", unusable=proposal.reason)
+        return proposal
+    return await judge_candidate(context, attempt, proposal, base=base, best=best)
+
+
+async def judge_candidate(
+    context: Context,
+    attempt: str,
+    candidate: Candidate,
+    *,
+    base: JudgedCandidate | None = None,
+    best: JudgedCandidate | None = None,
+) -> JudgedCandidate:
+    """Judge an attempt's candidate; a person reviews it if it is correct and better than `best`."""
+    evaluation = await context.judge(candidate.source, candidate.strategy)
+    judged = JudgedCandidate(attempt, candidate.source, candidate.strategy, evaluation, base)
+    if evaluation.verdict is Verdict.CORRECT:
+        review = await context.review(best.evaluation if best is not None else None)
+        judged.rejection = None if review.accepted else review.why
+    return judged
+
+
+async def reflect(
+    context: Context,
+    setting: Setting,
+    failed: JudgedCandidate,
+    *,
+    earlier: Sequence[JudgedCandidate] = (),
+    best: JudgedCandidate | None = None,
+) -> None:
+    """Ask why a candidate failed, unless the module `reflection` is off; for the rest see `reflect_prompt`."""
+    if "reflection" not in context.options.without:
+        messages = reflect_prompt(setting, failed=failed, earlier=earlier, best=best)
+        failed.reflection = (await context.ask(Role.REFLECTOR, messages)).text
+
+
 async def propose(
     context: Context, role: Role, setting: Setting, build: Callable[[Setting], Messages]
 ) -> Candidate | Unusable:
     """Returns the candidate that a model proposes, or why its last reply had none. `build` makes the prompt.
 
     If the prompt does not fit the model's context, a shorter prompt is tried once (`Setting.short`): no example, and
-    only the best and the latest of the history. If that does not fit either, raises `ContextTooLong`.
+    only the best and the latest of the history. If that does not fit either, raises `ContextTooLong`. A reply without code
+    is followed by one corrective request.
     """
     setting = replace(setting, words=context.words)
     messages = build(setting)
@@ -71,15 +143,8 @@ async def propose(
             raise
         messages = shorter
         reply = await context.ask(role, messages)
-    proposal = read_proposal(context, reply)
-    for _ in range(REPLIES - 1):
-        if isinstance(proposal, Candidate):
-            break
-        reply = await context.ask(role, corrective_prompt(messages, reply.text, proposal))
-        proposal = read_proposal(context, reply)
-    return proposal
-
-
-def read_proposal(context: Context, reply: Reply) -> Candidate | Unusable:
-    """Read a reply in the format of the session's prompt style."""
-    return read_answer(context.options.prompt_style, reply.text, context.task, stop_reason=reply.stop_reason)
+    proposal = read_answer(setting.profile, reply.text, context.task, stop_reason=reply.stop_reason)
+    if isinstance(proposal, Candidate):
+        return proposal
+    reply = await context.ask(role, corrective_prompt(messages, reply.text, proposal))
+    return read_answer(setting.profile, reply.text, context.task, stop_reason=reply.stop_reason)

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from engine.prompting.prompting import Setting, first_prompt, reflect_prompt, repair_prompt
+from engine.prompting.prompting import first_prompt, repair_prompt
 from engine.reply.candidate import Unusable
-from harness import Verdict
 from sessions.events import EndReason, Origin, Role
 
 from .context import Context
-from .history import Ancestor
-from .progress import Failure
-from .proposing import examples_of, propose, setting_of
-from .starting import judge_start
+from .proposing import examples_of, judge_start, reflect, setting_of, try_candidate
 
 
 class Reflexion:
@@ -33,22 +29,18 @@ class Reflexion:
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         setting, examples = await setting_of(context), await examples_of(context)
-        failed: Failure | None = None
         failures, unusable = 0, ""
-        start = await judge_start(context)
-        if isinstance(start, Ancestor):
+        failed = await judge_start(context)
+        if failed is not None and failed.passed:
             return EndReason.SOLVED
-        if start is not None:
-            failed, failures = start, 1
-            await reflect(context, setting, start)
+        if failed is not None:
+            failures = 1
+            await reflect(context, setting, failed)
         for iteration in range(1, context.iterations + 1):
             if failed is None:
-                attempt = await context.attempt(Origin.FRESH, None)
-                build = partial(
-                    first_prompt, example=examples.by_instruction(context.task), unusable=unusable
-                )
+                example = examples.by_instruction(context.task)
+                build = partial(first_prompt, example=example, unusable=unusable)
             else:
-                attempt = await context.attempt(Origin.REPAIR, failed.attempt)
                 build = partial(
                     repair_prompt,
                     failed=failed,
@@ -58,29 +50,15 @@ class Reflexion:
                     example=examples.by_code(failed.source),
                     unusable=unusable,
                 )
-            proposal = await propose(context, Role.GENERATOR, setting, build)
-            if isinstance(proposal, Unusable):
-                await context.judge("", "", unusable=proposal.reason)
-                unusable = proposal.message
-                failures += 1
-                continue
-            unusable = ""
-            evaluation = await context.judge(proposal.source, proposal.strategy)
-            rejection = None
-            if evaluation.verdict is Verdict.CORRECT:
-                review = await context.review()
-                if review.accepted:
-                    return EndReason.SOLVED
-                rejection = review.why
+            origin = Origin.FRESH if failed is None else Origin.REPAIR
+            made = await try_candidate(context, Role.GENERATOR, setting, build, origin=origin, base=failed)
             failures += 1
-            failed = Failure(attempt, proposal.source, proposal.strategy, evaluation, failed, rejection)
+            if isinstance(made, Unusable):
+                unusable = made.message
+                continue
+            if made.passed:
+                return EndReason.SOLVED
+            failed, unusable = made, ""
             if iteration < context.iterations:
                 await reflect(context, setting, failed)
         return EndReason.ITERATIONS
-
-
-async def reflect(context: Context, setting: Setting, failed: Failure) -> None:
-    """Ask why a candidate failed, unless the module `reflection` is off."""
-    if "reflection" not in context.options.without:
-        reflection = await context.ask(Role.REFLECTOR, reflect_prompt(setting, failed=failed))
-        failed.reflection = reflection.text

@@ -18,7 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from engine.tuning import FIELD, rungs, strategy_of_start, strategy_of_variant, survivors
+from engine.prompting.judged import JudgedCandidate
+from engine.reply.candidate import Candidate
+from engine.tuning.rungs import FIELD, rungs, survivors
+from engine.tuning.sweep_words import strategy_of_start, strategy_of_variant
 from harness import Verdict
 from harness.wire.ratios import TIE
 from sessions.events import AttemptSwept, EndReason, Origin, Role, SweepRung, SweptVariant
@@ -26,7 +29,7 @@ from sessions.state.speed import speed_of
 from suites.loader import baseline_source
 
 from .context import Context
-from .history import Ancestor
+from .proposing import judge_candidate
 
 SPARE = 2
 """Variants that a sweep names for each that can be judged; some are skipped."""
@@ -54,7 +57,7 @@ class Tune:
         if evaluation.verdict is not Verdict.CORRECT:
             context.notify(f"{attempt} is {evaluation.verdict}; only a correct kernel can be tuned")
             return EndReason.START_FAILED
-        best = Ancestor(attempt, source, strategy, evaluation)
+        best = JudgedCandidate(attempt, source, strategy, evaluation)
         timed = speed_of(evaluation) is not None
         if evaluation.latency and not timed:
             context.notify(
@@ -71,8 +74,8 @@ class Tune:
 
 
 async def best_of_sweep(
-    context: Context, start: Ancestor, most: int, tried: set[str], *, timed: bool
-) -> Ancestor:
+    context: Context, start: JudgedCandidate, most: int, tried: set[str], *, timed: bool
+) -> JudgedCandidate:
     """Sweep `start` and judge at most `most` variants; returns the best of these and the start.
 
     `tried` holds the sources that were judged, and grows.
@@ -120,8 +123,8 @@ async def finalists(
     The report of each rung is appended to `reports`.
     """
     remaining = list(variants)
-    for number, (effort, keeps) in enumerate(rungs(len(remaining), most), 1):
-        reports.append(await context.rung(base, remaining, number=number, effort=effort, most=keeps))
+    for rung in rungs(len(remaining), most):
+        reports.append(await context.rung(base, remaining, rung))
         remaining = survivors(reports[-1], remaining)
     return remaining
 
@@ -132,21 +135,19 @@ async def judge_variant(
     swept: AttemptSwept,
     variant: SweptVariant,
     *,
-    best: Ancestor,
+    best: JudgedCandidate,
     reports: Sequence[SweepRung],
-) -> Ancestor | None:
+) -> JudgedCandidate | None:
     """Make an attempt of a variant; returns it, or `None` if the judge or a reviewing person did not pass it."""
     strategy = strategy_of_variant(swept, variant, reports)
     attempt = await context.attempt(Origin.TUNE, base)
-    evaluation = await context.judge(variant.source, strategy)
-    if evaluation.verdict is not Verdict.CORRECT:
-        return None
-    if not (await context.review(best.evaluation)).accepted:
-        return None
-    return Ancestor(attempt, variant.source, strategy, evaluation)
+    judged = await judge_candidate(context, attempt, Candidate(variant.source, strategy), best=best)
+    return judged if judged.passed else None
 
 
-async def better_variant(context: Context, correct: Ancestor, best: Ancestor) -> Ancestor | None:
+async def better_variant(
+    context: Context, correct: JudgedCandidate, best: JudgedCandidate
+) -> JudgedCandidate | None:
     """Make an attempt of the best variant of a correct attempt; `None` if no variant looks better or it fails.
 
     With timing, the variant must be faster by estimate of the rungs, by more than the smallest difference that timing

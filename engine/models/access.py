@@ -107,6 +107,11 @@ def access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
     return Access(provider.url, _checked_key(provider.key_variable, key), hidden=hidden)
 
 
+def key_variable(spec: ModelSpec) -> str:
+    """Returns the variable with the key of a model."""
+    return KEY_VARIABLE if spec.url is not None else PROVIDERS[spec.provider].key_variable
+
+
 def azure_access(environ: Mapping[str, str]) -> Access:
     """Returns the access to a person's Azure resource, from the variables that Azure's own SDK reads."""
     endpoint = environ.get(AZURE_ENDPOINT, "").strip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, runtime_checkable
 
 import msgspec
 
@@ -97,4 +97,15 @@ class Client(Protocol):
 
     async def close(self) -> None:
         """Close the connections. The client is not used again."""
+        ...
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """A client that can ask its server about the model without cost."""
+
+    model: str
+
+    async def check(self) -> None:
+        """Ask the server, for a few seconds at most. A `ModelError` says why it would refuse every call."""
         ...

@@ -40,13 +40,11 @@ def open_clients(
 
     Raises errors as `open_client`.
     """
-    opened: dict[ModelSpec, Client] = {}
     models = parse_models(text, roles)
-    for spec in models.values():
-        if spec not in opened:
-            opened[spec] = open_client(
-                str(spec), environ=environ, home_recordings=home_recordings, limits=limits
-            )
+    opened = {
+        spec: open_client(str(spec), environ=environ, home_recordings=home_recordings, limits=limits)
+        for spec in dict.fromkeys(models.values())
+    }
     return {role: opened[spec] for role, spec in models.items()}
 
 

@@ -1,4 +1,7 @@
-"""Asks whether the server of a model answers: opens a connection and closes it. Sends no request, no key, and costs nothing."""
+"""Asks whether a model can be asked, before anything is judged: its server takes connections, and knows key and model.
+
+Nothing here costs tokens.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ import socket
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
-from engine.errors import EngineDidNotStart
+from engine.errors import EngineDidNotStart, ModelError
 from sessions.events import Role
 
-from .access import access
-from .spec import ModelSpec, parse_models
+from .access import access, key_variable
+from .client import Checkable, Client
+from .spec import ModelSpec, parse_model, parse_models
 
 WAIT_S = 3.0
 PORTS = {"http": 80, "https": 443}
@@ -25,10 +29,24 @@ def check_reachable(text: str, environ: Mapping[str, str], roles: Iterable[Role]
             )
 
 
+async def check_answers(clients: Iterable[Client]) -> None:
+    """Raise `EngineDidNotStart` if the server of a client refuses its key or does not know its model."""
+    for client in {id(client): client for client in clients}.values():
+        if not isinstance(client, Checkable):
+            continue
+        try:
+            await client.check()
+        except ModelError as error:
+            variable = f" in {key_variable(parse_model(client.model))}" if error.reason == "bad_key" else ""
+            raise EngineDidNotStart(
+                f"the model {client.model} cannot be asked: {error.message}{variable}"
+            ) from None
+
+
 def unreachable_because(spec: ModelSpec, environ: Mapping[str, str], *, wait_s: float = WAIT_S) -> str:
     """Return why the model's server takes no connection; empty if it does, or if the model is a recording.
 
-    Behind a proxy, this asks the proxy. `UsageProblem` as `access`. Blocks up to `wait_s` seconds.
+    Sends no request and no key. Behind a proxy, this asks the proxy. `UsageProblem` as `access`. Blocks up to `wait_s` seconds.
     """
     if spec.provider == "recorded":
         return ""

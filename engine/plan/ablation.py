@@ -22,7 +22,7 @@ from sessions.events import SessionStarted
 from sessions.home import Home
 from sessions.names import short_task
 from sessions.recording import Recording, load_recording
-from sessions.settings import SessionDescription
+from sessions.settings import RunSettings
 
 METHOD = "geak"
 PREFIX = "ablation-"
@@ -117,15 +117,18 @@ def settle(
         allocate="even",
         options=msgspec.structs.replace(request.options, without=()),
     )
-    recording = _recording(plan, home)
-    if recording is not None:
+    name = recording_of(plan.model)
+    if name is not None:
+        recording = load_recording(find_recording(name, home.recordings))
         plan = msgspec.structs.replace(plan, instances=_instances(plan, home, environ, recording))
     checked = resolve(plan, home=home, environ=environ)
-    fitting = () if anew else _fitting_series(checked, home, seed_asked=request.seed is not None)
-    match = next((series for series in fitting if series.templates == template_hashes()), None)
-    outdated = fitting[0].name if fitting and match is None else ""
-    if match is None:
-        match = _Series(_fresh_name(now or datetime.now(UTC)), checked.seed, {}, {})
+    fitting = {} if anew else _fitting_series(checked, home, seed_asked=request.seed is not None)
+    same_prompts = [
+        name for name, infos in fitting.items() if _templates(home, infos[0]) == template_hashes()
+    ]
+    outdated = next(iter(fitting), "") if not same_prompts else ""
+    sessions = fitting[same_prompts[0]] if same_prompts else []
+    checked = msgspec.structs.replace(checked, seed=sessions[0].seed if sessions else checked.seed)
     settled = msgspec.structs.replace(
         plan,
         tasks=checked.tasks,
@@ -134,22 +137,15 @@ def settle(
         iterations=checked.iterations,
         devices=checked.devices,
         targets=checked.targets,
-        seed=match.seed,
+        seed=checked.seed,
     )
-    return Ablation(
-        match.name, settled, msgspec.structs.replace(checked, seed=match.seed), match.sessions, outdated
-    )
+    series = same_prompts[0] if same_prompts else _fresh_name(now or datetime.now(UTC))
+    return Ablation(series, settled, checked, _by_row(sessions), outdated)
 
 
 def row_sessions(home: Home, name: str) -> dict[int, SessionInfo]:
     """Returns the newest session of each row of this ablation, by row number."""
-    infos = [info for info in list_sessions(home) if info.series == name]
-    return _by_row(infos, {info.name: _started(home, info) for info in infos})
-
-
-def _recording(plan: RunPlan, home: Home) -> Recording | None:
-    name = recording_of(plan.model)
-    return None if name is None else load_recording(find_recording(name, home.recordings))
+    return _by_row([info for info in list_sessions(home) if info.series == name])
 
 
 def _instances(plan: RunPlan, home: Home, environ: Mapping[str, str], recording: Recording) -> int:
@@ -166,79 +162,43 @@ def _instances(plan: RunPlan, home: Home, environ: Mapping[str, str], recording:
     return plan.instances or min(recording.chain_count(task) for task in tasks) // len(ROWS)
 
 
-class _Series(NamedTuple):
-    """An ablation that exists already."""
-
-    name: str
-    seed: int
-    templates: dict[str, str]
-    sessions: Mapping[int, SessionInfo]
-
-
-def _fitting_series(checked: SessionPlan, home: Home, *, seed_asked: bool) -> tuple[_Series, ...]:
-    """Returns the ablations with these settings and any prompt templates, newest first."""
-    wanted = (checked.method, checked.model, checked.tasks, checked.instances, checked.iterations)
+def _fitting_series(checked: SessionPlan, home: Home, *, seed_asked: bool) -> dict[str, list[SessionInfo]]:
+    """Returns the sessions of each ablation with these settings and any prompt templates, newest ablation first."""
     series: dict[str, list[SessionInfo]] = {}
     for info in list_sessions(home):
-        if info.series.startswith(PREFIX) and wanted == (
-            info.method,
-            info.model,
-            info.tasks,
-            info.instances,
-            info.iterations,
-        ):
+        if info.series.startswith(PREFIX):
             series.setdefault(info.series, []).append(info)
-    fitting = []
-    for name in sorted(series, reverse=True):
-        started = {info.name: _started(home, info) for info in series[name]}
-        if all(_same(event, checked, seed_asked=seed_asked) for event in started.values()):
-            first = next(iter(started.values()))
-            fitting.append(_Series(name, first.seed, first.templates, _by_row(series[name], started)))
-    return tuple(fitting)
+    wanted = _common_settings(checked, seed_asked=seed_asked)
+    return {
+        name: series[name]
+        for name in sorted(series, reverse=True)
+        if all(_common_settings(info, seed_asked=seed_asked) == wanted for info in series[name])
+    }
 
 
-def _same(started: SessionDescription, checked: SessionPlan, *, seed_asked: bool) -> bool:
-    """True if the session was started with these settings; `without` is not compared."""
-    names = (
-        "devices",
-        "targets",
-        "review",
-        "budget_usd",
-        "budget_tokens",
-        "budget_attempts",
-        "budget_device_s",
-        "budget_wall_s",
-        "against",
-        "against_source",
-        "spread",
-        *(("seed",) if seed_asked else ()),
-    )
-    return (
-        all(getattr(started, name) == getattr(checked, name) for name in names)
-        and msgspec.structs.replace(started.options, without=()) == checked.options
-    )
+def _common_settings(settings: RunSettings, *, seed_asked: bool) -> dict[str, object]:
+    """Returns the settings that all rows of an ablation share."""
+    own = {"first_chain", "series", "title", *(() if seed_asked else ("seed",))}
+    options = msgspec.structs.replace(settings.options, without=())
+    shared = {name: value for name, value in settings.settings().items() if name not in own}
+    return shared | {"options": options}
 
 
-def _by_row(
-    infos: Sequence[SessionInfo], started: Mapping[str, SessionDescription]
-) -> dict[int, SessionInfo]:
+def _templates(home: Home, info: SessionInfo) -> dict[str, str]:
+    """Returns the hashes of the prompt templates of a session; empty if its first event is lost."""
+    first = next(iter(journal_of(home, info.name).events), None)
+    return first.templates if isinstance(first, SessionStarted) else {}
+
+
+def _by_row(infos: Sequence[SessionInfo]) -> dict[int, SessionInfo]:
     numbers = {frozenset(row.without): row.number for row in ROWS}
     newest: dict[int, SessionInfo] = {}
     # Oldest first: a newer session of a row replaces the older one.
     for info in sorted(infos, key=lambda session: session.name):
-        number = numbers.get(frozenset(started[info.name].options.without))
+        number = numbers.get(frozenset(info.options.without))
         if number is not None:
             newest[number] = info
     return newest
-
-
-def _started(home: Home, info: SessionInfo) -> SessionDescription:
-    first = next(iter(journal_of(home, info.name).events), None)
-    if not isinstance(first, SessionStarted):
-        raise UsageProblem(
-            f"the journal of {info.name} has lost its first event; delete that session to go on"
-        )
-    return first.describe()
 
 
 def _fresh_name(now: datetime) -> str:

@@ -17,7 +17,7 @@ from engine.corpus.retrieval import Corpus, build_corpus
 from engine.errors import EngineDidNotStart, UsageProblem
 from engine.methods import Method, open_method
 from engine.models import Client, Limits, NoModel, open_clients
-from engine.models.reaching import check_reachable
+from engine.models.reaching import check_answers, check_reachable
 from engine.plan.plan import SESSION_PLAN, SessionPlan
 from engine.prompting.prompting import template_hashes
 from harness import Target, target
@@ -61,9 +61,10 @@ async def open_job(plan: SessionPlan, *, home: Home, environ: Mapping[str, str])
             roles=method.roles,
         )
     try:
-        # Before anything is judged: a server that is not there would be found after minutes of baselines and retries.
+        # Before anything is judged: else a server that refuses every call is found after minutes of baselines.
         if method.asks_model:
             await asyncio.to_thread(check_reachable, plan.model, environ, method.roles)
+            await check_answers(clients.values())
         corpus = await asyncio.to_thread(corpus_for, tasks, home, plan.options.corpus)
         async with AsyncExitStack() as stack:
             if plan.options.corpus:

@@ -36,6 +36,13 @@ WITHOUT_GAIN = 2
 """Correct attempts in a row without a gain after which an instance ends, by default."""
 
 
+UNCHANGED = (
+    *("budget_usd", "budget_tokens", "budget_attempts", "budget_device_s", "budget_wall_s"),
+    *("review", "limits", "first_chain", "series", "spread"),
+)
+"""Settings that a checked plan has as the person gave them."""
+
+
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A run as a person requests it; `None` and empty values select the default."""
 
@@ -137,24 +144,15 @@ def resolve(
         seed=secrets.randbelow(1 << 31) if plan.seed is None else _at_least("--seed", plan.seed, 0),
         devices=tuple(device.name for device in devices),
         targets=tuple(target.name for target in targets_for(devices, plan.targets)),
-        review=plan.review,
-        budget_usd=plan.budget_usd,
-        budget_tokens=plan.budget_tokens,
-        budget_attempts=plan.budget_attempts,
-        budget_device_s=plan.budget_device_s,
-        budget_wall_s=plan.budget_wall_s,
         prices={model: prices[model] for model in models if model in prices},
-        limits=plan.limits,
         providers=_providers(plan.providers),
-        first_chain=plan.first_chain,
-        series=plan.series,
         title=_title(plan.title),
         options=_options(plan.options, method, tasks),
         stop=_stop_rules(plan, recorded=recording is not None),
         allocate=_allocate(plan, method, tasks, recorded=recording is not None),
         against=against,
         against_source=against_source,
-        spread=plan.spread,
+        **{name: getattr(plan, name) for name in UNCHANGED},
     )
 
 

@@ -8,16 +8,16 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
+from engine.judge.evaluating import NO_VERDICT, evaluation_without_stages
 from engine.predictions.matching import Sample
 from engine.predictions.results import WAVEDECK, PredictionResult, ResultFile
 from engine.predictions.session import PredictionSession
 from harness import (
     DevicePool,
-    ErrorReport,
     Evaluation,
     StageEntered,
     StageLeft,
@@ -27,7 +27,6 @@ from harness import (
     evaluate,
 )
 from harness.stages.recording import NotRecorded, record_task
-from harness.wire.evaluation import SCHEMA
 from suites import Task
 from suites.public.recorded import find_recorded, recorded_folder
 
@@ -40,6 +39,20 @@ class ProtocolJudge(Protocol):
     async def judge(self, sample: Sample, on_stage: OnStage) -> PredictionResult:
         """Return the result of a prediction. Raises `WorkerDied` if a process of ours is lost."""
         ...
+
+
+def result_of(sample: Sample, protocol: str, seed: int, **outcome: Any) -> PredictionResult:
+    """Returns the result of a prediction; `outcome` has the fields that do not follow from the prediction."""
+    return PredictionResult(
+        key=sample.key(protocol, seed),
+        task=sample.public.id,
+        file=sample.public.file,
+        sample=sample.number,
+        protocol=protocol,
+        difficulty=sample.public.difficulty,
+        source=sample.source,
+        **outcome,
+    )
 
 
 class WavedeckJudge:
@@ -56,15 +69,13 @@ class WavedeckJudge:
     async def judge(self, sample: Sample, on_stage: OnStage) -> PredictionResult:
         """See `ProtocolJudge`."""
         evaluation = await self._evaluate(sample, on_stage)
-        if evaluation.verdict in (Verdict.INFRA_ERROR, Verdict.CANCELLED):
+        if evaluation.verdict in NO_VERDICT:
             raise WorkerDied(evaluation.error.first_line if evaluation.error else evaluation.verdict)
         error = evaluation.error
-        return PredictionResult(
-            key=sample.key(WAVEDECK, self._seed),
-            task=sample.public.id,
-            file=sample.public.file,
-            sample=sample.number,
-            protocol=WAVEDECK,
+        return result_of(
+            sample,
+            WAVEDECK,
+            self._seed,
             device=evaluation.device,
             verdict=evaluation.verdict.value,
             call=evaluation.call,
@@ -72,8 +83,6 @@ class WavedeckJudge:
             kind=error.kind if error is not None else "",
             why=error.first_line if error is not None else "",
             printed=evaluation.printed,
-            difficulty=sample.public.difficulty,
-            source=sample.source,
             evaluation=evaluation,
         )
 
@@ -102,17 +111,8 @@ class WavedeckJudge:
             return await record_task(public, folder, pool=self._pool, target=self._targets[0])
 
     def _verdict(self, sample: Sample, verdict: Verdict, kind: str, message: str) -> Evaluation:
-        """Return an evaluation without stages."""
-        return Evaluation(
-            schema=SCHEMA,
-            task=sample.public.id,
-            device=self._pool.devices[0].name,
-            verdict=verdict,
-            call=False,
-            execution=False,
-            stages=(),
-            error=ErrorReport(kind=kind, message=message),
-        )
+        device = self._pool.devices[0].name
+        return evaluation_without_stages(sample.public.id, device, verdict, kind, message)
 
 
 async def judge_samples(

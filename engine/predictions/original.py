@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.predictions.judging import OnStage
+from engine.predictions.judging import OnStage, result_of
 from engine.predictions.matching import Sample
 from engine.predictions.results import ORIGINAL, PredictionResult
 from harness import DevicePool, Target
@@ -24,18 +24,14 @@ class OriginalJudge:
         else:
             verdict = await judge_original(sample.public, sample.source, pool=self._pool, target=self._target)
         passes = verdict.outcome is OriginalOutcome.PASSES
-        return PredictionResult(
-            key=sample.key(ORIGINAL, self._seed),
-            task=sample.public.id,
-            file=sample.public.file,
-            sample=sample.number,
-            protocol=ORIGINAL,
+        return result_of(
+            sample,
+            ORIGINAL,
+            self._seed,
             device=self._pool.devices[0].name,
             verdict=verdict.outcome.value,
             call=passes or verdict.outcome is OriginalOutcome.DIFFERS,
             execution=passes,
             why=verdict.why,
             printed=verdict.printed,
-            difficulty=sample.public.difficulty,
-            source=sample.source,
         )

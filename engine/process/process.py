@@ -26,7 +26,7 @@ from engine.errors import CommandRefused, EngineError, UsageProblem, refusal
 from engine.judge.judging import PoolJudge
 from engine.models import Gates
 from engine.models.clients.recorded import RecordedClient, changed_templates
-from engine.plan.budget import Budget, budget_of
+from engine.plan.budget import budget_of
 from engine.plan.job import Job, open_job, plan_of, read_plan, session_started
 from engine.process.commands import event_of
 from engine.process.control import STEERING, ControlServer, Request
@@ -36,7 +36,7 @@ from engine.process.telemetry import DeviceSampler, device_event
 from engine.prompting.prompting import template_hashes
 from engine.run.person import Changes, Decisions
 from engine.run.scheduler import run_instances
-from engine.run.shared import Shared
+from engine.run.shared import Shared, note_once
 from harness import DevicePool, HarnessError, Verdict
 from harness.node.discovery import choose_devices
 from harness.node.telemetry.watcher import Telemetry
@@ -54,7 +54,6 @@ from sessions.events import (
 from sessions.files import write_whole
 from sessions.home import Home, LiveFiles
 from sessions.journal.journal import read_journal
-from sessions.state.state import SessionState
 from sessions.store.decidable import check_decision
 from sessions.store.reconcile import resume
 from sessions.store.recorder import Recorder
@@ -121,17 +120,16 @@ class Engine:
         """Open the session, run it, and leave it finished or resumable; returns the exit code."""
         self._watch_signals()
         resumed = self._live.journal.exists() or not self._live.plan.exists()
+        recorder: Recorder | None = None
         async with AsyncExitStack() as stack:
             if resumed:
                 recorder = await asyncio.to_thread(resume, self._home, self._live.session)
                 stack.enter_context(recorder)
-                plan = read_plan(self._live) or plan_of(recorder.state.started)
-                job = await stack.enter_async_context(open_job(plan, home=self._home, environ=self._environ))
-            else:
-                plan = read_plan(self._live) or plan_of(None)
-                job = await stack.enter_async_context(open_job(plan, home=self._home, environ=self._environ))
-                begun = await asyncio.to_thread(Recorder.begin, self._home, session_started(plan))
-                recorder = stack.enter_context(begun)
+            plan = read_plan(self._live) or plan_of(recorder.state.started if recorder else None)
+            job = await stack.enter_async_context(open_job(plan, home=self._home, environ=self._environ))
+            if recorder is None:
+                recorder = await asyncio.to_thread(Recorder.begin, self._home, session_started(plan))
+                stack.enter_context(recorder)
             recorder.record(EngineStarted(host=socket.gethostname(), pid=os.getpid(), resumed=resumed))
             report_changes(recorder, job)
             return await self._serve(recorder, job)
@@ -243,15 +241,9 @@ class Engine:
                 busy=self._busy,
             )
             async with asyncio.TaskGroup() as group:
-                followers = (
-                    group.create_task(keep_lent(pool, recorder.state, changes), name="lending"),
-                    group.create_task(
-                        keep_budget(budget, plan.budget_usd, recorder.state, changes), name="budget"
-                    ),
-                )
+                follower = group.create_task(follow_person(pool, shared), name="person")
                 curable = await run_instances(shared, job.method, job.tasks)
-                for follower in followers:
-                    follower.cancel()
+                follower.cancel()
             return curable
 
     def _why_stopped(
@@ -281,7 +273,7 @@ class Engine:
     # Watching and being reached
 
     async def _tick(self, recorder: Recorder, control: ControlServer) -> None:
-        devices = choose_devices(device_names(recorder))
+        devices = choose_devices(recorder.state.started.devices if recorder.state.started else ())
         async with AsyncExitStack() as watched:
             telemetry = {
                 device.name: await watched.enter_async_context(Telemetry(device.address, device.kind))
@@ -305,8 +297,7 @@ class Engine:
                 await self._announce(control)
         except (EngineError, OSError) as error:
             words = f"the engine cannot receive commands: {one_line(error)}"
-            if ("warning", words) not in recorder.state.notices:
-                recorder.record(Notice(level="warning", message=words))
+            note_once(recorder, "warning", words)
 
     async def _announce(self, control: ControlServer) -> None:
         """Write `engine.json`: from now on viewers can find the engine."""
@@ -364,29 +355,17 @@ def putting_away(session: str) -> Callable[[], str]:
     )
 
 
-async def keep_lent(pool: DevicePool, state: SessionState, changes: Changes) -> None:
-    """Lend the GPUs of the pool that a person lent, until cancelled."""
+async def follow_person(pool: DevicePool, shared: Shared) -> None:
+    """Lend the GPUs that a person lent, and raise the budget in USD by what a person adds, until cancelled."""
+    state, budget, planned_usd = shared.recorder.state, shared.budget, shared.plan.budget_usd
     lent: set[str] = set()
     while True:
         if state.lent != lent:
             lent = set(state.lent)
             pool.lend(lent)
-        await changes.next()
-
-
-async def keep_budget(
-    budget: Budget, planned_usd: float | None, state: SessionState, changes: Changes
-) -> None:
-    """Raise the budget in USD by what a person adds, until cancelled."""
-    while planned_usd is not None:
-        if budget.usd != planned_usd + state.added_usd:
+        if planned_usd is not None and budget.usd != planned_usd + state.added_usd:
             budget.raise_usd(planned_usd + state.added_usd)
-        await changes.next()
-
-
-def device_names(recorder: Recorder) -> tuple[str, ...]:
-    """Returns the names of the session's devices."""
-    return recorder.state.started.devices if recorder.state.started else ()
+        await shared.changes.next()
 
 
 def flatten_errors(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
@@ -414,8 +393,7 @@ def report_changes(recorder: Recorder, job: Job) -> None:
     The templates are compared with those of the first part of this session and of the recording.
     """
     for words in job.corpus.remarks():
-        if ("info", words) not in recorder.state.notices:
-            recorder.record(Notice(level="info", message=words))
+        note_once(recorder, "info", words)
     now = template_hashes()
     before = recorder.state.started.templates if recorder.state.started else {}
     changed = changed_templates(before, now)
@@ -430,5 +408,4 @@ def report_changes(recorder: Recorder, job: Job) -> None:
         )
         if changed:
             words = f"{job.plan.model} was recorded with other prompt templates: {', '.join(changed)}"
-            if ("warning", words) not in recorder.state.notices:
-                recorder.record(Notice(level="warning", message=words))
+            note_once(recorder, "warning", words)

@@ -7,9 +7,10 @@ import difflib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from engine.reply.module_text import parse_module
 from harness import Evaluation
 from sessions.state.ranking import ESTIMATE_TIE
-from suites.python_source import parse_python, source_lines
+from suites.python_source import source_lines
 
 from .figures import estimated_rows, timed_rows, times
 
@@ -77,9 +78,8 @@ def changed_functions(source: str, best: str) -> str:
 
     The whole source if Python cannot parse it, or if no function differs.
     """
-    try:
-        tree = parse_python(source)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = parse_module(source)
+    if tree is None:
         return source
     lines = source_lines(source)
     functions = []

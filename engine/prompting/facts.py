@@ -8,17 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from harness import Evaluation, Target, Traffic, Verdict
 from harness.hardware.product import Product
 from harness.stages.estimates.roofline import estimate
-from sessions.state.ranking import rank
 from suites import Case, Task, task_cost
 from suites.python_source import source_lines
 
 from .figures import achieved
-from .tolerance_words import tolerance_words
+from .judged import JudgedCandidate
 
 TRACE_LINES = 40
 MESSAGE_CHARACTERS = 3000
@@ -27,44 +25,6 @@ LINE_CHARACTERS = 240
 SAME = 80
 """Characters of two messages that are compared."""
 NOTES = 6
-
-
-class JudgedCandidate(Protocol):
-    """A candidate and its evaluation."""
-
-    @property
-    def attempt(self) -> str:
-        """Name of the attempt, for example `softmax#2/7`."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """The module."""
-        ...
-
-    @property
-    def strategy(self) -> str:
-        """The strategy in the words of its author; may be empty."""
-        ...
-
-    @property
-    def evaluation(self) -> Evaluation:
-        """The judge's evaluation."""
-        ...
-
-
-class FailedCandidate(JudgedCandidate, Protocol):
-    """A candidate that the judge did not pass, or that a person rejected."""
-
-    @property
-    def reflection(self) -> str:
-        """The reflector's analysis; empty if the reflector was not asked."""
-        ...
-
-    @property
-    def rejection(self) -> str | None:
-        """A person's reason for the rejection (may be empty); `None` if no person rejected it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +114,7 @@ def error_facts(candidate: JudgedCandidate) -> ErrorFacts:
     )
 
 
-def failure_line(candidate: FailedCandidate) -> str:
+def failure_line(candidate: JudgedCandidate) -> str:
     """Returns one line about a failed candidate: its name, verdict, stage and the first sentence of the message."""
     if candidate.rejection is not None:
         return (
@@ -166,7 +126,7 @@ def failure_line(candidate: FailedCandidate) -> str:
     return f"{candidate.attempt}: {error.verdict}{stage}: {shorten(first, LINE_CHARACTERS)}"
 
 
-def repeats(failures: Sequence[FailedCandidate]) -> int:
+def repeats(failures: Sequence[JudgedCandidate]) -> int:
     """Returns how many of the latest failures in a row are the same error, numbers aside; oldest first."""
     count = 0
     for failure in reversed(failures):
@@ -176,7 +136,7 @@ def repeats(failures: Sequence[FailedCandidate]) -> int:
     return count
 
 
-def error_kind(candidate: FailedCandidate) -> tuple[str, str, str]:
+def error_kind(candidate: JudgedCandidate) -> tuple[str, str, str]:
     """Returns what makes two errors the same: verdict, kind, and the message without numbers."""
     error = candidate.evaluation.error
     message = one_line(error.message) if error else ""
@@ -215,7 +175,7 @@ def mismatch_words(evaluation: Evaluation) -> tuple[str, ...]:
 
 def lost_ground(before: JudgedCandidate, now: JudgedCandidate) -> str:
     """Returns one sentence if `now` ranks below its base `before`; else an empty string."""
-    if rank(now.evaluation, now.source) >= rank(before.evaluation, before.source):
+    if now.rank >= before.rank:
         return ""
     if before.evaluation.verdict is Verdict.CORRECT:
         if now.evaluation.verdict is Verdict.CORRECT:
@@ -236,8 +196,3 @@ def shorten(text: str, characters: int) -> str:
         return text
     half = characters // 2
     return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
-
-
-def precision(task: Task) -> tuple[str, ...]:
-    """Returns the required precision of the outputs in words, by dtype."""
-    return tuple(tolerance_words(task))

@@ -1,4 +1,4 @@
-"""Speed of a correct candidate in words and in rows by case, as prompts show it.
+"""All figures on the performance of a correct candidate, in words and in rows by case, as prompts show them.
 
 Times are measured; bounds are estimates and always labelled as estimates. Bytes are those of the `gpu` sizes if
 programs were sampled there, else those of the interpreter's `cpu` sizes.
@@ -13,6 +13,10 @@ from harness import Evaluation, Latency
 from harness.wire.latency import Bound, LaunchTime, Outcome
 from sessions.state.ranking import estimated_slowdown, long_estimates
 from sessions.state.speed import speed_of
+
+from .standouts import resource_lines, standouts
+
+RESOURCE_LINES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,3 +181,43 @@ def achieved(evaluation: Evaluation) -> str:
     if evaluation.resources:
         parts.append("spills registers" if spilled else "no spills")
     return "; ".join(parts) or "correct; nothing is known of its speed"
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """All figures on the performance of one correct candidate."""
+
+    summary: str
+    """One line."""
+    timed: Sequence[TimedRow]
+    """Empty if nothing was timed."""
+    device_state: str
+    """Clock and power during timing; empty if unknown."""
+    launches: Sequence[str]
+    """Time by launch, one line per case with several launches."""
+    estimated: Sequence[EstimatedRow]
+    """Empty if the candidate was timed."""
+    launch_bound: Sequence[str]
+    """Cases without an estimate, because their launch takes longer than their kernels."""
+    resources: Sequence[str]
+    """One line per group of binaries with equal figures."""
+    compile_errors: dict[str, str]
+    """Why it does not compile, by target other than the first."""
+    standouts: Sequence[str]
+    """The figures that are worth acting on, one sentence each."""
+
+
+def measurements(evaluation: Evaluation) -> Measurements:
+    """Returns the figures on a correct candidate's performance."""
+    timed = timed_rows(evaluation)
+    return Measurements(
+        summary=achieved(evaluation),
+        timed=timed,
+        device_state=device_words(evaluation),
+        launches=launch_lines(evaluation),
+        estimated=() if timed else estimated_rows(evaluation),
+        launch_bound=() if timed else launch_bound_cases(evaluation),
+        resources=resource_lines(evaluation, RESOURCE_LINES),
+        compile_errors=evaluation.compile_errors,
+        standouts=standouts(evaluation),
+    )

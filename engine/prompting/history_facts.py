@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from engine.prompting.comparison import better_elsewhere, changed_functions, code_difference
-from engine.prompting.facts import JudgedCandidate, lost_ground
-from engine.prompting.figures import achieved
-from engine.prompting.measurements import measurements
+from engine.prompting.facts import lost_ground
+from engine.prompting.figures import achieved, measurements
+from engine.prompting.judged import JudgedCandidate
 from sessions.state.ranking import rank
 from sessions.state.speed import speed_of
 

@@ -23,20 +23,19 @@ from engine.knowledge import pages_for
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.prompting.facts import (
     ErrorFacts,
-    FailedCandidate,
-    JudgedCandidate,
     case_facts,
     error_facts,
     failure_line,
     lost_ground,
-    precision,
     repeats,
     shorten,
 )
 from engine.prompting.figures import achieved
 from engine.prompting.history_facts import optimizer_facts
+from engine.prompting.judged import JudgedCandidate
 from engine.prompting.markdown import fenced, number, quoted, sizes, tidy
 from engine.prompting.profiles import CHAT, task_module
+from engine.prompting.tolerance_words import tolerance_words
 from engine.reply.candidate import Unusable
 from harness import Target, TimeLimits, Verdict
 from harness.hardware.product import Product
@@ -104,6 +103,8 @@ def first_prompt(
     `unusable` says why the last iteration brought no code; empty if it did. With `place`, candidates that are written
     at the same time start from different ideas.
     """
+    if place is not None and place.of == 1:
+        place = None
     return prompt(
         setting,
         "first.j2",
@@ -117,10 +118,10 @@ def first_prompt(
 def repair_prompt(
     setting: Setting,
     *,
-    failed: FailedCandidate,
+    failed: JudgedCandidate,
     failures: int,
     trap: int | None,
-    earlier: Sequence[FailedCandidate] = (),
+    earlier: Sequence[JudgedCandidate] = (),
     before: JudgedCandidate | None = None,
     best: JudgedCandidate | None = None,
     example: Example | None = None,
@@ -167,7 +168,7 @@ def descend_prompt(
     *,
     history: Sequence[JudgedCandidate],
     parent: JudgedCandidate,
-    lineage: Sequence[FailedCandidate],
+    lineage: Sequence[JudgedCandidate],
     place: Place,
     without_gain: int = 0,
     unusable: str = "",
@@ -198,7 +199,7 @@ def descend_prompt(
 def refine_prompt(
     setting: Setting,
     *,
-    attempts: Sequence[FailedCandidate],
+    attempts: Sequence[JudgedCandidate],
     example: Example | None = None,
     unusable: str = "",
 ) -> tuple[Message, ...]:
@@ -222,7 +223,7 @@ def refine_prompt(
 def escape_prompt(
     setting: Setting,
     *,
-    given_up: Sequence[FailedCandidate],
+    given_up: Sequence[JudgedCandidate],
     trap: int,
     history: Sequence[JudgedCandidate] = (),
     example: Example | None = None,
@@ -249,8 +250,8 @@ def escape_prompt(
 def reflect_prompt(
     setting: Setting,
     *,
-    failed: FailedCandidate,
-    earlier: Sequence[FailedCandidate] = (),
+    failed: JudgedCandidate,
+    earlier: Sequence[JudgedCandidate] = (),
     best: JudgedCandidate | None = None,
 ) -> tuple[Message, ...]:
     """Returns the prompt for the reflector: the cause of the failure, and how to fix it.
@@ -260,7 +261,7 @@ def reflect_prompt(
     return prompt(setting, "reflect.j2", **failure_facts(failed, earlier), best=best)
 
 
-def failure_facts(failed: FailedCandidate, earlier: Sequence[FailedCandidate]) -> dict[str, object]:
+def failure_facts(failed: JudgedCandidate, earlier: Sequence[JudgedCandidate]) -> dict[str, object]:
     """Returns the facts about a failed candidate and the failures before it."""
     return {
         "failed": failed,
@@ -270,7 +271,7 @@ def failure_facts(failed: FailedCandidate, earlier: Sequence[FailedCandidate]) -
     }
 
 
-def error_of(candidate: FailedCandidate) -> ErrorFacts | None:
+def error_of(candidate: JudgedCandidate) -> ErrorFacts | None:
     """Returns the judge's error; `None` if a person rejected the candidate, because the judge then has no error."""
     return None if candidate.rejection is not None else error_facts(candidate)
 
@@ -298,7 +299,7 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
             baseline=setting.baseline,
             cases=case_facts(task, setting.targets[0], setting.product),
             reference=hardware(setting.targets[0], setting.product),
-            precision=precision(task),
+            precision=tuple(tolerance_words(task)),
             achieved=achieved,
             **facts,
         )

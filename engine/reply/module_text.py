@@ -24,6 +24,17 @@ def parse_module(source: str) -> ast.Module | None:
         return None
 
 
+def decorator_name(decorator: ast.expr) -> str:
+    """Returns the last name of a decorator: `jit` for `triton.jit`, `jit` and `triton.jit(...)`; empty if it has none."""
+    node = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def is_kernel(function: ast.FunctionDef) -> bool:
+    """True if Triton compiles the function: `jit` is one of its decorators, however imported."""
+    return any(decorator_name(decorator) == "jit" for decorator in function.decorator_list)
+
+
 def defines(source: str, names: Sequence[str]) -> bool:
     """True if the module binds every name at its top level.
 

@@ -9,62 +9,51 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from engine.errors import BudgetSpent, ContextTooLong, JudgeUnable, ModelError, StopRuleMet
+from engine.errors import JudgeUnable, StopRuleMet
 from engine.judge.baseline_timing import known_baseline
-from engine.judge.estimating import estimate_all
 from engine.judge.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
-from engine.judge.judging import own_product, own_target
+from engine.judge.judging import own_product
+from engine.judge.sweeping import estimate_rung, recorded_rung, sweep_attempt
 from engine.methods import Review, Start
-from engine.methods.orders import Orders, Span, last_command, orders_until, words_for
-from engine.models import CallKey, Client, Reply, Request, Retry, ask
-from engine.plan.budget import Reservation
+from engine.methods.orders import Orders, last_command, orders_until, words_for
+from engine.models import CallKey, Reply, Request
 from engine.plan.plan import read_start
 from engine.prompting.baseline_facts import BaselineFacts
-from engine.reply.streaming import PieceBatches
 from engine.run.allocating import HOPELESS, best_receiver, is_hopeless
-from engine.run.shared import Shared
+from engine.run.calls import call_model, recorded_reply
+from engine.run.shared import Shared, note_once
 from engine.run.stop_rules import stop_of
-from engine.tuning import RANKED_BY, mark_kept, sweep
-from harness import Effort, Evaluation
-from harness.stages.timing.baselines import Baseline
+from engine.tuning.rungs import PlannedRung, mark_kept
+from harness import Evaluation
 from sessions.events import (
     UNASKED,
     AttemptJudged,
     AttemptStarted,
     AttemptSwept,
     CallFailed,
-    CallFinished,
-    CallRetried,
-    CallStarted,
     CandidateProposed,
     EndReason,
     Message,
-    Notice,
     Origin,
     Role,
     SessionExtended,
     SweepRung,
-    SweepStarted,
     SweptVariant,
-    Usage,
     WaitingForPerson,
 )
 from sessions.names import attempt_name, call_name, instance_key
 from sessions.state.ranking import rank
-from sessions.state.state import AttemptState, CallState, InstanceState
+from sessions.state.state import AttemptState, InstanceState
 from suites import Task
 
 TEMPERATURE = 1.0
 """GEAK's value: parallel instances must differ."""
-PERHAPS_BILLED = ("cut", "silent")
-"""Reasons of a failed try after which the provider may have made a part of the reply, even if no piece came."""
 
 
 class InstanceContext:
@@ -138,8 +127,7 @@ class InstanceContext:
         self._asked.clear()
         if is_new:
             self._recorder.record(AttemptStarted(attempt=self._name, origin=origin, base=base, heard=heard))
-        span = Span(self.key, after=after, until=heard)
-        self.words = words_for(self._recorder.state, span)
+        self.words = words_for(self._recorder.state, self.key, after=after, until=heard)
         return self._name
 
     def _check_start(self) -> None:
@@ -169,10 +157,6 @@ class InstanceContext:
     def _is_extended_by_a_person(self) -> bool:
         return any(isinstance(more, SessionExtended) for more in self._recorder.state.extensions)
 
-    async def _until_released(self) -> None:
-        """Wait while a person pauses the instance or the session."""
-        await self._shared.changes.until(lambda: not self._recorder.state.is_on_hold(self.key))
-
     async def orders(self) -> Orders:
         """See `Context`."""
         return orders_until(self._recorder.state, self.key, await self._hear())
@@ -186,7 +170,7 @@ class InstanceContext:
         if self._heard is None:
             recorded = self._next_recorded()
             if recorded is None:
-                await self._until_released()
+                await self._shared.until_released(self.key)
             self._heard = last_command(self._recorder.state) if recorded is None else recorded.heard
         return self._heard
 
@@ -283,59 +267,24 @@ class InstanceContext:
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         """See `Context`. `HarnessError` when the judge cannot compile."""
-        parent = self._recorder.state.attempt(attempt)
-        if parent.sweep is not None:
-            return parent.sweep
+        recorded = self._recorder.state.attempt(attempt).sweep
+        if recorded is not None:
+            return recorded
         await self.settle()
-        self._recorder.record(SweepStarted(attempt=attempt))
-        compiled_for = own_target(self._shared.judge.devices, self.targets)
-        began = time.monotonic()
-        findings = await sweep(
-            parent.source or "", self.task.id, compiled_for, self._shared.judge.survey(self.task), most=most
-        )
-        return await self._recorder.record_durable(
-            AttemptSwept(
-                attempt=attempt,
-                target=compiled_for.name,
-                tried=findings.tried,
-                pruned=findings.pruned,
-                ranked_by=RANKED_BY,
-                variants=findings.variants,
-                seconds=time.monotonic() - began,
-            )
-        )
+        return await sweep_attempt(self._shared, self.task, attempt, self.targets, most=most)
 
-    async def rung(
-        self, attempt: str, variants: Sequence[SweptVariant], *, number: int, effort: Effort, most: int
-    ) -> SweepRung:
+    async def rung(self, attempt: str, variants: Sequence[SweptVariant], rung: PlannedRung) -> SweepRung:
         """See `Context`. `JudgeUnable` if the judge can estimate none of the variants."""
-        parent = self._recorder.state.attempt(attempt)
-        # An attempt is swept twice, with other variants, if the first half of the attempts brought no better attempt.
-        wanted = {variant.changes for variant in variants}
-        for rung in parent.rungs:
-            same = {entry.changes for entry in rung.entries} == wanted
-            if same and (rung.rung, rung.pairs) == (number, effort.pairs):
-                return msgspec.structs.replace(rung, entries=mark_kept(rung.entries, most))
-        start = Baseline(attempt, parent.source or "")
-        if number == 1:
+        recorded = recorded_rung(self._recorder.state.attempt(attempt), variants, rung)
+        if recorded is not None:
+            return msgspec.structs.replace(recorded, entries=mark_kept(recorded.entries, rung.keeps))
+        if rung.number == 1:
             self._passed.clear()
-        self._recorder.record(SweepStarted(attempt=attempt))
-        report = await estimate_all(
-            self._shared,
-            self.task,
-            start,
-            variants,
-            rung=number,
-            effort=effort,
-            most=most,
-            passed=self._passed,
-        )
-        return await self._recorder.record_durable(report)
+        return await estimate_rung(self._shared, self.task, attempt, variants, rung, passed=self._passed)
 
     def notify(self, words: str) -> None:
         """See `Context`. The same notice is recorded once."""
-        if ("info", words) not in self._recorder.state.notices:
-            self._recorder.record(Notice(level="info", message=words))
+        note_once(self._recorder, "info", words)
 
     # The model
 
@@ -343,108 +292,14 @@ class InstanceContext:
         """See `Context`. `ModelError` if no reply comes; `BudgetSpent` if the call does not fit the budget."""
         self._asked[role] += 1
         number = self._asked[role]
-        name = call_name(self._name, role, number)
-        recorded = next((call for call in self._attempt.calls if call.call == name and call.finished), None)
+        call = call_name(self._name, role, number)
+        recorded = recorded_reply(self._shared, self._attempt, call, messages)
         if recorded is not None:
-            self._compare(recorded, messages)
-            return _reply(recorded)
-        if any(call.call == name and call.too_long for call in self._attempt.calls):
-            raise ContextTooLong("the prompt was too long at an earlier try")
+            return recorded
+        self._fresh = True
         key = CallKey(self.task.id, self._chain, self._number - self._unasked, role, number)
         request = Request(key=key, messages=tuple(messages), temperature=TEMPERATURE)
-        client = self._shared.clients[role]
-        while True:
-            await self._until_released()
-            reservation = await self._shared.budget.reserve(client.model, request)
-            paced = self._shared.gates.paced(client, reservation.tokens)
-            try:
-                await paced.enter()
-                if self._recorder.state.is_on_hold(self.key):
-                    continue  # paused while other calls were in the way
-                return await self._ask(name, paced, request, reservation)
-            finally:
-                await paced.close()
-                self._shared.budget.release(reservation)
-
-    async def _ask(self, name: str, client: Client, request: Request, reservation: Reservation) -> Reply:
-        self._fresh = True
-        role, record = request.key.role, self._recorder.record
-        record(
-            CallStarted(
-                call=name, attempt=self._name, role=role, model=client.model, messages=request.messages
-            )
-        )
-        batches, budget = PieceBatches(name, record), self._shared.budget
-
-        def retried(retry: Retry) -> None:
-            billed = batches.began or retry.reason in PERHAPS_BILLED
-            batches.drop()
-            record(
-                CallRetried(
-                    call=name,
-                    reason=retry.reason,
-                    message=retry.message,
-                    wait_s=retry.wait_s,
-                    retry=retry.n,
-                    billed=billed,
-                )
-            )
-            if billed:
-                budget.lose(reservation)
-
-        try:
-            reply = await ask(
-                client, request, on_piece=batches.add, on_retry=retried, limits=self._shared.plan.limits
-            )
-            batches.flush()
-        except asyncio.CancelledError:
-            budget.spend(reservation, client.model, Usage())
-            raise
-        except BudgetSpent as spent:
-            await self._recorder.record_durable(CallFailed(call=name, reason="budget", message=str(spent)))
-            raise
-        except ModelError as error:
-            billed = batches.began or error.cause in PERHAPS_BILLED
-            if billed:
-                budget.spend(reservation, client.model, Usage())
-            await self._recorder.record_durable(
-                CallFailed(
-                    call=name, reason=error.reason, message=error.message, cause=error.cause, billed=billed
-                )
-            )
-            raise
-        finally:
-            batches.drop()
-        finished = await self._recorder.record_durable(
-            CallFinished(
-                call=name,
-                text=reply.text,
-                reasoning=reply.reasoning,
-                stop_reason=reply.stop_reason,
-                usage=reply.usage,
-                cost_usd=budget.spend(reservation, client.model, reply.usage),
-                seconds=reply.seconds,
-                temperature=reply.temperature,
-            )
-        )
-        # The event's fields, as the journal can give them back: a resume continues with the same reply.
-        return Reply(
-            text=finished.text,
-            reasoning=finished.reasoning,
-            stop_reason=finished.stop_reason,
-            usage=finished.usage,
-            seconds=finished.seconds,
-            temperature=finished.temperature,
-        )
-
-    def _compare(self, call: CallState, messages: Sequence[Message]) -> None:
-        if call.messages == tuple(messages) or self._shared.prompts_changed:
-            return
-        self._shared.prompts_changed = True
-        words = (
-            f"the prompt of {call.call} differs from the one in the journal; the recorded replies still count"
-        )
-        self._recorder.record(Notice(level="warning", message=words))
+        return await call_model(self._shared, self.key, self._name, call, request)
 
     # The judge
 
@@ -521,14 +376,3 @@ class InstanceContext:
 
 def _without_trailing_space(source: str) -> str:
     return "\n".join(line.rstrip() for line in source.split("\n")).rstrip()
-
-
-def _reply(call: CallState) -> Reply:
-    return Reply(
-        text=call.text,
-        reasoning=call.reasoning,
-        stop_reason=call.stop_reason,
-        usage=call.usage,
-        seconds=call.seconds or 0.0,
-        temperature=call.temperature,
-    )

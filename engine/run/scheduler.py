@@ -7,10 +7,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, StopRuleMet, UsageProblem
-from engine.judge.examining import examine
-from engine.judge.spreading import measure_on, spread
+from engine.judge.winners import examine, measure_on, spread
 from engine.methods import Context, Method
-from engine.methods.starting import run_edit
+from engine.methods.proposing import run_edit
 from engine.run.allocating import move_iterations
 from engine.run.instance import InstanceContext
 from engine.run.person import run_until
@@ -41,19 +40,19 @@ async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -
     jobs: dict[str, asyncio.Task[None]] = {}
     measures: dict[int, asyncio.Task[None]] = {}
     async with asyncio.TaskGroup() as group:
+
+        def begin(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+            task = group.create_task(work, name=name)
+            task.add_done_callback(lambda _: shared.changes.announce())
+            return task
+
         while True:
             for key, (task, number) in _instances(shared, tasks).items():
                 if _is_due(shared, key, jobs.get(key)):
-                    jobs[key] = group.create_task(
-                        _supervise(shared, method, task, number), name=f"instance/{key}"
-                    )
-                    jobs[key].add_done_callback(lambda _: shared.changes.announce())
+                    jobs[key] = begin(_supervise(shared, method, task, number), f"instance/{key}")
             for asked in shared.recorder.state.measures:
                 if asked.seq not in measures:
-                    measures[asked.seq] = group.create_task(
-                        _measure(shared, tasks, asked), name=f"measure/{asked.attempt}"
-                    )
-                    measures[asked.seq].add_done_callback(lambda _: shared.changes.announce())
+                    measures[asked.seq] = begin(_measure(shared, tasks, asked), f"measure/{asked.attempt}")
             if all(job.done() for job in (*jobs.values(), *measures.values())):
                 break
             await shared.changes.next()

@@ -11,7 +11,8 @@ from engine.models import Client, Gates
 from engine.plan.plan import SessionPlan
 from engine.run.person import Changes, Decisions
 from harness import Target
-from sessions.events import Role
+from sessions.events import Notice, Role
+from sessions.store.recorder import Recorder
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,3 +31,13 @@ class Shared(Bench):
     """Announces commands of a person."""
     prompts_changed: bool = False
     """True if a notice about prompts that differ from the journal was recorded."""
+
+    async def until_released(self, instance: str) -> None:
+        """Wait while a person pauses the instance or the session."""
+        await self.changes.until(lambda: not self.recorder.state.is_on_hold(instance))
+
+
+def note_once(recorder: Recorder, level: str, words: str) -> None:
+    """Record a notice, unless the session has the same one."""
+    if (level, words) not in recorder.state.notices:
+        recorder.record(Notice(level=level, message=words))

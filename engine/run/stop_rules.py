@@ -22,6 +22,10 @@ ROOF = 0.95
 """Share of the practical roof from which a case counts as at the roof."""
 
 
+Timed = Sequence[tuple[AttemptState, Speed]]
+"""Attempts that count, with their speeds, in the order of their verdicts."""
+
+
 class Stop(NamedTuple):
     """A rule that is met."""
 
@@ -35,7 +39,8 @@ def stop_of(rules: StopRules, attempts: Sequence[AttemptState], *, lanes: int = 
     `lanes` is the number of attempts that the instance makes at the same time. They do not see each other, so they
     count as one round.
     """
-    timed = sorted(filter(_counts, attempts), key=lambda attempt: attempt.judged_seq)
+    in_order = sorted(attempts, key=lambda attempt: attempt.judged_seq)
+    timed = [(attempt, speed) for attempt in in_order if (speed := _counted_speed(attempt)) is not None]
     return (
         _speedup_reached(timed, rules.speedup)
         or (_at_roof(timed) if rules.at_roof else None)
@@ -43,34 +48,24 @@ def stop_of(rules: StopRules, attempts: Sequence[AttemptState], *, lanes: int = 
     )
 
 
-def _counts(attempt: AttemptState) -> bool:
-    """True for a correct attempt that was timed and that no person rejected."""
-    return (
-        attempt.evaluation is not None
-        and attempt.verdict is Verdict.CORRECT
-        and speed_of(attempt.evaluation) is not None
-        and (attempt.decision is None or attempt.decision.accepted)
-    )
+def _counted_speed(attempt: AttemptState) -> Speed | None:
+    """The speed of a correct attempt that was timed and that no person rejected; else `None`."""
+    if attempt.evaluation is None or attempt.verdict is not Verdict.CORRECT:
+        return None
+    rejected = attempt.decision is not None and not attempt.decision.accepted
+    return None if rejected else speed_of(attempt.evaluation)
 
 
-def _speedup_reached(timed: Sequence[AttemptState], wanted: float | None) -> Stop | None:
-    for attempt in timed:
-        speed = _speed(attempt)
+def _speedup_reached(timed: Timed, wanted: float | None) -> Stop | None:
+    for attempt, speed in timed:
         if wanted is not None and speed.value >= wanted and speed.sign in ("", Bound.AT_LEAST.sign):
             why = f"{attempt.attempt} reached {speed.figure}, and {wanted:g}x was wanted"
             return Stop(EndReason.SPEEDUP_REACHED, why)
     return None
 
 
-def _speed(attempt: AttemptState) -> Speed:
-    """The speed of an attempt that `_counts`."""
-    speed = speed_of(attempt.evaluation) if attempt.evaluation is not None else None
-    assert speed is not None, f"{attempt.attempt} was timed"
-    return speed
-
-
-def _at_roof(timed: Sequence[AttemptState]) -> Stop | None:
-    for attempt in timed:
+def _at_roof(timed: Timed) -> Stop | None:
+    for attempt, _ in timed:
         if attempt.evaluation is not None and is_at_roof(attempt.evaluation):
             why = f"{attempt.attempt} reaches {ROOF:.0%} of the practical roof in every case that is long enough"
             return Stop(EndReason.AT_ROOF, why)
@@ -98,15 +93,14 @@ def _reaches_roof(latency: Latency) -> bool:
     return max(used.io_measured or 0.0, used.mfu_measured or 0.0) >= ROOF
 
 
-def _no_gain(timed: Sequence[AttemptState], most: int) -> Stop | None:
+def _no_gain(timed: Timed, most: int) -> Stop | None:
     best, without_gain = 0.0, 0
-    for attempt in timed:
-        value = _speed(attempt).value
-        if value > best * (1 + GAIN):
+    for attempt, speed in timed:
+        if speed.value > best * (1 + GAIN):
             without_gain = 0
         elif attempt.origin is not Origin.TUNE:  # a variant of a sweep costs no reply
             without_gain += 1
-        best = max(best, value)
+        best = max(best, speed.value)
     if without_gain < most:
         return None
     why = f"{without_gain} correct attempts in a row gained less than {GAIN:.0%} (geometric mean over cases)"

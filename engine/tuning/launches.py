@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from engine.reply.module_text import decorator_name, is_kernel
+
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 """The place where a name is looked up: a function, or the module."""
 
@@ -46,7 +48,9 @@ class Kernel:
 
 def launched_kernels(tree: ast.Module) -> tuple[Kernel, ...]:
     """Returns the kernels that the module launches, in the order of their definitions."""
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and _is_jit(node)}
+    functions = {
+        node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and is_kernel(node)
+    }
     kernels = {name: _kernel(tree, function, functions) for name, function in functions.items()}
     for launch, name, arguments in _calls(tree):
         kernel = kernels.get(name)
@@ -83,7 +87,7 @@ def _bound(function: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr]:
 def _kernel(tree: ast.Module, function: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -> Kernel:
     reached = _reached(function, functions)
     nodes = [node for called in reached for node in ast.walk(called)]
-    tuning = next((mark for mark in function.decorator_list if _decorator_name(mark) == "autotune"), None)
+    tuning = next((mark for mark in function.decorator_list if decorator_name(mark) == "autotune"), None)
     configs = _configs(tree, tuning)
     return Kernel(
         name=function.name,
@@ -99,10 +103,8 @@ def _kernel(tree: ast.Module, function: ast.FunctionDef, functions: dict[str, as
     )
 
 
-def _parameters(function: ast.FunctionDef) -> Iterator[ast.arg]:
-    yield from function.args.posonlyargs
-    yield from function.args.args
-    yield from function.args.kwonlyargs
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.arg]:
+    return (node for node in ast.walk(function.args) if isinstance(node, ast.arg))
 
 
 def _reached(function: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -> list[ast.FunctionDef]:
@@ -114,20 +116,10 @@ def _reached(function: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -
     return reached
 
 
-def _is_jit(function: ast.FunctionDef) -> bool:
-    return any(_decorator_name(decorator) == "jit" for decorator in function.decorator_list)
-
-
-def _decorator_name(decorator: ast.expr) -> str:
-    """`jit` for `triton.jit`, `jit` and `triton.jit(...)`."""
-    node = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
 def _is_constexpr(annotation: ast.expr | None) -> bool:
     if isinstance(annotation, ast.Constant):
         return isinstance(annotation.value, str) and annotation.value.endswith("constexpr")
-    return annotation is not None and _decorator_name(annotation) == "constexpr"
+    return annotation is not None and decorator_name(annotation) == "constexpr"
 
 
 def _configs(tree: ast.Module, tuning: ast.expr | None) -> ast.List | None:
@@ -161,39 +153,31 @@ def _options_of(configs: ast.List | None) -> frozenset[str]:
 
 def constant(scope: Scope, name: str) -> ast.expr | None:
     """Returns the value of a name that a scope assigns exactly once; `None` otherwise."""
-    values: list[ast.expr | None] = []
-    for node in own_nodes(scope):
-        match node:
-            case ast.Assign(targets=targets, value=value):
-                for target in targets:
-                    values += _assigned(target, value, name)
-            case ast.AnnAssign(target=ast.Name(id=bound), value=value) if bound == name:
-                values.append(value)
-            case ast.Name(id=bound, ctx=ast.Store()) if bound == name:
-                values.append(None)
-            case ast.Global(names=names) | ast.Nonlocal(names=names) if name in names:
-                return None
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if _claims(node, name):
-                return None
-            case _:
-                continue
-    # Each assignment appears twice: as the statement, and as the name that is stored.
-    assigned = [value for value in values if value is not None]
-    return assigned[0] if len(assigned) == 1 and len(values) == 2 else None
+    nodes = list(own_nodes(scope))
+    stored = [
+        node
+        for node in nodes
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+    ]
+    if len(stored) != 1 or any(_claims(node, name) for node in nodes):
+        return None
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            pairs = [pair for target in node.targets for pair in _assigned(target, node.value)]
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            pairs = [(node.target, node.value)]
+        else:
+            continue
+        for target, value in pairs:
+            if target is stored[0]:
+                return value
+    return None
 
 
 def binds(scope: Scope, name: str) -> bool:
     """True if a scope binds a name, as a parameter or by an assignment."""
-    if not isinstance(scope, ast.Module):
-        arguments = scope.args
-        parameters = (
-            *arguments.posonlyargs,
-            *arguments.args,
-            *arguments.kwonlyargs,
-            *(variadic for variadic in (arguments.vararg, arguments.kwarg) if variadic is not None),
-        )
-        if any(parameter.arg == name for parameter in parameters):
-            return True
+    if not isinstance(scope, ast.Module) and any(parameter.arg == name for parameter in _parameters(scope)):
+        return True
     return any(
         isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
         for node in own_nodes(scope)
@@ -210,24 +194,21 @@ def own_nodes(scope: Scope) -> Iterator[ast.AST]:
             pending.extend(reversed(list(ast.iter_child_nodes(node))))
 
 
-def _claims(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, name: str) -> bool:
-    """True if a function or class has this name, or changes this name of the scope around it."""
+def _claims(node: ast.AST, name: str) -> bool:
+    """True if a node of a scope declares the name, or is a function or class that has or changes it."""
+    declares = isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return declares
     return node.name == name or any(
         isinstance(inner, (ast.Global, ast.Nonlocal)) and name in inner.names for inner in ast.walk(node)
     )
 
 
-def _assigned(target: ast.expr, value: ast.expr, name: str) -> list[ast.expr | None]:
-    """The values that an assignment gives a name; `None` for a value that cannot be traced."""
-    if isinstance(target, ast.Name):
-        return [value] if target.id == name else []
-    if isinstance(target, (ast.Tuple, ast.List)):
-        if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
-            return [
-                assigned
-                for element, part in zip(target.elts, value.elts, strict=True)
-                for assigned in _assigned(element, part, name)
-            ]
-        if any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(target)):
-            return [None]
-    return []
+def _assigned(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield each name of an assignment with its own value, as far as the text pairs them."""
+    sequences = (ast.Tuple, ast.List)
+    if isinstance(target, sequences) and isinstance(value, sequences) and len(target.elts) == len(value.elts):
+        for element, part in zip(target.elts, value.elts, strict=True):
+            yield from _assigned(element, part)
+    else:
+        yield target, value

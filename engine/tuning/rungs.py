@@ -9,6 +9,7 @@ Source: Jamieson and Talwalkar, Non-stochastic Best Arm Identification and Hyper
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,8 +20,18 @@ FIELD = 4
 """Variants at the start for each variant that may be judged: enough for two rungs that each keep a half."""
 
 
-def rungs(count: int, most: int) -> list[tuple[Effort, int]]:
-    """Returns for each rung its effort and how many variants it keeps, until at most `most` of `count` are left.
+class PlannedRung(NamedTuple):
+    """A rung before it is made."""
+
+    number: int
+    """From 1."""
+    effort: Effort
+    keeps: int
+    """Most variants that stay."""
+
+
+def rungs(count: int, most: int) -> list[PlannedRung]:
+    """Returns the rungs until at most `most` of `count` variants are left.
 
     Each rung keeps a half, and the last rung takes the most samples. If there are fewer efforts than halvings, the
     first rung keeps less. Empty if no variant has to leave.
@@ -32,7 +43,7 @@ def rungs(count: int, most: int) -> list[tuple[Effort, int]]:
             break
         plan.insert(0, (effort, keeps))
         keeps *= 2
-    return plan
+    return [PlannedRung(number, effort, kept) for number, (effort, kept) in enumerate(plan, 1)]
 
 
 def mark_kept(entries: Sequence[RungEntry], most: int) -> tuple[RungEntry, ...]:

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.methods.history import Ancestor, History
+from engine.methods.history import History
+from engine.prompting.judged import JudgedCandidate
 from tests.support.evaluations import correct
 
 
-def ancestor(number: int, speedup: float | None) -> Ancestor:
-    return Ancestor(f"softmax#1/{number}", f"source {number}", "", correct(speedup=speedup))
+def ancestor(number: int, speedup: float | None) -> JudgedCandidate:
+    return JudgedCandidate(f"softmax#1/{number}", f"source {number}", "", correct(speedup=speedup))
 
 
 def attempts(history: History) -> list[int]:
@@ -60,12 +61,12 @@ def test_older_attempt_stays_best_within_one_percent(speedup: float) -> None:
 def test_same_source_is_kept_once() -> None:
     history = History()
     history.add(ancestor(1, 1.0))
-    assert history.add(Ancestor("softmax#1/2", "source 1", "again", correct(speedup=1.1))) is False
+    assert history.add(JudgedCandidate("softmax#1/2", "source 1", "again", correct(speedup=1.1))) is False
     assert attempts(history) == [1]
 
 
 def test_fewer_requested_bytes_rank_higher_without_timing() -> None:
     history = History()
-    history.add(Ancestor("softmax#1/1", "a", "", correct(requested_bytes=4000)))
-    assert history.add(Ancestor("softmax#1/2", "b", "", correct(requested_bytes=2000))) is True
+    history.add(JudgedCandidate("softmax#1/1", "a", "", correct(requested_bytes=4000)))
+    assert history.add(JudgedCandidate("softmax#1/2", "b", "", correct(requested_bytes=2000))) is True
     assert attempts(history) == [1, 2]

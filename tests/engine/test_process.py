@@ -213,10 +213,10 @@ class GivenMethod:
         return EndReason.ITERATIONS
 
 
-def planned(home: Home) -> LiveFiles:
-    """Write the plan of a session whose model cannot be reached."""
+def planned(home: Home, model: str = "openai:test@http://127.0.0.1:9/v1") -> LiveFiles:
+    """Write the plan of a session; without `model`, no server takes its connections."""
     home.ensure()
-    session_plan = plan(model="openai:test@http://127.0.0.1:9/v1")
+    session_plan = plan(model=model)
     live = home.live(session_plan.session)
     live.folder.mkdir()
     launch.write_plan(live, session_plan)
@@ -230,6 +230,16 @@ async def test_model_that_takes_no_connection_ends_the_engine_before_anything_is
     assert not live.journal.exists()
 
 
+async def test_refused_key_ends_the_engine_before_anything_is_judged(home: Home) -> None:
+    refusal = refuses(401, message="invalid key")
+    with model_server(refusal, about_model=refusal) as server:
+        live = planned(home, f"openai:test@{server.openai_url}")
+        with pytest.raises(EngineDidNotStart, match="check the key in WAVEDECK_MODEL_KEY"):
+            await Engine(live, {}).run()
+    assert not live.journal.exists()
+    assert not any("messages" in call.body for call in server.requests), "no call was made"
+
+
 async def test_error_of_a_follower_ends_the_session_and_is_reported(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,7 +248,7 @@ async def test_error_of_a_follower_ends_the_session_and_is_reported(
 
     monkeypatch.setattr("engine.plan.job.check_reachable", lambda *_: None)
     monkeypatch.setattr("engine.plan.job.open_method", lambda _: GivenMethod(asyncio.Event().wait))
-    monkeypatch.setattr("engine.process.process.keep_lent", fail)
+    monkeypatch.setattr("engine.process.process.follow_person", fail)
     live = planned(home)
     async with asyncio.timeout(60):
         assert await Engine(live, {}).run() == MACHINERY_FAILED

@@ -9,6 +9,7 @@ import pytest
 
 from engine.knowledge import pages, pages_for
 from engine.prompting import markdown
+from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import (
     Example,
     Place,
@@ -27,7 +28,7 @@ from harness.wire.evaluation import Estimate, GridFit, SampledTraffic
 from harness.wire.latency import Bound, Efficiency, LaunchTime, Window
 from sessions.events import Message
 from suites import CATEGORIES, load_task, task_cost
-from tests.support.judged_candidates import Judged, failing, passing
+from tests.support.judged_candidates import failing, passing
 
 SETTING = Setting(load_task("softmax"), (target("gfx942"),))
 SIZES = {"rows": 8192, "columns": 8192}
@@ -37,7 +38,7 @@ def text(messages: tuple[Message, ...]) -> str:
     return messages[-1].content
 
 
-def changed(judged: Judged, **fields: object) -> Judged:
+def changed(judged: JudgedCandidate, **fields: object) -> JudgedCandidate:
     judged.evaluation = msgspec.structs.replace(judged.evaluation, **fields)
     return judged
 
@@ -84,7 +85,7 @@ def fit(**fields: object) -> GridFit:
     return GridFit(**(defaults | fields))  # type: ignore[arg-type]
 
 
-def fitted(judged: Judged, *fits: GridFit) -> Judged:
+def fitted(judged: JudgedCandidate, *fits: GridFit) -> JudgedCandidate:
     rows = judged.evaluation.resources["gfx942"]
     return changed(judged, resources={"gfx942": (msgspec.structs.replace(rows[0], fits=fits), *rows[1:])})
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from engine.predictions.result_lines import ResultLines
+from engine.predictions.results import ResultLines
 
 
 class Row(msgspec.Struct):

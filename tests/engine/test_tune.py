@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 from engine.errors import UsageProblem
+from engine.judge.judging import OnStage, Rough
 from engine.models import NoModel
 from engine.plan.plan import RunPlan, SessionPlan, resolve
 from engine.run.person import Decisions
-from engine.tuning import FIELD
+from engine.tuning.rungs import FIELD
 from harness import ROUGH, Evaluation, Latency, Verdict
 from sessions import Home, fold, resume
 from sessions.events import (
@@ -254,12 +255,12 @@ class EqualSpeedJudge(TuningJudge):
         evaluation = await super().evaluate(source, task, **rest)
         return msgspec.structs.replace(evaluation, latency=one_case(1.0))
 
-    async def estimate(self, source: str, task: Task, **rest: object) -> Evaluation:
-        evaluation = await super().estimate(source, task, **rest)  # type: ignore[arg-type]
-        rough = tuple(
+    async def estimate(self, source: str, task: Task, rough: Rough, *, on_stage: OnStage) -> Evaluation:
+        evaluation = await super().estimate(source, task, rough, on_stage=on_stage)
+        times = tuple(
             msgspec.structs.replace(estimate, ratio=self._estimate) for estimate in evaluation.rough
         )
-        return msgspec.structs.replace(evaluation, rough=rough)
+        return msgspec.structs.replace(evaluation, rough=times)
 
 
 def rungs_of(events: Sequence[AnyEvent]) -> list[tuple[str, int, frozenset[tuple[str, ...]]]]:

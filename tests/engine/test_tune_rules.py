@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from engine.methods import Start
 from engine.methods.geak import Geak
 from engine.methods.tune import Tune
-from engine.tuning import mark_kept
-from harness import Effort, Verdict
+from engine.tuning.rungs import PlannedRung, mark_kept
+from harness import Verdict
 from sessions.events import AttemptSwept, Origin, RungEntry, SweepRung, SweptVariant
 from sessions.settings import MethodOptions
 from sessions.state.ranking import rank
@@ -61,11 +61,11 @@ class SweepContext(ScriptedContext):
             )
         return self._swept[attempt]
 
-    async def rung(
-        self, attempt: str, variants: Sequence[SweptVariant], *, number: int, effort: Effort, most: int
-    ) -> SweepRung:
+    async def rung(self, attempt: str, variants: Sequence[SweptVariant], rung: PlannedRung) -> SweepRung:
         entries = [self._entry(variant) for variant in variants]
-        return SweepRung(attempt=attempt, rung=number, pairs=effort.pairs, entries=mark_kept(entries, most))
+        return SweepRung(
+            attempt=attempt, rung=rung.number, pairs=rung.effort.pairs, entries=mark_kept(entries, rung.keeps)
+        )
 
     def _entry(self, variant: SweptVariant) -> RungEntry:
         verdict, _, speedup = self._words[variant.source].partition(" ")

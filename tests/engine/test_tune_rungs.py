@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.methods.tune import finalists
-from engine.tuning import FIELD, mark_kept, rungs
+from engine.tuning.rungs import FIELD, PlannedRung, mark_kept, rungs
 from harness import ROUGH, Effort
 from sessions.events import RungEntry, SweepRung, SweptVariant
 
@@ -25,12 +25,12 @@ class NoisyRungs:
         self.speeds, self.wrong, self.noise = speeds, wrong, noise
         self.calls: list[tuple[int, Effort]] = []
 
-    async def rung(
-        self, attempt: str, variants: Sequence[SweptVariant], *, number: int, effort: Effort, most: int
-    ) -> SweepRung:
-        self.calls.append((len(variants), effort))
+    async def rung(self, attempt: str, variants: Sequence[SweptVariant], rung: PlannedRung) -> SweepRung:
+        self.calls.append((len(variants), rung.effort))
         entries = [self.entry(variant) for variant in variants]
-        return SweepRung(attempt=attempt, rung=number, pairs=effort.pairs, entries=mark_kept(entries, most))
+        return SweepRung(
+            attempt=attempt, rung=rung.number, pairs=rung.effort.pairs, entries=mark_kept(entries, rung.keeps)
+        )
 
     def entry(self, variant: SweptVariant) -> RungEntry:
         number = int(variant.changes[0])
@@ -67,7 +67,7 @@ def test_best_correct_variant_survives_noise_below_the_gaps(
 
 
 def test_each_rung_keeps_half_and_takes_several_times_the_samples() -> None:
-    assert [keeps for _, keeps in rungs(FIELD * 5, 5)] == [10, 5]
+    assert [rung.keeps for rung in rungs(FIELD * 5, 5)] == [10, 5]
     assert rungs(5, 5) == []
     first, second = ROUGH
     assert second.pairs * second.most_rounds >= 4 * first.pairs * first.most_rounds

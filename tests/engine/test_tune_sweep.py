@@ -9,8 +9,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.tuning import Findings, sweep
-from engine.tuning.sweep import COMPILES, SAMPLES
+from engine.tuning.sweep import COMPILES, SAMPLES, Findings, sweep
 from harness import target
 from harness.stages.survey import Compiled, Sampled
 from tests.support.surveys import ScriptedSurvey, compiled, plain, sampled

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from engine.prompting.judged import JudgedCandidate
 from harness import (
     STAGES,
     ErrorReport,
@@ -18,17 +17,7 @@ from harness import (
     Verdict,
 )
 
-
-@dataclass
-class Judged:
-    """A candidate with its evaluation."""
-
-    attempt: str
-    evaluation: Evaluation
-    source: str = "import triton\n\n\ndef softmax(x):\n    return x\n"
-    strategy: str = "One row a program."
-    reflection: str = ""
-    rejection: str | None = None
+SOURCE = "import triton\n\n\ndef softmax(x):\n    return x\n"
 
 
 def stages(failed: str | None) -> tuple[Stage, ...]:
@@ -50,7 +39,7 @@ def failing(
     stage: str = "execution",
     error: ErrorReport | None = None,
     **fields: str,
-) -> Judged:
+) -> JudgedCandidate:
     """Return a failed candidate."""
     report = error or ErrorReport(
         kind="exception", message="words of the judge", trace="Traceback of kernel.py", line=5
@@ -65,7 +54,9 @@ def failing(
         stages=stages(stage),
         error=report,
     )
-    return Judged(attempt, evaluation, **fields)
+    return JudgedCandidate(
+        attempt, evaluation=evaluation, **({"source": SOURCE, "strategy": "One row a program."} | fields)
+    )
 
 
 def mismatch(**changes: object) -> Mismatch:
@@ -101,7 +92,7 @@ def passing(
     speedup: float | None = None,
     kernels: int = 1,
     **fields: str,
-) -> Judged:
+) -> JudgedCandidate:
     """Return a correct candidate; timed if `speedup` is given."""
     resources = tuple(
         KernelResources(
@@ -177,4 +168,6 @@ def passing(
             ),
         ),
     )
-    return Judged(attempt, evaluation, **fields)
+    return JudgedCandidate(
+        attempt, evaluation=evaluation, **({"source": SOURCE, "strategy": "One row a program."} | fields)
+    )

@@ -129,8 +129,10 @@ class ModelServer:
         script: tuple[Answer, ...],
         answer: Callable[[Seen], Answer] | None,
         tls: ssl.SSLContext | None,
+        about_model: Answer | None,
     ) -> None:
         self.requests: list[Seen] = []
+        self.about_model = about_model
         self.closing = threading.Event()
         self.connections: set[socket.socket] = set()
         self._script = script
@@ -172,9 +174,13 @@ def model_server(
     *script: Answer,
     answer: Callable[[Seen], Answer] | None = None,
     tls: ssl.SSLContext | None = None,
+    about_model: Answer | None = None,
 ) -> Iterator[ModelServer]:
-    """Run a server for the block; it answers with the script in order, or with a function of the request."""
-    server = ModelServer(script, answer, tls)
+    """Run a server for the block; it answers with the script in order, or with a function of the request.
+
+    `about_model` is the answer to `GET /v1/models/NAME`; without it the server has no such route.
+    """
+    server = ModelServer(script, answer, tls, about_model)
     thread = threading.Thread(target=server.http.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
@@ -213,6 +219,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Write no log to the test's standard error."""
+
+    def do_GET(self) -> None:
+        wire = "anthropic" if self.headers.get("anthropic-version") else "openai"
+        answer = self.model.about_model if self.path.startswith("/v1/models/") else None
+        if answer is not None and answer.hang_after == -1:
+            self.hang()
+        else:
+            self.send_refusal(wire, answer or refuses(404, message=f"no such route: {self.path}"))
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)))

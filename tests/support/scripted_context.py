@@ -12,7 +12,8 @@ from engine.methods import Review, Start
 from engine.methods.orders import Orders
 from engine.models import Reply
 from engine.prompting.baseline_facts import BaselineFacts
-from harness import Effort, Evaluation, Target, target
+from engine.tuning.rungs import PlannedRung
+from harness import Evaluation, Target, target
 from harness.hardware.product import Product
 from sessions.events import AttemptSwept, Message, Origin, Role, SweepRung, SweptVariant
 from sessions.settings import MethodOptions
@@ -120,9 +121,7 @@ class ScriptedContext:
         """See `Context`."""
         raise NotImplementedError
 
-    async def rung(
-        self, attempt: str, variants: Sequence[SweptVariant], *, number: int, effort: Effort, most: int
-    ) -> SweepRung:
+    async def rung(self, attempt: str, variants: Sequence[SweptVariant], rung: PlannedRung) -> SweepRung:
         """See `Context`."""
         raise NotImplementedError
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from engine.judge.judging import OnStage
+from engine.judge.judging import OnStage, Rough
 from harness import Effort, Evaluation, RoughTime, StageEntered, Verdict
 from harness.stages.survey import Compiled
-from harness.stages.timing.baselines import Baseline
 from sessions.state.state import AttemptState, SessionState
 from suites import Task, baseline_source, load_task
 from tests.support.engines import ScriptedJudge
@@ -57,16 +56,8 @@ class TuningJudge(ScriptedJudge):
         self.evaluated.append(source)
         return self._evaluation_of(source)
 
-    async def estimate(
-        self,
-        source: str,
-        task: Task,
-        *,
-        start: Baseline,
-        effort: Effort,
-        passed: Evaluation | None,
-        on_stage: OnStage,
-    ) -> Evaluation:
+    async def estimate(self, source: str, task: Task, rough: Rough, *, on_stage: OnStage) -> Evaluation:
+        start, effort, passed = rough
         self.estimated.append((source, effort))
         self.had_passed.append(passed is not None)
         on_stage(StageEntered("call", "0"))
@@ -77,11 +68,11 @@ class TuningJudge(ScriptedJudge):
         if evaluation.verdict is not Verdict.CORRECT:
             return evaluation
         ratio = speed(source) / speed(start.source)
-        rough = tuple(
+        times = tuple(
             RoughTime("0", case.name, ratio, 1 / ratio, 2 * effort.pairs, effort.pairs, start.name)
             for case in task.open_cases
         )
-        return msgspec.structs.replace(evaluation, rough=rough, speedup=None, latency=())
+        return msgspec.structs.replace(evaluation, rough=times, speedup=None, latency=())
 
     def _evaluation_of(self, source: str) -> Evaluation:
         if self._verdict != "correct":

@@ -27,7 +27,7 @@ class OpenAIClient(OpenAIWire):
         output = "max_completion_tokens" if spec.provider == "azure" else "max_tokens"
         super().__init__(spec, access, limits, output=output, optional=frozenset({"stream_options"}))
 
-    def _parameters(self, request: Request) -> dict[str, Any]:
+    def _parameters(self, request: Request, without: frozenset[str]) -> dict[str, Any]:
         return {
             "model": self._name,
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],

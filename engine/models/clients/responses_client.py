@@ -13,7 +13,8 @@ from engine.models.client import CallKey, Limits, Piece, Request
 from engine.models.spec import ModelSpec
 from sessions.events import Usage
 
-from .openai_wire import BROKEN, OpenAIWire, in_stream
+from .openai_wire import BROKEN, OpenAIWire
+from .sdk_client import in_stream, split_system
 from .streams import Beat, Ending, StreamItem, next_event, read_text
 
 OPTIONAL = frozenset({"reasoning", "prompt_cache_key"})
@@ -28,15 +29,11 @@ class ResponsesClient(OpenAIWire):
     def __init__(self, spec: ModelSpec, access: Access, limits: Limits) -> None:
         super().__init__(spec, access, limits, output="max_output_tokens", optional=OPTIONAL)
 
-    def _parameters(self, request: Request) -> dict[str, Any]:
-        system = "\n\n".join(message.content for message in request.messages if message.role == "system")
+    def _parameters(self, request: Request, without: frozenset[str]) -> dict[str, Any]:
+        system, turns = split_system(request.messages)
         parameters: dict[str, Any] = {
             "model": self._name,
-            "input": [
-                {"role": message.role, "content": message.content}
-                for message in request.messages
-                if message.role != "system"
-            ],
+            "input": turns,
             "temperature": request.temperature,
             "reasoning": {"summary": "auto"},
             "prompt_cache_key": cache_key(request.key),

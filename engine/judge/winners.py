@@ -1,0 +1,89 @@
+"""Exam and measurement of the winner of an instance, for people.
+
+In the exam a winner is judged on cases that no feedback mentions. With `--spread`, or at a person's request, chosen
+GPUs time an attempt, each against the timing baseline on the same chip: chips are compared and not assumed to be equal.
+
+No method, prompt or history can read these results: no function here returns a result to a `Context`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from engine.judge.bench import Bench
+from engine.judge.evaluating import ask_twice, evaluate_attempt
+from harness import Device, Verdict
+from harness.failures import first_failure
+from sessions.events import WinnerExamined, WinnerMeasured
+from sessions.state.state import AttemptState, Confirmation
+from sessions.state.winners import contenders
+from suites import Task
+
+EXAMINED_AT_MOST = 3
+"""Attempts of an instance that are examined, best first, until one passes. Each exam is a complete evaluation."""
+
+
+async def examine(bench: Bench, task: Task, key: str) -> None:
+    """Examine the instance's best correct attempt; if it fails, the next best, at most `EXAMINED_AT_MOST` attempts.
+
+    An exam with a result in the journal is not repeated. The loop ends at the first attempt that passes, or that
+    gets no verdict. Copies of a source that failed are skipped.
+    """
+    instance = bench.recorder.state.instances[key]
+    failed: list[str | None] = []
+    for attempt in contenders(instance.attempts):
+        if attempt.source in failed:
+            continue
+        if len(failed) == EXAMINED_AT_MOST:
+            break
+        if attempt.exam is None:
+            judged_on = attempt.evaluation.device if attempt.evaluation is not None else ""
+            judgement = await evaluate_attempt(
+                bench, task, attempt.attempt, attempt.source or "", exam=True, avoid=judged_on
+            )
+            await bench.recorder.record_durable(
+                WinnerExamined(
+                    attempt=attempt.attempt, evaluation=judgement.evaluation, device_s=judgement.device_s
+                )
+            )
+        if attempt.confirmation is not Confirmation.NOT_CONFIRMED:
+            break
+        failed.append(attempt.source)
+
+
+async def spread(bench: Bench, task: Task, key: str) -> None:
+    """Measure the instance's correct winner on every GPU that did not measure it yet.
+
+    A measurement in the journal is not repeated.
+    """
+    best = bench.recorder.state.instances[key].best
+    if best is None:
+        return
+    winner = bench.recorder.state.attempt(best)
+    if winner.verdict is not Verdict.CORRECT or winner.confirmation is Confirmation.NOT_CONFIRMED:
+        return
+    remaining = [
+        device
+        for device in bench.judge.devices
+        if device.kind != "cpu" and device.name not in {measured.device for measured in winner.spread}
+    ]
+    try:
+        async with asyncio.TaskGroup() as group:
+            for device in remaining:
+                group.create_task(measure_on(bench, task, winner, device), name=f"spread/{device.name}")
+    except ExceptionGroup as failures:
+        raise first_failure(failures) from None
+
+
+async def measure_on(bench: Bench, task: Task, winner: AttemptState, device: Device) -> None:
+    """Measure and record; if the judge fails, it is asked once more."""
+    source = winner.source or ""
+    async with bench.turn(winner.attempt) as (use, enter):
+        measure = partial(bench.judge.measure, source, task, device=device.name, on_stage=enter)
+        evaluation = await ask_twice(measure)
+    await bench.recorder.record_durable(
+        WinnerMeasured(
+            attempt=winner.attempt, device=device.name, evaluation=evaluation, device_s=use.seconds
+        )
+    )

@@ -1,0 +1,46 @@
+"""A candidate of an instance with what judge, person and reflector said about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness import Evaluation, Verdict
+from sessions.state.ranking import Rank, rank
+
+
+@dataclass(slots=True, eq=False)
+class JudgedCandidate:
+    """A candidate that was judged, correct or not."""
+
+    attempt: str
+    """Name of the attempt, for example `softmax#2/7`."""
+    source: str
+    strategy: str
+    """The strategy in the words of its author; may be empty."""
+    evaluation: Evaluation
+    before: JudgedCandidate | None = None
+    """The candidate from which it was derived."""
+    rejection: str | None = None
+    """A person's reason for rejecting a correct candidate (may be empty); `None` if no person rejected it."""
+    reflection: str = ""
+    """The reflector's analysis; empty if the reflector was not asked."""
+
+    @property
+    def passed(self) -> bool:
+        """True if it is correct and no person rejected it."""
+        return self.evaluation.verdict is Verdict.CORRECT and self.rejection is None
+
+    @property
+    def rank(self) -> Rank:
+        """Sort key, greater is better; without timings it uses estimates (`sessions.state.ranking.rank`)."""
+        return rank(self.evaluation, self.source)
+
+    @property
+    def failures_before(self) -> list[JudgedCandidate]:
+        """The failures from which it was derived without a passed candidate between, oldest first."""
+        earlier: list[JudgedCandidate] = []
+        before = self.before
+        while before is not None and not before.passed:
+            earlier.insert(0, before)
+            before = before.before
+        return earlier
