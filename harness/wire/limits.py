@@ -57,8 +57,8 @@ STARTS_AT_ONCE = 8
 SERVER_START_S = 60.0
 SELF_TEST_S = 20.0
 GUEST_START_S = 200.0
-"""For a worker to get ready. Long, because a driver makes one context after the other for the whole node: a wait for that is ours,
-and a worker that dies is seen at once."""
+"""For a worker to get ready. Long, because a driver makes one context after the other for the whole node: that wait is ours. A
+worker that dies is seen at once."""
 
 REST_S = 3.0
 """For the open cases after the first wrong one, whose outcome only explains the error."""
