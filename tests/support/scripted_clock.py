@@ -75,7 +75,8 @@ class Server:
 
     async def all_ended(self) -> None:
         """Waits until no process is left."""
-        await asyncio.gather(*self._waiting)
+        if self._waiting:
+            await asyncio.wait(self._waiting)
 
     async def _wait(self, child: Child, process: asyncio.subprocess.Process) -> None:
         status = await process.wait()

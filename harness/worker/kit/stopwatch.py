@@ -29,12 +29,14 @@ def _reset_persisting() -> Callable[[], int] | None:
     """The driver's call that makes all lines of the L2 cache normal again. AMD's has none."""
     if torch.version.hip:
         return None
-    reset: Callable[[], int] | None = getattr(ctypes.CDLL("libcuda.so.1"), "cuCtxResetPersistingL2Cache", None)
+    reset: Callable[[], int] | None = getattr(
+        ctypes.CDLL("libcuda.so.1"), "cuCtxResetPersistingL2Cache", None
+    )
     return reset
 
 
 def release_persisting_lines() -> None:
-    """Wait for the device, then make lines normal that a kernel asked the L2 cache to keep. The flush evicts only normal lines."""
+    """Wait for the device, then make lines normal that a kernel asked the L2 cache to keep: the flush leaves them in the cache."""
     reset = _reset_persisting()
     if reset is not None:
         _SYNCHRONIZE()
