@@ -36,7 +36,7 @@ def _reset_persisting() -> Callable[[], int] | None:
 
 
 def release_persisting_lines() -> None:
-    """Wait for the device, then make lines normal that a kernel asked the L2 cache to keep: the flush leaves them in the cache."""
+    """Wait for the device, then make lines normal that a kernel asked the L2 cache to keep: the flush leaves them there."""
     reset = _reset_persisting()
     if reset is not None:
         _SYNCHRONIZE()
