@@ -34,7 +34,7 @@ def best_of_each(sessions: Iterable[tuple[str, Iterable[MeasuredBest]]]) -> list
 
 
 def bests_ever(home: Home) -> list[BestEver]:
-    """Returns the best of each task, device product and baseline over all sessions of the home; reads git.
+    """Returns the best of each task, provenance and baseline over all sessions of the home; reads git.
 
     Reads summaries, and the journal of a session with a summary of an older version.
     """

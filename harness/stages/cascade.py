@@ -70,7 +70,7 @@ async def evaluate(
     """
     if not targets:
         raise HarnessError("no target to compile for; name one, as gfx942")
-    sheet = Sheet(task, pool.devices[0].name, on_event, exam=exam, versions=pool.versions)
+    sheet = Sheet(task, pool.devices[0].name, on_event, exam=exam, provenance=pool.software)
     sheet.enter("static")
     report = await asyncio.to_thread(inspect_source, candidate, task)
     refused = _leave_static(sheet, report)
@@ -98,7 +98,8 @@ async def evaluate(
                 timed=timed,
                 again=again,
             )
-            return await _judge_in_slot(sheet, pool, slot, request, passed)
+            evaluation = await _judge_in_slot(sheet, pool, slot, request, passed)
+            return msgspec.structs.replace(evaluation, provenance=await pool.provenance(slot.device))
 
     try:
         try:

@@ -19,6 +19,7 @@ from harness.wire.evaluation import (
 )
 from harness.wire.findings import drop_repeated
 from harness.wire.judge_messages import Judged
+from harness.wire.provenance import Provenance
 from suites.task import Task
 
 from .compilation import CompileResults
@@ -38,7 +39,7 @@ class Sheet:
         on_event: OnEvent | None = None,
         *,
         exam: bool = False,
-        versions: dict[str, str] | None = None,
+        provenance: Provenance | None = None,
     ) -> None:
         self.device = device
         self.compiled = CompileResults()
@@ -51,13 +52,13 @@ class Sheet:
         self._task = task
         self._on_event = on_event
         self._exam = exam
-        self._versions = versions or {}
+        self._provenance = provenance
         self._stages: dict[str, Stage] = {}
         self._entered: dict[str, float] = {}
 
     def copy_after_static(self, device: str) -> Sheet:
         """A sheet for the same candidate on another device, with the static stage; it reports no events."""
-        copy = Sheet(self._task, device, exam=self._exam, versions=self._versions)
+        copy = Sheet(self._task, device, exam=self._exam, provenance=self._provenance)
         copy._stages = {name: stage for name, stage in self._stages.items() if name == "static"}
         copy.notes = list(self.notes)
         return copy
@@ -125,7 +126,7 @@ class Sheet:
             not_sampled=self.estimates.not_sampled,
             estimate=self.estimates.estimate,
             sandbox=self._sandbox(),
-            versions=self._versions,
+            provenance=self._provenance,
             findings=drop_repeated((*findings, *self.estimates.findings)),
             notes=tuple(dict.fromkeys(self.notes)),
             facts=(*(judged.facts if judged is not None else ()), *timing.facts),

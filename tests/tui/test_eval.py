@@ -54,7 +54,7 @@ FIELDS = [
     "traffic",
     "estimate",
     "sandbox",
-    "versions",
+    "provenance",
 ]
 
 

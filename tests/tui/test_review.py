@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from harness import Verdict
+from harness.wire.provenance import Provenance
 from sessions import events as ev
 from sessions.best_ever import BestEver
 from sessions.settings import RunSettings
@@ -58,6 +59,7 @@ class Shelf:
             speed=Speed(4.1, 4.0, 4.2, "", 4, 4),
             product="MI300X",
             against="triton",
+            provenance=Provenance(python="3.11.9", torch="2.13.0", triton="3.7.1"),
         )
         return Archive(
             {"starter/vector_add": Accepted("20261118-090000-geak-1a2b", "vector_add#2/3")},

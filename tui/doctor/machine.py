@@ -14,6 +14,7 @@ from harness.node.telemetry.samples import StateReport
 from harness.node.telemetry.watcher import ask_once
 from harness.processes.capacity import own_cores, slots_of
 from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
+from tui.facts.evaluation.provenance import provenance_words
 from tui.facts.evaluation.times import state_words
 from tui.facts.vocabulary import size
 
@@ -157,7 +158,8 @@ def telemetry(name: str, answer: StateReport) -> DoctorFinding:
     if not answer.source:
         follows = "times have no clock, power, temperature or other processes, and disturbed samples cannot be left out"
         return DoctorFinding(subject, State.WARNING, answer.note, follows)
-    return DoctorFinding(subject, State.OK, f"{answer.source}: {state_words(answer.state)}", answer.note)
+    known = ", ".join(filter(None, (provenance_words(answer.provenance), state_words(answer.state))))
+    return DoctorFinding(subject, State.OK, f"{answer.source}: {known}", answer.note)
 
 
 def use(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:

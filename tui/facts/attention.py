@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from sessions.state.speed import attempt_speed, gain
+from sessions.state.speed import attempt_speed, gain, is_apart
 from sessions.state.state import AttemptState, CallState, Confirmation, DeviceState, SessionState
 from sessions.state.winners import earlier_best
 from tui.facts.doing import live_calls
+from tui.facts.evaluation.provenance import APART
 from tui.facts.instance import FactsCache, InstanceFacts
 from tui.facts.session_words import ending_words
 from tui.facts.vocabulary import clock, count, counted, duration, money, percent_change
@@ -217,7 +218,9 @@ def _reviews(state: SessionState, now_wall: float, instances: Iterable[InstanceF
 def _gain_words(state: SessionState, attempt: AttemptState) -> str:
     instance = state.instances[attempt.attempt.rpartition("/")[0]]
     before = earlier_best(attempt, instance)
-    share = gain(attempt_speed(attempt), attempt_speed(before)) if before is not None else None
+    if before is not None and is_apart(attempt, before):
+        return APART.format(name="its best")
+    share = gain(attempt, before) if before is not None else None
     return "its first speedup" if share is None else f"{percent_change(share)} on its best"
 
 

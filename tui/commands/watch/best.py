@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from harness.wire.provenance import Provenance
 from sessions.best_ever import BestEver, bests_of
 from sessions.catalog import list_sessions
 from sessions.home import home_from
@@ -26,7 +27,8 @@ def best_command(task: str | None, *, as_json: bool) -> None:
     """Show the fastest attempt of each task, or of TASK, over all sessions.
 
     Confirmed attempts come before others; without one, the fastest correct attempt that was measured. Speedups compare
-    only on the same device product and against the same baseline, so a task has a line for each of them.
+    only on the same device product and partition, with the same driver, torch and Triton, and against the same baseline.
+    So a task has a line for each of them.
     """
     home = home_from(os.environ)
     infos = list_sessions(home)
@@ -47,7 +49,7 @@ def best_command(task: str | None, *, as_json: bool) -> None:
 
 
 def best_table(bests: Sequence[BestEver]) -> str:
-    """Return a table with one line per task, device product and baseline."""
+    """Return a table with one line per task, provenance and baseline."""
     columns = [
         Column("task", keep=True),
         Column("speedup", keep=True),
@@ -56,6 +58,7 @@ def best_table(bests: Sequence[BestEver]) -> str:
         Column("exam", keep=True),
         Column("against", if_known=True),
         Column("device"),
+        Column("driver", if_known=True, drop=2),
         Column("triton", if_known=True, drop=2),
         Column("torch", if_known=True, drop=3),
         Column("judged (UTC)", keep=True, drop=1),
@@ -67,6 +70,7 @@ def best_table(bests: Sequence[BestEver]) -> str:
 
 def _row(best: BestEver) -> tuple[str, ...]:
     measured = best.measured
+    known = measured.provenance or Provenance()
     return (
         short_task(measured.task),
         str(measured.speed),
@@ -74,9 +78,10 @@ def _row(best: BestEver) -> tuple[str, ...]:
         measured.speed.exact_words or UNKNOWN,
         "confirmed" if measured.confirmed else "not examined",
         measured.against or UNKNOWN,
-        measured.product,
-        measured.triton or UNKNOWN,
-        measured.torch or UNKNOWN,
+        " ".join(filter(None, (measured.product, known.partition))),
+        known.driver or UNKNOWN,
+        known.triton or UNKNOWN,
+        known.torch or UNKNOWN,
         moment(measured.judged),
         best.session,
         measured.attempt,

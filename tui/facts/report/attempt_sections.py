@@ -118,6 +118,8 @@ def attempt_sections(report: SessionReport) -> tuple[Section, ...]:
     notes = []
     if any(change.gain is not None for change in report.changes):
         notes.append("To base: change in speed on the cases that both timed, without an interval.")
+    if any(change.is_apart for change in report.changes):
+        notes.append("No figure to base: other hardware or software timed the base.")
     if any(change.is_best for change in report.changes):
         notes.append("`*` is the best attempt of its instance.")
     return (

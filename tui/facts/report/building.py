@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sessions.state.state import SessionState
+from sessions.state.speed import speed_of, timed_evaluation
+from sessions.state.state import AttemptState, SessionState
 from sessions.state.tally import tally
 from sessions.state.winners import bests_by_task
+from tui.facts.evaluation.provenance import distinct_provenances, provenance_words
 from tui.facts.session_words import method_words, session_ending
 from tui.facts.spending import session_spent_words
 
@@ -25,7 +27,7 @@ def report_of(state: SessionState) -> SessionReport:
     judged = judged_attempts(state.attempts())
     metrics = task_metrics(state)
     return SessionReport(
-        summary=_summary(state, metrics[-1:]),
+        summary=_summary(state, metrics[-1:], list(bests.values())),
         winners=winners,
         unsolved=tuple(unsolved_of(state, bests)),
         decisions=decisions_of(state),
@@ -44,9 +46,13 @@ def report_of(state: SessionState) -> SessionReport:
     )
 
 
-def _summary(state: SessionState, total: Sequence[TaskMetrics]) -> Summary:
+def _summary(state: SessionState, total: Sequence[TaskMetrics], bests: Sequence[AttemptState]) -> Summary:
     started = state.started
     attempts = state.attempts()
+    judged = map(timed_evaluation, bests)
+    timed = [
+        evaluation for evaluation in judged if evaluation is not None and speed_of(evaluation) is not None
+    ]
     return Summary(
         session=started.session if started else "",
         title=state.title,
@@ -66,4 +72,7 @@ def _summary(state: SessionState, total: Sequence[TaskMetrics]) -> Summary:
         device_s=state.device_s,
         worked_s=state.worked_s,
         timing="measured" if is_measured(state) else "not measured yet" if has_gpu(state) else "no GPU",
+        provenances=tuple(
+            provenance_words(provenance, brief=True) for provenance in distinct_provenances(timed)
+        ),
     )

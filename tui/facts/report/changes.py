@@ -9,7 +9,7 @@ from functools import lru_cache
 from harness import Verdict
 from sessions.state.findings import finding_words, findings_of
 from sessions.state.ranking import estimated_slowdown
-from sessions.state.speed import attempt_speed, gain
+from sessions.state.speed import attempt_speed, gain, is_apart
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from suites.python_source import source_lines
 
@@ -40,7 +40,8 @@ def _change(instance: InstanceState, attempt: AttemptState, base: AttemptState |
         verdict=attempt.verdict,
         error=evaluation.error.first_line if evaluation is not None and evaluation.error is not None else "",
         speed=speed,
-        gain=gain(speed, attempt_speed(base)) if base is not None else None,
+        gain=gain(attempt, base) if base is not None else None,
+        is_apart=base is not None and is_apart(attempt, base),
         slowdown=estimated_slowdown(evaluation)
         if evaluation is not None and is_correct and speed is None
         else None,

@@ -64,6 +64,10 @@ def metric_sections(report: SessionReport) -> tuple[Section, ...]:
             notes.append(
                 f"They leave out {total.uncounted} without a verdict on the candidate (unsupported, cancelled, our failure)."
             )
+        if len(report.summary.provenances) > 1:
+            notes.append(
+                "No mean speedup over tasks: the winners were timed with different hardware or software."
+            )
     return (
         Section(
             "Metrics of the field",

@@ -49,6 +49,8 @@ class Summary:
     """Time in which an engine worked."""
     timing: str
     """`measured`, `no GPU` or `not measured yet`."""
+    provenances: tuple[str, ...]
+    """Hardware and software of the winners' times, in words; more than one if they are not compared with each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,8 @@ class Change:
     speed: Speed | None
     gain: float | None
     """How much faster than its base: the ratio of their speeds, minus 1."""
+    is_apart: bool
+    """True if it is not compared with its base, because other hardware or software timed it."""
     slowdown: float | None
     """Estimate for an attempt without times: at most so many times the roofline's time."""
     added: int | None

@@ -50,6 +50,7 @@ def facts_of(report: SessionReport) -> dict[str, str]:
         "method": f"{summary.method} with {summary.model}",
         "tasks": f"{summary.solved} of {summary.tasks} solved{exams}",
         "speed": timing.get(summary.timing, summary.timing),
+        "hardware": "; ".join(summary.provenances),
         "attempts": f"{grouped(summary.tally.judged)} judged{share}{uncounted}",
         "people": ", ".join(filter(None, decisions)),
         "spent": summary.spending,

@@ -14,6 +14,7 @@ from tui.cockpit.draw.lines import Span, clean
 from tui.facts import vocabulary
 from tui.facts.evaluation.certainty import against_words
 from tui.facts.evaluation.roofs import peak_range, roof_range
+from tui.facts.evaluation.spread import comparable_spread
 from tui.facts.evaluation.times import missing_cases
 from tui.facts.report.phrases import roof_range_words
 
@@ -75,7 +76,8 @@ def _circumstances(state: SessionState, attempt: AttemptState, evaluation: Evalu
 
 
 def _where(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -> list[Span]:
-    spread = {measured.device: measured.evaluation for measured in attempt.spread}
+    beside, apart = comparable_spread(attempt)
+    spread = {measured.device: measured.evaluation for measured in beside}
     if not spread:
         devices = list(dict.fromkeys(row.device for row in evaluation.latency))
         only = " only (t: all)" if set(gpus_of(state)) - set(devices) else ""
@@ -83,7 +85,7 @@ def _where(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
     speeds = [speed_of(judged) for judged in spread.values()]
     timed = sorted((speed for speed in speeds if speed is not None), key=lambda speed: speed.value)
     failed = [device for device, judged in spread.items() if judged.verdict is not Verdict.CORRECT]
-    phrases = []
+    phrases = [Span(apart)] if apart else []
     if timed:
         count = vocabulary.counted(len(timed), "GPU")
         ends = f"{timed[0].figure} to {timed[-1].figure}"

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from harness import Verdict
 from sessions.state.findings import findings_of
-from sessions.state.speed import attempt_speed, gain
+from sessions.state.speed import attempt_speed, gain, is_apart
 from sessions.state.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
 from sessions.state.winners import earlier_best
 from tui.cockpit.data import attempts
@@ -105,11 +105,14 @@ def next_of_kind(
 
 
 def gain_words(attempt: AttemptState, instance: InstanceState) -> str:
-    """Return the gain on the instance's earlier best: `+6 %`, `first` without one, or `-` if nothing was measured."""
+    """Return the gain on the instance's earlier best: `+6 %`, `first` without one, or `-` if nothing was measured.
+
+    `apart` if other hardware or software timed the earlier best.
+    """
     speed, before = attempt_speed(attempt), earlier_best(attempt, instance)
     if before is None:
         return vocabulary.UNKNOWN if speed is None else "first"
-    return vocabulary.percent_change(gain(speed, attempt_speed(before)))
+    return "apart" if is_apart(attempt, before) else vocabulary.percent_change(gain(attempt, before))
 
 
 def seen(entries: Sequence[QueueEntry]) -> list[tuple[object, ...]]:

@@ -143,7 +143,7 @@ def _before(
 def _best_ever(
     state: SessionState, attempt: AttemptState, instance: InstanceState, archive: Archive | None
 ) -> list[Span]:
-    """The best measured attempt over all sessions, on the same device product and against the same baseline."""
+    """The best measured attempt over all sessions, of the same provenance and against the same baseline."""
     measured = measured_attempt(instance.task, attempt)
     if archive is None or measured is None:
         return []
