@@ -91,6 +91,11 @@ class Home:
         return self.root / "recordings"
 
     @property
+    def verifications(self) -> Path:
+        """What `doctor --verify-gpu` found, a file for each run."""
+        return self.root / "verifications"
+
+    @property
     def suites(self) -> Path:
         """The registry of suites that people added."""
         return self.root / "suites.toml"

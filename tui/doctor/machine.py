@@ -19,6 +19,7 @@ from tui.facts.evaluation.times import state_words
 from tui.facts.vocabulary import size
 
 from .doctor_findings import DoctorFinding, State
+from .verify_gpu.standing import verification_finding
 
 GUEST_BYTES = 8 << 30
 """Limit of a guest's address space on `cpu`."""
@@ -104,7 +105,9 @@ def gpus(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     for device in devices:
         yield gpu(device)
         if device.address:
-            yield telemetry(device.name, ask_once(device.address, device.kind))
+            answer = ask_once(device.address, device.kind)
+            yield telemetry(device.name, answer)
+            yield verification_finding(device, answer, environ)
         if not device.visibility:
             yield DoctorFinding(
                 f"GPU {device.name} is",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from sessions.events import EndReason
@@ -40,6 +42,11 @@ def session_ending(state: SessionState) -> str:
 
 
 DEFAULTS = MethodOptions()
+
+
+def verification_words(standings: Mapping[str, str]) -> str:
+    """Return `MI300X: unverified on AMD`; empty without a GPU."""
+    return "; ".join(f"{product}: {standing}" for product, standing in standings.items())
 
 
 def option_words(options: MethodOptions) -> str:

@@ -15,7 +15,7 @@ from tui.diagnostics import one_line
 from tui.facts.evaluation.certainty import exam_sentence, exam_word, is_winner
 from tui.facts.evaluation.spread import measured_words, timing_words
 from tui.facts.evaluation.verdict import error_table, headline
-from tui.facts.session_words import ending_words, method_words
+from tui.facts.session_words import ending_words, method_words, verification_words
 from tui.facts.spending import spent_words
 from tui.facts.text_diff import compare_lines, diff_text
 from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, money
@@ -141,6 +141,8 @@ class Narrator:
                 return f"device {event.device}", f"waits: {'; '.join(event.holders)}"
             case ev.DeviceQuarantined():
                 return f"device {event.device}", f"in quarantine, other devices take its work: {event.why}"
+            case ev.VerificationRead():
+                return "node", verification_words(event.standings)
             case ev.NodePaused():
                 again = duration(event.next_probe_s)
                 return "node", f"judging is paused, next probe of the GPUs in {again}: {event.why}"

@@ -56,6 +56,7 @@ def header_line(
         "method": _part(method_words(started.method, started.options) if started else ""),
         "model": _part(started.model if started else ""),
         "against": _part(_against(state, facts)),
+        "verified": _part("; ".join(dict.fromkeys(state.verification.values()))),
         "time": _part(vocabulary.clock(state.worked_until(now_wall)) if started else ""),
         "solved": _part(_solved(facts, solved, tasks), f"{solved}/{tasks} solved", f"{solved}/{tasks}"),
         "attempts": _Part([*_attempts(facts), ()], right=True),
@@ -67,7 +68,18 @@ def header_line(
         parts["solved"] = _part("")
     parts["solved"].right = True
     for step in (
-        *("method", "model", "against", "spent", "attempts", "solved", "waits", "attempts", "attempts"),
+        *(
+            "verified",
+            "method",
+            "model",
+            "against",
+            "spent",
+            "attempts",
+            "solved",
+            "waits",
+            "attempts",
+            "attempts",
+        ),
         *("spent", "name", "time", "unread", "spent", "solved", "solved"),
     ):
         if _width(parts) <= width:

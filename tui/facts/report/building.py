@@ -9,7 +9,7 @@ from sessions.state.state import AttemptState, SessionState
 from sessions.state.tally import tally
 from sessions.state.winners import bests_by_task
 from tui.facts.evaluation.provenance import distinct_provenances, provenance_words
-from tui.facts.session_words import method_words, session_ending
+from tui.facts.session_words import method_words, session_ending, verification_words
 from tui.facts.spending import session_spent_words
 
 from .changes import changes_of
@@ -72,6 +72,7 @@ def _summary(state: SessionState, total: Sequence[TaskMetrics], bests: Sequence[
         device_s=state.device_s,
         worked_s=state.worked_s,
         timing="measured" if is_measured(state) else "not measured yet" if has_gpu(state) else "no GPU",
+        verification=verification_words(state.verification),
         provenances=tuple(
             provenance_words(provenance, brief=True) for provenance in distinct_provenances(timed)
         ),

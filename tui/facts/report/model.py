@@ -51,6 +51,8 @@ class Summary:
     """`measured`, `no GPU` or `not measured yet`."""
     provenances: tuple[str, ...]
     """Hardware and software of the winners' times, in words; more than one if they are not compared with each other."""
+    verification: str
+    """Whether the session's GPUs were verified on their node; empty without a GPU, and in sessions of older versions."""
 
 
 @dataclass(frozen=True, slots=True)

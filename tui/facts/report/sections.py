@@ -51,6 +51,7 @@ def facts_of(report: SessionReport) -> dict[str, str]:
         "tasks": f"{summary.solved} of {summary.tasks} solved{exams}",
         "speed": timing.get(summary.timing, summary.timing),
         "hardware": "; ".join(summary.provenances),
+        "verified": summary.verification,
         "attempts": f"{grouped(summary.tally.judged)} judged{share}{uncounted}",
         "people": ", ".join(filter(None, decisions)),
         "spent": summary.spending,
