@@ -92,7 +92,7 @@ class Home:
 
     @property
     def verifications(self) -> Path:
-        """What `doctor --verify-gpu` found, a file for each run."""
+        """Results of `doctor --verify-gpu`, a file for each run."""
         return self.root / "verifications"
 
     @property

@@ -1,4 +1,4 @@
-"""What `wavedeck doctor --verify-gpu` found on this node: a file of the home for each run, which later sessions read.
+"""Results of `wavedeck doctor --verify-gpu` on this node: a file of the home for each run, which later sessions read.
 
 A verification holds for one product and driver on one host. Only whole runs count: one that a person interrupted changes
 nothing.
@@ -25,12 +25,12 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check."""
 
     name: str
-    what: str
-    """What the check does, in one line."""
+    description: str
+    """The work of the check, in one line."""
     passed: bool | None
     """`None` if it did not run to its end."""
     words: str
-    """What it found, in one line."""
+    """The result, in one line."""
     seconds: float = 0.0
     figures: dict[str, float | str | None] = {}
 
@@ -89,10 +89,10 @@ def unverified_words(kind: str) -> str:
 
 def verification_path(home: Home, verification: Verification) -> Path:
     """Return the file of a verification in the home."""
-    known = verification.provenance
+    provenance = verification.provenance
     second, part = divmod(verification.begun, 1)
     moment = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(second))}-{part * 1000:03.0f}"
-    parts = (verification.host, known.product, known.driver, moment)
+    parts = (verification.host, provenance.product, provenance.driver, moment)
     name = "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts if part)
     return home.verifications / f"{name}.json"
 
@@ -105,13 +105,13 @@ def write_verification(path: Path, verification: VerificationFile) -> None:
 
 def read_verifications(home: Home) -> list[Verification]:
     """Return the verifications of the home, oldest first. A file that cannot be read is left out."""
-    found = []
+    verifications = []
     for path in home.verifications.glob("*.json"):
         try:
-            found.append(_DECODER.decode(path.read_bytes()))
+            verifications.append(_DECODER.decode(path.read_bytes()))
         except (OSError, msgspec.DecodeError):
             continue
-    return sorted(found, key=lambda verification: verification.begun)
+    return sorted(verifications, key=lambda verification: verification.begun)
 
 
 def standing_of(home: Home, *, host: str, kind: str, provenance: Provenance) -> str:
@@ -119,7 +119,7 @@ def standing_of(home: Home, *, host: str, kind: str, provenance: Provenance) -> 
     wanted = host, provenance.product, provenance.driver
     outcome = unverified_words(kind)
     for verification in read_verifications(home):
-        known = verification.provenance
-        if verification.whole and (verification.host, known.product, known.driver) == wanted:
+        gpu = verification.provenance
+        if verification.whole and (verification.host, gpu.product, gpu.driver) == wanted:
             outcome = verification.outcome
     return outcome

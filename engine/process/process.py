@@ -379,9 +379,9 @@ async def note_verification(pool: DevicePool, recorder: Recorder, home: Home) ->
     standings = {}
     for device in pool.devices:
         if device.kind != "cpu":
-            known = await pool.provenance(device)
-            standings[known.product] = await asyncio.to_thread(
-                standing_of, home, host=socket.gethostname(), kind=device.kind, provenance=known
+            provenance = await pool.provenance(device)
+            standings[provenance.product] = await asyncio.to_thread(
+                standing_of, home, host=socket.gethostname(), kind=device.kind, provenance=provenance
             )
     if standings != recorder.state.verification:
         recorder.record(VerificationRead(standings=standings))

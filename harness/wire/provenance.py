@@ -34,12 +34,12 @@ class Provenance(msgspec.Struct, frozen=True):
 
 def compared_values(provenance: Provenance | None) -> tuple[str, ...]:
     """Return the values that must be equal before two figures are compared; unknown values are empty."""
-    known = provenance or Provenance()
-    return known.product, known.partition, known.driver, known.torch, known.triton
+    values = provenance or Provenance()
+    return values.product, values.partition, values.driver, values.torch, values.triton
 
 
 def same_provenance(first: Provenance | None, second: Provenance | None) -> bool:
-    """Return whether figures of the two may stand in one ratio, table row or prompt. Unknown (`None`) matches unknown."""
+    """Return whether one ratio, table row or prompt may have figures of both. Unknown (`None`) matches unknown."""
     return compared_values(first) == compared_values(second)
 
 

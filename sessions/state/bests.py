@@ -74,8 +74,8 @@ def measured_attempt(task: str, attempt: AttemptState) -> MeasuredBest | None:
 def product_of(evaluation: Evaluation) -> str:
     """Returns the product of the timed device; its name in the session if the product is not known."""
     products = [latency.efficiency.product for latency in evaluation.latency if latency.efficiency]
-    known = evaluation.provenance.product if evaluation.provenance else ""
-    return known or next(iter(products), "") or evaluation.device
+    product = evaluation.provenance.product if evaluation.provenance else ""
+    return product or next(iter(products), "") or evaluation.device
 
 
 def measured_bests(state: SessionState) -> tuple[MeasuredBest, ...]:

@@ -64,7 +64,7 @@ def speedup_geomean(evaluations: Iterable[Evaluation]) -> float | None:
 def are_mixed(evaluations: Iterable[Evaluation]) -> bool:
     """True if the speeds of these evaluations come from several provenances, so that no mean has all of them."""
     timed = _timed(evaluations)
-    return not all(are_comparable(timed[0], other) for other in timed[1:])
+    return not all(are_comparable(timed[0], evaluation) for evaluation in timed[1:])
 
 
 def fast_p(evaluations: Iterable[Evaluation], p: float) -> float | None:

@@ -149,7 +149,7 @@ def timed_evaluation(attempt: AttemptState) -> Evaluation | None:
 
 
 def are_comparable(first: Evaluation | None, second: Evaluation | None) -> bool:
-    """Returns whether the figures of two evaluations may stand beside each other. One that is not judged has no figures."""
+    """Returns whether the figures of two evaluations are compared. An attempt that is not judged has no figures."""
     return first is None or second is None or same_provenance(first.provenance, second.provenance)
 
 

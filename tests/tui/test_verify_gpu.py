@@ -101,10 +101,10 @@ class ScriptedSubject:
 
 async def verified(subject: ScriptedSubject, home: Home) -> tuple[VerificationFile, dict[str, CheckResult]]:
     """Run all checks; return the verification and its results by name."""
-    told: list[CheckResult] = []
-    verification = await verify(subject, home, tell=told.append)
-    assert tuple(told) == verification.checks
-    return verification, {check.name: check for check in told}
+    results: list[CheckResult] = []
+    verification = await verify(subject, home, on_result=results.append)
+    assert tuple(results) == verification.checks
+    return verification, {check.name: check for check in results}
 
 
 def standing(home: Home, kind: str = "hip", provenance: Provenance = KNOWN) -> str:
@@ -179,7 +179,7 @@ async def test_interruption_keeps_what_was_measured_and_an_earlier_outcome(home:
     before, _ = await verified(ScriptedSubject(), home)
     subject = ScriptedSubject()
     subject.hangs_in = "repeats/"
-    task = asyncio.create_task(verify(subject, home, tell=lambda _: None))
+    task = asyncio.create_task(verify(subject, home, on_result=lambda _: None))
     await asyncio.wait_for(subject.hung.wait(), 60)
     task.cancel()
     verification = await asyncio.wait_for(task, 60)
@@ -194,7 +194,7 @@ async def test_interruption_keeps_what_was_measured_and_an_earlier_outcome(home:
 async def test_checks_end_with_their_time(home: Home) -> None:
     subject = ScriptedSubject()
     subject.hangs_in = "honest/"
-    verification = await asyncio.wait_for(verify(subject, home, tell=lambda _: None, budget_s=0.5), 60)
+    verification = await asyncio.wait_for(verify(subject, home, on_result=lambda _: None, budget_s=0.5), 60)
     results = {check.name: check for check in verification.checks}
     assert results["contexts"].passed
     assert results["honest"].words == "not finished: the time for all checks is over"
@@ -209,7 +209,7 @@ async def test_each_gpu_is_repeated_on_its_own(home: Home) -> None:
 
 def test_result_says_what_the_check_does_and_what_it_found() -> None:
     result = CheckResult(
-        name="tapes", what="plays the launches", passed=False, words="38 of 41 cases", seconds=3.2
+        name="tapes", description="plays the launches", passed=False, words="38 of 41 cases", seconds=3.2
     )
     assert result_lines(result) == ["tapes     plays the launches", "          FAILED: 38 of 41 cases (3 s)"]
 

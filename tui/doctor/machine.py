@@ -161,8 +161,8 @@ def telemetry(name: str, answer: StateReport) -> DoctorFinding:
     if not answer.source:
         follows = "times have no clock, power, temperature or other processes, and disturbed samples cannot be left out"
         return DoctorFinding(subject, State.WARNING, answer.note, follows)
-    known = ", ".join(filter(None, (provenance_words(answer.provenance), state_words(answer.state))))
-    return DoctorFinding(subject, State.OK, f"{answer.source}: {known}", answer.note)
+    facts = ", ".join(filter(None, (provenance_words(answer.provenance), state_words(answer.state))))
+    return DoctorFinding(subject, State.OK, f"{answer.source}: {facts}", answer.note)
 
 
 def use(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:

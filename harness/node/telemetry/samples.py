@@ -55,7 +55,7 @@ class StateReport(msgspec.Struct, frozen=True, tag="state_told"):
     source: str
     note: str = ""
     provenance: Provenance = Provenance()
-    """What the source knows, without software."""
+    """Hardware and driver; software is empty."""
 
 
 class Begun(msgspec.Struct, frozen=True, tag="begun"):

@@ -79,7 +79,7 @@ class Telemetry:
         self.note = ""
         """Why values are missing, and how to get them."""
         self.provenance: Provenance | None = None
-        """What the device is; `None` before the first state."""
+        """Hardware and driver of the device; `None` before the first state."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -70,7 +70,7 @@ def best_table(bests: Sequence[BestEver]) -> str:
 
 def _row(best: BestEver) -> tuple[str, ...]:
     measured = best.measured
-    known = measured.provenance or Provenance()
+    provenance = measured.provenance or Provenance()
     return (
         short_task(measured.task),
         str(measured.speed),
@@ -78,10 +78,10 @@ def _row(best: BestEver) -> tuple[str, ...]:
         measured.speed.exact_words or UNKNOWN,
         "confirmed" if measured.confirmed else "not examined",
         measured.against or UNKNOWN,
-        " ".join(filter(None, (measured.product, known.partition))),
-        known.driver or UNKNOWN,
-        known.triton or UNKNOWN,
-        known.torch or UNKNOWN,
+        " ".join(filter(None, (measured.product, provenance.partition))),
+        provenance.driver or UNKNOWN,
+        provenance.triton or UNKNOWN,
+        provenance.torch or UNKNOWN,
         moment(measured.judged),
         best.session,
         measured.attempt,

@@ -51,8 +51,8 @@ class Check(NamedTuple):
     """One check."""
 
     name: str
-    what: str
-    """What it does, in one line."""
+    description: str
+    """The work of the check, in one line."""
     run: Callable[[Subject], Awaitable[Found]]
 
 
@@ -72,7 +72,7 @@ async def side_by_side(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Return the results of work done at the same time. If one fails, the others are cancelled and its error is raised."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(each) for each in work]
+            tasks = [group.create_task(coroutine) for coroutine in work]
     except ExceptionGroup as failures:
         raise first_failure(failures) from None
     return [task.result() for task in tasks]
@@ -84,12 +84,12 @@ async def ask_driver(subject: Subject) -> Found:
     figures: dict[str, float | str | None] = {}
     for device in subject.devices:
         answer = await subject.ask_driver(device)
-        known, state = answer.provenance, answer.state
+        provenance, state = answer.provenance, answer.state
         facts: dict[str, float | str | None] = {
-            "driver": known.driver,
-            "firmware": known.firmware,
-            "power cap W": known.power_cap_w,
-            "highest clock MHz": known.max_clock_mhz,
+            "driver": provenance.driver,
+            "firmware": provenance.firmware,
+            "power cap W": provenance.power_cap_w,
+            "highest clock MHz": provenance.max_clock_mhz,
             "clock MHz": state.clock_mhz,
             "power W": state.power_w,
             "temperature C": state.hotspot_c,
@@ -106,8 +106,8 @@ async def ask_driver(subject: Subject) -> Found:
 async def start(subject: Subject) -> Found:
     """The judge itself."""
     await subject.start()
-    known = subject.provenance
-    return Found(True, f"torch {known.torch}, triton {known.triton}")
+    provenance = subject.provenance
+    return Found(True, f"torch {provenance.torch}, triton {provenance.triton}")
 
 
 async def make_contexts(subject: Subject) -> Found:
@@ -128,7 +128,7 @@ async def make_contexts(subject: Subject) -> Found:
     alone = [seconds for name, seconds in figures.items() if "at once" not in name]
     slowest = max(float(seconds or 0) for seconds in alone)
     words = f"{slowest:.1f} s alone, {at_once:.1f} s with {AT_ONCE} at once"
-    return Found(not wrong, "; ".join(wrong) or words, figures)
+    return Found(not wrong, "; ".join(dict.fromkeys(wrong)) or words, figures)
 
 
 async def judge_baselines(subject: Subject) -> Found:
@@ -194,6 +194,12 @@ async def play_tapes(subject: Subject) -> Found:
     without = [name for name, row in times if row.confirmed != "tape"]
     figures: dict[str, float | str | None] = {name: row.confirmed for name, row in times}
     figures |= {f"{name} floor us": row.floor_ms and row.floor_ms * 1e3 for name, row in times}
+    figures |= {
+        f"{name.removeprefix('honest/')}/{fact.name}": fact.value
+        for name, evaluation in subject.evaluations.items()
+        for fact in evaluation.facts
+        if name.startswith("honest/") and fact.name.endswith("launch tape")
+    }
     words = f"{len(times) - len(without)} of {len(times)} cases"
     return Found(not without, f"{words}; without a tape: {', '.join(without)}" if without else words, figures)
 
@@ -211,10 +217,12 @@ async def read_counters(subject: Subject) -> Found:
     heats = [window.hotspot_c for _, window in windows if window is not None and window.hotspot_c]
     ends = (("clock", clocks, "MHz"), ("power", powers, "W"), ("temperature", heats, "C"))
     lacking = [name for name, values, _ in ends if not values]
-    known = [f"{name} {min(values):.0f} to {max(values):.0f} {unit}" for name, values, unit in ends if values]
+    sampled = [
+        f"{name} {min(values):.0f} to {max(values):.0f} {unit}" for name, values, unit in ends if values
+    ]
     return Found(
         not lacking,
-        "; ".join((*known, f"not sampled: {', '.join(lacking)}") if lacking else known),
+        "; ".join((*sampled, f"not sampled: {', '.join(lacking)}") if lacking else sampled),
         figures,
     )
 

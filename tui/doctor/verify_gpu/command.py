@@ -48,7 +48,7 @@ def verify_gpus(named: str, *, as_json: bool) -> ExitCode:
 
 def gpus_of(named: str) -> Sequence[Device]:
     """Return the named GPUs. Raises `Complaint` if there are none; `HarnessError` if a name is wrong."""
-    devices = [device for device in select_devices([named]) if device.kind != "cpu"]
+    devices = [device for device in select_devices(named.split(",")) if device.kind != "cpu"]
     if not devices:
         raise Complaint(
             "--verify-gpu found no GPU to verify; `wavedeck doctor` says which GPUs a driver shows, and who uses them"
@@ -61,28 +61,28 @@ async def _verify(
 ) -> VerificationFile:
     names = [check.name for check in CHECKS]
 
-    def tell(result: CheckResult) -> None:
+    def on_result(result: CheckResult) -> None:
         if not as_json:
             emit("\n".join(result_lines(result)))
         after = names.index(result.name) + 1
         status.show(
-            f"check {names[after]}: {CHECKS[after].what}" if after < len(names) else "ending the judge"
+            f"check {names[after]}: {CHECKS[after].description}" if after < len(names) else "ending the judge"
         )
 
-    return await verify_pool(subject, home_from(os.environ), budget_s=budget_s, tell=tell)
+    return await verify_pool(subject, home_from(os.environ), budget_s=budget_s, on_result=on_result)
 
 
 def result_lines(result: CheckResult) -> list[str]:
     """Return what a check does, and below it what it found."""
     took = f" ({result.seconds:.0f} s)" if result.seconds >= 1 else ""
     return [
-        f"{result.name:<{NAME_CELLS}}  {result.what}",
+        f"{result.name:<{NAME_CELLS}}  {result.description}",
         f"{'':<{NAME_CELLS}}  {WORDS[result.passed]}: {result.words}{took}",
     ]
 
 
 def outcome_line(verification: VerificationFile) -> str:
     """Return `MI300X, driver 6.12.12: verified on this node, 2026-11-26`."""
-    known = verification.provenance
-    driver = f", driver {known.driver}" if known.driver else ""
-    return f"{known.product}{driver}: {verification.outcome}"
+    provenance = verification.provenance
+    driver = f", driver {provenance.driver}" if provenance.driver else ""
+    return f"{provenance.product}{driver}: {verification.outcome}"

@@ -16,8 +16,10 @@ from tui.doctor.doctor_findings import DoctorFinding, State
 
 def verification_finding(device: Device, answer: StateReport, environ: Mapping[str, str]) -> DoctorFinding:
     """Return whether `doctor --verify-gpu` verified GPUs of this product and driver on this node."""
-    known = describe_device(device, Provenance(), answer.provenance)
-    standing = standing_of(home_from(environ), host=socket.gethostname(), kind=device.kind, provenance=known)
+    provenance = describe_device(device, Provenance(), answer.provenance)
+    standing = standing_of(
+        home_from(environ), host=socket.gethostname(), kind=device.kind, provenance=provenance
+    )
     verified = standing.startswith("verified")
     return DoctorFinding(
         f"judge on {device.name}",

@@ -29,7 +29,7 @@ class Subject(Protocol):
 
     @property
     def tasks(self) -> Sequence[Task]:
-        """The tasks whose baselines are judged."""
+        """The tasks; their baselines are judged."""
         ...
 
     async def ask_driver(self, device: Device) -> StateReport:
@@ -114,11 +114,11 @@ class PoolSubject:
 def by_product(devices: Iterable[Device]) -> list[PoolSubject]:
     """Return a subject for each product and driver. Asks the driver about each GPU."""
     groups: dict[tuple[str, str, str], list[Device]] = {}
-    known: dict[tuple[str, str, str], Provenance] = {}
+    provenances: dict[tuple[str, str, str], Provenance] = {}
     for device in devices:
         answer = ask_once(device.address, device.kind) if device.address else None
         provenance = describe_device(device, Provenance(), answer.provenance if answer else None)
         key = provenance.product, provenance.partition, provenance.driver
         groups.setdefault(key, []).append(device)
-        known.setdefault(key, provenance)
-    return [PoolSubject(group, known[key]) for key, group in groups.items()]
+        provenances.setdefault(key, provenance)
+    return [PoolSubject(group, provenances[key]) for key, group in groups.items()]

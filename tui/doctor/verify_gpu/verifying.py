@@ -20,23 +20,30 @@ from .subject import PoolSubject, Subject
 
 BUDGET_S = 570.0
 """For all checks; ending the processes takes some seconds more."""
-Tell = Callable[[CheckResult], None]
+OnResult = Callable[[CheckResult], None]
 
 
-async def verify_pool(subject: PoolSubject, home: Home, *, budget_s: float, tell: Tell) -> VerificationFile:
+async def verify_pool(
+    subject: PoolSubject, home: Home, *, budget_s: float, on_result: OnResult
+) -> VerificationFile:
     """Run the checks on a subject of real GPUs, and end its processes."""
     try:
-        return await verify(subject, home, budget_s=budget_s, tell=tell)
+        return await verify(subject, home, budget_s=budget_s, on_result=on_result)
     finally:
         await subject.close()
 
 
 async def verify(
-    subject: Subject, home: Home, *, tell: Tell, budget_s: float = BUDGET_S, checks: Sequence[Check] = CHECKS
+    subject: Subject,
+    home: Home,
+    *,
+    on_result: OnResult,
+    budget_s: float = BUDGET_S,
+    checks: Sequence[Check] = CHECKS,
 ) -> VerificationFile:
     """Run the checks in order and return the verification, which is in the home after each check.
 
-    A check that fails does not end the others, except that without the check `start` nothing can be judged. `tell` gets each
+    A check that fails does not end the others, except that without the check `start` nothing can be judged. `on_result` gets each
     result as soon as it is known. If the task is cancelled (Ctrl-C) or `budget_s` is over, the checks that are left do not
     run, and all that was measured is kept.
     """
@@ -56,11 +63,13 @@ async def verify(
     why_not = ""
     for check in checks:
         if why_not:
-            result = CheckResult(name=check.name, what=check.what, passed=None, words=f"not run: {why_not}")
+            result = CheckResult(
+                name=check.name, description=check.description, passed=None, words=f"not run: {why_not}"
+            )
         else:
             result, why_not = await run_check(check, subject, ends)
         results.append(result)
-        tell(result)
+        on_result(result)
         verification = msgspec.structs.replace(
             verification,
             provenance=subject.provenance,
@@ -80,8 +89,8 @@ async def run_check(check: Check, subject: Subject, ends: float) -> tuple[CheckR
     why_not = ""
     try:
         async with asyncio.timeout_at(ends):
-            found = await check.run(subject)
-            passed, words, figures = found.passed, found.words, found.figures
+            finding = await check.run(subject)
+            passed, words, figures = finding.passed, finding.words, finding.figures
     except TimeoutError:
         if asyncio.get_running_loop().time() >= ends:
             passed, words = None, "not finished: the time for all checks is over"
@@ -97,12 +106,17 @@ async def run_check(check: Check, subject: Subject, ends: float) -> tuple[CheckR
         words = str(error)
     except HarnessError as error:
         words = one_line(str(error))
-    except Exception as error:  # noqa: BLE001  # the checks after it still run on hardware that nobody has tried
+    except Exception as error:  # noqa: BLE001  # the checks after it still run on untried hardware
         words = one_line(f"{type(error).__name__}: {error}")
     if check.name == "start" and passed is False:
         why_not = "the judge did not start"
     seconds = time.monotonic() - began
     result = CheckResult(
-        name=check.name, what=check.what, passed=passed, words=words, seconds=seconds, figures=figures
+        name=check.name,
+        description=check.description,
+        passed=passed,
+        words=words,
+        seconds=seconds,
+        figures=figures,
     )
     return result, why_not

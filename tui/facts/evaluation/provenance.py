@@ -35,10 +35,10 @@ def provenance_words(provenance: Provenance | None, *, brief: bool = False) -> s
 
 
 def distinct_provenances(evaluations: Iterable[Evaluation]) -> list[Provenance]:
-    """Return the provenances whose figures are not compared with each other, in order of appearance; without unknown ones."""
+    """Return the provenances that are not compared with each other, in order of appearance; without unknown ones."""
     distinct: list[Provenance] = []
     for evaluation in evaluations:
-        known = evaluation.provenance
-        if known is not None and not any(same_provenance(known, other) for other in distinct):
-            distinct.append(known)
+        provenance = evaluation.provenance
+        if provenance is not None and not any(same_provenance(provenance, before) for before in distinct):
+            distinct.append(provenance)
     return distinct

@@ -46,7 +46,7 @@ def sorted_by_device(spread: Sequence[WinnerMeasured]) -> list[WinnerMeasured]:
 
 
 def comparable_spread(attempt: AttemptState) -> tuple[list[WinnerMeasured], str]:
-    """Return the measurements that may stand beside the attempt's own times, and a clause about those that may not."""
+    """Return the measurements that are compared with the attempt's own times, and a clause about the others."""
     own = timed_evaluation(attempt)
     spread = sorted_by_device(attempt.spread)
     beside = [measured for measured in spread if are_comparable(measured.evaluation, own)]
