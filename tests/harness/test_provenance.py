@@ -1,10 +1,15 @@
 """Protects against ratios of figures that different hardware or software gave."""
 
+import msgspec
 import pytest
 
-from harness import Device, Identity
+from harness import Device, HarnessError, Identity
 from harness.hardware.recognition import describe_device
+from harness.stages.spread import evaluate_everywhere
+from harness.wire.evaluation import EVALUATION_DECODER
 from harness.wire.provenance import Provenance, runtime_of, same_provenance
+from suites import load_task
+from tests.support.evaluations import correct
 
 MI300X = Provenance(
     product="MI300X", partition="SPX/NPS1", driver="6.12.12", torch="2.8.0+rocm7.0", triton="3.4.0", power_cap_w=750.0
@@ -44,6 +49,35 @@ def test_device_is_described_without_an_answer_of_its_driver() -> None:
         "2.8.0",
         "",
     )
+
+
+def test_evaluation_of_an_older_version_opens_without_provenance() -> None:
+    fields = msgspec.to_builtins(correct(speedup=1.4))
+    del fields["provenance"]
+    older = fields | {
+        "versions": {"triton": "3.6.0"},
+        "device_before": {"product": "H200", "clock_mhz": 1980},
+    }
+    evaluation = EVALUATION_DECODER.decode(msgspec.json.encode(older))
+    assert evaluation.provenance is None
+    assert evaluation.device_before is not None
+    assert evaluation.device_before.clock_mhz == 1980
+
+
+class TwoGpus:
+    """A pool of two GPUs."""
+
+    devices = (Device("0", "hip"), Device("1", "hip"))
+
+    async def provenance(self, device: Device) -> Provenance:
+        """See `DevicePool`."""
+        return MI300X if device.name == "0" else Provenance(product="MI210")
+
+
+async def test_spread_over_different_products_is_refused() -> None:
+    task = load_task("vector_add")
+    with pytest.raises(HarnessError, match=r"not equal \(MI300X SPX/NPS1, MI210\)"):
+        await evaluate_everywhere("", task, pool=TwoGpus(), targets=(), seed=1)  # type: ignore[arg-type]
 
 
 def test_runtime_is_read_from_the_version_of_torch() -> None:

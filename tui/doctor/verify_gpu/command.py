@@ -16,7 +16,7 @@ from tui.print.waiting_line import WaitingLine
 
 from .checks import CHECKS
 from .subject import PoolSubject, by_product
-from .verifying import BUDGET_S, verify_pool
+from .verifying import BUDGET_S, INTERRUPTED, verify_pool
 
 WORDS = {True: "ok", False: "FAILED", None: "-"}
 NAME_CELLS = max(len(check.name) for check in CHECKS)
@@ -38,9 +38,12 @@ def verify_gpus(named: str, *, as_json: bool) -> ExitCode:
         with WaitingLine(f"check {CHECKS[0].name}", wanted=not as_json) as status:
             verification = asyncio.run(_verify(subject, budget_s, status, as_json=as_json))
         verifications.append(verification)
+        interrupted = any(check.words == INTERRUPTED for check in verification.checks)
         if not as_json:
             emit(f"send this file: {verification_path(home, verification)}")
             emit(outcome_line(verification))
+        if interrupted:
+            break
     if as_json:
         emit_json(verifications)
     return ExitCode.DONE if all(done.verified for done in verifications) else ExitCode.NO

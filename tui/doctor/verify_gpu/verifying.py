@@ -20,6 +20,7 @@ from .subject import PoolSubject, Subject
 
 BUDGET_S = 570.0
 """For all checks; ending the processes takes some seconds more."""
+INTERRUPTED = "interrupted"
 OnResult = Callable[[CheckResult], None]
 
 
@@ -101,7 +102,7 @@ async def run_check(check: Check, subject: Subject, ends: float) -> tuple[CheckR
         task = asyncio.current_task()
         assert task is not None
         task.uncancel()
-        passed, words, why_not = None, "interrupted", "interrupted"
+        passed, words, why_not = None, INTERRUPTED, INTERRUPTED
     except NothingTimed as error:
         words = str(error)
     except HarnessError as error:
