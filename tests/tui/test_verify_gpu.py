@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from engine.process.process import note_verification
 from harness import (
     Device,
     DevicePool,
@@ -21,17 +22,20 @@ from harness import (
     evaluate,
     target,
 )
+from harness.node.discovery import CPU
 from harness.node.telemetry.samples import StateReport
 from harness.wire.evaluation import EVALUATION_DECODER
 from harness.wire.latency import Outcome, Window
 from harness.wire.provenance import Provenance
-from sessions import Home, fold
+from sessions import Home, Recorder, fold
 from sessions import events as ev
+from sessions.journal.journal import read_journal
 from sessions.verifications import CheckResult, VerificationFile, read_verifications, standing_of
 from suites import Task, load_suite, load_task
 from tests.support import story
 from tests.support.command_line import Shell
 from tests.support.evaluations import correct, failed
+from tui.cockpit.screens.header import header_line
 from tui.doctor.verify_gpu.checks import CHECKS, load_cheats
 from tui.doctor.verify_gpu.command import outcome_line, result_lines
 from tui.doctor.verify_gpu.standing import verification_finding
@@ -231,11 +235,37 @@ async def test_doctor_shows_the_outcome_of_a_gpu(home: Home) -> None:
     assert (after.state, after.found) == ("ok", verification.outcome)
 
 
-def test_session_carries_the_outcome_into_its_report() -> None:
+def test_session_carries_the_outcome_into_its_report_and_header() -> None:
     read = ev.VerificationRead(standings={"MI300X": "unverified on AMD"})
     state = fold([*story.whole(), read])
-    assert state.verification == {"MI300X": "unverified on AMD"}
     assert facts_of(report_of(state))["verified"] == "MI300X: unverified on AMD"
+    for width, shown in ((200, True), (80, False)):
+        header = header_line(state, [], name="a session", status=(), concerns=(), width=width)
+        assert ("unverified on AMD" in "".join(span.text for span in header)) is shown
+
+
+class OneGpu:
+    """A pool with one MI300X."""
+
+    devices = (CPU, MI300X)
+
+    async def provenance(self, device: Device) -> Provenance:
+        """See `DevicePool`."""
+        assert device is MI300X
+        return KNOWN
+
+
+async def test_engine_records_the_outcome_once_and_again_if_it_changes(home: Home) -> None:
+    with Recorder.begin(home, story.started()) as recorder:
+        for _ in range(2):
+            await note_verification(OneGpu(), recorder, home)  # type: ignore[arg-type]
+        assert recorder.state.verification == {"MI300X": "unverified on AMD"}
+        verification, _ = await verified(ScriptedSubject(), home)
+        await note_verification(OneGpu(), recorder, home)  # type: ignore[arg-type]
+        events = read_journal(home.live(story.started().session).journal).events
+        standings = [event.standings for event in events if isinstance(event, ev.VerificationRead)]
+        assert standings == [{"MI300X": "unverified on AMD"}, {"MI300X": verification.outcome}]
+        recorder.record(ev.EngineStopped(reason="asked"))
 
 
 @pytest.mark.judge
