@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from sessions.errors import JournalDamaged, JournalNotWritable
-from sessions.events import DURABLE, AnyEvent, Event
+from sessions.events import AnyEvent, DurableEvent, Event
 from sessions.files import sync_folder, write_all, write_whole
 
 from .codec import BadLine, Skipped, UnknownEvent, decode, encode, readable
@@ -106,13 +106,13 @@ class JournalWriter:
         return self._size
 
     def append(self, event: E) -> E:
-        """Write an event and return it with number and times; a `DURABLE` event is on disk when this returns.
+        """Write an event and return it with number and times; a `DurableEvent` is on disk when this returns.
 
         Raises `JournalNotWritable` if the disk refuses: the partial line is removed and the number is used again.
         Raises `EventNotKeepable` if no reader could read the event.
         """
         written = self.write(event)
-        if isinstance(event, DURABLE):
+        if isinstance(event, DurableEvent):
             self.sync()
         return written
 
@@ -124,7 +124,7 @@ class JournalWriter:
             event, seq=self._next_seq, wall=self._clock.wall(), mono=self._clock.mono() - self._born
         )
         line = encode(stamped)
-        if isinstance(event, DURABLE):
+        if isinstance(event, DurableEvent):
             stamped = readable(stamped, line)
         try:
             write_all(self._descriptor, line + b"\n")

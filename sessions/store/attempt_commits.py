@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from harness import Verdict
 from sessions import events as ev
 from sessions.events import Message, Role, Usage
 from sessions.settings import SCHEMA
@@ -60,7 +61,7 @@ class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
     origin: ev.Origin
     base: str | None
     strategy: str
-    verdict: ev.Verdict
+    verdict: Verdict
     same_as: str
     """The attempt with the same source that was judged; empty if this one was judged."""
     started: float

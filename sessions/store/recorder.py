@@ -132,7 +132,7 @@ class Recorder:
     # Events
 
     def record(self, event: E) -> E:
-        """Record an event and return it with number and times; a `DURABLE` event is on disk when this returns."""
+        """Record an event and return it with number and times; a `DurableEvent` is on disk when this returns."""
         written = self._writer.append(event)
         self._take(written)
         return written

@@ -33,7 +33,7 @@ def say(event: ev.Event) -> None:
 
 
 async def record(recorder: Recorder, event: ev.Event) -> None:
-    if isinstance(event, ev.DURABLE):
+    if isinstance(event, ev.DurableEvent):
         say(await recorder.record_durable(event))
     else:
         recorder.record(event)
