@@ -17,6 +17,15 @@ JOURNAL = "_journal"
 """Last part of the branch with a session's journal."""
 
 
+def file_mark(path: Path) -> tuple[int, int, int]:
+    """Returns numbers that change when the file at `path` does; zeros if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 @dataclass(frozen=True, slots=True)
 class LiveFiles:
     """The files of a session that runs, or that is not yet moved to the store."""
@@ -97,15 +106,10 @@ class Home:
 
     def stored_mark(self, session: str) -> tuple[int, ...]:
         """Returns numbers that change when the store gets events of the session; reads no git."""
-        numbers = []
-        for path in (self.store / "refs" / "heads" / session / JOURNAL, self.store / "packed-refs"):
-            try:
-                status = path.stat()
-            except OSError:
-                numbers += [0, 0]
-            else:
-                numbers += [status.st_ino, status.st_mtime_ns]
-        return tuple(numbers)
+        return (
+            *file_mark(self.store / "refs" / "heads" / session / JOURNAL),
+            *file_mark(self.store / "packed-refs"),
+        )
 
     def live(self, session: str) -> LiveFiles:
         """Returns the live files of a session, whether they exist or not."""

@@ -143,7 +143,7 @@ def settle(
 
 def row_sessions(home: Home, name: str) -> dict[int, SessionInfo]:
     """Returns the newest session of each row of this ablation, by row number."""
-    infos = [info for info in list_sessions(home) if info.series == name]
+    infos = [info for info in list_sessions(home) if info.settings.series == name]
     return _by_row(infos, {info.name: _started(home, info) for info in infos})
 
 
@@ -180,14 +180,14 @@ def _fitting_series(checked: SessionPlan, home: Home, *, seed_asked: bool) -> tu
     wanted = (checked.method, checked.model, checked.tasks, checked.instances, checked.iterations)
     series: dict[str, list[SessionInfo]] = {}
     for info in list_sessions(home):
-        if info.series.startswith(PREFIX) and wanted == (
-            info.method,
-            info.model,
-            info.tasks,
-            info.instances,
-            info.iterations,
+        if info.settings.series.startswith(PREFIX) and wanted == (
+            info.settings.method,
+            info.settings.model,
+            info.settings.tasks,
+            info.settings.instances,
+            info.settings.iterations,
         ):
-            series.setdefault(info.series, []).append(info)
+            series.setdefault(info.settings.series, []).append(info)
     fitting = []
     for name in sorted(series, reverse=True):
         started = {info.name: _started(home, info) for info in series[name]}

@@ -199,6 +199,16 @@ class AttemptState:
         return self.evaluation.verdict if self.evaluation else None
 
     @property
+    def accepted(self) -> bool:
+        """True if a person accepted it."""
+        return self.decision is not None and self.decision.accepted
+
+    @property
+    def rejected(self) -> bool:
+        """True if a person rejected it."""
+        return self.decision is not None and not self.decision.accepted
+
+    @property
     def confirmation(self) -> Confirmation:
         """The result of the exam; an exam without a verdict on the candidate does not count."""
         exam = self.exam

@@ -76,6 +76,12 @@ def segments_of(tree: Mapping[str, str]) -> list[str]:
     )
 
 
+def _heads(refs: Mapping[str, str]) -> dict[str, str]:
+    fetched = {ref.removeprefix(REMOTES): sha for ref, sha in refs.items() if ref.startswith(REMOTES)}
+    own = {ref.removeprefix(HEADS): sha for ref, sha in refs.items() if ref.startswith(HEADS)}
+    return fetched | own
+
+
 class Store:
     """The store of a home, or a clone of it (read only)."""
 
@@ -106,23 +112,18 @@ class Store:
 
     def heads(self) -> dict[str, str]:
         """Returns the commit of each branch: this store's own and, in a clone, the branches fetched from `origin`."""
-        refs = self.repository.refs()
-        fetched = {ref.removeprefix(REMOTES): sha for ref, sha in refs.items() if ref.startswith(REMOTES)}
-        own = {ref.removeprefix(HEADS): sha for ref, sha in refs.items() if ref.startswith(HEADS)}
-        return fetched | own
+        return _heads(self.repository.refs())
 
-    def sessions(self) -> list[str]:
-        """Returns the names of the sessions with a journal here, oldest first; also if its branch is damaged."""
+    def journals(self) -> dict[str, str | None]:
+        """Returns the commit of each session's journal by session, oldest first; `None` if its branch is damaged."""
+        refs = self.repository.branches()
+        damaged = {ref.removeprefix(HEADS) for ref in refs.damaged if ref.startswith(HEADS)}
+        branches = dict.fromkeys(damaged) | _heads(refs.commits)
         suffix = f"/{JOURNAL}"
-        names = {branch.removesuffix(suffix) for branch in self.heads() if branch.endswith(suffix)}
-        return sorted(names | self.damaged_sessions())
-
-    def damaged_sessions(self) -> set[str]:
-        """Returns the names of the sessions whose journal's branch has no commit id."""
         return {
-            ref.removeprefix(HEADS).removesuffix(f"/{JOURNAL}")
-            for ref in self.repository.branches().damaged
-            if ref.startswith(HEADS) and ref.endswith(f"/{JOURNAL}")
+            branch.removesuffix(suffix): commit
+            for branch, commit in sorted(branches.items())
+            if branch.endswith(suffix)
         }
 
     def session_tree(self, session: str) -> dict[str, str]:
@@ -136,7 +137,7 @@ class Store:
         sha = self._head(journal_branch(session))
         if sha is not None:
             return sha
-        if session in self.damaged_sessions():
+        if session in self.journals():
             raise damaged_branch(journal_branch(session))
         raise NoSuchSession(session)
 

@@ -20,9 +20,9 @@ from sessions import (
     undo,
 )
 from sessions import events as ev
+from sessions.catalog import SessionList
 from sessions.errors import AmbiguousSession, NoSuchAttempt, NoSuchSession, NotDecidable, SessionBusy
 from sessions.journal.codec import encode
-from sessions.session_list import SessionList
 from sessions.store.reconcile import take_up
 from tests.support import story
 from tests.support.story import SESSION, assert_sound, git
@@ -48,7 +48,11 @@ async def test_list_shows_the_state_of_each_session(copied_home: Home) -> None:
         assert (running.name, running.state, running.attempts) == (OTHER, "running", 3)
         assert (finished.name, finished.state) == (SESSION, "finished")
     for info in (list_sessions(copied_home)[0], finished):
-        assert (info.method, info.model, info.tasks) == ("geak", "recorded:starter", ("starter/softmax",))
+        assert (info.settings.method, info.settings.model, info.settings.tasks) == (
+            "geak",
+            "recorded:starter",
+            ("starter/softmax",),
+        )
         assert info.solved == ("starter/softmax",)
         assert info.best == {"starter/softmax": "softmax#1/3"}
         assert info.speeds["starter/softmax"].figure == "1.42x"
@@ -191,7 +195,11 @@ async def test_session_restored_from_the_store_has_its_start_facts(copied_home: 
     take_up(copied_home, OTHER).close()
     listed = list_sessions(copied_home)[0]
     assert copied_home.live(OTHER).journal.exists()
-    assert (listed.name, listed.method, listed.tasks) == (OTHER, "geak", ("starter/softmax",))
+    assert (listed.name, listed.settings.method, listed.settings.tasks) == (
+        OTHER,
+        "geak",
+        ("starter/softmax",),
+    )
 
 
 def test_list_that_is_read_again_equals_a_fresh_list(copied_home: Home) -> None:

@@ -119,13 +119,13 @@ def test_git_show_prints_no_data_files(finished_home: Home) -> None:
 def test_clone_contains_the_same_events(finished_home: Home, tmp_path: Path) -> None:
     with Store.of(finished_home) as store:
         original = store.session_journal(SESSION).events
-        assert store.sessions() == [SESSION]
+        assert list(store.journals()) == [SESSION]
     assert fold(original).finished
     git(tmp_path, "clone", "--quiet", str(finished_home.store), "clone")
     git(tmp_path, "clone", "--quiet", "--bare", str(finished_home.store), "bare")
     for path in (tmp_path / "clone", tmp_path / "bare"):
         with Store.read_only(path) as clone:
-            assert clone.sessions() == [SESSION]
+            assert list(clone.journals()) == [SESSION]
             assert clone.session_journal(SESSION).events == original
             commit = fold(original).attempt("softmax#2/3").commit or ""
             assert clone.attempt_files(commit)["kernel.py"].endswith(b"# softmax#2/3\n")
@@ -156,7 +156,7 @@ def test_git_dir_of_the_environment_is_ignored(
     git(tmp_path, "init", "--quiet", "other")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
     with Store.read_only(finished_home.store) as store:
-        assert store.sessions() == [SESSION]
+        assert list(store.journals()) == [SESSION]
         assert store.session_journal(SESSION).events
 
 
