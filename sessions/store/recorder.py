@@ -12,6 +12,7 @@ import secrets
 import shutil
 import threading
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -34,7 +35,6 @@ from sessions.state.state import AttemptState, InstanceState, SessionState
 
 from .attempt_commits import Reasoning, attempt_files, attempt_message, exam_files, prompt_files
 from .decidable import accepted_kernel, check_decision, find_attempt
-from .lost_commits import lost_attempts
 from .segments import Segments
 from .store import Store, attempt_branch
 
@@ -101,27 +101,23 @@ class Recorder:
         """
         home.ensure()
         live = home.live(started.session)
-        lock = FileLock(live.lock)
         try:
-            live.folder.mkdir(mode=0o700, exist_ok=True)
-            if not lock.acquire(wait_s=LOCK_WAIT_S):
-                raise SessionBusy(started.session)
-            if live.journal.exists():
-                raise SessionExists(started.session)
-            store = Store.of(home)
-            try:
+            with ExitStack() as undo:
+                lock = FileLock(live.lock)
+                undo.callback(lock.release)
+                live.folder.mkdir(mode=0o700, exist_ok=True)
+                if not lock.acquire(wait_s=LOCK_WAIT_S):
+                    raise SessionBusy(started.session)
+                if live.journal.exists():
+                    raise SessionExists(started.session)
+                store = Store.of(home)
+                undo.callback(store.close)
                 writer = open_journal(live.journal, clock=clock).writer
                 recorder = cls(home, live, lock=lock, writer=writer, store=store)
                 recorder.record(started)
-            except BaseException:
-                store.close()
-                raise
+                undo.pop_all()
         except OSError as error:
-            lock.release()
             raise HomeNotWritable(home.root, why=error.strerror or str(error)) from error
-        except BaseException:
-            lock.release()
-            raise
         return recorder
 
     @property
@@ -220,13 +216,8 @@ class Recorder:
             if base.commit is not None:
                 parents.append(base.commit)
         order = attempt.committed_seq or math.inf
-        earlier = [
-            sibling for sibling in instance.attempts if sibling.commit and 0 < sibling.committed_seq < order
-        ]
-        last = max(earlier, key=lambda sibling: sibling.committed_seq, default=None)
-        if last is not None and last.commit is not None and last.commit not in parents:
-            parents.append(last.commit)
-        return parents
+        earlier = [sibling.commit for sibling in committed(instance) if 0 < sibling.committed_seq < order]
+        return list(dict.fromkeys([*parents, *filter(None, earlier[-1:])]))
 
     def _is_built_on(self, attempt: AttemptState, instance: InstanceState) -> bool:
         """True if something refers to the attempt's commit, so that the commit must not change."""
@@ -277,7 +268,7 @@ class Recorder:
         state, instance = self._find(attempt)
         kernel = accepted_kernel(self.session, self.state, attempt)
         source = (state.source or "").encode()
-        if state.decision is not None and state.decision.accepted:
+        if state.accepted:
             return lambda: self.store.accept(instance.task, source, kernel)
         return lambda: self.store.withdraw(instance.task, kernel)
 
@@ -324,17 +315,48 @@ class Recorder:
 
     async def store_all(self) -> None:
         """Bring everything to the store."""
+        await self.commit_all()
+        await self.flush()
+
+    async def commit_all(self) -> None:
+        """Commit every judged attempt that has no commit."""
         for attempt in self.uncommitted():
             await self.commit_attempt(attempt)
+
+    def is_complete(self) -> bool:
+        """True if the store has all that the session's branches and its attempts' commits reach; one git process."""
+        return self.store.session_is_complete(self.session, self._commits())
+
+    async def write_lost(self) -> None:
+        """Write again what the store lost: another program removed objects, for example `git gc --prune=now`."""
+        for instance in self.state.instances.values():
+            await self._run(partial(self._unmark_lost, instance))
+        await self.commit_all()
+        if not await self._run(lambda: self.store.repository.is_complete(self._commits())):
+            # An attempt with later calls got another id, and others still have its old commit as a parent.
+            for attempt in self.state.attempts():
+                attempt.commit = None
+            await self.commit_all()
+        if not await self._run(self.is_complete):
+            await self.rewrite_stored_journal()
         await self.flush()
+
+    def _commits(self) -> list[str]:
+        return [attempt.commit for attempt in self.state.attempts() if attempt.commit is not None]
+
+    def _unmark_lost(self, instance: InstanceState) -> None:
+        """Mark as uncommitted the first attempt with a lost object and all later ones, so that each follows the other."""
+        is_lost = False
+        for attempt in committed(instance):
+            is_lost = is_lost or not self.store.repository.is_whole(attempt.commit or "")
+            if is_lost:
+                attempt.commit = None
 
     async def settle(self) -> None:
         """Bring everything to the store and check it there; `StoreBroken` if the store lacks a part."""
         await self.store_all()
-        if not await self._run(self._is_complete):
-            # Another program removed objects, for example `git gc --prune=now`.
-            self._write_again(await self._run(self._lost_attempts))
-            await self.store_all()
+        if not await self._run(self.is_complete):
+            await self.write_lost()
         async with self._git:
             await self._run(self._check_stored)
 
@@ -358,23 +380,12 @@ class Recorder:
         """Store what a command added at rest: `finish` a finished session, else `flush`."""
         await (self.finish() if self.state.finished else self.flush())
 
-    def _is_complete(self) -> bool:
-        return self.store.session_is_complete(self.session)
-
-    def _lost_attempts(self) -> list[AttemptState]:
-        return lost_attempts(self.store, self.state.instances.values())
-
-    def _write_again(self, attempts: Iterable[AttemptState]) -> None:
-        for attempt in attempts:
-            attempt.commit = None
-        self._segments.start_afresh()
-
     def _check_stored(self) -> None:
         if self.store.session_bytes(self.session) != self.live.journal.read_bytes():
             raise StoreBroken(
                 f"the store's journal of {self.session} differs from {self.live.journal}; both are kept"
             )
-        if not self._is_complete():
+        if not self.is_complete():
             raise StoreBroken(
                 f"the store lost objects of {self.session}; write them again with: wavedeck resume {self.session}"
             )
@@ -399,6 +410,14 @@ class Recorder:
         finally:
             self.store.close()
             self._lock.release()
+
+
+def committed(instance: InstanceState) -> list[AttemptState]:
+    """Returns the attempts with a commit, in the order of their commits."""
+    return sorted(
+        (attempt for attempt in instance.attempts if attempt.commit is not None),
+        key=lambda attempt: attempt.committed_seq,
+    )
 
 
 def put_away(live: LiveFiles) -> None:
