@@ -5,14 +5,13 @@ Lists read summaries; they do not fold whole journals.
 
 from __future__ import annotations
 
-import difflib
 import threading
 
 from .errors import AmbiguousSession, JournalNotReadable, NoSuchSession, SessionBusy, StoreBroken
 from .files import FileLock
 from .home import Home, LiveFiles, file_mark
 from .journal.journal import Journal, read_journal
-from .names import fitting_names
+from .names import choose_session
 from .state.description import SessionSummary
 from .state.info import LiveSession, damaged_info, info_of
 from .state.info import SessionInfo as SessionInfo
@@ -114,19 +113,20 @@ def find_session(home: Home, wanted: str) -> str:
     Raises `NoSuchSession` with similar names, or `AmbiguousSession`.
     """
     names = session_names(home)
-    fitting = fitting_names(wanted, names)
-    if len(fitting) == 1:
-        return fitting[0]
-    titled = [info.name for info in list_sessions(home) if wanted and info.title == wanted]
-    if len(titled) == 1:
-        return titled[0]
-    if wanted == LATEST and not titled and names:
-        # A name begins with the time of its start.
-        return names[-1]
-    if fitting or titled:
-        raise AmbiguousSession(wanted, fitting=fitting[::-1] or titled)
-    nearest = difflib.get_close_matches(wanted, names[::-1], n=3, cutoff=0.5)
-    raise NoSuchSession(wanted, nearest=nearest, home_is_empty=not names)
+    if not names:
+        raise NoSuchSession(wanted, home_is_empty=True)
+    try:
+        return choose_session(wanted, names)
+    except (NoSuchSession, AmbiguousSession) as error:
+        titled = [info.name for info in list_sessions(home) if wanted and info.title == wanted]
+        if len(titled) == 1:
+            return titled[0]
+        if wanted == LATEST and not titled:
+            # A name begins with the time of its start.
+            return names[-1]
+        if titled and isinstance(error, NoSuchSession):
+            raise AmbiguousSession(wanted, fitting=titled) from None
+        raise
 
 
 def journal_of(home: Home, session: str) -> Journal:

@@ -19,10 +19,9 @@ from .files import write_whole
 from .home import JOURNAL, Home
 from .state.info import LiveSession, Standing
 from .store.reconcile import take_up
-from .store.refs import PACKED, read_packed
-from .store.repository import Commit
-from .store.skeleton import check_skeleton, mend_skeleton
-from .store.store import ACCEPTED, HEADS, Store, journal_branch
+from .store.refs import PACKED, check_skeleton, mend_skeleton, read_packed
+from .store.repository import HEADS, Commit
+from .store.store import ACCEPTED, Store, journal_branch
 
 DAMAGED = "damaged"
 """Folder in the store for damaged files."""

@@ -9,6 +9,7 @@ import hashlib
 import textwrap
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -16,7 +17,7 @@ from harness import Verdict
 from sessions import events as ev
 from sessions.events import Message, Role, Usage
 from sessions.settings import SCHEMA
-from sessions.state.speed import speed_of
+from sessions.state.speed import baseline_names, speed_of
 from sessions.state.state import AttemptState, CallState, InstanceState, SessionState
 
 LINE_CHARS = 300
@@ -113,18 +114,10 @@ def attempt_files(
     calls = [call for call in attempt.calls if not call.live]
     call = code_call(calls)
     record = AttemptRecord(
-        attempt=attempt.attempt,
+        **_shared_fields(AttemptRecord, attempt),
         task=instance.task,
         instance=instance.instance,
-        number=attempt.number,
-        origin=attempt.origin,
-        base=attempt.base,
-        strategy=attempt.strategy,
-        verdict=evaluation.verdict,
-        same_as=attempt.same_as,
         started=attempt.started_wall,
-        usage=attempt.usage,
-        cost_usd=attempt.cost_usd,
     )
     trace = ""
     if evaluation.error is not None:
@@ -187,11 +180,7 @@ def attempt_message(attempt: AttemptState) -> str:
     trailers = {
         "Verdict": evaluation.verdict,
         "Speedup": speed.words if speed is not None else "",
-        "Against": ", ".join(
-            dict.fromkeys(latency.against for latency in evaluation.latency if latency.against)
-        )
-        if speed is not None
-        else "",
+        "Against": baseline_names(evaluation.latency) if speed is not None else "",
         "Device": evaluation.device,
         "Origin": attempt.origin,
         "Base": attempt.base or "",
@@ -216,21 +205,15 @@ def exam_files(state: SessionState) -> dict[str, bytes]:
 
     They are not in the trees of the attempts, because a commit with children must not change.
     """
-    exams = {
-        f"exams/{instance.task}/{instance.instance}/{attempt.number}.json": _pretty(attempt.exam)
-        for instance in state.instances.values()
-        for attempt in instance.attempts
-        if attempt.exam is not None
-    }
-    spread = {
-        f"spread/{instance.task}/{instance.instance}/{attempt.number}/{measured.device}.json": _pretty(
-            measured.evaluation
-        )
-        for instance in state.instances.values()
-        for attempt in instance.attempts
-        for measured in attempt.spread
-    }
-    return exams | spread
+    files: dict[str, bytes] = {}
+    for instance in state.instances.values():
+        for attempt in instance.attempts:
+            place = f"{instance.task}/{instance.instance}/{attempt.number}"
+            if attempt.exam is not None:
+                files[f"exams/{place}.json"] = _pretty(attempt.exam)
+            for measured in attempt.spread:
+                files[f"spread/{place}/{measured.device}.json"] = _pretty(measured.evaluation)
+    return files
 
 
 def with_trailers(subject: str, trailers: Mapping[str, str]) -> str:
@@ -248,27 +231,19 @@ def trailers_of(message: str) -> dict[str, str]:
 
 def code_call(calls: Sequence[CallState]) -> CallState | None:
     """Returns the call that made an attempt's candidate: the last finished call that asked for code."""
-    for call in reversed(calls):
-        if call.finished and call.role is not Role.REFLECTOR:
-            return call
-    return None
+    asked = (call for call in reversed(calls) if call.finished and call.role is not Role.REFLECTOR)
+    return next(asked, None)
 
 
 def _call_record(call: CallState) -> CallRecord:
-    return CallRecord(
-        call.call,
-        call.role,
-        call.model,
-        _with_named_system(call.messages),
-        call.text if call.finished else "",
-        call.stop_reason,
-        call.usage,
-        call.cost_usd,
-        call.seconds,
-        call.temperature,
-        call.retries,
-        call.failed,
-    )
+    fields = _shared_fields(CallRecord, call)
+    text = call.text if call.finished else ""
+    return CallRecord(**fields | {"messages": _with_named_system(call.messages), "text": text})
+
+
+def _shared_fields(record: type[msgspec.Struct], state: AttemptState | CallState) -> dict[str, Any]:
+    """Returns the fields of a record that the state has by the same name."""
+    return {name: getattr(state, name) for name in record.__struct_fields__ if hasattr(state, name)}
 
 
 def _lines(records: Sequence[msgspec.Struct]) -> bytes:

@@ -17,8 +17,9 @@ from sessions.journal.journal import Clock, Opened, open_journal
 from sessions.state.state import InstanceState
 
 from .recorder import LOCK_WAIT_S, Recorder, committed
+from .repository import HEADS
 from .segments import Segments
-from .store import HEADS, Store, attempt_branch
+from .store import Store, attempt_branch
 
 
 def resume(home: Home, session: str, *, clock: Clock | None = None) -> Recorder:

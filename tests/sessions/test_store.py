@@ -128,8 +128,8 @@ def test_clone_contains_the_same_events(finished_home: Home, tmp_path: Path) -> 
             assert list(clone.journals()) == [SESSION]
             assert clone.session_journal(SESSION).events == original
             commit = fold(original).attempt("softmax#2/3").commit or ""
-            assert clone.attempt_files(commit)["kernel.py"].endswith(b"# softmax#2/3\n")
-            assert clone.evaluation(commit).verdict is Verdict.CORRECT
+            kernel = clone.repository.read_tree(commit)["kernel.py"]
+            assert clone.repository.read_file(kernel).endswith(b"# softmax#2/3\n")
 
 
 def test_journal_can_be_assembled_with_plain_git(finished_home: Home) -> None:
@@ -198,7 +198,8 @@ def test_home_is_not_expanded(tmp_path: Path) -> None:
     with Store.of(home) as store:
         commit = store.commit("one/_journal", {"file": b"x"}, parents=[], message="m", wall=1.0)
     with Store.read_only(home.store) as store:
-        assert store.attempt_files(commit) == {"file": b"x"}
+        file = store.repository.read_tree(commit)["file"]
+        assert store.repository.read_file(file) == b"x"
 
 
 def test_missing_session_or_object_is_named(finished_home: Home, tmp_path: Path) -> None:
@@ -206,7 +207,7 @@ def test_missing_session_or_object_is_named(finished_home: Home, tmp_path: Path)
         with pytest.raises(NoSuchSession, match="nothing"):
             store.session_journal("nothing")
         with pytest.raises(StoreBroken, match="has no object"):
-            store.attempt_files("0" * 40)
+            store.repository.read_file("0" * 40)
         with pytest.raises(StoreBroken, match="reading only"):
             store.commit("x/y", {}, parents=[], message="m", wall=0.0)
     (tmp_path / "plain").mkdir()
