@@ -16,7 +16,7 @@ from .state.description import SessionSummary
 from .state.info import LiveSession, damaged_info, info_of
 from .state.info import SessionInfo as SessionInfo
 from .state.info import Standing as Standing
-from .store.recorder import LOCK_WAIT_S, put_away
+from .store.recorder import LOCK_WAIT_S
 from .store.store import Store, damaged_branch, journal_branch
 
 LATEST = "latest"
@@ -159,6 +159,6 @@ def delete_session(home: Home, session: str) -> None:
             with Store.of(home) as store:
                 store.delete_session(session)
         if files.folder.is_dir():
-            put_away(files)
+            files.put_away()
     finally:
         lock.release()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -76,6 +78,13 @@ class LiveFiles:
     def running(self) -> bool:
         """True if an engine holds the lock; a fact of the system, not a guess from a pid."""
         return is_locked(self.lock)
+
+    def put_away(self) -> None:
+        """Remove the folder in one visible step, and the remains of interrupted removals."""
+        self.folder.rename(self.folder.with_name(f".{self.session}.gone-{secrets.token_hex(4)}"))
+        for remains in self.folder.parent.glob(".*.gone-*"):
+            # Another process may remove the same folder.
+            shutil.rmtree(remains, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)

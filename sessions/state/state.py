@@ -228,10 +228,7 @@ class AttemptState:
         """Tokens of its finished calls; a count that no provider reported is `None`."""
         usages = [call.usage for call in self.calls if call.finished]
         return Usage(
-            known_sum([usage.input_tokens for usage in usages]),
-            known_sum([usage.output_tokens for usage in usages]),
-            known_sum([usage.cached_tokens for usage in usages]),
-            known_sum([usage.cache_write_tokens for usage in usages]),
+            *(known_sum([getattr(usage, field) for usage in usages]) for field in Usage.__struct_fields__)
         )
 
     @property

@@ -6,6 +6,7 @@ The same state gives the same bytes, so an attempt that is committed again gets 
 from __future__ import annotations
 
 import hashlib
+import math
 import textwrap
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -102,6 +103,37 @@ class Reasoning:
         for mono, length in zip(arrivals[::2], arrivals[1::2], strict=True):
             yield CommitPiece(call.call, mono, text[start : start + int(length)])
             start += int(length)
+
+
+def committed(instance: InstanceState) -> list[AttemptState]:
+    """Returns the attempts with a commit, in the order of their commits."""
+    return sorted(
+        (attempt for attempt in instance.attempts if attempt.commit is not None),
+        key=lambda attempt: attempt.committed_seq,
+    )
+
+
+def parents_of(state: SessionState, attempt: AttemptState, instance: InstanceState) -> list[str]:
+    """Returns the base's commit, then the commit of the attempt that was committed before.
+
+    Attempts of one instance may run at the same time, so the order is the order of their commits, which the journal
+    has.
+    """
+    base = next(
+        (candidate.commit for candidate in state.attempts() if candidate.attempt == attempt.base), None
+    )
+    order = attempt.committed_seq or math.inf
+    earlier = [sibling.commit for sibling in committed(instance) if 0 < sibling.committed_seq < order]
+    return list(dict.fromkeys(filter(None, [base, *earlier[-1:]])))
+
+
+def is_built_on(state: SessionState, attempt: AttemptState, instance: InstanceState) -> bool:
+    """True if something refers to the attempt's commit, so that the commit must not change."""
+    return (
+        attempt.decision is not None
+        or any(sibling.committed_seq > attempt.committed_seq for sibling in committed(instance))
+        or any(child.base == attempt.attempt and child.commit for child in state.attempts())
+    )
 
 
 def attempt_files(

@@ -16,7 +16,8 @@ from sessions.home import Home, LiveFiles
 from sessions.journal.journal import Clock, Opened, open_journal
 from sessions.state.state import InstanceState
 
-from .recorder import LOCK_WAIT_S, Recorder, committed
+from .attempt_commits import committed
+from .recorder import LOCK_WAIT_S, Recorder
 from .repository import HEADS
 from .segments import Segments
 from .store import Store, attempt_branch

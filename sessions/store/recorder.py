@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import secrets
-import shutil
 import threading
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack
@@ -33,7 +31,16 @@ from sessions.state.description import summarise
 from sessions.state.folding import apply
 from sessions.state.state import AttemptState, InstanceState, SessionState
 
-from .attempt_commits import Reasoning, attempt_files, attempt_message, exam_files, prompt_files
+from .attempt_commits import (
+    Reasoning,
+    attempt_files,
+    attempt_message,
+    committed,
+    exam_files,
+    is_built_on,
+    parents_of,
+    prompt_files,
+)
 from .decidable import accepted_kernel, check_decision, find_attempt
 from .segments import Segments
 from .store import Store, attempt_branch
@@ -195,39 +202,14 @@ class Recorder:
         state, instance = self._find(attempt)
         if state.evaluation is None:
             raise NotDecidable(f"{attempt} is not judged, so there is nothing to commit")
-        parents = self._parents(state, instance)
-        if state.commit is not None and self._is_built_on(state, instance):
+        parents = parents_of(self.state, state, instance)
+        if state.commit is not None and is_built_on(self.state, state, instance):
             commit = state.commit
             return lambda: commit
         files = attempt_files(instance, state, self._reasoning.of(state))
         message, wall = attempt_message(state), state.judged_wall
         branch = attempt_branch(self.session, instance.key)
         return lambda: self.store.commit(branch, files, parents=parents, message=message, wall=wall)
-
-    def _parents(self, attempt: AttemptState, instance: InstanceState) -> list[str]:
-        """Returns the base's commit, then the commit of the attempt that was committed before.
-
-        Attempts of one instance may run at the same time, so the order is the order of their commits, which the
-        journal has.
-        """
-        parents = []
-        if attempt.base is not None:
-            base, _ = self._find(attempt.base)
-            if base.commit is not None:
-                parents.append(base.commit)
-        order = attempt.committed_seq or math.inf
-        earlier = [sibling.commit for sibling in committed(instance) if 0 < sibling.committed_seq < order]
-        return list(dict.fromkeys([*parents, *filter(None, earlier[-1:])]))
-
-    def _is_built_on(self, attempt: AttemptState, instance: InstanceState) -> bool:
-        """True if something refers to the attempt's commit, so that the commit must not change."""
-        if attempt.decision is not None:
-            return True
-        if any(
-            sibling.committed_seq > attempt.committed_seq and sibling.commit for sibling in instance.attempts
-        ):
-            return True
-        return any(child.base == attempt.attempt and child.commit for child in self.state.attempts())
 
     def _note_commit(self, attempt: str, commit: str) -> None:
         state, instance = self._find(attempt)
@@ -285,12 +267,8 @@ class Recorder:
         await self.flush()
 
     def _flush_work(self) -> Callable[[], None]:
-        size, seq, summary, started = (
-            self._writer.size,
-            self._writer.last_seq,
-            summarise(self.state),
-            self.state.started,
-        )
+        size, seq = self._writer.size, self._writer.last_seq
+        summary, started = summarise(self.state), self.state.started
         files = exam_files(self.state) | prompt_files(self.state)
 
         def work() -> None:
@@ -401,7 +379,7 @@ class Recorder:
     def _put_away(self) -> None:
         # Without a pack, the names of the session's objects may not be on the disk yet.
         self.store.repository.sync_objects()
-        put_away(self.live)
+        self.live.put_away()
 
     def close(self) -> None:
         """Close the session as it is; it can be resumed. Later events are refused."""
@@ -410,19 +388,3 @@ class Recorder:
         finally:
             self.store.close()
             self._lock.release()
-
-
-def committed(instance: InstanceState) -> list[AttemptState]:
-    """Returns the attempts with a commit, in the order of their commits."""
-    return sorted(
-        (attempt for attempt in instance.attempts if attempt.commit is not None),
-        key=lambda attempt: attempt.committed_seq,
-    )
-
-
-def put_away(live: LiveFiles) -> None:
-    """Remove a live folder in one visible step, and the remains of interrupted removals."""
-    live.folder.rename(live.folder.with_name(f".{live.session}.gone-{secrets.token_hex(4)}"))
-    for remains in live.folder.parent.glob(".*.gone-*"):
-        # Another process may remove the same folder.
-        shutil.rmtree(remains, ignore_errors=True)
