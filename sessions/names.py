@@ -106,7 +106,7 @@ def title_problem(title: str) -> str:
 
 
 def choose_session(wanted: str, names: Sequence[str]) -> str:
-    """Returns the session with this name, or the only one whose name begins with it; `names` are oldest first.
+    """Returns the session with this name, or the only session with this prefix; `names` are oldest first.
 
     Raises `NoSuchSession` with similar names, or `AmbiguousSession`.
     """

@@ -46,7 +46,7 @@ class Journal:
     last_seq: int = 0
     """The highest sequence number, including unknown events."""
     damage: BadLine | None = None
-    """The first line that cannot be read or whose number does not rise; nothing may be appended then."""
+    """The first line that cannot be read, or that has no higher number; nothing may be appended then."""
 
     def add(self, line: bytes, number: int) -> None:
         """Decode and add a complete line."""

@@ -57,7 +57,7 @@ class SessionInfo(SessionResults, frozen=True, kw_only=True):
     name: str
     state: Standing
     settings: RunSettings
-    """As it was started: `title` is the current title."""
+    """The settings of its start; the line's own `title` is the current one."""
     problem: str = ""
     """What is wrong with a damaged session, and what to do."""
     started: float | None = None

@@ -263,8 +263,8 @@ def trailers_of(message: str) -> dict[str, str]:
 
 def code_call(calls: Sequence[CallState]) -> CallState | None:
     """Returns the call that made an attempt's candidate: the last finished call that asked for code."""
-    asked = (call for call in reversed(calls) if call.finished and call.role is not Role.REFLECTOR)
-    return next(asked, None)
+    code_calls = (call for call in reversed(calls) if call.finished and call.role is not Role.REFLECTOR)
+    return next(code_calls, None)
 
 
 def _call_record(call: CallState) -> CallRecord:

@@ -323,7 +323,7 @@ class Recorder:
         return [attempt.commit for attempt in self.state.attempts() if attempt.commit is not None]
 
     def _unmark_lost(self, instance: InstanceState) -> None:
-        """Mark as uncommitted the first attempt with a lost object and all later ones, so that each follows the other."""
+        """Mark as uncommitted the first attempt with a lost object and all later ones, because they build on it."""
         is_lost = False
         for attempt in committed(instance):
             is_lost = is_lost or not self.store.repository.is_whole(attempt.commit or "")
