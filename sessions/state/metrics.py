@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from statistics import NormalDist
+from statistics import NormalDist, fmean, geometric_mean
 
 from harness import Evaluation, Verdict
 
@@ -43,8 +43,12 @@ def correct_per_compile(evaluations: Iterable[Evaluation]) -> float | None:
 
 def speedup_mean(evaluations: Iterable[Evaluation]) -> float | None:
     """Returns the arithmetic mean of the measured speedups of correct candidates (source: GEAK)."""
-    speedups = _speedups(evaluations)
-    return math.fsum(speedups) / len(speedups) if speedups else None
+    speedups = [
+        evaluation.speedup
+        for evaluation in evaluations
+        if evaluation.verdict is Verdict.CORRECT and evaluation.speedup is not None
+    ]
+    return fmean(speedups) if speedups else None
 
 
 def speedup_geomean(evaluations: Iterable[Evaluation]) -> float | None:
@@ -53,7 +57,7 @@ def speedup_geomean(evaluations: Iterable[Evaluation]) -> float | None:
     Source: Fleming and Wallace, CACM 29(3), 1986.
     """
     speeds = [speed.value for evaluation in evaluations if (speed := speed_of(evaluation)) is not None]
-    return _geomean(speeds) if speeds else None
+    return geometric_mean(speeds) if speeds else None
 
 
 def fast_p(evaluations: Iterable[Evaluation], p: float) -> float | None:
@@ -135,17 +139,5 @@ def _counted(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
     return [evaluation for evaluation in evaluations if evaluation.verdict.counted]
 
 
-def _speedups(evaluations: Iterable[Evaluation]) -> list[float]:
-    return [
-        evaluation.speedup
-        for evaluation in evaluations
-        if evaluation.verdict is Verdict.CORRECT and evaluation.speedup is not None
-    ]
-
-
 def _share(facts: Sequence[bool]) -> float | None:
     return sum(facts) / len(facts) if facts else None
-
-
-def _geomean(values: Sequence[float]) -> float:
-    return math.exp(math.fsum(math.log(value) for value in values) / len(values))

@@ -199,6 +199,16 @@ class AttemptState:
         return self.evaluation.verdict if self.evaluation else None
 
     @property
+    def accepted(self) -> bool:
+        """True if a person accepted it."""
+        return self.decision is not None and self.decision.accepted
+
+    @property
+    def rejected(self) -> bool:
+        """True if a person rejected it."""
+        return self.decision is not None and not self.decision.accepted
+
+    @property
     def confirmation(self) -> Confirmation:
         """The result of the exam; an exam without a verdict on the candidate does not count."""
         exam = self.exam
@@ -218,10 +228,7 @@ class AttemptState:
         """Tokens of its finished calls; a count that no provider reported is `None`."""
         usages = [call.usage for call in self.calls if call.finished]
         return Usage(
-            known_sum([usage.input_tokens for usage in usages]),
-            known_sum([usage.output_tokens for usage in usages]),
-            known_sum([usage.cached_tokens for usage in usages]),
-            known_sum([usage.cache_write_tokens for usage in usages]),
+            *(known_sum([getattr(usage, field) for usage in usages]) for field in Usage.__struct_fields__)
         )
 
     @property

@@ -59,13 +59,13 @@ def earlier_best(attempt: AttemptState, instance: InstanceState) -> AttemptState
 def accepted_attempt(state: SessionState, task: str) -> AttemptState | None:
     """Returns the attempt of a task (full name) that was accepted last: its kernel is the session's on `accepted`."""
     accepted = [
-        (attempt.decision.wall, attempt)
+        attempt
         for instance in state.instances.values()
         if instance.task == task
         for attempt in instance.attempts
-        if attempt.decision is not None and attempt.decision.accepted
+        if attempt.accepted
     ]
-    return max(accepted, key=lambda entry: entry[0])[1] if accepted else None
+    return max(accepted, key=lambda attempt: attempt.decision.wall if attempt.decision else 0.0, default=None)
 
 
 def place(attempt: AttemptState) -> tuple[int, Rank]:
@@ -90,8 +90,4 @@ def _rank(attempt: AttemptState) -> Rank:
 
 def _not_rejected(attempts: Iterable[AttemptState]) -> list[AttemptState]:
     """Judged attempts that no person rejected."""
-    return [
-        attempt
-        for attempt in attempts
-        if attempt.evaluation is not None and (attempt.decision is None or attempt.decision.accepted)
-    ]
+    return [attempt for attempt in attempts if attempt.evaluation is not None and not attempt.rejected]

@@ -67,9 +67,8 @@ def test_bad_line_in_the_middle_is_an_error_that_changes_nothing(path: Path) -> 
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0] + b'{"type":"noti\n' + lines[2] + b"torn")
     before = path.read_bytes()
-    with pytest.raises(JournalDamaged, match=r"journal\.jsonl line 2 cannot be read") as caught:
+    with pytest.raises(JournalDamaged, match=r"journal\.jsonl line 2 cannot be read"):
         open_journal(path)
-    assert caught.value.line == 2
     assert path.read_bytes() == before
     assert list(path.parent.glob("journal*")) == [path]
     journal = read_journal(path)

@@ -11,11 +11,10 @@ from textual.widgets import Static
 from harness import Verdict
 from sessions import Home
 from sessions.catalog import journal_of
-from sessions.events import DecisionMade
+from sessions.events import DecisionMade, DecisionUndone
 from sessions.files import FileLock
 from sessions.state.folding import fold
-from sessions.store.decisions import decide as decide_at_rest
-from sessions.store.decisions import undo as undo_at_rest
+from sessions.store.reconcile import decide as decide_at_rest
 from sessions.store.store import Store
 from tests.support import stored_sessions as stored
 from tests.support.cockpits import NARROW, WIDE, until
@@ -95,9 +94,8 @@ async def test_decisions_of_other_shells_are_seen_after_the_end_and_not_overwrit
         screen = await opened_agent(pilot)
         await pilot.press("a")
         assert isinstance(app.screen, ReasonDialog)
-        await asyncio.to_thread(
-            decide_at_rest, home, stored.FIRST, "softmax#1/1", accepted=False, why="not readable", by="kim"
-        )
+        rejection = DecisionMade(attempt="softmax#1/1", accepted=False, why="not readable", by="kim")
+        await asyncio.to_thread(decide_at_rest, home, stored.FIRST, rejection)
         await until(pilot, lambda: "1Cx" in screen.strip.text, "the decision of another shell")
         await pilot.press("enter")
         await until(pilot, lambda: bool(app._notifications), "the refusal")
@@ -121,7 +119,9 @@ async def test_finished_session_is_decided_at_the_end_of_its_replay(home: Home) 
         assert "reflector" not in hint, "no further prompt follows"
         await pilot.press(*"slow", "enter")
         await until(pilot, lambda: "2Cx" in screen.strip.text, "the decision")
-        await asyncio.to_thread(undo_at_rest, home, session, "softmax#1/2", by="kim")
+        await asyncio.to_thread(
+            decide_at_rest, home, session, DecisionUndone(attempt="softmax#1/2", by="kim")
+        )
         await until(pilot, lambda: "2Cx" not in screen.strip.text, "the undoing in another shell")
         await pilot.press("0")
         assert not screen.check_action("reject", ()), "the past is not decided"
@@ -156,7 +156,9 @@ async def test_winner_of_a_finished_session_is_accepted_on_review_and_written_wh
         assert head is not None
         assert path in store.repository.read_tree(head)
         store.close()
-        await asyncio.to_thread(undo_at_rest, home, session, "softmax#1/2", by="kim")
+        await asyncio.to_thread(
+            decide_at_rest, home, session, DecisionUndone(attempt="softmax#1/2", by="kim")
+        )
         await until(pilot, lambda: "decided 0" in screen.decided.text, "the undoing in another shell")
         await until(
             pilot, lambda: "Review: 1 open" in str(screen.queue.border_title), "the attempt, open again"

@@ -13,9 +13,8 @@ from textual.widgets import Input
 
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
-from sessions.state.info import UNKNOWN
 from sessions.state.speed import Speed
-from tests.support.cockpits import NARROW, NODE, WIDE, at_home, until
+from tests.support.cockpits import NARROW, NODE, WIDE, at_home, listed, until
 from tests.support.journals import SESSION, running, write_live
 from tests.support.pictures import picture
 from tui.cockpit.app import Cockpit
@@ -34,7 +33,7 @@ def session(name: str, state: Standing = Standing.FINISHED, **fields: object) ->
     """Return a session on one GPU with three attempts."""
     usual = {"method": "geak", "model": "recorded:starter", "tasks": ("starter/softmax",), "devices": ("0",)}
     results = {"attempts": 3, "started": 1_795_183_380.0}
-    return SessionInfo(name=name, state=state, **UNKNOWN.settings() | results | usual | fields)
+    return listed(name, state, **usual | results | fields)
 
 
 TASKS = tuple(f"tritonbench/kernel_{number}" for number in range(184))

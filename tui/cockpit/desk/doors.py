@@ -19,9 +19,8 @@ from tui.facts.node_facts import NodeFacts, read_node
 if TYPE_CHECKING:
     from engine.plan.plan import RunPlan
     from engine.process.launch import EngineStart
-    from sessions.catalog import SessionInfo
+    from sessions.catalog import SessionInfo, SessionList
     from sessions.events import AnyEvent
-    from sessions.session_list import SessionList
 
 
 def _no_start(run: RunPlan) -> str:
@@ -55,7 +54,7 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
 
     @cache
     def sessions() -> SessionList:
-        from sessions.session_list import SessionList
+        from sessions.catalog import SessionList
 
         return SessionList(home)
 

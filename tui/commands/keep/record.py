@@ -9,7 +9,7 @@ import click
 from sessions import fold
 from sessions.catalog import find_session, journal_of
 from sessions.home import home_from
-from sessions.recording import record_sessions
+from sessions.recording import write_recording
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint, say
 
@@ -27,7 +27,7 @@ def record_command(sessions: tuple[str, ...], name: str) -> None:
     names = [find_session(home, session) for session in sessions]
     if twice := next((session for session in names if names.count(session) > 1), None):
         raise Complaint(f"{twice} is named twice; a recording holds each chain only once")
-    folder = record_sessions(
+    folder = write_recording(
         [fold(journal_of(home, session).events) for session in names], name, home.recordings
     )
     say(f"recorded in {folder}; play it with: wavedeck run --model recorded:{name}")

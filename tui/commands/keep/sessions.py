@@ -70,7 +70,7 @@ def print_list(words: str = "", *, as_json: bool) -> None:
     infos = [info for info in list_sessions(home) if wanted.matches(session_fields(info))]
     say_damaged(infos)
     if as_json:
-        emit_json(infos)
+        emit_json([info.document() for info in infos])
     elif infos:
         emit(sessions_table(infos))
     elif wanted.terms:
@@ -108,13 +108,13 @@ def _row(info: SessionInfo) -> tuple[str, ...]:
         info.name,
         info.title or UNKNOWN,
         f"{info.state}",
-        f"{len(info.solved)}/{len(info.tasks)}",
+        f"{len(info.solved)}/{len(info.settings.tasks)}",
         confirmed_words(info.solved, info.confirmed),
         str(info.attempts),
         best_words(info),
         money(info.cost_usd),
-        info.model,
-        option_words(info.options) or UNKNOWN,
+        info.settings.model,
+        option_words(info.settings.options) or UNKNOWN,
     )
 
 
@@ -134,7 +134,7 @@ def show_command(session: str, *, as_json: bool) -> None:
     if as_json:
         emit_json(
             {
-                "session": info,
+                "session": info.document(),
                 "started": state.started,
                 "skipped_events": len(journal.skipped),
                 "asked": usages,
@@ -157,12 +157,12 @@ def show_command(session: str, *, as_json: bool) -> None:
         return
     emit(f"{name}: {info.state}{f', {info.title}' if info.title else ''}")
     if info.started is not None:
-        method = method_words(info.method, info.options)
+        method = method_words(info.settings.method, info.settings.options)
         emit(
-            f"started {datetime.fromtimestamp(info.started, UTC):%Y-%m-%d %H:%M:%S} UTC, {method} with {info.model}"
+            f"started {datetime.fromtimestamp(info.started, UTC):%Y-%m-%d %H:%M:%S} UTC, {method} with {info.settings.model}"
         )
-        if info.series:
-            emit(f"part of {info.series}")
+        if info.settings.series:
+            emit(f"part of {info.settings.series}")
     if state.started is not None and timing_words(state.started):
         emit(timing_words(state.started))
     if journal.skipped:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from sessions.best_ever import BestEver, bests_of
+from sessions.best_ever import BestEver, bests_ever
 from sessions.catalog import list_sessions
 from sessions.home import home_from
 from sessions.names import full_task, short_task
@@ -31,7 +31,7 @@ def best_command(task: str | None, *, as_json: bool) -> None:
     home = home_from(os.environ)
     infos = list_sessions(home)
     say_damaged(infos)
-    bests = bests_of(home, infos)
+    bests = bests_ever(home, infos)
     if task is not None:
         measured = {best.measured.task for best in bests}
         bests = [best for best in bests if best.measured.task == full_task(task)]

@@ -33,7 +33,7 @@ def status_command(session: str | None, *, short: bool, as_json: bool) -> None:
     name = full_name(home, session) if session else None
     infos = [info for info in running_infos(home) if name in (None, info.name)]
     if as_json:
-        emit_json(infos)
+        emit_json([info.document() for info in infos])
     elif short:
         if infos:
             emit(short_line(infos))
@@ -46,7 +46,7 @@ def status_command(session: str | None, *, short: bool, as_json: bool) -> None:
 def short_line(infos: Sequence[SessionInfo]) -> str:
     """Return `wavedeck 2 running  12/20 solved  best 1.84x softmax  ! 2`; parts that are not known are left out."""
     solved = sum(len(info.solved) for info in infos)
-    tasks = sum(len(info.tasks) for info in infos)
+    tasks = sum(len(info.settings.tasks) for info in infos)
     waiting = sum(len(info.waiting) for info in infos)
     bests = [(task, best) for task, best in map(fastest, infos) if best is not None]
     task, best = max(bests, key=lambda pair: pair[1].value, default=("", None))
@@ -79,7 +79,7 @@ def _row(info: SessionInfo) -> tuple[str, ...]:
         info.name,
         info.title or UNKNOWN,
         UNKNOWN if info.putting_away_since is None else putting_away(info.putting_away_since, time.time()),
-        f"{len(info.solved)}/{len(info.tasks)}",
+        f"{len(info.solved)}/{len(info.settings.tasks)}",
         f"{info.attempts:,}",
         best_words(info),
         money(info.cost_usd),

@@ -67,9 +67,9 @@ def session_row(info: SessionInfo) -> Row:
         info.name,
         (
             Cell(clean(info.title) or info.name),
-            Cell(clean(method_words(info.method, info.options)) or "-", "dim"),
-            Cell(clean(info.model) or "-", "dim"),
-            Cell(f"{len(info.solved)}/{len(info.tasks)}" if info.tasks else "-"),
+            Cell(clean(method_words(info.settings.method, info.settings.options)) or "-", "dim"),
+            Cell(clean(info.settings.model) or "-", "dim"),
+            Cell(f"{len(info.solved)}/{len(info.settings.tasks)}" if info.settings.tasks else "-"),
             Cell("-" if info.confirmed is None else str(len(info.confirmed)), "dim"),
             Cell(f"{info.attempts:,}"),
             best_cell(info),
@@ -86,7 +86,7 @@ def best_cell(info: SessionInfo) -> Cell:
     best = fastest(info)[1]
     if best is not None:
         return Cell(str(best), "good" if best.is_gain else "")
-    if info.devices and set(info.devices) == {"cpu"} and info.solved:
+    if info.settings.devices and set(info.settings.devices) == {"cpu"} and info.solved:
         return Cell(vocabulary.NO_GPU, "dim")
     return Cell("-", "dim")
 
@@ -94,8 +94,8 @@ def best_cell(info: SessionInfo) -> Cell:
 def cost_words(info: SessionInfo) -> str:
     """Return what was spent, with the cap: `$14.20 of $50`."""
     spent = vocabulary.money(info.cost_usd)
-    if info.budget_usd is not None:
-        return f"{spent} of ${info.budget_usd:g}"
+    if info.settings.budget_usd is not None:
+        return f"{spent} of ${info.settings.budget_usd:g}"
     return spent
 
 
@@ -119,8 +119,8 @@ def about_line(info: SessionInfo) -> Line:
     if info.problem:
         return (Span("damaged  ", "bad"), *line(clean(info.problem)))
     command = next_command(info.name, running=state == "running", finished=state == "finished")
-    tasks = ", ".join(short_task(task) for task in info.tasks[:4]) or "no task"
-    more = f" and {len(info.tasks) - 4} more" if len(info.tasks) > 4 else ""
+    tasks = ", ".join(short_task(task) for task in info.settings.tasks[:4]) or "no task"
+    more = f" and {len(info.settings.tasks) - 4} more" if len(info.settings.tasks) > 4 else ""
     words = f" {state}, started {vocabulary.moment(info.started)} UTC, {tasks}{more}"
     return (Span(f"{command}  ", "key"), *line(words.strip(), "dim"))
 

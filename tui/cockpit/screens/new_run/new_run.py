@@ -282,7 +282,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="choices", name="reading the choices")
     def _read_choices(self, entry: FormField, values: Mapping[str, str]) -> None:
-        past = list(dict.fromkeys(info.model for info in self._past if info.model))
+        past = list(dict.fromkeys(info.settings.model for info in self._past if info.settings.model))
         node = self.outlook.node or NodeFacts()
         try:
             offered = choices(

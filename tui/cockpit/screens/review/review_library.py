@@ -67,6 +67,7 @@ class HomeLibrary:
     def archive(self) -> Archive | None:
         """Return the accepted kernels and the bests; `None` if the store cannot be read. Loads git."""
         from sessions.best_ever import bests_ever
+        from sessions.catalog import list_sessions
         from sessions.store.store import Store
 
         if not self._home.store.exists():
@@ -74,7 +75,7 @@ class HomeLibrary:
         try:
             with Store.read_only(self._home.store) as store:
                 kernels = store.accepted()
-            bests = bests_ever(self._home)
+            bests = bests_ever(self._home, list_sessions(self._home))
         except (OSError, SessionsError):
             return None
         accepted = {task: Accepted(kernel.session, kernel.attempt) for task, kernel in kernels.items()}
