@@ -90,23 +90,17 @@ def take_up(home: Home, session: str, *, clock: Clock | None = None) -> Recorder
 
 def _hold(store: Store, live: LiveFiles, lock: FileLock) -> None:
     """Take the session's lock; restore live folder and journal if only the store has the session."""
-    if not live.journal.exists():
-        journal = store.session_bytes(live.session)
+    stored = None if live.journal.exists() else store.session_bytes(live.session)
+    if stored is not None:
         live.folder.mkdir(mode=0o700, exist_ok=True)
-        _lock_or_busy(live, lock)
-        if not live.journal.exists():
-            write_whole(live.journal, journal)
-        return
-    _lock_or_busy(live, lock)
-
-
-def _lock_or_busy(live: LiveFiles, lock: FileLock) -> None:
     try:
         got = lock.acquire(wait_s=LOCK_WAIT_S)
     except FileNotFoundError as error:
         raise NoSuchSession(live.session) from error
     if not got:
         raise SessionBusy(live.session)
+    if stored is not None and not live.journal.exists():
+        write_whole(live.journal, stored)
 
 
 def _open(live: LiveFiles, segments: Segments, clock: Clock) -> Opened:

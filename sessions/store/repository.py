@@ -112,9 +112,7 @@ class Repository:
     def create(cls, path: Path, *, lock: Path) -> Repository:
         """Open the bare repository at `path`; if there is none, create it, completely or not at all."""
         if not path.exists():
-            with locked(lock, wait_s=LOCK_WAIT_S) as got:
-                if not got:
-                    raise _lock_timeout(lock)
+            with _held(lock):
                 if not path.exists():
                     _initialise(path)
         return cls(path, lock=lock)
@@ -274,9 +272,7 @@ class Repository:
         """Hold the store's lock: refs are written, and read in order to be written, only inside this block."""
         if self._lock is None:
             raise self._read_only_error()
-        with self._thread_lock, locked(self._lock, wait_s=LOCK_WAIT_S) as got:
-            if not got:
-                raise _lock_timeout(self._lock)
+        with self._thread_lock, _held(self._lock):
             yield
 
     def _read_only_error(self) -> StoreBroken:
@@ -398,8 +394,14 @@ def _take_ref_lock(lock: Path) -> int:
             continue
 
 
-def _lock_timeout(lock: Path) -> StoreBroken:
-    return StoreBroken(f"{lock} has been held for {LOCK_WAIT_S:g} s; find its holder with: fuser {lock}")
+@contextmanager
+def _held(lock: Path) -> Iterator[None]:
+    with locked(lock, wait_s=LOCK_WAIT_S) as got:
+        if not got:
+            raise StoreBroken(
+                f"{lock} has been held for {LOCK_WAIT_S:g} s; find its holder with: fuser {lock}"
+            )
+        yield
 
 
 @contextmanager
