@@ -8,7 +8,7 @@ from harness import Verdict
 
 from .ranking import Rank, rank
 from .speed import is_timed_again
-from .state import AttemptState, Confirmation, InstanceState, SessionState
+from .state import AttemptState, Confirmation, InstanceState, KeptFact, SessionState
 
 
 def contenders(attempts: Iterable[AttemptState]) -> list[AttemptState]:
@@ -73,6 +73,14 @@ def place(attempt: AttemptState) -> tuple[int, Rank]:
 
     Raises `ValueError` if it is not judged.
     """
+    kept = attempt.kept_place
+    if kept is None or not kept.is_of(attempt):
+        kept = attempt.kept_place = KeptFact(attempt.evaluation, attempt.exam, _place(attempt))
+    known: tuple[int, Rank] = kept.value
+    return known
+
+
+def _place(attempt: AttemptState) -> tuple[int, Rank]:
     correct = attempt.verdict is Verdict.CORRECT
     if not correct:
         return 0, _rank(attempt)
