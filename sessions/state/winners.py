@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from harness import Verdict
 
-from .ranking import Rank, rank
-from .speed import is_timed_again
+from .ranking import Rank, rank, rank_at_speed
+from .speed import attempt_speed, is_timed_again, speed_of
 from .state import AttemptState, Confirmation, InstanceState, KeptFact, SessionState
 
 
@@ -93,7 +93,8 @@ def _place(attempt: AttemptState) -> tuple[int, Rank]:
 def _rank(attempt: AttemptState) -> Rank:
     if attempt.evaluation is None:
         raise ValueError(f"{attempt.attempt} is not judged")
-    return rank(attempt.evaluation, attempt.source or "")
+    speed = speed_of(attempt.evaluation) if is_timed_again(attempt) else attempt_speed(attempt)
+    return rank_at_speed(attempt.evaluation, attempt.source or "", speed)
 
 
 def _not_rejected(attempts: Iterable[AttemptState]) -> list[AttemptState]:

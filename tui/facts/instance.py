@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from harness import Verdict
 from sessions.state.findings import findings_of
@@ -118,7 +119,7 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
     """Return the facts of an instance."""
     judged = sorted(
         (attempt for attempt in instance.attempts if attempt.evaluation is not None),
-        key=lambda attempt: (attempt.judged_seq, attempt.number),
+        key=attrgetter("judged_seq"),
     )
     busy = busy_attempts(instance)
     best = next((attempt for attempt in judged if attempt.attempt == instance.best), None)
