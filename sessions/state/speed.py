@@ -120,8 +120,8 @@ def attempt_speed(attempt: AttemptState) -> Speed | None:
         evaluation = timed_evaluation(attempt)
         speed = speed_of(evaluation) if evaluation is not None else None
         kept = attempt.kept_speed = KeptFact(attempt.evaluation, attempt.exam, speed)
-    known: Speed | None = kept.value
-    return known
+    speed_kept: Speed | None = kept.value
+    return speed_kept
 
 
 def found_speed(attempt: AttemptState) -> Speed | None:

@@ -76,8 +76,8 @@ def place(attempt: AttemptState) -> tuple[int, Rank]:
     kept = attempt.kept_place
     if kept is None or not kept.is_of(attempt):
         kept = attempt.kept_place = KeptFact(attempt.evaluation, attempt.exam, _place(attempt))
-    known: tuple[int, Rank] = kept.value
-    return known
+    sort_key: tuple[int, Rank] = kept.value
+    return sort_key
 
 
 def _place(attempt: AttemptState) -> tuple[int, Rank]:

@@ -76,7 +76,8 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
         mark = home.stored_mark(session)
         with many_objects_stay():
             journal = journal_of(home, session, most_bytes=most_bytes)
-            events = [*journal.events, *journal.skipped]
+            # Skipped lines come last, so the beginning of a journal is the beginning of its story without them.
+            events = journal.events if journal.is_cut else [*journal.events, *journal.skipped]
             return open_story(session, events, mark=mark, is_whole=not journal.is_cut)
 
     def load_beginning(session: str) -> Story:
