@@ -129,16 +129,19 @@ def find_session(home: Home, wanted: str) -> str:
         raise
 
 
-def journal_of(home: Home, session: str) -> Journal:
-    """Returns a session's journal from the live folder or the store; `NoSuchSession` if there is none."""
+def journal_of(home: Home, session: str, *, most_bytes: int | None = None) -> Journal:
+    """Returns a session's journal from the live folder or the store; `NoSuchSession` if there is none.
+
+    With `most_bytes`, about so much of its beginning.
+    """
     try:
-        return read_journal(home.live(session).journal)
+        return read_journal(home.live(session).journal, most_bytes=most_bytes)
     except FileNotFoundError:
         # A session is in the store before its live folder is removed.
         if not home.store.exists():
             raise NoSuchSession(session) from None
         with Store.read_only(home.store) as store:
-            return store.session_journal(session)
+            return store.session_journal(session, most_bytes=most_bytes)
     except OSError as error:
         raise JournalNotReadable(home.live(session).journal, error) from error
 

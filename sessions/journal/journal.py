@@ -6,9 +6,10 @@ line end is written. A line that a crash cut was never acknowledged.
 
 from __future__ import annotations
 
+import io
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -42,6 +43,8 @@ class Journal:
 
     events: list[AnyEvent] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    is_cut: bool = False
+    """True if only the beginning was read."""
 
     last_seq: int = 0
     """The highest sequence number, including unknown events."""
@@ -49,7 +52,7 @@ class Journal:
     """The first line that cannot be read, or that has no higher number; nothing may be appended then."""
 
     def add(self, line: bytes, number: int) -> None:
-        """Decode and add a complete line."""
+        """Decode and add a complete line, with or without its end."""
         event = decode(line)
         if isinstance(event, BadLine):
             event = BadLine(event.why, number)
@@ -65,17 +68,27 @@ class Journal:
             self.skipped.append(event)
 
 
-def parse(data: bytes) -> Journal:
-    """Returns the events in the bytes of a journal or a segment; a line without its end is ignored."""
+def parse(lines: Iterable[bytes], *, most_bytes: int | None = None) -> Journal:
+    """Returns the events on lines of a journal; unknown events and bad lines are kept apart.
+
+    A line without its end is ignored. With `most_bytes`, about as many bytes are read.
+    """
     journal = Journal()
-    for number, line in enumerate(data.split(b"\n")[:-1], start=1):
-        journal.add(line, number)
+    size = 0
+    for number, line in enumerate(lines, start=1):
+        if most_bytes is not None and size >= most_bytes:
+            journal.is_cut = True
+            break
+        if line.endswith(b"\n"):
+            size += len(line)
+            journal.add(line, number)
     return journal
 
 
-def read_journal(path: Path) -> Journal:
-    """Returns all events of a journal; unknown events and bad lines are kept apart, a torn last line is ignored."""
-    return parse(path.read_bytes())
+def read_journal(path: Path, *, most_bytes: int | None = None) -> Journal:
+    """Returns the events of a journal, as `parse` does."""
+    with path.open("rb", buffering=CHUNK_BYTES) as file:
+        return parse(file, most_bytes=most_bytes)
 
 
 class Opened(NamedTuple):
@@ -182,7 +195,7 @@ def open_journal(path: Path, *, clock: Clock | None = None) -> Opened:
     try:
         data = path.read_bytes()
         end = data.rfind(b"\n") + 1
-        journal = parse(data[:end])
+        journal = parse(io.BytesIO(data[:end]))
         if journal.damage is not None:
             raise JournalDamaged(path, line=journal.damage.line or 0, why=journal.damage.why)
         torn = _cut(path, descriptor, data[end:], end) if end < len(data) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, NamedTuple
 
 from harness import Evaluation, Stage, Verdict
 from sessions.events import (
@@ -77,6 +78,18 @@ class Confirmation(StrEnum):
     CONFIRMED = "confirmed"
     NOT_CONFIRMED = "failed exam"
     NOT_EXAMINED = "not examined"
+
+
+class KeptFact(NamedTuple):
+    """A fact about an attempt, and the evaluations from which it was computed."""
+
+    evaluation: Evaluation | None
+    exam: Evaluation | None
+    value: Any
+
+    def is_of(self, attempt: AttemptState) -> bool:
+        """True if the attempt has no newer evaluation."""
+        return self.evaluation is attempt.evaluation and self.exam is attempt.exam
 
 
 @dataclass(slots=True)
@@ -192,6 +205,10 @@ class AttemptState:
     judged_wall: float = 0.0
     judged_seq: int = 0
     """Number of the event with the verdict; 0 if there is none."""
+    kept_speed: KeptFact | None = field(default=None, compare=False, repr=False)
+    """`attempt_speed` of `sessions.state.speed`, so that it is computed once a verdict."""
+    kept_place: KeptFact | None = field(default=None, compare=False, repr=False)
+    """`place` of `sessions.state.winners`, so that it is computed once a verdict."""
 
     @property
     def verdict(self) -> Verdict | None:
@@ -364,6 +381,8 @@ class SessionState:
     """When that was."""
     skipped_events: int = 0
     """Events of unknown types, and unreadable lines."""
+    owned: set[str] = field(default_factory=set, compare=False, repr=False)
+    """Attempts that no other state shares (see `sessions.state.copying`)."""
 
     @property
     def device_s(self) -> float:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from harness import Verdict
 
-from .ranking import Rank, rank
-from .speed import is_timed_again
-from .state import AttemptState, Confirmation, InstanceState, SessionState
+from .ranking import Rank, rank, rank_at_speed
+from .speed import attempt_speed, is_timed_again, speed_of
+from .state import AttemptState, Confirmation, InstanceState, KeptFact, SessionState
 
 
 def contenders(attempts: Iterable[AttemptState]) -> list[AttemptState]:
@@ -73,6 +73,14 @@ def place(attempt: AttemptState) -> tuple[int, Rank]:
 
     Raises `ValueError` if it is not judged.
     """
+    kept = attempt.kept_place
+    if kept is None or not kept.is_of(attempt):
+        kept = attempt.kept_place = KeptFact(attempt.evaluation, attempt.exam, _place(attempt))
+    sort_key: tuple[int, Rank] = kept.value
+    return sort_key
+
+
+def _place(attempt: AttemptState) -> tuple[int, Rank]:
     correct = attempt.verdict is Verdict.CORRECT
     if not correct:
         return 0, _rank(attempt)
@@ -85,7 +93,8 @@ def place(attempt: AttemptState) -> tuple[int, Rank]:
 def _rank(attempt: AttemptState) -> Rank:
     if attempt.evaluation is None:
         raise ValueError(f"{attempt.attempt} is not judged")
-    return rank(attempt.evaluation, attempt.source or "")
+    speed = speed_of(attempt.evaluation) if is_timed_again(attempt) else attempt_speed(attempt)
+    return rank_at_speed(attempt.evaluation, attempt.source or "", speed)
 
 
 def _not_rejected(attempts: Iterable[AttemptState]) -> list[AttemptState]:

@@ -6,7 +6,9 @@ an event loop calls them through `asyncio.to_thread`.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -159,9 +161,11 @@ class Store:
         tree = self.session_tree(session)
         return b"".join(self.repository.read_file(tree[path]) for path in segments_of(tree))
 
-    def session_journal(self, session: str) -> Journal:
-        """Returns the journal: events, and lines that were skipped."""
-        return parse(self.session_bytes(session))
+    def session_journal(self, session: str, *, most_bytes: int | None = None) -> Journal:
+        """Returns the journal: events, and lines that were skipped. With `most_bytes`, about so much of its beginning."""
+        tree = self.session_tree(session)
+        segments = (io.BytesIO(self.repository.read_file(tree[path])) for path in segments_of(tree))
+        return parse(chain.from_iterable(segments), most_bytes=most_bytes)
 
     def describe(
         self, session: str, *, commit: str | None = None

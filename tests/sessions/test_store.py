@@ -119,6 +119,8 @@ def test_git_show_prints_no_data_files(finished_home: Home) -> None:
 def test_clone_contains_the_same_events(finished_home: Home, tmp_path: Path) -> None:
     with Store.of(finished_home) as store:
         original = store.session_journal(SESSION).events
+        beginning = store.session_journal(SESSION, most_bytes=1)
+        assert (beginning.events, beginning.is_cut) == (original[:1], True)
         assert list(store.journals()) == [SESSION]
     assert fold(original).finished
     git(tmp_path, "clone", "--quiet", str(finished_home.store), "clone")

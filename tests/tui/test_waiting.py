@@ -15,7 +15,7 @@ from tests.support.cockpits import NARROW, WIDE, live, replayed, until
 from tests.support.journals import SESSION, EventLog
 from tests.support.pictures import picture
 from tests.support.waiting import LIMIT_S
-from tui.cockpit.data.replays import Story
+from tui.cockpit.data.replays import Story, open_story
 from tui.cockpit.data.sources import TailHealth
 from tui.cockpit.data.steps import steps_of
 from tui.cockpit.draw.lines import Line, plain
@@ -221,6 +221,29 @@ async def test_replay_is_named_in_the_header_before_it_is_read() -> None:
         assert bar.text == f" {SESSION}  reading ..."
         go_on.set()
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
+
+
+async def test_replay_shows_the_beginning_while_the_rest_is_read() -> None:
+    events = fleets.busy().events
+    app = replayed(events)
+    doors, go_on = app._doors, threading.Event()
+
+    def load_later(session: str) -> Story:
+        assert go_on.wait(LIMIT_S)
+        return doors.load_story(session)
+
+    beginning = open_story(SESSION, events[: len(events) // 2], is_whole=False)
+    app._doors = replace(doors, load_story=load_later, load_beginning=lambda _: beginning)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
+        timeline = app.screen.query_one("#timeline", Bar)
+        await until(pilot, lambda: "reading the rest" in timeline.text, "a time line without an end")
+        go_on.set()
+        feed = app.feed
+        assert feed is not None
+        await until(pilot, lambda: feed.replay is not None and feed.replay.story.is_whole, "the rest")
+        await pilot.press("full_stop")
+        await until(pilot, lambda: f"/{len(events)} " in f"{timeline.text} ", "the whole session")
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,8 @@ def status_line(
     state, spans = feed.state, []
     replay, live = feed.replay, feed.live
     if replay is not None:
-        place = f"{vocabulary.clock(replay.offset_s)} of {vocabulary.clock(replay.story.duration_s)}"
+        whole = f" of {vocabulary.clock(replay.story.duration_s)}" if replay.story.is_whole else ""
+        place = f"{vocabulary.clock(replay.offset_s)}{whole}"
         spans.append(Span(f"REPLAY at {place}" + (", decisions count" if can_act else ""), "warn"))
     if readonly and replay is None:
         spans.append(Span("READ-ONLY", "warn"))

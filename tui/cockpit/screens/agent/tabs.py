@@ -63,15 +63,18 @@ def _speed_tables(attempt: AttemptState, evaluation: Evaluation) -> Iterator[Tab
     yield from spread_tables(attempt)
 
 
-def _profile_tables(evaluation: Evaluation) -> tuple[Table, ...]:
-    return launches_table(evaluation.latency), traffic_table(evaluation), sampled_table(evaluation)
+def _profile_tables(evaluation: Evaluation) -> Iterator[Table]:
+    yield launches_table(evaluation.latency)
+    yield traffic_table(evaluation)
+    yield sampled_table(evaluation)
 
 
 def is_there(tab: str, attempt: AttemptState | None) -> bool:
     """Return whether a tab has anything to show: the profile may have nothing."""
+    if tab != "profile":
+        return True
     evaluation = attempt.evaluation if attempt is not None else None
-    has_profile = evaluation is not None and any(table.has_content for table in _profile_tables(evaluation))
-    return tab != "profile" or has_profile
+    return evaluation is not None and any(table.has_content for table in _profile_tables(evaluation))
 
 
 def copy_text(tab: str, attempt: AttemptState) -> str:

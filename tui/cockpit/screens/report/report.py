@@ -170,6 +170,8 @@ class ReportScreen(SessionScreen):
     def __init__(self) -> None:
         super().__init__()
         self.report: SessionReport | None = None
+        self._last_seq = 0
+        """Number of the last event in the report."""
         self._sections: tuple[Section, ...] = ()
         self.summary = Bar(id="summary")
         self.winners = WinnerTable(WINNER_COLUMNS, id="winners")
@@ -192,8 +194,11 @@ class ReportScreen(SessionScreen):
         self._choose("winners")
 
     def draw(self, dirty: frozenset[str]) -> None:
-        """Build the report again and show it."""
-        report = self.report = report_of(self.feed.state)
+        """Show the report; it is built again after an event or a jump, not for another width."""
+        state = self.feed.state
+        if self.report is None or self._last_seq != state.last_seq:
+            self.report, self._last_seq = report_of(state), state.last_seq
+        report = self.report
         self.summary.show(report_view.summary_line(report, self.size.width - 1))
         self._sections = PANES["winners"](report)
         self.winners.empty = "\n".join(self._sections[0].sentences)

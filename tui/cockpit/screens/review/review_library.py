@@ -66,12 +66,12 @@ class HomeLibrary:
 
     def archive(self) -> Archive | None:
         """Return the accepted kernels and the bests; `None` if the store cannot be read. Loads git."""
+        if not self._home.store.exists():
+            return Archive()
         from sessions.best_ever import bests_ever
         from sessions.catalog import list_sessions
         from sessions.store.store import Store
 
-        if not self._home.store.exists():
-            return Archive()
         try:
             with Store.read_only(self._home.store) as store:
                 kernels = store.accepted()
