@@ -12,8 +12,8 @@ from sessions.state.speed import attempt_speed, gain
 from sessions.state.state import AttemptState, CallState, Confirmation, DeviceState, SessionState
 from sessions.state.winners import earlier_best
 from tui.facts.doing import live_calls
+from tui.facts.endings import ending_words
 from tui.facts.instance import FactsCache, InstanceFacts
-from tui.facts.session_words import ending_words
 from tui.facts.vocabulary import clock, count, counted, duration, money, percent_change
 
 BUDGET_SHARE = 0.9

@@ -12,10 +12,11 @@ from sessions.events import AnyEvent
 from sessions.names import instance_key, short_task
 from suites.python_source import source_lines
 from tui.diagnostics import one_line
+from tui.facts.endings import ending_words
 from tui.facts.evaluation.certainty import exam_sentence, exam_word, is_winner
-from tui.facts.evaluation.spread import measured_words, timing_words
+from tui.facts.evaluation.spread import measured_words
 from tui.facts.evaluation.verdict import error_table, headline
-from tui.facts.session_words import ending_words, method_words
+from tui.facts.settings_words import method_words, timing_words
 from tui.facts.spending import spent_words
 from tui.facts.text_diff import compare_lines, diff_text
 from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, money

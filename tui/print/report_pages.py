@@ -49,7 +49,7 @@ def as_markdown(reports: Sequence[SessionReport]) -> str:
     blocks = []
     for report in reports:
         facts = "\n".join(f"- {name}: {value}" for name, value in facts_of(report).items())
-        title = f"# {report.summary.session}"
+        title = f"# {report.session}"
         blocks += [title, facts, *map(_section_markdown, sections_of(report))]
     return "\n\n".join([*blocks, *(_section_markdown(section) for section in _merged(reports))])
 
@@ -65,14 +65,14 @@ def _section_markdown(section: Section) -> str:
 
 def as_html(reports: Sequence[SessionReport]) -> str:
     """Return the reports as one page of HTML without scripts and without references to other files."""
-    names = ", ".join(report.summary.session for report in reports)
+    names = ", ".join(report.session for report in reports)
     parts = [
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(names)}</title>',
         f"<style>{STYLE}</style></head><body>",
     ]
     for report in reports:
-        parts.append(f"<h1>{html.escape(report.summary.session)}</h1>")
+        parts.append(f"<h1>{html.escape(report.session)}</h1>")
         facts = (
             f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
             for name, value in facts_of(report).items()

@@ -10,9 +10,9 @@ from sessions.names import short_task
 from sessions.state.findings import findings_of
 from sessions.state.tally import tally
 from sessions.state.winners import bests_by_task
+from tui.facts.endings import session_ending
 from tui.facts.evaluation.certainty import against_words, speed_words, used_share, worst_first
 from tui.facts.evaluation.spread import spread_lines
-from tui.facts.session_words import session_ending
 from tui.facts.spending import device_words, session_spent_words
 from tui.facts.tables import Column
 from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped

@@ -20,10 +20,10 @@ from tui.commands.keep.sharing import fetch_command, push_command
 from tui.commands.options import json_option, session_argument
 from tui.diagnostics import Complaint, one_line, say
 from tui.facts.evaluation.certainty import confirmed_words, exam_sentence, exam_word
-from tui.facts.evaluation.spread import spread_lines, timing_words
+from tui.facts.evaluation.spread import spread_lines
 from tui.facts.filters import parse
 from tui.facts.session_fields import SESSION_FIELDS, best_words, session_fields
-from tui.facts.session_words import method_words, option_words
+from tui.facts.settings_words import method_words, option_words, timing_words
 from tui.facts.spending import spending_of
 from tui.facts.tables import Column
 from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, money, next_command

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from harness import Evaluation
 from harness.wire.evaluation import SampledTraffic, Traffic
@@ -10,6 +11,16 @@ from tui.facts.tables import Cell, Column, Table, row
 from tui.facts.vocabulary import count, estimate, grouped, size
 
 CASE, SIZES = Column("case", keep=True), Column("sizes", drop=7)
+ESTIMATE_COLUMNS = (
+    Column("target", keep=True),
+    CASE,
+    Column("sizes", drop=4),
+    Column("at best us", right=True),
+    Column("shared on dies us", right=True, if_known=True, drop=3),
+    Column("uncached us", right=True),
+    Column("bound", drop=2),
+    Column("of the roofline", right=True, drop=1),
+)
 
 
 def traffic_table(evaluation: Evaluation) -> Table:
@@ -74,33 +85,26 @@ def sampled_table(evaluation: Evaluation) -> Table:
 
 def estimates_table(evaluation: Evaluation) -> Table:
     """Return the two bounds of the roofline by target and case, with their sources; empty without an estimate."""
-    columns = (
-        Column("target", keep=True),
-        CASE,
-        Column("sizes", drop=4),
-        Column("at best us", right=True),
-        Column("shared on dies us", right=True, if_known=True, drop=3),
-        Column("uncached us", right=True),
-        Column("bound", drop=2),
-        Column("of the roofline", right=True, drop=1),
-    )
     rows = [
-        row(
-            Cell(bounds.target, "key"),
-            bounds.case,
-            Cell(_sizes(bounds.sizes), "dim"),
-            f"{bounds.low_us:,.4g}",
-            "" if bounds.shared_us is None else f"{bounds.shared_us:,.4g}",
-            f"{bounds.high_us:,.4g}",
-            Cell(" to ".join(dict.fromkeys((bounds.bound_low, bounds.bound_high))), "dim"),
-            estimate(bounds.high_us / bounds.low_us) if bounds.low_us > 0 else "",
+        replace(
+            row(
+                Cell(bounds.target, "key"),
+                bounds.case,
+                Cell(_sizes(bounds.sizes), "dim"),
+                f"{bounds.low_us:,.4g}",
+                "" if bounds.shared_us is None else f"{bounds.shared_us:,.4g}",
+                f"{bounds.high_us:,.4g}",
+                Cell(" to ".join(dict.fromkeys((bounds.bound_low, bounds.bound_high))), "dim"),
+                estimate(bounds.high_us / bounds.low_us) if bounds.low_us > 0 else "",
+            ),
+            key=bounds.case,
         )
         for bounds in evaluation.estimate
     ]
     # The table already shows the sizes.
     sources = dict.fromkeys(bounds.basis.partition("; at ")[0] for bounds in evaluation.estimate)
     title = "estimate (roofline between two bounds, not a measurement)"
-    return Table(title, columns, tuple(rows)).with_sentences(*sources, style="dim")
+    return Table(title, ESTIMATE_COLUMNS, tuple(rows)).with_sentences(*sources, style="dim")
 
 
 def _requested(traffic: Traffic | SampledTraffic) -> int:
@@ -113,3 +117,14 @@ def _excess(traffic: Traffic | SampledTraffic) -> str:
 
 def _sizes(sizes: Mapping[str, int]) -> str:
     return " ".join(f"{name}={value}" for name, value in sizes.items())
+
+
+def case_sizes(evaluation: Evaluation) -> dict[str, str]:
+    """Return the sizes at which a GPU runs each case, as far as the evaluation knows them: `rows=8192 cols=4097`."""
+    estimated = {
+        bounds.case: bounds.sizes
+        for bounds in evaluation.estimate
+        if bounds.case not in evaluation.not_sampled
+    }
+    sampled = {sample.case: sample.sizes for sample in evaluation.sampled}
+    return {case: _sizes(sizes) for case, sizes in (sampled | estimated).items()}

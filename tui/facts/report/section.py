@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeVar
 
 from tui.facts.tables import NOTHING, UNBOUNDED, Cell, Column, Row
+from tui.facts.vocabulary import UNKNOWN
 
 from .model import Winner
 
@@ -14,10 +15,17 @@ T = TypeVar("T")
 
 
 class Field(NamedTuple, Generic[T]):
-    """A column with the function that makes its cells."""
+    """A column with the function that makes its values. A text is a cell in `style`; an empty text under a title is unknown."""
 
     column: Column
-    cell: Callable[[T], Cell | str]
+    value: Callable[[T], Cell | str]
+    style: str = ""
+
+    def cell(self, item: T) -> Cell:
+        """Return the cell of an item."""
+        value = self.value(item)
+        cell = Cell(value, self.style) if isinstance(value, str) else value
+        return cell if cell.text or not self.column.title else cell._replace(text=UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +66,15 @@ def _unbounded(column: Column) -> Column:
     return replace(column, least=least, most=UNBOUNDED)
 
 
-def columns_of(fields: Iterable[Field[T]]) -> tuple[Column, ...]:
-    """Return the columns of a table."""
-    return tuple(field.column for field in fields)
-
-
-def rows_of(fields: Sequence[Field[T]], items: Iterable[T], key: Callable[[T], str]) -> tuple[Row, ...]:
-    """Return a row for each item."""
-    return tuple(Row(key(item), tuple(as_cell(field.cell(item)) for field in fields)) for item in items)
-
-
-def as_cell(value: Cell | str) -> Cell:
-    """Return the cell of a text in the plain style."""
-    return value if isinstance(value, Cell) else Cell(value)
+def section_of(
+    title: str,
+    fields: Sequence[Field[T]],
+    items: Iterable[T],
+    key: Callable[[T], str],
+    *sentences: str,
+    further: Iterable[Row] = (),
+) -> Section:
+    """Return a section with a row for each item, then the `further` rows. Without rows it has no sentences."""
+    rows = (*(Row(key(item), tuple(field.cell(item) for field in fields)) for item in items), *further)
+    columns = tuple(field.column for field in fields)
+    return Section(title, tuple(filter(None, sentences)) if rows else (), columns, rows)

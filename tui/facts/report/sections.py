@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tui.facts.spending import device_words
+from tui.facts.endings import session_ending
+from tui.facts.settings_words import method_words
+from tui.facts.spending import device_words, session_spent_words
 from tui.facts.vocabulary import NO_GPU, counted, duration, grouped, money, percent
 
-from .attempt_sections import attempt_sections, cost_sections, decision_sections, verdict_sections
+from .attempt_sections import attempt_sections, decision_sections
 from .case_sections import case_sections
+from .count_sections import cost_sections, verdict_sections
 from .metric_sections import metric_sections
 from .model import SessionReport
 from .section import Section
@@ -33,29 +36,35 @@ def sections_of(report: SessionReport) -> list[Section]:
 
 def facts_of(report: SessionReport) -> dict[str, str]:
     """Return the facts above the sections by name; a fact without a value is left out."""
-    summary = report.summary
-    exams = "" if summary.confirmed is None else f", {summary.confirmed} confirmed"
-    share = "" if summary.tally.share_correct is None else f", {percent(summary.tally.share_correct)} correct"
-    uncounted = f", {grouped(summary.tally.uncounted)} not counted" if summary.tally.uncounted else ""
-    decisions = [
-        f"{summary.accepted} accepted" if summary.accepted else "",
-        f"{summary.rejected} rejected" if summary.rejected else "",
-        f"{counted(summary.waiting, 'attempt')} waiting for review" if summary.waiting else "",
-    ]
-    timing = {"measured": f"measured against {summary.against or 'the baseline'}", "no GPU": NO_GPU}
-    price = summary.cost_usd / summary.solved if summary.cost_usd is not None and summary.solved else None
+    state, tally = report.state, report.tally
+    started = state.started
+    total = report.metrics[-1] if report.metrics else None
+    solved = total.solved if total else 0
+    exams = "" if total is None or total.confirmed is None else f", {total.confirmed} confirmed"
+    share = "" if tally.share_correct is None else f", {percent(tally.share_correct)} correct"
+    uncounted = f", {grouped(tally.uncounted)} not counted" if tally.uncounted else ""
+    decisions = [attempt.decision.accepted for attempt in state.attempts() if attempt.decision is not None]
+    waiting = sum(attempt.waiting for attempt in state.attempts())
+    people = (
+        f"{decisions.count(True)} accepted" if True in decisions else "",
+        f"{decisions.count(False)} rejected" if False in decisions else "",
+        f"{counted(waiting, 'attempt')} waiting for review" if waiting else "",
+    )
+    against = (started.against if started else "") or (total.against if total else "")
+    timing = f"measured against {against or 'the baseline'}" if report.is_measured else "not measured yet"
+    price = state.cost_usd / solved if state.cost_usd is not None and solved else None
     facts = {
-        "title": summary.title,
-        "session": f"{summary.session}, {summary.state}",
-        "method": f"{summary.method} with {summary.model}",
-        "tasks": f"{summary.solved} of {summary.tasks} solved{exams}",
-        "speed": timing.get(summary.timing, summary.timing),
-        "attempts": f"{grouped(summary.tally.judged)} judged{share}{uncounted}",
-        "people": ", ".join(filter(None, decisions)),
-        "spent": summary.spending,
+        "title": state.title,
+        "session": f"{report.session}, {session_ending(state)}",
+        "method": f"{method_words(started.method, started.options)} with {started.model}" if started else "",
+        "tasks": f"{solved} of {len(started.tasks) if started else 0} solved{exams}",
+        "speed": timing if report.has_gpu else NO_GPU,
+        "attempts": f"{grouped(tally.judged)} judged{share}{uncounted}",
+        "people": ", ".join(filter(None, people)),
+        "spent": session_spent_words(state),
         "price": "" if price is None else f"{money(price)} for each solved task",
         "time": ", ".join(
-            filter(None, (f"{duration(summary.worked_s)} of work", device_words(summary.device_s)))
+            filter(None, (f"{duration(state.worked_s)} of work", device_words(state.device_s)))
         ),
     }
     return {name: value for name, value in facts.items() if value}
