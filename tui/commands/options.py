@@ -50,14 +50,14 @@ def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: 
     return [item for item in items if item.value.startswith(incomplete)]
 
 
+MODELS = (
+    "anthropic:NAME, openai:NAME, either with @URL, azure:DEPLOYMENT, gemini:NAME or recorded:NAME; "
+    "or by role: generator=...,reflector=.... [recorded:starter]"
+)
 SETTINGS = {
     "suite": ("TEXT", "Take every task of this suite. [starter]"),
     "method": ("NAME", "Method of the agents; see below. [geak]"),
-    "model": (
-        "P:NAME",
-        "anthropic:NAME, openai:NAME, either with @URL, azure:DEPLOYMENT, gemini:NAME or recorded:NAME; "
-        + "or by role: generator=...,reflector=.... [recorded:starter]",
-    ),
+    "model": ("P:NAME", MODELS),
     "instances": ("N", "Independent chains on each task. [4, or as recorded]"),
     "iterations": ("N", "Attempts of each chain. [10, or as recorded]"),
     "tune": (None, "geak: also sweep the launch parameters of each correct attempt."),
