@@ -11,12 +11,13 @@ import click
 
 from harness import Verdict
 from sessions import Journal, fold
-from sessions.catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
+from sessions.catalog import SessionInfo, Standing, delete_session, list_sessions
 from sessions.home import home_from
 from sessions.names import short_task
 from sessions.state.state import AttemptState
 from tui.actions.send import give
 from tui.commands.keep.sharing import fetch_command, push_command
+from tui.commands.opening import open_session
 from tui.commands.options import json_option, session_argument
 from tui.diagnostics import Complaint, one_line, say
 from tui.facts.evaluation.certainty import confirmed_words, exam_sentence, exam_word
@@ -123,12 +124,12 @@ def _row(info: SessionInfo) -> tuple[str, ...]:
 @json_option
 def show_command(session: str, *, as_json: bool) -> None:
     """Show one session: how it was started, and its results for each task and instance."""
-    home = home_from(os.environ)
-    name = find_session(home, session)
-    info = next((info for info in list_sessions(home) if info.name == name), None)
+    opened = open_session(session)
+    name = opened.name
+    info = next((info for info in list_sessions(opened.home) if info.name == name), None)
     if info is None:
         raise Complaint(f"session {name} was deleted just now; list sessions with: wavedeck sessions")
-    journal = journal_of(home, name)
+    journal = opened.journal
     state = fold(journal.events)
     usages = model_usage(state)
     if as_json:
@@ -260,8 +261,7 @@ def skipped_words(journal: Journal) -> str:
 @click.argument("text")
 def title_command(session: str, text: str) -> None:
     """Give a session the title TEXT, one line of at most 80 characters; an empty TEXT removes the title."""
-    home = home_from(os.environ)
-    name = find_session(home, session)
+    home, name = open_session(session)
     asyncio.run(give(home, name, "title", text=text))
     say(f"{name} has the title {text.strip()}" if text.strip() else f"{name} has no title now")
 
@@ -271,8 +271,7 @@ def title_command(session: str, text: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete_command(session: str, *, yes: bool) -> None:
     """Delete a session that is not running, with all its attempts. Accepted kernels stay."""
-    home = home_from(os.environ)
-    name = find_session(home, session)
+    home, name = open_session(session)
     if not yes and not interactive(os.environ):
         raise Complaint(
             f"deleting {name} is final, and there is no terminal to ask for confirmation: add --yes"
