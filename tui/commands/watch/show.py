@@ -16,6 +16,7 @@ from tui.commands.keep.sessions import attempt_row
 from tui.commands.opening import open_session
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint
+from tui.facts.attempt import decision_words, origin_words
 from tui.facts.evaluation.certainty import exam_sentence
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.spread import spread_lines
@@ -68,8 +69,7 @@ def show_command(
 
 def verdict_lines(session: str, attempt: AttemptState, instance: InstanceState) -> Iterator[str]:
     """Yield lineage, evaluation, exam, measurements and decision of an attempt."""
-    base = f" of {attempt.base}" if attempt.base else ""
-    yield f"{attempt.attempt} of {session}: {attempt.origin}{base}"
+    yield f"{attempt.attempt} of {session}: {origin_words(attempt)}"
     if attempt.strategy:
         yield f"strategy: {attempt.strategy}"
     yield ""
@@ -77,9 +77,8 @@ def verdict_lines(session: str, attempt: AttemptState, instance: InstanceState) 
         tables_text(evaluation_tables(attempt.evaluation)) if attempt.evaluation is not None else "not judged"
     )
     further = [exam_sentence(attempt, instance), *(f"measured on {words}" for words in spread_lines(attempt))]
-    if (decision := attempt.decision) is not None:
-        why = f": {decision.why}" if decision.why else ""
-        further.append(f"{'accepted' if decision.accepted else 'rejected'} by {decision.by}{why}")
+    if attempt.decision is not None:
+        further.append(decision_words(attempt.decision))
     if any(further):
         yield ""
     yield from filter(None, further)

@@ -15,13 +15,14 @@ from sessions.state.speed import Speed, attempt_speed, gain
 from sessions.state.state import AttemptState, SessionState
 from sessions.state.winners import accepted_attempt
 from suites.python_source import source_lines
+from tui.facts.attempt import origin_words
 from tui.facts.styles import verdict_style
 from tui.facts.tables import Cell, Column
 from tui.facts.vocabulary import FINDING, estimate, grouped, letter, moment, percent_change, words
 
 from .model import SessionReport, is_best
 from .section import Field, Section, section_of
-from .winner_sections import interval_cell, origin_words, speed_cell
+from .winner_sections import interval_cell, speed_cell
 
 COUNTED = 4096
 """Pairs of texts with remembered counts: a live report asks for them again with each verdict."""

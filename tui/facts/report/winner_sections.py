@@ -8,7 +8,8 @@ from dataclasses import replace
 from sessions.names import short_task
 from sessions.state.findings import finding_words, findings_of
 from sessions.state.speed import MIXED, Speed, baseline_names, found_speed, missing_speed
-from sessions.state.state import AttemptState, Confirmation
+from sessions.state.state import Confirmation
+from tui.facts.attempt import origin_words
 from tui.facts.evaluation.roofs import roof_range, roof_range_words
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.styles import speed_style
@@ -36,11 +37,6 @@ def interval_cell(speed: Speed | None) -> Cell:
     """Return the 95 % interval: `[1.79, 1.88]`."""
     ends = None if speed is None else speed.interval
     return Cell("" if ends is None else interval(*ends), speed_style(speed))
-
-
-def origin_words(attempt: AttemptState, base: str | None = None) -> str:
-    """Return `fresh`, or `optimize of softmax#3/5`; `base` is another name of the base."""
-    return f"{attempt.origin}" + (f" of {base or attempt.base}" if attempt.base else "")
 
 
 def _cases(winner: Winner) -> str:
