@@ -33,8 +33,8 @@ from tui.cockpit.screens.latency.captions import title_lines
 from tui.cockpit.screens.report import report_view
 from tui.cockpit.screens.review.review_queue import gain_words
 from tui.cockpit.screens.review.review_view import evidence
-from tui.commands.watch.best import best_table
-from tui.commands.watch.status import status_table
+from tui.commands.watch.best import FIELDS as BEST_FIELDS
+from tui.commands.watch.status import FIELDS as STATUS_FIELDS
 from tui.facts.attention import attention
 from tui.facts.evaluation.certainty import certainty_words, exam_sentence, tolerance_words
 from tui.facts.evaluation.page import evaluation_tables
@@ -44,7 +44,7 @@ from tui.facts.report import facts_of, report_of, sections_of
 from tui.facts.report.attempt_sections import changes_of, decision_sections
 from tui.facts.report.count_sections import task_costs
 from tui.facts.report.winner_sections import winner_sections
-from tui.print.plain import tables_text
+from tui.print.plain import listing, tables_text
 from tui.print.report_pages import as_html, as_text
 from tui.print.summary import outcomes, summary
 
@@ -139,11 +139,15 @@ def eval_line(state: SessionState) -> str:
 
 
 def best(state: SessionState) -> str:
-    return best_table([BestEver("20261118-090000-geak-1a2b", measured) for measured in measured_bests(state)])
+    return listing(
+        BEST_FIELDS, [BestEver("20261118-090000-geak-1a2b", measured) for measured in measured_bests(state)]
+    )
 
 
 def status(state: SessionState) -> str:
-    return status_table([info_of("20261118-090000-geak-1a2b", None, summarise(state), running=True)])
+    return listing(
+        STATUS_FIELDS, [info_of("20261118-090000-geak-1a2b", None, summarise(state), running=True)]
+    )
 
 
 def notices(state: SessionState) -> str:

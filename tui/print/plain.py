@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from tui.diagnostics import OutputGone, printable
-from tui.facts.tables import GAP, Column, Table, lay_out
+from tui.facts.tables import GAP, Column, Field, T, Table, lay_out
 
 PIPE_WIDTH = 10_000
 """Width of an output that is not a terminal: programs get unfolded lines."""
@@ -119,6 +119,12 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, indent: i
             ]
             lines.append(" " * indent + (" " * GAP).join(aligned).rstrip())
     return "\n".join(lines)
+
+
+def listing(fields: Sequence[Field[T]], items: Iterable[T], *, indent: int = 0) -> str:
+    """Return a table with a row for each item."""
+    rows = [[field.cell(item).text for field in fields] for item in items]
+    return table([field.column for field in fields], rows, indent=indent)
 
 
 def tables_text(tables: Iterable[Table]) -> str:

@@ -16,9 +16,8 @@ from harness.stages.references import ReferenceResult, Result, judge_reference
 from suites.public.recorded import recorded_folder, text_digest
 from suites.public.task import PublicTask
 from tui.diagnostics import say
-from tui.facts.tables import Column
-from tui.facts.vocabulary import UNKNOWN
-from tui.print.plain import table
+from tui.facts.tables import Column, Field
+from tui.print.plain import listing
 
 
 class ReferencesFile:
@@ -128,31 +127,23 @@ def summary(results: Sequence[ReferenceResult]) -> str:
     return f"{len(results)} references: {', '.join(parts)}"
 
 
+ORDER = (
+    Result.WRONG,
+    Result.NOT_COMPILED,
+    Result.TIMEOUT,
+    Result.UNSUPPORTED,
+    Result.LOST,
+    Result.CORRECT,
+)
+FIELDS: tuple[Field[ReferenceResult], ...] = (
+    Field(Column("task", keep=True), lambda result: result.task.partition("/")[2]),
+    Field(Column("reference", keep=True), lambda result: result.result.value),
+    Field(Column("calls", right=True, drop=1), lambda result: str(result.calls or "")),
+    Field(Column("oracle", keep=True, if_known=True), lambda result: "weak" if result.weak else ""),
+    Field(Column("why", least=30), lambda result: result.why or result.weak or "; ".join(result.notes)),
+)
+
+
 def results_table(results: Sequence[ReferenceResult]) -> str:
     """Return one row for each reference, failures first."""
-    order = [
-        Result.WRONG,
-        Result.NOT_COMPILED,
-        Result.TIMEOUT,
-        Result.UNSUPPORTED,
-        Result.LOST,
-        Result.CORRECT,
-    ]
-    rows = [
-        (
-            result.task.partition("/")[2],
-            result.result.value,
-            str(result.calls) if result.calls else UNKNOWN,
-            "weak" if result.weak else UNKNOWN,
-            result.why or result.weak or "; ".join(result.notes) or UNKNOWN,
-        )
-        for result in sorted(results, key=lambda result: (order.index(result.result), result.task))
-    ]
-    columns = [
-        Column("task", keep=True),
-        Column("reference", keep=True),
-        Column("calls", right=True, drop=1),
-        Column("oracle", keep=True, if_known=True),
-        Column("why", least=30),
-    ]
-    return table(columns, rows)
+    return listing(FIELDS, sorted(results, key=lambda result: (ORDER.index(result.result), result.task)))

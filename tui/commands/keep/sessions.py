@@ -13,8 +13,7 @@ from harness import Verdict
 from sessions import Journal, fold
 from sessions.catalog import SessionInfo, Standing, delete_session, list_sessions
 from sessions.home import home_from
-from sessions.names import short_task
-from sessions.state.state import AttemptState
+from sessions.state.state import AttemptState, InstanceState
 from tui.actions.send import give
 from tui.commands.keep.sharing import fetch_command, push_command
 from tui.commands.opening import open_session
@@ -26,10 +25,10 @@ from tui.facts.filters import parse
 from tui.facts.session_fields import SESSION_FIELDS, best_words, session_fields
 from tui.facts.settings_words import method_words, option_words, timing_words
 from tui.facts.spending import spending_of
-from tui.facts.tables import Column
+from tui.facts.tables import Column, Field
 from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, money, next_command
 from tui.print.model_usage import model_usage, usage_table
-from tui.print.plain import emit, emit_json, interactive, table
+from tui.print.plain import emit, emit_json, interactive, listing
 from tui.print.summary import next_line, outcomes, summary
 
 
@@ -87,36 +86,55 @@ def say_damaged(infos: Sequence[SessionInfo]) -> None:
             say(f"{info.name} is damaged: {info.problem}")
 
 
+FIELDS: tuple[Field[SessionInfo], ...] = (
+    Field(Column("session", keep=True), lambda info: info.name),
+    Field(Column("title", if_known=True), lambda info: info.title),
+    Field(Column("state", keep=True), lambda info: f"{info.state}"),
+    Field(Column("solved", right=True), lambda info: f"{len(info.solved)}/{len(info.tasks)}"),
+    Field(
+        Column("confirmed", right=True, if_known=True),
+        lambda info: confirmed_words(info.solved, info.confirmed),
+    ),
+    Field(Column("attempts", right=True), lambda info: str(info.attempts)),
+    Field(Column("best", keep=True, if_known=True), best_words),
+    Field(Column("cost", right=True, if_known=True), lambda info: money(info.cost_usd)),
+    Field(Column("model"), lambda info: info.model),
+    Field(Column("options", if_known=True), lambda info: option_words(info.options)),
+)
+
+
 def sessions_table(infos: Sequence[SessionInfo]) -> str:
     """Return a table with one line per session."""
-    columns = [
-        Column("session", keep=True),
-        Column("title", if_known=True),
-        Column("state", keep=True),
-        Column("solved", right=True),
-        Column("confirmed", right=True, if_known=True),
-        Column("attempts", right=True),
-        Column("best", keep=True, if_known=True),
-        Column("cost", right=True, if_known=True),
-        Column("model"),
-        Column("options", if_known=True),
-    ]
-    return table(columns, list(map(_row, infos)))
+    return listing(FIELDS, infos)
 
 
-def _row(info: SessionInfo) -> tuple[str, ...]:
-    return (
-        info.name,
-        info.title or UNKNOWN,
-        f"{info.state}",
-        f"{len(info.solved)}/{len(info.tasks)}",
-        confirmed_words(info.solved, info.confirmed),
-        str(info.attempts),
-        best_words(info),
-        money(info.cost_usd),
-        info.model,
-        option_words(info.options) or UNKNOWN,
-    )
+INSTANCES: tuple[Field[InstanceState], ...] = (
+    Field(Column("instance", keep=True), lambda instance: instance.key),
+    Field(
+        Column("attempts by verdict"),
+        lambda instance: " ".join(f"{attempt.verdict or UNKNOWN}" for attempt in instance.attempts),
+    ),
+    Field(Column("best", keep=True), lambda instance: instance.best or ""),
+    Field(Column("exam", keep=True, if_known=True), lambda instance: exam_of_best(instance)),
+    Field(
+        Column("tokens", right=True, drop=3), lambda instance: grouped(spending_of(instance.attempts).tokens)
+    ),
+    Field(
+        Column("cost", right=True, if_known=True, drop=2),
+        lambda instance: money(spending_of(instance.attempts).cost_usd),
+    ),
+    Field(
+        Column("on devices", right=True, if_known=True, drop=1),
+        lambda instance: duration(spending_of(instance.attempts).device_s or None),
+    ),
+    Field(Column("ended"), lambda instance: (instance.finished or "").replace("_", " ")),
+)
+
+
+def exam_of_best(instance: InstanceState) -> str:
+    """Return the result of the exam of the instance's best attempt; empty if it needs none."""
+    best = next((attempt for attempt in instance.attempts if attempt.attempt == instance.best), None)
+    return exam_word(best, instance)
 
 
 @sessions_command.command("show")
@@ -169,36 +187,7 @@ def show_command(session: str, *, as_json: bool) -> None:
     if journal.skipped:
         say(skipped_words(journal))
     emit("")
-    emit(
-        table(
-            [
-                Column("instance", keep=True),
-                Column("attempts by verdict"),
-                Column("best", keep=True),
-                Column("exam", keep=True, if_known=True),
-                Column("tokens", right=True, drop=3),
-                Column("cost", right=True, if_known=True, drop=2),
-                Column("on devices", right=True, if_known=True, drop=1),
-                Column("ended"),
-            ],
-            [
-                (
-                    f"{short_task(instance.task)}#{instance.instance}",
-                    " ".join(f"{attempt.verdict or UNKNOWN}" for attempt in instance.attempts) or UNKNOWN,
-                    instance.best or UNKNOWN,
-                    exam_word(state.attempt(instance.best), instance) or UNKNOWN
-                    if instance.best
-                    else UNKNOWN,
-                    grouped(spent.tokens),
-                    money(spent.cost_usd),
-                    duration(spent.device_s or None),
-                    (instance.finished or UNKNOWN).replace("_", " "),
-                )
-                for instance in state.instances.values()
-                for spent in (spending_of(instance.attempts),)
-            ],
-        )
-    )
+    emit(listing(INSTANCES, state.instances.values()))
     messages = [(key, instance.message) for key, instance in state.instances.items() if instance.message]
     if messages:
         emit("")

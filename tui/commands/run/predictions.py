@@ -25,14 +25,15 @@ from harness.processes.capacity import RECORDED_CASE_BYTES
 from harness.stages.original import check_definition
 from sessions.home import Home, home_from
 from sessions.state.metrics import mean_pass_at_k
+from sessions.state.ratio_words import times
 from suites import public_suite_names
 from suites.public.task import PublicTask
 from tui.commands.keep.public_suites import public_suite
 from tui.config import Settings
 from tui.diagnostics import Complaint, ExitCode, say
-from tui.facts.tables import Column
-from tui.facts.vocabulary import UNKNOWN, counted
-from tui.print.plain import emit, emit_json, table
+from tui.facts.tables import Column, Field
+from tui.facts.vocabulary import counted
+from tui.print.plain import emit, emit_json, listing
 
 SEED = 0
 """Seed of the inputs without `--seed`: the same candidate gets the same verdict."""
@@ -201,24 +202,20 @@ def _print(
 def results_table(results: Sequence[PredictionResult]) -> str:
     """Return one row for each prediction, failures first."""
     several = any(result.sample > 1 for result in results)
-    rows = [
-        (
-            result.task.partition("/")[2],
-            str(result.sample) if several else UNKNOWN,
-            result.verdict,
-            UNKNOWN if result.speedup is None else f"{result.speedup:.2f}x",
-            result.why or UNKNOWN,
-        )
-        for result in sorted(results, key=lambda result: (result.execution, result.task, result.sample))
-    ]
-    columns = [
-        Column("task", keep=True),
-        Column("sample", right=True, if_known=True),
-        Column("verdict", keep=True),
-        Column("speedup", right=True, if_known=True),
-        Column("why", least=30),
-    ]
-    return table(columns, rows)
+    fields: tuple[Field[PredictionResult], ...] = (
+        Field(Column("task", keep=True), lambda result: result.task.partition("/")[2]),
+        Field(
+            Column("sample", right=True, if_known=True), lambda result: str(result.sample) if several else ""
+        ),
+        Field(Column("verdict", keep=True), lambda result: result.verdict),
+        Field(
+            Column("speedup", right=True, if_known=True),
+            lambda result: "" if result.speedup is None else times(result.speedup),
+        ),
+        Field(Column("why", least=30), lambda result: result.why),
+    )
+    order = sorted(results, key=lambda result: (result.execution, result.task, result.sample))
+    return listing(fields, order)
 
 
 def summary(results: Sequence[PredictionResult], *, tasks: int, problems: int) -> list[str]:

@@ -17,11 +17,11 @@ from sessions.state.winners import accepted_attempt
 from suites.python_source import source_lines
 from tui.facts.attempt import origin_words
 from tui.facts.styles import verdict_style
-from tui.facts.tables import Cell, Column
+from tui.facts.tables import Cell, Column, Field
 from tui.facts.vocabulary import FINDING, estimate, grouped, letter, moment, percent_change, words
 
 from .model import SessionReport, is_best
-from .section import Field, Section, section_of
+from .section import Section, section_of
 from .winner_sections import interval_cell, speed_cell
 
 COUNTED = 4096

@@ -9,13 +9,13 @@ from harness import STAGES, Verdict
 from sessions.names import short_task
 from sessions.state.state import AttemptState, SessionState
 from tui.facts.spending import Spending, spending_of
-from tui.facts.tables import Cell, Column
+from tui.facts.tables import Cell, Column, Field
 from tui.facts.vocabulary import UNKNOWN, duration, grouped, letter, money, percent, words
 
 from .attempt_sections import report_style
 from .bars import share_bar
 from .model import SessionReport
-from .section import Field, Section, section_of
+from .section import Section, section_of
 
 
 class StageCount(NamedTuple):

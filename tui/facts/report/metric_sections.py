@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sessions.names import short_task
-from tui.facts.tables import Column
+from tui.facts.tables import Column, Field
 from tui.facts.vocabulary import UNKNOWN, counted, percent
 
 from .metrics import TaskMetrics, ratio
 from .model import SessionReport
-from .section import Field, Section, section_of
+from .section import Section, section_of
 
 
 class Metric(NamedTuple):

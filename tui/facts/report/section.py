@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, NamedTuple, TypeVar
+from typing import TypeVar
 
-from tui.facts.tables import NOTHING, UNBOUNDED, Cell, Column, Row
-from tui.facts.vocabulary import UNKNOWN
+from tui.facts.tables import NOTHING, UNBOUNDED, Column, Field, Row
 
 from .model import Winner
 
 T = TypeVar("T")
-
-
-class Field(NamedTuple, Generic[T]):
-    """A column with the function that makes its values. A text is a cell in `style`; an empty text under a title is unknown."""
-
-    column: Column
-    value: Callable[[T], Cell | str]
-    style: str = ""
-
-    def cell(self, item: T) -> Cell:
-        """Return the cell of an item."""
-        value = self.value(item)
-        cell = Cell(value, self.style) if isinstance(value, str) else value
-        return cell if cell.text or not self.column.title else cell._replace(text=UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from tui.facts.attempt import origin_words
 from tui.facts.evaluation.roofs import roof_range, roof_range_words
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.styles import speed_style
-from tui.facts.tables import Cell, Column, Row
+from tui.facts.tables import Cell, Column, Field, Row
 from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, UNKNOWN, WAITS, interval
 
 from .model import SessionReport, Unsolved, Winner
-from .section import Field, Section, section_of
+from .section import Section, section_of
 
 CAUTION = "Compare only rows with the same baseline and the same device."
 SCALE = "The scale is linear from 0. The baseline has a mark at 1x, an interval two ends; > is a lower bound, // a cut bar."
