@@ -60,7 +60,7 @@ class Field(NamedTuple, Generic[T]):
         """Return the cell of an item."""
         value = self.value(item)
         cell = Cell(value, self.style) if isinstance(value, str) else value
-        return cell if cell.text or not self.column.title else cell._replace(text=UNKNOWN)
+        return cell if cell.text or not self.column.title else Cell(UNKNOWN, "dim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,28 @@ class Table:
     def with_sentences(self, *texts: str, style: str = "") -> Table:
         """Return the table with these sentences; empty texts are left out."""
         return replace(self, sentences=tuple(Cell(text.strip("\n"), style) for text in texts if text.strip()))
+
+
+def columns_of(fields: Iterable[Field[T]]) -> tuple[Column, ...]:
+    """Return the columns of a table."""
+    return tuple(field.column for field in fields)
+
+
+def rows_of(
+    fields: Sequence[Field[T]], items: Iterable[T], key: Callable[[T], str] = lambda _: ""
+) -> tuple[Row, ...]:
+    """Return a row for each item; `key` names the thing that it is about."""
+    return tuple(Row(key(item), tuple(field.cell(item) for field in fields)) for item in items)
+
+
+def table_of(
+    title: str,
+    fields: Sequence[Field[T]],
+    items: Iterable[T],
+    key: Callable[[T], str] = lambda _: "",
+) -> Table:
+    """Return a table with a row for each item."""
+    return Table(title, columns_of(fields), rows_of(fields, items, key))
 
 
 def row(*values: Cell | str) -> Row:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from harness import Evaluation
-from tui.facts.evaluation.counted import ESTIMATE_COLUMNS, case_sizes, estimates_table
+from tui.facts.evaluation.counted import ESTIMATES, case_sizes
 from tui.facts.evaluation.times import time_columns, time_rows
-from tui.facts.tables import Cell, Column, Row
+from tui.facts.tables import Cell, Column, Row, columns_of, rows_of
 
 from .model import SessionReport, Winner
 from .section import Section
@@ -25,7 +23,7 @@ def case_sections(report: SessionReport) -> tuple[Section, ...]:
         row
         for winner in report.winners
         if winner.speed is None
-        for row in _of(winner, estimates_table(_on_first_target(winner.evaluation)).rows)
+        for row in _of(winner, _estimate_rows(winner.evaluation))
     ]
     suspects = [
         f"{winner.attempt}, case {timing.case}: suspect: {timing.efficiency.suspect}"
@@ -44,7 +42,7 @@ def case_sections(report: SessionReport) -> tuple[Section, ...]:
         Section(
             "Estimates of winners without a time",
             (bounds,) if estimates else (),
-            (ATTEMPT, *ESTIMATE_COLUMNS),
+            (ATTEMPT, *columns_of(ESTIMATES)),
             tuple(estimates),
         ),
     )
@@ -60,6 +58,7 @@ def _time_rows(evaluation: Evaluation) -> Iterator[Row]:
     return time_rows(evaluation.latency, evaluation.not_timed, case_sizes(evaluation))
 
 
-def _on_first_target(evaluation: Evaluation) -> Evaluation:
+def _estimate_rows(evaluation: Evaluation) -> tuple[Row, ...]:
+    """Return the bounds of each case for the first target."""
     first = [bounds for bounds in evaluation.estimate if bounds.target == evaluation.estimate[0].target]
-    return msgspec.structs.replace(evaluation, estimate=tuple(first))
+    return rows_of(ESTIMATES, first, lambda bounds: bounds.case)

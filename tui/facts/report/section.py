@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tui.facts.tables import NOTHING, UNBOUNDED, Column, Field, Row
+from tui.facts.tables import NOTHING, UNBOUNDED, Column, Field, Row, columns_of, rows_of
 
 from .model import Winner
 
@@ -60,6 +60,5 @@ def section_of(
     further: Iterable[Row] = (),
 ) -> Section:
     """Return a section with a row for each item, then the `further` rows. Without rows it has no sentences."""
-    rows = (*(Row(key(item), tuple(field.cell(item) for field in fields)) for item in items), *further)
-    columns = tuple(field.column for field in fields)
-    return Section(title, tuple(filter(None, sentences)) if rows else (), columns, rows)
+    rows = (*rows_of(fields, items, key), *further)
+    return Section(title, tuple(filter(None, sentences)) if rows else (), columns_of(fields), rows)

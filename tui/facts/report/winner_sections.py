@@ -13,7 +13,7 @@ from tui.facts.attempt import origin_words
 from tui.facts.evaluation.roofs import roof_range, roof_range_words
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.styles import speed_style
-from tui.facts.tables import Cell, Column, Field, Row
+from tui.facts.tables import Cell, Column, Field, Row, columns_of
 from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, UNKNOWN, WAITS, interval
 
 from .model import SessionReport, Unsolved, Winner
@@ -114,7 +114,7 @@ WINNERS: tuple[Field[Winner], ...] = (
     Field(Column("device", 6, 16, if_known=True, drop=8), _device, "dim"),
     Field(Column("by GPU", 12, 30, if_known=True, drop=9), lambda winner: by_gpu_words(winner.best)),
 )
-WINNER_COLUMNS = tuple(field.column for field in WINNERS)
+WINNER_COLUMNS = columns_of(WINNERS)
 WHY: tuple[Field[Winner], ...] = (
     Field(Column("attempt", keep=True), _attempt),
     Field(Column("origin", if_known=True), lambda winner: origin_words(winner.best)),
