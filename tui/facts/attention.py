@@ -55,18 +55,8 @@ class Kind(StrEnum):
 
 
 URGENCY = {kind: place for place, kind in enumerate(Kind)}
-STYLES = {
-    Kind.ENGINE: "bad",
-    Kind.MODEL: "bad",
-    Kind.REVIEW: "warn",
-    Kind.LOST: "bad",
-    Kind.STUCK: "bad",
-    Kind.FAILED: "bad",
-    Kind.BUDGET: "warn",
-    Kind.GPU: "warn",
-    Kind.IDLE: "warn",
-}
-"""Yellow waits for a person, red is wrong or failed."""
+WRONG = frozenset({Kind.ENGINE, Kind.MODEL, Kind.LOST, Kind.STUCK, Kind.FAILED})
+"""Kinds in red: something is wrong or failed. The others are yellow: they wait for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +76,7 @@ class Concern:
     @property
     def style(self) -> str:
         """`warn` if it waits for a person, `bad` if something failed."""
-        return STYLES[self.kind]
+        return "bad" if self.kind in WRONG else "warn"
 
 
 def attention(
