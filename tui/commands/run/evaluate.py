@@ -102,12 +102,6 @@ def eval_command(
     file: str | None,
     *,
     task: str | None,
-    suite: str | None,
-    predictions: Path | None,
-    protocol: str,
-    only: str,
-    again: bool,
-    out: Path | None,
     device: str | None,
     targets: str | None,
     seed: int | None,
@@ -118,6 +112,7 @@ def eval_command(
     cases: tuple[str, ...],
     energy: bool,
     as_json: bool,
+    **of_predictions: Any,
 ) -> ExitCode:
     """Judge the kernel in FILE (- is standard input), or with --predictions all kernels that a model wrote for a benchmark.
 
@@ -128,8 +123,11 @@ def eval_command(
         {"devices": device, "targets": targets, "seed": seed}, environ=os.environ, folder=Path.cwd()
     )
     settings = configured.settings
-    if predictions is not None:
-        if suite is None or file is not None or task is not None:
+    given = {
+        name: value for name, value in of_predictions.items() if value not in (None, "", False, "wavedeck")
+    }
+    if "predictions" in given:
+        if "suite" not in given or file is not None or task is not None:
             raise Complaint("--predictions FILE needs --suite NAME, and neither a kernel file nor --task")
         if against != TASK or cache != "cold" or spread or exam or cases or energy:
             raise Complaint(
@@ -137,12 +135,11 @@ def eval_command(
             )
         from .predictions import PredictionsOptions, judge_predictions
 
-        request = PredictionsOptions(suite, predictions, protocol=protocol, only=only, again=again, out=out)
-        return judge_predictions(request, settings, as_json=as_json)
+        return judge_predictions(PredictionsOptions(**given), settings, as_json=as_json)
     if file is None or task is None:
         missing = "argument 'FILE'" if file is None else "option '--task'"
         raise click.UsageError(f"missing {missing}", ctx=click.get_current_context())
-    if suite is not None or protocol != "wavedeck" or only or again or out is not None:
+    if given:
         raise Complaint("--suite, --protocol, --only, --again and --out need --predictions")
     if exam and spread:
         raise Complaint("--exam judges on one device; leave --spread out")

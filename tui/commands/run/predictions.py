@@ -44,7 +44,8 @@ class PredictionsOptions:
     """The options of the command."""
 
     suite: str
-    file: Path
+    predictions: Path
+    """The file."""
     protocol: str = WAVEDECK
     only: str = ""
     """A number of predictions, or a task; empty: all."""
@@ -69,7 +70,7 @@ def judge_predictions(request: PredictionsOptions, settings: Settings, *, as_jso
         raise Complaint(
             f"--suite {request.suite}: no public benchmark has this name; add a clone with: wavedeck suites add NAME PATH"
         )
-    reading = read_predictions(request.file)
+    reading = read_predictions(request.predictions)
     tasks = public_suite(request.suite, home.suites).tasks
     if request.protocol == ORIGINAL and tasks:
         check_definition(tasks[0].kind)
@@ -80,7 +81,9 @@ def judge_predictions(request: PredictionsOptions, settings: Settings, *, as_jso
     samples = _chosen(samples, request.only)
     judged = asyncio.run(_judge(samples, request, settings)) if samples else JudgedPredictions([], [], "")
     folder = request.out or home.root / "results" / request.suite / _folder_name(request)
-    written = write_results(tasks[0].kind, judged.results, folder, name=request.file.stem) if tasks else []
+    written = (
+        write_results(tasks[0].kind, judged.results, folder, name=request.predictions.stem) if tasks else []
+    )
     if as_json:
         emit_json(
             {
@@ -112,7 +115,7 @@ def _chosen(samples: Sequence[Sample], only: str) -> list[Sample]:
 
 
 def _folder_name(request: PredictionsOptions) -> str:
-    return request.file.stem + ("" if request.protocol == WAVEDECK else f"-{request.protocol}")
+    return request.predictions.stem + ("" if request.protocol == WAVEDECK else f"-{request.protocol}")
 
 
 async def _judge(
@@ -167,7 +170,7 @@ def _open_session(
     session = PredictionSession.open(
         home,
         samples,
-        file=request.file.name,
+        file=request.predictions.name,
         seed=seed,
         device=device.name,
         targets=[target.name for target in targets],
