@@ -11,8 +11,6 @@ from sessions.state.state import CallState
 from tui.facts.tables import Column, Field
 from tui.facts.vocabulary import UNKNOWN, grouped, money
 
-from .plain import listing
-
 
 class ModelUsage(msgspec.Struct, frozen=True):
     """Calls of one model in one role. Counts cover finished calls only."""
@@ -60,7 +58,7 @@ def _sum_calls(role: str, model: str, calls: Sequence[CallState]) -> ModelUsage:
     )
 
 
-FIELDS: tuple[Field[ModelUsage], ...] = (
+USAGE: tuple[Field[ModelUsage], ...] = (
     Field(Column("role", keep=True), lambda usage: usage.role),
     Field(Column("model", keep=True), lambda usage: usage.model),
     Field(Column("calls", right=True), lambda usage: str(usage.calls)),
@@ -73,11 +71,6 @@ FIELDS: tuple[Field[ModelUsage], ...] = (
         lambda usage: "the model's own" if usage.own_temperature else "",
     ),
 )
-
-
-def usage_table(usages: Sequence[ModelUsage]) -> str:
-    """Return the usage as a plain table."""
-    return listing(FIELDS, usages)
 
 
 def _cost(usage: ModelUsage) -> str:

@@ -9,7 +9,6 @@ from suites.public.clone import Clone
 from suites.public.instructions import Instruction
 from suites.public.loader import PublicSuite
 from suites.public.task import ISSUES, EntryKind, PublicTask, ReferenceKind
-from suites.registry import clones_of
 from tui.diagnostics import say
 from tui.facts.tables import Column, Field
 from tui.print.plain import emit, emit_json, listing, wrapped
@@ -52,28 +51,21 @@ _FIELDS: tuple[Field[PublicTask], ...] = (
         Column("entry points", least=20, drop=1),
         lambda task: ", ".join(entry.name for entry in task.entry_points),
     ),
-    Field(Column("notes", least=20), lambda task: _short_notes(task)),
+    Field(
+        Column("notes", least=20),
+        lambda task: ", ".join([*([f"{VENDORS[task.vendor]} only"] if task.vendor else []), *task.issues]),
+    ),
 )
 _UNSUPPORTED: tuple[Field[PublicTask], ...] = (
     Field(Column("task", keep=True), lambda task: task.id),
     Field(Column("why it cannot be judged", least=20), lambda task: task.unsupported),
 )
-_CLONES: tuple[Field[Clone], ...] = (
+CLONES: tuple[Field[Clone], ...] = (
     Field(Column("clone", keep=True), lambda clone: clone.name),
     Field(Column("benchmark", keep=True), lambda clone: clone.kind),
     Field(Column("folder", drop=1), lambda clone: str(clone.folder)),
     Field(Column("its tasks", keep=True), lambda clone: f"wavedeck suites list {clone.name}"),
 )
-
-
-def _short_notes(task: PublicTask) -> str:
-    vendor = [f"{VENDORS[task.vendor]} only"] if task.vendor else []
-    return ", ".join([*vendor, *task.issues])
-
-
-def clone_table(registry: Path) -> str:
-    """Return a table of the clones: one row each."""
-    return listing(_CLONES, clones_of(registry))
 
 
 def public_entry(task: PublicTask) -> dict[str, object]:

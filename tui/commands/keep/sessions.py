@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -13,7 +12,7 @@ from harness import Verdict
 from sessions import Journal, fold
 from sessions.catalog import SessionInfo, Standing, delete_session, list_sessions
 from sessions.home import home_from
-from sessions.state.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, InstanceState, SessionState
 from tui.actions.send import give
 from tui.commands.keep.sharing import fetch_command, push_command
 from tui.commands.opening import open_session
@@ -26,8 +25,8 @@ from tui.facts.session_fields import SESSION_FIELDS, best_words, session_fields
 from tui.facts.settings_words import method_words, option_words, timing_words
 from tui.facts.spending import spending_of
 from tui.facts.tables import Column, Field
-from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, money, next_command
-from tui.print.model_usage import model_usage, usage_table
+from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, moment, money, next_command
+from tui.print.model_usage import USAGE, model_usage
 from tui.print.plain import emit, emit_json, interactive, listing
 from tui.print.summary import next_line, outcomes, summary
 
@@ -174,44 +173,40 @@ def show_command(session: str, *, as_json: bool) -> None:
             }
         )
         return
-    emit(f"{name}: {info.state}{f', {info.title}' if info.title else ''}")
-    if info.started is not None:
-        method = method_words(info.method, info.options)
-        emit(
-            f"started {datetime.fromtimestamp(info.started, UTC):%Y-%m-%d %H:%M:%S} UTC, {method} with {info.model}"
-        )
-        if info.series:
-            emit(f"part of {info.series}")
-    if state.started is not None and timing_words(state.started):
-        emit(timing_words(state.started))
     if journal.skipped:
         say(skipped_words(journal))
-    emit("")
-    emit(listing(INSTANCES, state.instances.values()))
-    messages = [(key, instance.message) for key, instance in state.instances.items() if instance.message]
-    if messages:
-        emit("")
-    for key, message in messages:
-        emit(f"{key}: {one_line(message)}")
-    examined = [
-        (attempt, instance)
-        for instance in state.instances.values()
-        for attempt in instance.attempts
-        if attempt.exam
-    ]
-    if examined:
-        emit("")
-    for attempt, instance in examined:
-        emit(f"{attempt.attempt}: {exam_sentence(attempt, instance)}")
-    for attempt in state.attempts():
-        for words in spread_lines(attempt):
-            emit(f"{attempt.attempt} on {words}")
-    if usages:
-        emit("")
-        emit(usage_table(usages))
-    emit("")
-    emit(summary(state))
-    emit(next_line(next_for(info)))
+    instances = state.instances.values()
+    blocks = (
+        "\n".join(head_lines(info, state)),
+        listing(INSTANCES, instances),
+        "\n".join(
+            f"{instance.key}: {one_line(instance.message)}" for instance in instances if instance.message
+        ),
+        "\n".join(line for instance in instances for line in measured_lines(instance)),
+        listing(USAGE, usages) if usages else "",
+        f"{summary(state)}\n{next_line(next_for(info))}",
+    )
+    emit("\n\n".join(filter(None, blocks)))
+
+
+def head_lines(info: SessionInfo, state: SessionState) -> Iterator[str]:
+    """Yield the state of a session, and how it was started."""
+    yield f"{info.name}: {info.state}{f', {info.title}' if info.title else ''}"
+    if info.started is not None:
+        method = method_words(info.method, info.options)
+        yield f"started {moment(info.started)} UTC, {method} with {info.model}"
+        if info.series:
+            yield f"part of {info.series}"
+    if state.started is not None and (words := timing_words(state.started)):
+        yield words
+
+
+def measured_lines(instance: InstanceState) -> Iterator[str]:
+    """Yield the exams of an instance's attempts, and their speedups on each GPU."""
+    for attempt in instance.attempts:
+        if attempt.exam:
+            yield f"{attempt.attempt}: {exam_sentence(attempt, instance)}"
+        yield from (f"{attempt.attempt} on {words}" for words in spread_lines(attempt))
 
 
 def attempt_row(attempt: AttemptState) -> dict[str, object]:

@@ -24,13 +24,14 @@ from suites import (
 )
 from suites.public.instructions import Instruction
 from suites.public.task import SuiteKind
+from suites.registry import clones_of
 from suites.tolerances import tolerance_of
 from tui.commands.options import complete_tasks, json_option, targets_option
 from tui.diagnostics import ExitCode, say
 from tui.facts.tables import Column, Field
 from tui.print.plain import emit, emit_json, listing, wrapped
 
-from .public_suites import clone_table, list_public, public_entry, public_suite, show_public
+from .public_suites import CLONES, list_public, public_entry, public_suite, show_public
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,7 +87,7 @@ def list_all(*, as_json: bool) -> None:
         return
     list_tasks(tasks, as_json=False)
     if clones:
-        emit("\n" + clone_table(registry()))
+        emit("\n" + listing(CLONES, clones_of(registry())))
 
 
 TASKS: tuple[Field[Task], ...] = (

@@ -80,7 +80,8 @@ def judge_predictions(request: PredictionsOptions, settings: Settings, *, as_jso
         say(f"not judged: {problem}")
     samples = _chosen(samples, request.only)
     judged = asyncio.run(_judge(samples, request, settings)) if samples else JudgedPredictions([], [], "")
-    folder = request.out or home.root / "results" / request.suite / _folder_name(request)
+    protocol = "" if request.protocol == WAVEDECK else f"-{request.protocol}"
+    folder = request.out or home.root / "results" / request.suite / (request.predictions.stem + protocol)
     written = (
         write_results(tasks[0].kind, judged.results, folder, name=request.predictions.stem) if tasks else []
     )
@@ -112,10 +113,6 @@ def _chosen(samples: Sequence[Sample], only: str) -> list[Sample]:
     if not chosen:
         raise Complaint(f"--only {only}: no prediction is for this task")
     return chosen
-
-
-def _folder_name(request: PredictionsOptions) -> str:
-    return request.predictions.stem + ("" if request.protocol == WAVEDECK else f"-{request.protocol}")
 
 
 async def _judge(
@@ -155,7 +152,9 @@ async def _judge(
         if (result := results.find(key_of(sample))) is not None
     ]
     return JudgedPredictions(
-        all_results, lost, session.name if session is not None else _newest_session(all_results)
+        all_results,
+        lost,
+        max((result.session for result in all_results), default="") if session is None else session.name,
     )
 
 
@@ -178,10 +177,6 @@ def _open_session(
     )
     say(f"session {session.name}")
     return session
-
-
-def _newest_session(results: Sequence[PredictionResult]) -> str:
-    return max((result.session for result in results), default="")
 
 
 def _entry(result: PredictionResult) -> dict[str, object]:

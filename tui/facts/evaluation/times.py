@@ -150,7 +150,8 @@ def times_tables(evaluation: Evaluation, baseline: str = "") -> list[Table]:
     if not latency:
         return []
     states = (("before", evaluation.device_before), ("after", evaluation.device_after))
-    title = f"times by case and GPU, {cache_words(latency)} caches"
+    caches = " and ".join(sorted({timing.cache for timing in latency}))
+    title = f"times by case and GPU, {caches} caches"
     times = times_table(latency, title=title, baseline=baseline, not_timed=evaluation.not_timed)
     speed = speed_of(evaluation)
     gained = f"speedup{against_words(evaluation, baseline)}: {speed.words}" if speed is not None else ""
@@ -163,11 +164,6 @@ def times_tables(evaluation: Evaluation, baseline: str = "") -> list[Table]:
         times.with_sentences(gained, missing_words(evaluation)),
         device_table(latency).with_sentences(*notes),
     ]
-
-
-def cache_words(latency: Iterable[Latency]) -> str:
-    """Return the state of the caches during timing: `cold`."""
-    return " and ".join(sorted({timing.cache for timing in latency}))
 
 
 def missing_words(evaluation: Evaluation) -> str:
