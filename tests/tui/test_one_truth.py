@@ -31,10 +31,10 @@ from tui.cockpit.screens.fleet import fleet_view
 from tui.cockpit.screens.header import header_line
 from tui.cockpit.screens.latency.captions import title_lines
 from tui.cockpit.screens.report import report_view
-from tui.cockpit.screens.review.review_queue import gain_words
 from tui.cockpit.screens.review.review_view import evidence
 from tui.commands.watch.best import FIELDS as BEST_FIELDS
 from tui.commands.watch.status import FIELDS as STATUS_FIELDS
+from tui.facts.attempt import gain_words
 from tui.facts.attention import attention
 from tui.facts.evaluation.certainty import certainty_words, exam_sentence, tolerance_words
 from tui.facts.evaluation.page import evaluation_tables
