@@ -32,19 +32,19 @@ class DoctorFinding(msgspec.Struct, frozen=True):
     """The consequence, and what to do."""
 
 
-def ok(subject: str, found: str, follows: str = "") -> DoctorFinding:
+def ok(subject: str, fact: str, follows: str = "") -> DoctorFinding:
     """Return a fact that is as it should be."""
-    return DoctorFinding(subject, State.OK, found, follows)
+    return DoctorFinding(subject, State.OK, fact, follows)
 
 
-def note(subject: str, found: str, follows: str = "") -> DoctorFinding:
+def note(subject: str, fact: str, follows: str = "") -> DoctorFinding:
     """Return a fact to know; nothing is wrong."""
-    return DoctorFinding(subject, State.NOTE, found, follows)
+    return DoctorFinding(subject, State.NOTE, fact, follows)
 
 
-def warning(subject: str, found: str, follows: str = "") -> DoctorFinding:
+def warning(subject: str, fact: str, follows: str = "") -> DoctorFinding:
     """Return a fact because of which something will not work, or may be lost."""
-    return DoctorFinding(subject, State.WARNING, found, follows)
+    return DoctorFinding(subject, State.WARNING, fact, follows)
 
 
 class DoctorSection(msgspec.Struct, frozen=True):

@@ -37,7 +37,7 @@ async def judge_all(
         return []
     target = targets_for([device], targets)[0]
     kind = device.kind if device.kind == "cpu" else "gpu"
-    # A task whose texts have changed has no result.
+    # After a change of its texts, a task has no result.
     results = ResultLines(
         recorded_folder(registry, tasks[0].suite) / f"references-{kind}.jsonl",
         ReferenceResult,
@@ -68,8 +68,8 @@ async def judge_all(
         async with _stopping(), pool, asyncio.TaskGroup() as group:
             for number in range(pool.slots):
                 group.create_task(judge_next(), name=f"references/{number}")
-    found = (lost.get(task.id) or results.find(keys[task.id]) for task in tasks)
-    return [result for result in found if result is not None]
+    judged = (lost.get(task.id) or results.find(keys[task.id]) for task in tasks)
+    return [result for result in judged if result is not None]
 
 
 @asynccontextmanager

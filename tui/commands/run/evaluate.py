@@ -123,11 +123,11 @@ def eval_command(
         {"devices": device, "targets": targets, "seed": seed}, environ=os.environ, folder=Path.cwd()
     )
     settings = configured.settings
-    given = {
+    prediction_flags = {
         name: value for name, value in of_predictions.items() if value not in (None, "", False, "wavedeck")
     }
-    if "predictions" in given:
-        if "suite" not in given or file is not None or task is not None:
+    if "predictions" in prediction_flags:
+        if "suite" not in prediction_flags or file is not None or task is not None:
             raise Complaint("--predictions FILE needs --suite NAME, and neither a kernel file nor --task")
         if against != TASK or cache != "cold" or spread or exam or cases or energy:
             raise Complaint(
@@ -135,11 +135,11 @@ def eval_command(
             )
         from .predictions import PredictionsOptions, judge_predictions
 
-        return judge_predictions(PredictionsOptions(**given), settings, as_json=as_json)
+        return judge_predictions(PredictionsOptions(**prediction_flags), settings, as_json=as_json)
     if file is None or task is None:
         missing = "argument 'FILE'" if file is None else "option '--task'"
         raise click.UsageError(f"missing {missing}", ctx=click.get_current_context())
-    if given:
+    if prediction_flags:
         raise Complaint("--suite, --protocol, --only, --again and --out need --predictions")
     if exam and spread:
         raise Complaint("--exam judges on one device; leave --spread out")

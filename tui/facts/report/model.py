@@ -25,7 +25,7 @@ class Winner:
     task: str
     best: AttemptState
     evaluation: Evaluation
-    """The evaluation whose times count: the exam's if it timed the attempt again."""
+    """The evaluation with the times that count: the exam's if it timed the attempt again."""
     speed: Speed | None
     chosen: AttemptState | None
     """The attempt on the branch `accepted`; it may be another attempt of the task."""
