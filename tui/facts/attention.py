@@ -11,7 +11,7 @@ from typing import Protocol
 from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, CallState, Confirmation, DeviceState, SessionState
 from tui.facts.attempt import gain_words
-from tui.facts.doing import live_calls
+from tui.facts.doing import refused_calls
 from tui.facts.endings import ending_words
 from tui.facts.instance import FactsCache, InstanceFacts
 from tui.facts.vocabulary import UNKNOWN, clock, count, counted, duration, money
@@ -124,12 +124,7 @@ def summary(concerns: Sequence[Concern]) -> str:
 
 def model_trouble(state: SessionState, now_wall: float) -> str:
     """Return `MODEL 429 for 2:10, retry in 0:20, 31 wait` while a model refuses calls; empty if it does not."""
-    refused = [
-        call
-        for instance in state.instances.values()
-        for call in live_calls(instance)
-        if call.retries and not call.text_words and not call.reasoning_words
-    ]
+    refused = [call for instance in state.instances.values() for call in refused_calls(instance)]
     if not refused:
         return ""
     since = min(call.refused_wall for call in refused)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from sessions.home import Home, home_from
+from sessions.home import home_from
 from sessions.names import short_task
 from sessions.state.info import SessionInfo, running_infos
 from tui.commands.options import complete_sessions, json_option
@@ -41,7 +41,11 @@ def status_command(session: str | None, *, short: bool, as_json: bool) -> None:
     if short and as_json:
         raise Complaint("--short and --json exclude each other; give one of them")
     home = home_from(os.environ)
-    name = full_name(home, session) if session else None
+    name = None
+    if session:
+        from sessions.catalog import find_session  # reads git, which the other forms do without
+
+        name = find_session(home, session)
     infos = [info for info in running_infos(home) if name in (None, info.name)]
     if as_json:
         emit_json(infos)
@@ -74,13 +78,6 @@ def stage_words(info: SessionInfo) -> str:
     """Return what an engine does after the last event of its session; empty before that."""
     since = info.putting_away_since
     return "" if since is None else putting_away(since, time.time())
-
-
-def full_name(home: Home, session: str) -> str:
-    """Return the session's full name; reads git."""
-    from sessions.catalog import find_session
-
-    return find_session(home, session)
 
 
 def not_running(name: str | None) -> str:
