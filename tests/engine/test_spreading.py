@@ -31,9 +31,10 @@ from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.tabs import page_of
 from tui.cockpit.screens.header import header_line
-from tui.facts.evaluation.spread import spread_lines, timing_words
+from tui.facts.evaluation.spread import spread_lines
 from tui.facts.instance import FactsCache
 from tui.facts.report.metrics import task_metrics
+from tui.facts.settings_words import timing_words
 from tui.print.narrate import Narrator
 from tui.print.summary import summary
 

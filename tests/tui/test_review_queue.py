@@ -19,12 +19,12 @@ from tui.cockpit.screens.review.review_queue import (
     decided_words,
     empty_words,
     footer,
-    gain_words,
     next_undecided,
     queue_title,
     review_queue,
 )
 from tui.cockpit.screens.review.review_view import evidence
+from tui.facts.attempt import gain_words
 
 
 def facts(state: SessionState, name: str, *, width: int = 100, wall: float | None = None) -> dict[str, str]:

@@ -45,7 +45,7 @@ def doing(state: SessionState, instance: InstanceState) -> Doing:
         return Doing("t", "judge: timing", "busy")
     if is_paused(state, instance):
         return Doing("=", "paused", "warn")
-    if waits_for_model(instance):
+    if refused_calls(instance):
         return Doing("m", "no model", "warn")
     return Doing(*WORDS.get(instance.word, ("j", f"judge: {instance.word}", "busy")))
 
@@ -83,8 +83,10 @@ def live_calls(instance: InstanceState) -> list[CallState]:
     return [call for call in calls if call.live]
 
 
-def waits_for_model(instance: InstanceState) -> bool:
-    """True if a call of the instance was refused and nothing has arrived since."""
-    return any(
-        call.retries and not call.text_words and not call.reasoning_words for call in live_calls(instance)
-    )
+def refused_calls(instance: InstanceState) -> list[CallState]:
+    """Return the calls that the model refused and for which nothing has arrived since."""
+    return [
+        call
+        for call in live_calls(instance)
+        if call.retries and not call.text_words and not call.reasoning_words
+    ]

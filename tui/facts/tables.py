@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from rich.cells import cell_len
 
@@ -18,6 +18,9 @@ UNBOUNDED = 10_000
 """Greatest width of a column without a limit."""
 NOTHING = frozenset({"", UNKNOWN, NOT_VISIBLE})
 """Texts of a cell without a known value."""
+
+
+T = TypeVar("T")
 
 
 class Cell(NamedTuple):
@@ -44,6 +47,20 @@ class Column:
     """Removed if no cell has a known value."""
     keep: bool = False
     """Whether the column is as wide as its contents, for names that users copy, unless it has a least width."""
+
+
+class Field(NamedTuple, Generic[T]):
+    """A column with the function that makes its values. A text is a cell in `style`; an empty text under a title is unknown."""
+
+    column: Column
+    value: Callable[[T], Cell | str]
+    style: str = ""
+
+    def cell(self, item: T) -> Cell:
+        """Return the cell of an item."""
+        value = self.value(item)
+        cell = Cell(value, self.style) if isinstance(value, str) else value
+        return cell if cell.text or not self.column.title else Cell(UNKNOWN, "dim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +90,28 @@ class Table:
     def with_sentences(self, *texts: str, style: str = "") -> Table:
         """Return the table with these sentences; empty texts are left out."""
         return replace(self, sentences=tuple(Cell(text.strip("\n"), style) for text in texts if text.strip()))
+
+
+def columns_of(fields: Iterable[Field[T]]) -> tuple[Column, ...]:
+    """Return the columns of a table."""
+    return tuple(field.column for field in fields)
+
+
+def rows_of(
+    fields: Sequence[Field[T]], items: Iterable[T], key: Callable[[T], str] = lambda _: ""
+) -> tuple[Row, ...]:
+    """Return a row for each item; `key` names the thing that it is about."""
+    return tuple(Row(key(item), tuple(field.cell(item) for field in fields)) for item in items)
+
+
+def table_of(
+    title: str,
+    fields: Sequence[Field[T]],
+    items: Iterable[T],
+    key: Callable[[T], str] = lambda _: "",
+) -> Table:
+    """Return a table with a row for each item."""
+    return Table(title, columns_of(fields), rows_of(fields, items, key))
 
 
 def row(*values: Cell | str) -> Row:

@@ -12,7 +12,7 @@ from tui.cockpit.draw.lines import Line, Span, cells, clean
 from tui.facts import vocabulary
 from tui.facts.attention import Concern, Kind, ended_words, model_trouble, summary
 from tui.facts.instance import InstanceFacts, baseline_names
-from tui.facts.session_words import method_words
+from tui.facts.settings_words import method_words
 
 GAP = 2
 LONGEST_NAME = 40

@@ -11,7 +11,7 @@ from tui.facts import vocabulary
 from tui.facts.filters import Filter
 from tui.facts.node_facts import NodeFacts, node_words
 from tui.facts.session_fields import fastest, session_fields
-from tui.facts.session_words import method_words
+from tui.facts.settings_words import method_words
 from tui.facts.tables import Cell, Column, Row
 from tui.facts.vocabulary import next_command
 

@@ -65,9 +65,9 @@ class CaseTable(LineTable):
     HELP = """\
 The cases of each winner, then estimates of the winners that were not timed.
 
-< 18     too short to be timed exactly
+<18      too short to be timed exactly
 outcome  not resolved: the interval contains 1
-roof     share of the practical roof, and what limits the case
+share of roof  behind it stands what limits the case
 """
 
 

@@ -13,9 +13,8 @@ from tui.actions.line import gpus_of
 from tui.cockpit.draw.lines import Span, clean
 from tui.facts import vocabulary
 from tui.facts.evaluation.certainty import against_words
-from tui.facts.evaluation.roofs import peak_range, roof_range
+from tui.facts.evaluation.roofs import peak_range, roof_range, roof_range_words
 from tui.facts.evaluation.times import missing_cases
-from tui.facts.report.phrases import roof_range_words
 
 MOST_CASES = 3
 """Cases that are named; more are counted."""

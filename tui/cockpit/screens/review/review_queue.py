@@ -10,13 +10,13 @@ from rich.cells import cell_len
 
 from harness import Verdict
 from sessions.state.findings import findings_of
-from sessions.state.speed import attempt_speed, gain
+from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
-from sessions.state.winners import earlier_best
 from tui.cockpit.data import attempts
 from tui.cockpit.desk.review_reasons import accept_words, reject_words
 from tui.cockpit.draw.lines import Line, Span, clean, fit, shorten
 from tui.facts import vocabulary
+from tui.facts.attempt import gain_words
 from tui.facts.tables import Cell, Column, Row
 
 LONGEST_NAME = 30
@@ -102,14 +102,6 @@ def next_of_kind(
         if attempts.is_of_kind(entry.instance, entry.attempt, kind):
             return entry
     return None
-
-
-def gain_words(attempt: AttemptState, instance: InstanceState) -> str:
-    """Return the gain on the instance's earlier best: `+6 %`, `first` without one, or `-` if nothing was measured."""
-    speed, before = attempt_speed(attempt), earlier_best(attempt, instance)
-    if before is None:
-        return vocabulary.UNKNOWN if speed is None else "first"
-    return vocabulary.percent_change(gain(speed, attempt_speed(before)))
 
 
 def seen(entries: Sequence[QueueEntry]) -> list[tuple[object, ...]]:

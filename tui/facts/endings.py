@@ -1,11 +1,8 @@
-"""Words for a session: its method with options, and why it or an instance ended."""
+"""How a session or an instance ended, in words."""
 
 from __future__ import annotations
 
-import msgspec
-
 from sessions.events import EndReason
-from sessions.settings import MethodOptions
 from sessions.state.state import SessionState
 
 ENDINGS: dict[str, str] = {
@@ -37,25 +34,3 @@ def session_ending(state: SessionState) -> str:
     if state.finished:
         return "finished"
     return f"stopped ({state.stopped})" if state.stopped else "not finished"
-
-
-DEFAULTS = MethodOptions()
-
-
-def option_words(options: MethodOptions) -> str:
-    """Return the options that differ from the defaults: `without knowledge, one-shot; tune; workers 2`."""
-    words = []
-    for name, value in msgspec.structs.asdict(options).items():
-        if value == getattr(DEFAULTS, name):
-            continue
-        if isinstance(value, tuple):
-            words.append(f"{name} {', '.join(value)}")
-        else:
-            words.append(name if value is True else f"{name} {value}")
-    return "; ".join(words)
-
-
-def method_words(method: str, options: MethodOptions) -> str:
-    """Return the method with its changed options: `geak (without optimizer)`."""
-    words = option_words(options)
-    return f"{method} ({words})" if words else method
