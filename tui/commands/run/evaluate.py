@@ -83,7 +83,7 @@ from tui.print.waiting_line import WaitingLine
 @click.option(
     "--exam",
     is_flag=True,
-    help="Judge the exam cases instead of the open cases, replay every call and look for races.",
+    help="Judge the exam cases instead of the open cases, and replay every call.",
 )
 @click.option(
     "--case",
