@@ -183,7 +183,7 @@ source_file_path:
 correctness_command:
   - python3 scripts/task_runner.py correctness
 
-task_type: "triton2triton"  # the family
+task_type: triton2triton
 
 prompt:
   source_code: null
@@ -383,7 +383,7 @@ def make_match_reference(reference, rtol=1e-5, atol=1e-8): ...
 PROBLEM_SETTINGS = """\
 files:
   - {"name": "submission.py", "source": "@SUBMISSION@"}
-  - {"name": "utils.py", "source": "../utils.py"}  # shared
+  - {"name": "utils.py", "source": "../utils.py"}
   - {"name": "reference.py", "source": "reference.py"}
 
 lang: "py"
