@@ -111,7 +111,7 @@ def most_flops(product: Product, dtype: str) -> float | None:
     """
     FLOP/s that no kernel of this dtype can pass, whichever units it uses; `None` if no peak is known.
 
-    Taken at the boost clock, also for matrix units whose peak the sheet gives at a lower clock. It is a limit for
+    Taken at the boost clock, even if the sheet gives the peak of the matrix units at a lower clock. It is a limit for
     suspicion, not a peak for comparisons.
     """
     matrix, vector = product.matrix_peak(dtype), product.vector_peak(dtype)
