@@ -37,7 +37,6 @@ class Allowance(StrEnum):
 FINDINGS = {
     "out_of_bounds": "loads outside their tensor; stores there always refuse",
     "uninitialised": "loads of memory that nothing had written",
-    "race": "an outcome that depends on the order of programs or lanes",
     "false_promise": "a `tl.multiple_of` that does not hold",
     "not_replayed": "a call that cannot be repeated by its kernels alone",
     "gpu_sizes": "fewer distinct bytes at `gpu` sizes than inputs and outputs hold, by an estimate",

@@ -26,7 +26,7 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     target: str
     limits: TimeLimits
     exam: bool
-    """Every call is replayed, and replays search for races."""
+    """Every call is replayed."""
     plan: Plan
     further_cases: tuple[Case, ...]
     """Hidden cases at `gpu` sizes. Their kernels are compiled with those of the plan, for the GPU that judges next."""

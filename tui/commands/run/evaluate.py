@@ -85,7 +85,7 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
 @click.option(
     "--exam",
     is_flag=True,
-    help="Judge the exam cases instead of the open cases, replay every call and look for races.",
+    help="Judge the exam cases instead of the open cases, and replay every call.",
 )
 @click.option(
     "--case",
