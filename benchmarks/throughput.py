@@ -50,7 +50,7 @@ SEED = 1
 
 
 class Phases(NamedTuple):
-    """Seconds of one attempt, as measured on H100s; and its GPU contexts, which the driver makes one at a time for the whole node."""
+    """Seconds of one attempt, as measured on H100s; and its GPU contexts, which the driver makes one after the other."""
 
     before: float = 3.0
     """Static checks, the interpreter's first case, compiling: no lease."""
