@@ -20,6 +20,7 @@ from sessions.store.store import Store
 from tests.support import stored_sessions as stored
 from tests.support.cockpits import NARROW, WIDE, until
 from tui.cockpit.app import Cockpit
+from tui.cockpit.data.archive import read_archive
 from tui.cockpit.desk.decider import SessionDecider
 from tui.cockpit.desk.review_reasons import accepted_place
 from tui.cockpit.dialogs.dialogs import ReasonDialog
@@ -27,7 +28,6 @@ from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import SessionTable
 from tui.cockpit.screens.review.review import ReviewScreen
-from tui.cockpit.screens.review.review_library import HomeLibrary
 from tui.cockpit.viewer import ExitNote
 
 
@@ -136,12 +136,12 @@ async def test_winner_of_a_finished_session_is_accepted_on_review_and_written_wh
         await until(pilot, lambda: bool(app.screen.query_one(SessionTable).rows), "the list")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = ReviewScreen(library=HomeLibrary(home))
+        screen = ReviewScreen(read_archive=lambda: read_archive(home))
         app.push_screen(screen)
         await until(pilot, lambda: bool(screen.queue.rows), "the queue")
         assert screen.queue.cursor_key == "softmax#1/2"
         baseline = "diff baseline"
-        await until(pilot, lambda: baseline in str(screen.change.border_title), "the suite's baseline")
+        await until(pilot, lambda: baseline in str(screen.code.border_title), "the suite's baseline")
         await until(pilot, lambda: "accepted: none" in screen.evidence.text, "the store's kernels")
         await pilot.press("a", *"fine", "enter")
         await until(

@@ -15,7 +15,6 @@ from tui.cockpit.desk.review_reasons import decision_words
 from tui.cockpit.draw.lines import Line, cells, plain
 from tui.cockpit.screens.review.review_queue import (
     QueueKind,
-    SentDecisions,
     decided_words,
     empty_words,
     footer,
@@ -208,18 +207,3 @@ def test_last_line_fits_and_keeps_what_the_instance_does() -> None:
     assert shown == " decided 2   if accepted: stored, and softmax#1 goes on from it"
     wide = plain(footer(state, entries, entries[0], None, over=False, width=160))
     assert "accepted:starter/softmax/kernel.py instead of #1/1" in wide
-
-
-def test_decisions_of_others_do_not_count_as_sent_from_here() -> None:
-    log = EventLog(events=reviews.waiting())
-    log.wall = log.events[-1].wall
-    sent = SentDecisions()
-    sent.send("softmax#1/3", log.events[-1].seq)
-    sent.send("vector_add#1/1", log.events[-1].seq)
-    log.add(ev.DecisionMade(attempt="softmax#1/3", accepted=True, by="kim"))
-    log.add(ev.DecisionMade(attempt="vector_add#1/1", accepted=False, by="ada"))
-    state = fold(log.events)
-    entries = review_queue(state, over=False)
-    assert sent.arrived(entries, state.last_seq, "ada") == ["vector_add#1/1"]
-    assert sent.arrived(entries, state.last_seq, "ada") == []
-    assert sent.undoable(entries, None) == "vector_add#1/1"

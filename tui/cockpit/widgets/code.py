@@ -47,10 +47,8 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         Binding("enter", "unfold", "unchanged lines", id="code.unfold", show=False)
     ]
 
-    def __init__(self, *, id: str | None = None, empty: str = "code") -> None:
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._empty = empty
-        """Title without a source."""
         self._side: Side | None = None
         self._other: Side | None = None
         self._columns: bool | None = None
@@ -228,7 +226,7 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
     def _title(self) -> str:
         """`diff #3/5 -> #3/6   +14 -9   hunk 1 of 3   softmax_rows`, or `code #3/6   88 lines`."""
         if self._side is None:
-            return self._empty
+            return "code"
         if self._other is None:
             so_far = " so far" if self._growing else ""
             return f"code {self._side.name}   {len(self.lines)} lines{so_far}"

@@ -13,10 +13,10 @@ from sessions.state.findings import findings_of, located
 from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, Decision, InstanceState, SessionState
 from sessions.state.winners import accepted_attempt, best_of
+from tui.cockpit.data.archive import Archive
 from tui.cockpit.data.attempts import lineage
 from tui.cockpit.draw.lines import Line, Span, cells, clean, line, shorten, wrap
 from tui.cockpit.screens.review.review_claim import Fact, claim_facts
-from tui.cockpit.screens.review.review_library import Archive
 from tui.cockpit.screens.review.review_resources import resource_facts
 from tui.facts import vocabulary
 from tui.facts.evaluation.certainty import exam_of, tolerance_words
@@ -210,13 +210,6 @@ def _reason(attempt: AttemptState, room: int) -> list[Span]:
     """The plan of the model, in at most `REASON_LINES` lines."""
     text = " ".join(clean(attempt.strategy).split())
     return [Span(shorten(f'"{text}"', room * REASON_LINES - 8))] if text else []
-
-
-def baseline_name(state: SessionState, attempt: AttemptState) -> str:
-    """Return the name of the baseline: as measured, else as the session has it, else nothing."""
-    evaluation = attempt.evaluation
-    measured = next((row.against for row in evaluation.latency if row.against), "") if evaluation else ""
-    return measured or (state.started.against if state.started is not None else "")
 
 
 def empty_lines(sentences: Iterable[str], width: int) -> list[Line]:
