@@ -237,7 +237,7 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
             return names
         diff = self._compared.diff
         hunk = f"hunk {self._view.hunk + 1} of {len(self._hunks)}" if self.has_hunks else ""
-        rows = diff.hunks[self._view.hunk].rows
+        rows = [diff.rows[place] for place in diff.hunks[self._view.hunk]]
         changed = [row.new for row in rows if row.kind is not LineKind.SAME and row.new is not None]
         function = enclosing_function(self._side.source, changed[0]) if changed else ""
         return "   ".join(filter(None, (names, diff.summary, hunk, function)))
