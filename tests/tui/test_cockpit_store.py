@@ -22,13 +22,13 @@ from tests.support.cockpits import NARROW, WIDE, until
 from tui.cockpit.app import Cockpit
 from tui.cockpit.data.archive import read_archive
 from tui.cockpit.desk.decider import SessionDecider
-from tui.cockpit.desk.review_reasons import accepted_place
 from tui.cockpit.dialogs.dialogs import ReasonDialog
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import SessionTable
 from tui.cockpit.screens.review.review import ReviewScreen
 from tui.cockpit.viewer import ExitNote
+from tui.facts.decisions import accepted_place
 
 
 def cockpit_of(pilot: Pilot[ExitNote]) -> Cockpit:
@@ -101,7 +101,7 @@ async def test_decisions_of_other_shells_are_seen_after_the_end_and_not_overwrit
         await until(pilot, lambda: "1Cx" in screen.strip.text, "the decision of another shell")
         await pilot.press("enter")
         await until(pilot, lambda: bool(app._notifications), "the refusal")
-        assert "kim rejected it meanwhile (not readable)" in [note.message for note in app._notifications][-1]
+        assert "meanwhile rejected by kim" in [note.message for note in app._notifications][-1]
     events = journal_of(home, stored.FIRST).events
     assert [event.accepted for event in events if isinstance(event, DecisionMade)] == [False]
 

@@ -31,8 +31,8 @@ from tui.cockpit.screens.fleet import fleet_view
 from tui.cockpit.screens.header import header_line
 from tui.cockpit.screens.latency.captions import title_lines
 from tui.cockpit.screens.report import report_view
+from tui.cockpit.screens.review.evidence import evidence
 from tui.cockpit.screens.review.review_queue import gain_words
-from tui.cockpit.screens.review.review_view import evidence
 from tui.commands.watch.best import best_table
 from tui.commands.watch.status import status_table
 from tui.facts.attention import attention

@@ -187,9 +187,9 @@ async def test_decision_of_another_person_is_seen_and_not_overwritten() -> None:
         await opened.hears(ev.DecisionMade(attempt="softmax#1/3", accepted=True, why="fast", by="kim"))
         await opened.press(*"no", "enter")
         assert decider.decisions == []
-        assert "kim accepted it meanwhile (fast)" in opened.toasts[-1]
+        assert "meanwhile accepted by kim" in opened.toasts[-1]
         assert opened.cursor == "softmax#1/3", "the person stays there and sees why"
-        assert "+ kim accepted 0:00 ago: fast" in opened.screen.evidence.text
+        assert "+ accepted by kim 0:00 ago: fast" in opened.screen.evidence.text
 
 
 async def test_decision_of_another_person_that_comes_first_does_not_lead_on() -> None:
@@ -330,7 +330,10 @@ async def test_toasts_cover_no_line_at_the_bottom() -> None:
         screen = ReviewScreen()
         app.push_screen(screen)
         await pilot.press("dollar_sign")
-        app.refuse("not decided", "kim rejected it meanwhile (not readable); undo that first, or leave it")
+        app.refuse(
+            "not decided",
+            "meanwhile rejected by kim at 2026-11-20 14:03 UTC: not readable; undo that first, or leave it",
+        )
         await until(pilot, lambda: bool(screen.query("Toast")), "the toast")
         assert screen.banner.display
         free = (screen.decided, screen.banner, screen.timeline, screen.query_one("KeyBar"))

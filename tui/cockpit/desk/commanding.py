@@ -18,9 +18,9 @@ from tui.actions.line import NotUnderstood, Order, with_text
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.desk.decider import Decider, DecisionFailed
 from tui.cockpit.desk.editing import NotEdited, edited
-from tui.cockpit.desk.review_reasons import decision_words
 from tui.cockpit.dialogs.dialogs import ConfirmDialog, LineDialog, ReasonDialog
 from tui.cockpit.draw.lines import clean
+from tui.facts.decisions import consequences, decided_words
 from tui.facts.evaluation.certainty import certainty_words
 
 REFUSAL_S = 15
@@ -79,7 +79,7 @@ class Commander:
         dialog = ReasonDialog(
             attempt.attempt,
             accepted=accepted,
-            follows=decision_words(feed.state, attempt, accepted=accepted, over=feed.is_over),
+            follows=consequences(feed.state, attempt, accepted=accepted, over=feed.is_over),
             known=clean(certainty_words(attempt, self._instance(attempt.attempt))),
         )
         self._host.app.push_screen(dialog, answered)
@@ -209,7 +209,4 @@ class Commander:
 def _meanwhile(decision: Decision | None) -> str:
     if decision is None:
         return "another person undid the decision meanwhile; look at the attempt, then decide again"
-    said = "accepted" if decision.accepted else "rejected"
-    why = f" ({decision.why})" if decision.why else ""
-    who = decision.by or "another person"
-    return f"{who} {said} it meanwhile{why}; undo that first, or leave it"
+    return f"meanwhile {decided_words(decision)}; undo that first, or leave it"

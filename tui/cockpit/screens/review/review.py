@@ -14,6 +14,7 @@ from textual.widget import Widget
 from sessions.state.state import AttemptState, Decision, InstanceState
 from tui.actions.line import Order
 from tui.cockpit.data.archive import Archive
+from tui.cockpit.data.attempts import is_of_kind
 from tui.cockpit.data.feed import EVERYTHING
 from tui.cockpit.data.sides import first_for_review
 from tui.cockpit.desk.messages import OpenInstance
@@ -21,8 +22,8 @@ from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.acting import STEERING, action_bindings
 from tui.cockpit.screens.comparing import COMPARING, AttemptCode, ComparingScreen
 from tui.cockpit.screens.review import review_queue
-from tui.cockpit.screens.review.review_queue import QueueEntry, QueueKind, footer
-from tui.cockpit.screens.review.review_view import empty_lines, evidence, evidence_title
+from tui.cockpit.screens.review.evidence import empty_lines, evidence, evidence_title
+from tui.cockpit.screens.review.review_queue import QueueEntry, QueueKind, footer, is_undecided
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
@@ -170,7 +171,7 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         if decision.by != login_name():
             return  # another person's: the engine refused ours, or theirs came later
         self._decided.append(key)
-        following = review_queue.next_undecided(self._entries, key)
+        following = review_queue.next_entry(self._entries, key, is_undecided)
         if key == self.queue.cursor_key and following is not None:
             self._wanted = following.key
 
@@ -263,7 +264,7 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
 
     def action_skip(self) -> None:
         """Go to the next entry without a decision; nothing is recorded."""
-        following = review_queue.next_undecided(self._entries, self.queue.cursor_key)
+        following = review_queue.next_entry(self._entries, self.queue.cursor_key, is_undecided)
         if following is None:
             self.notify("no other attempt to decide", timeout=2)
         else:
@@ -320,7 +321,13 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
 
     def jump(self, kind: str, direction: int) -> bool:
         """Go to the next entry that waits, is the best of its instance or failed."""
-        following = review_queue.next_of_kind(self._entries, self.queue.cursor_key, kind, direction)
+        following = review_queue.next_entry(
+            self._entries,
+            self.queue.cursor_key,
+            lambda entry: is_of_kind(entry.instance, entry.attempt, kind),
+            direction,
+            wraps=kind == "waiting",
+        )
         if following is not None:
             self.queue.select(following.key)
         return following is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -13,10 +13,9 @@ from sessions.state.findings import findings_of
 from sessions.state.speed import attempt_speed, gain
 from sessions.state.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
 from sessions.state.winners import earlier_best
-from tui.cockpit.data import attempts
-from tui.cockpit.desk.review_reasons import accept_words, reject_words
 from tui.cockpit.draw.lines import Line, Span, clean, fit, shorten
 from tui.facts import vocabulary
+from tui.facts.decisions import accept_words, reject_words
 from tui.facts.tables import Cell, Column, Row
 
 LONGEST_NAME = 30
@@ -74,34 +73,28 @@ def _is_open(attempt: AttemptState, instance: InstanceState, *, over: bool) -> b
     return attempt.held or (ended and instance.best == attempt.attempt)
 
 
-def undecided(entries: Sequence[QueueEntry]) -> list[QueueEntry]:
-    """Return the entries without a decision, in their order."""
-    return [entry for entry in entries if entry.kind is not QueueKind.DECIDED]
-
-
-def next_undecided(entries: Sequence[QueueEntry], after: str | None) -> QueueEntry | None:
-    """Return the next entry to decide behind an attempt, from the start again behind the last; `None` if none is left.
+def next_entry(
+    entries: Sequence[QueueEntry],
+    after: str | None,
+    wanted: Callable[[QueueEntry], bool],
+    direction: int = 1,
+    *,
+    wraps: bool = True,
+) -> QueueEntry | None:
+    """Return the next wanted entry after an attempt (`direction` -1: before); `wraps`: from the last one on to the first.
 
     The attempt itself is never returned.
     """
-    places = [place for place, entry in enumerate(entries) if entry.key == after]
-    start = places[0] + 1 if places else 0
-    in_order = [*entries[start:], *entries[:start]]
-    return next((entry for entry in undecided(in_order) if entry.key != after), None)
-
-
-def next_of_kind(
-    entries: Sequence[QueueEntry], after: str | None, kind: str, direction: int
-) -> QueueEntry | None:
-    """Return the next entry (`direction` -1: the one before) that is `waiting`, the `best` of its instance or a `failure`."""
     place = next((place for place, entry in enumerate(entries) if entry.key == after), -1)
-    later = list(entries[place + 1 :] if direction > 0 else entries[: max(place, 0)][::-1])
-    if kind == "waiting":  # from the last one on to the first
-        later += entries[: max(place, 0)] if direction > 0 else entries[place + 1 :][::-1]
-    for entry in later:
-        if attempts.is_of_kind(entry.instance, entry.attempt, kind):
-            return entry
-    return None
+    before, behind = list(entries[: max(place, 0)]), list(entries[place + 1 :])
+    if direction < 0:
+        before, behind = behind[::-1], before[::-1]
+    return next(filter(wanted, [*behind, *(before if wraps else ())]), None)
+
+
+def is_undecided(entry: QueueEntry) -> bool:
+    """True if a person can decide about it for the first time."""
+    return entry.kind is not QueueKind.DECIDED
 
 
 def gain_words(attempt: AttemptState, instance: InstanceState) -> str:
@@ -191,7 +184,7 @@ def _state_cell(entry: QueueEntry, wall: float) -> Cell:
 def queue_title(entries: Sequence[QueueEntry]) -> str:
     """Return `Review: 6 wait, 16 open`."""
     waits = sum(entry.kind is QueueKind.WAITS for entry in entries)
-    rest = len(undecided(entries)) - waits
+    rest = sum(map(is_undecided, entries)) - waits
     parts = [f"{waits} wait{'s' if waits == 1 else ''}" if waits else "", f"{rest} open" if rest else ""]
     return f"Review: {', '.join(filter(None, parts)) or 'nothing to decide'}"
 
