@@ -310,10 +310,6 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     def action_explain(self) -> None:
         """Show the help of the focused pane."""
-        self.explain()
-
-    def explain(self) -> None:
-        """Show the help of the focused pane."""
         self.push_screen(HelpDialog(self.screen))
 
     def action_command_line(self) -> None:

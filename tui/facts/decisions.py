@@ -14,12 +14,22 @@ WITHOUT_PROMPTS = "tune"
 AFTER_RESUME = " after `wavedeck resume`"
 
 
-def decided_words(decision: Decision, *, now_wall: float | None = None) -> str:
-    """Return `accepted by kim at 2026-11-20 14:03 UTC: clean and right`; with the present time `0:05 ago` for the date."""
+def decided_words(decision: Decision) -> str:
+    """Return `accepted by kim: clean and right`."""
+    return _decided(decision, "")
+
+
+def dated_decision(decision: Decision, now_wall: float | None = None) -> str:
+    """Return `accepted by kim at 2026-11-20 14:03 UTC: clean`, or with the present time `accepted by kim 0:05 ago: clean`."""
+    if now_wall is None:
+        return _decided(decision, f" at {moment(decision.wall)} UTC")
+    return _decided(decision, f" {clock(now_wall - decision.wall)} ago")
+
+
+def _decided(decision: Decision, when: str) -> str:
     verb = "accepted" if decision.accepted else "rejected"
-    age = f"at {moment(decision.wall)} UTC" if now_wall is None else f"{clock(now_wall - decision.wall)} ago"
     why = f": {' '.join(decision.why.split())}" if decision.why else ""
-    return f"{verb} by {decision.by or 'a person'} {age}{why}"
+    return f"{verb} by {decision.by or 'a person'}{when}{why}"
 
 
 def accepted_place(task: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
+from textual.app import App
 from textual.message import Message
 
 from sessions.home import Home
@@ -24,6 +25,11 @@ class Desk(Protocol):
     home: Home
     preferences: Preferences
 
+    @property
+    def app(self) -> App[Any]:
+        """The app itself, for dialogs and toasts."""
+        ...
+
     def remarks(self) -> list[Span]:
         """Return what the header says of the cockpit itself: mouse off."""
         ...
@@ -36,8 +42,16 @@ class Desk(Protocol):
         """Ask for another screen (`messages`)."""
         ...
 
-    def explain(self) -> None:
+    def action_explain(self) -> None:
         """Show the help of the focused pane."""
+        ...
+
+    def look_again(self) -> None:
+        """Read events that another process wrote."""
+        ...
+
+    def reopen(self, session: str) -> None:
+        """Open a session again, whose engine has started."""
         ...
 
     def leave(self) -> None:

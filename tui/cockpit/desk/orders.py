@@ -23,7 +23,7 @@ def carry_out(order: Order, desk: Desk) -> None:
     if message is not None:
         desk.post_message(message)
     elif order.name == "help":
-        desk.explain()
+        desk.action_explain()
     elif order.name == "quit":
         desk.leave()
     elif When.READING not in order.action.when and not desk.commander.can_act:

@@ -10,6 +10,7 @@ from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, line, wrap, 
 from tui.cockpit.screens.agent.page import Page, PageSubject, paragraph, table_lines, tables_lines
 from tui.cockpit.screens.agent.verdict_head import head_lines
 from tui.facts import vocabulary
+from tui.facts.decisions import dated_decision
 from tui.facts.evaluation.certainty import tolerance_table
 from tui.facts.evaluation.stages import stages_table
 from tui.facts.evaluation.times import times_table
@@ -65,9 +66,7 @@ def _head(attempt: AttemptState, subject: PageSubject, width: int) -> list[Line]
 def _decision(subject: PageSubject, width: int) -> list[Line]:
     decision = subject.attempt.decision
     if decision is not None:
-        word = "+ accepted" if decision.accepted else "x rejected"
-        why = f": {decision.why}" if decision.why else ""
-        text = f"{word} by {decision.by or 'a person'} at {vocabulary.moment(decision.wall)} UTC{why}"
+        text = f"{vocabulary.decision_mark(subject.attempt)} {dated_decision(decision)}"
         return paragraph(text, width, "" if decision.accepted else "bad")
     words = "? waits for you: a accepts, r rejects" if subject.can_act else "? waits for a person's decision"
     return [line(words, "warn")] if subject.attempt.waiting else []

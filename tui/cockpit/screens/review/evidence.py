@@ -19,7 +19,7 @@ from tui.cockpit.data.archive import Archive
 from tui.cockpit.data.attempts import base_of, lineage
 from tui.cockpit.draw.lines import Line, Span, cells, clean, line, shorten, wrap
 from tui.facts import vocabulary
-from tui.facts.decisions import decided_words
+from tui.facts.decisions import dated_decision
 from tui.facts.evaluation.certainty import exam_of, tolerance_words
 from tui.facts.evaluation.resources import is_amd, usage_of
 from tui.facts.evaluation.roofs import peak_range, roof_range
@@ -66,7 +66,7 @@ def _facts(
 ) -> Iterator[Fact]:
     evaluation, decision = attempt.evaluation, attempt.decision
     if decision is not None:
-        words = f"{vocabulary.decision_mark(attempt)} {decided_words(decision, now_wall=wall)}"
+        words = f"{vocabulary.decision_mark(attempt)} {dated_decision(decision, wall)}"
         yield "decision", [Span(clean(words), "bold" if decision.accepted else "bad bold")]
     if evaluation is not None and evaluation.verdict is Verdict.CORRECT:
         yield from _claim(state, attempt, timed_evaluation(attempt) or evaluation)
