@@ -11,6 +11,8 @@ from tui.visible_text import replace_invisible
 
 TAB = 4
 ELLIPSIS = "…"
+GAP = 2
+"""Cells between the parts of a line."""
 
 
 class Span(NamedTuple):
@@ -171,7 +173,7 @@ def _between(spans: Line, start: int, end: int) -> Line:
 
 def joined(parts: Sequence[Line]) -> Line:
     """Parts in one line with a gap between those that are not empty."""
-    gap = Span("  ")
+    gap = Span(" " * GAP)
     spans: list[Span] = []
     for part in parts:
         if part:
