@@ -200,7 +200,7 @@ def test_case_has_the_same_times_on_the_printed_page_and_in_the_tabs() -> None:
     assert attempt.evaluation is not None
     printed = tables_text(evaluation_tables(attempt.evaluation)).splitlines()
     for tab in ("verdict", "speed"):
-        drawn = [plain(row).rstrip() for row in page_of(tab, PageSubject(attempt), 10_000).lines]
+        drawn = [plain(row).rstrip() for row in page_of(tab, PageSubject(attempt), 10_000)]
         rows = [row for row in drawn if row.startswith(attempt.evaluation.latency[0].case)]
         assert rows
         assert {f"  {row}" for row in rows} <= set(printed)

@@ -179,12 +179,7 @@ Brackets are around the attempt that all panes are about.
         if key == self._page_key:
             return
         self._page_key = key
-        content = tabs.page_of(self._tab, self._subject(attempt), width)
-        lines = list(content.lines)
-        chosen = next((place for place, number in content.links if number == self.code.chosen_error), None)
-        if self._tab == "verdict" and chosen is not None:
-            first, *spans = lines[chosen]
-            lines[chosen] = (Span("> ", "bad"), first._replace(text=first.text.removeprefix("  ")), *spans)
+        lines = tabs.page_of(self._tab, self._subject(attempt), width)
         page.show(lines, copy_text=tabs.copy_text(self._tab, attempt) or "\n".join(map(plain, lines)))
 
     def _pinned(self, attempt: AttemptState | None) -> list[Line]:
@@ -195,7 +190,16 @@ Brackets are around the attempt that all panes are about.
     def _subject(self, attempt: AttemptState) -> PageSubject:
         state = self.feed.state
         base = attempts.base_of(state, attempt)
-        return PageSubject(attempt, self.instance, base, self.code.files.shapes, self.tabbed, self._can_act)
+        code = self.code
+        return PageSubject(
+            attempt,
+            self.instance,
+            base,
+            code.files.shapes,
+            self.tabbed,
+            self._can_act,
+            code.chosen_error,
+        )
 
     def _key_of_page(self, attempt: AttemptState, width: int) -> tuple[object, ...]:
         subject = self._subject(attempt)

@@ -17,7 +17,7 @@ from sessions.state.winners import accepted_attempt, best_of
 from tui.actions.line import gpus_of
 from tui.cockpit.data.archive import Archive
 from tui.cockpit.data.attempts import base_of, lineage
-from tui.cockpit.draw.lines import Line, Span, cells, clean, line, shorten, wrap
+from tui.cockpit.draw.lines import Line, Span, clean, line, shorten, wrap, wrap_phrases
 from tui.facts import vocabulary
 from tui.facts.decisions import dated_decision
 from tui.facts.evaluation.certainty import exam_of, tolerance_words
@@ -89,18 +89,9 @@ def _facts(
 
 def flow(name: str, phrases: Iterable[Span], width: int) -> Iterator[Line]:
     """Yield a fact's lines: its name, then its phrases, broken between phrases and, if need be, at spaces."""
-    room = max(width - NAME_CELLS, 12)
-    row: list[Span] = []
-    head = Span(f"{name:<{NAME_CELLS}}", "dim")
-    for phrase in phrases:
-        for part in wrap(clean(phrase.text), room) if cells([phrase]) > room else (phrase.text,):
-            span = Span(part, phrase.style)
-            if row and cells(row) + len(GAP) + cells([span]) > room:
-                yield (head, *row)
-                head, row = Span(" " * NAME_CELLS), []
-            row += [Span(GAP), span] if row else [span]
-    if row:
-        yield (head, *row)
+    rows = wrap_phrases(phrases, max(width - NAME_CELLS, 12), Span(GAP))
+    for place, row in enumerate(rows):
+        yield (Span(f"{'' if place else name:<{NAME_CELLS}}", "dim"), *row)
 
 
 def _claim(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -> Iterator[Fact]:
