@@ -22,7 +22,6 @@ from tui.cockpit.data.sides import (
     neighbour,
     other_sides,
     read_task_files,
-    side_of,
 )
 from tui.cockpit.data.steps import written_code
 from tui.cockpit.screens.acting import ActingScreen
@@ -104,25 +103,21 @@ class AttemptCode(CodePane):
             self._other_number = None
         self._state, self._instance, self._attempt = state, instance, attempt
         if instance is None or attempt is None:
-            self.show_code(None, missing="")
+            self.show_side(None)
             return
         if instance.task not in self._files and state.started is not None:
             self._files[instance.task] = None
             self._read(state.started, instance.task)
         if self._first is not None and self._comparison is None and self._files.get(instance.task) is None:
-            self.show_code(None, missing="reading the baseline ...")
+            self.show_side(None, missing="reading the baseline ...")
             return
-        errors = error_lines(attempt)
-        against = self._against
-        if against is not None:
-            self.show_diff(against, side_of(attempt), errors=errors, chosen=self.chosen_error)
-            return
-        source = written_code(attempt)
+        source, against = written_code(attempt), self._against
         name = attempts.short_name(attempt.attempt)
-        self.show_code(
-            Side(name, source, attempt.commit) if source else None,
+        self.show_side(
+            Side(name, source, attempt.commit, attempt.attempt) if source else None,
+            against,
             missing=self._missing_words(attempt, name),
-            errors=errors,
+            errors=error_lines(attempt),
             chosen=self.chosen_error,
             growing=attempt.source is None,
         )

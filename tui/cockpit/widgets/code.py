@@ -82,34 +82,20 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         self._columns = not self.two_columns
         self._draw()
 
-    def show_code(
+    def show_side(
         self,
         side: Side | None,
+        other: Side | None = None,
         *,
-        missing: str,
+        missing: str = "",
         errors: Sequence[int] = (),
         chosen: int | None = None,
         growing: bool = False,
     ) -> None:
-        """Show a source; `missing` says why there is none. A growing source is plain, and its end is followed."""
-        self._show(side, None, missing, errors, chosen, growing=growing)
+        """Show a source, or what changed from `other` to it; `missing` says why there is none.
 
-    def show_diff(
-        self, old: Side, new: Side, *, errors: Sequence[int] = (), chosen: int | None = None
-    ) -> None:
-        """Show what changed from `old` to `new`."""
-        self._show(new, old, "", errors, chosen)
-
-    def _show(
-        self,
-        side: Side | None,
-        other: Side | None,
-        missing: str,
-        errors: Sequence[int],
-        chosen: int | None,
-        *,
-        growing: bool = False,
-    ) -> None:
+        A growing source is plain, and its end is followed.
+        """
         wanted = (side, other, missing, growing)
         current = (self._side, self._other, self._missing, self._growing)
         view = self._view._replace(errors=frozenset(errors), chosen=chosen)
