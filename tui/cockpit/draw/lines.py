@@ -44,6 +44,11 @@ def line(text: str, style: str = "") -> Line:
     return (Span(clean(text).replace("\n", " "), style),) if text else EMPTY
 
 
+def escaped(text: str) -> str:
+    """Return text that means itself in Textual's markup: in the title of a pane."""
+    return text.replace("[", "\\[")
+
+
 def plain(spans: Iterable[Span]) -> str:
     """The text alone."""
     return "".join(span.text for span in spans)

@@ -9,6 +9,7 @@ from pathlib import Path
 from textual import on, work
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.widget import Widget
 
 from sessions.settings import RunSettings
 from sessions.state.state import AttemptState, InstanceState, SessionState
@@ -226,3 +227,9 @@ class ComparingScreen(ActingScreen):
             getattr(self.code, name)(*arguments)
         self.bring_up_code()
         self.redraw()
+
+
+def set_title(pane: Widget, markup: str) -> None:
+    """Draw the title of a pane, unless it stands there already."""
+    if pane.border_title != markup:
+        pane.border_title = markup

@@ -20,7 +20,7 @@ from tui.cockpit.draw.diffing import (
     unified,
 )
 from tui.cockpit.draw.highlighting import highlighted, plain_rows
-from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, line
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, escaped, line
 from tui.cockpit.widgets.line_view import LineView
 from tui.facts.text_diff import LineKind
 
@@ -173,7 +173,7 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
             self.show(self._code(), copy_text=self._side.source)
         else:
             self._draw_diff(self._other, self._side)
-        title = self._title.replace("[", "\\[")
+        title = escaped(self._title)
         if self.border_title != title:
             self.border_title = title
 

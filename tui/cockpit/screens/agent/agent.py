@@ -15,13 +15,13 @@ from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.data import attempts
 from tui.cockpit.data.feed import EVERYTHING
 from tui.cockpit.data.steps import steps_of
-from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, plain
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, escaped, plain
 from tui.cockpit.screens.acting import DECISIONS, STEERING, action_bindings
 from tui.cockpit.screens.agent import agent_head, tabs
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.steps_view import StepsView
 from tui.cockpit.screens.agent.verdict_head import pinned_lines
-from tui.cockpit.screens.comparing import COMPARING, AttemptCode, ComparingScreen
+from tui.cockpit.screens.comparing import COMPARING, AttemptCode, ComparingScreen, set_title
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.page_view import PageView
 
@@ -164,7 +164,7 @@ Brackets are around the attempt that all panes are about.
             view.restart(follows=is_live)
         view.show_steps(steps_of(attempt) if attempt is not None else ())
         hold = ", held: f follows" if is_live and not view.following else ""
-        _set_title(view, f"steps {attempts.short_name(name)}{hold}" if name else "steps")
+        set_title(view, escaped(f"steps {attempts.short_name(name)}{hold}" if name else "steps"))
 
     def _draw_page(self, attempt: AttemptState | None) -> None:
         for bar, line in zip(self.verdict, self._pinned(attempt), strict=True):
@@ -322,9 +322,3 @@ Brackets are around the attempt that all panes are about.
             self.action_zoom()
         else:
             self.dismiss()
-
-
-def _set_title(pane: Widget, title: str) -> None:
-    escaped = title.replace("[", "\\[")
-    if pane.border_title != escaped:
-        pane.border_title = escaped

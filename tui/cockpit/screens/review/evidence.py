@@ -17,7 +17,7 @@ from sessions.state.winners import accepted_attempt, best_of
 from tui.actions.line import gpus_of
 from tui.cockpit.data.archive import Archive
 from tui.cockpit.data.attempts import base_of, lineage
-from tui.cockpit.draw.lines import Line, Span, clean, line, shorten, wrap, wrap_phrases
+from tui.cockpit.draw.lines import Line, Span, clean, escaped, line, shorten, wrap, wrap_phrases
 from tui.facts import vocabulary
 from tui.facts.decisions import dated_decision
 from tui.facts.evaluation.certainty import exam_of, tolerance_words
@@ -205,11 +205,6 @@ def evidence_title(attempt: AttemptState, instance: InstanceState, room: int) ->
     style = {"warn": "bold $warning", "busy": "$primary"}.get(standing.style, "$wd-dim")
     head = about(attempt, room - cell_len(standing.text) - 2 * len(GAP))
     return f"{escaped(head)}{GAP}[{style}]{escaped(standing.text)}[/]"
-
-
-def escaped(text: str) -> str:
-    """Return text that means itself in markup."""
-    return text.replace("[", "\\[")
 
 
 def _named(attempt: AttemptState | None) -> str:

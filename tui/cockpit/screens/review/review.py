@@ -20,7 +20,7 @@ from tui.cockpit.data.sides import first_for_review
 from tui.cockpit.desk.messages import OpenInstance
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.acting import STEERING, action_bindings
-from tui.cockpit.screens.comparing import COMPARING, AttemptCode, ComparingScreen
+from tui.cockpit.screens.comparing import COMPARING, AttemptCode, ComparingScreen, set_title
 from tui.cockpit.screens.review import review_queue
 from tui.cockpit.screens.review.evidence import empty_lines, evidence, evidence_title
 from tui.cockpit.screens.review.review_queue import QueueEntry, QueueKind, footer, is_undecided
@@ -147,7 +147,7 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         if (
             not self.queue.size.width
         ):  # not laid out: lines for no width would be another picture for a moment
-            _title(self.queue, review_queue.queue_title(self._entries))
+            set_title(self.queue, review_queue.queue_title(self._entries))
             return
         everything = EVERYTHING in dirty or seen != self._seen
         if everything:
@@ -189,7 +189,7 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
             self.queue.select(str(wanted))
         elif before not in keys and keys:
             self.queue.select(keys[0])
-        _title(self.queue, review_queue.queue_title(self._entries))
+        set_title(self.queue, review_queue.queue_title(self._entries))
 
     def _draw_entry(self) -> None:
         if self._seen is None:
@@ -201,12 +201,12 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         if entry is not None:
             self._draw_evidence(entry)
             room = self.evidence.size.width - 4
-            _title(self.evidence, evidence_title(entry.attempt, entry.instance, room))
+            set_title(self.evidence, evidence_title(entry.attempt, entry.instance, room))
             self.code.show_attempt(state, entry.instance, entry.attempt)
             return
         words = review_queue.empty_words(state, over=over)
         self.evidence.show(empty_lines(words, self._evidence_width))
-        _title(self.evidence, "Evidence")
+        set_title(self.evidence, "Evidence")
         self.code.show_attempt(state, None, None)
 
     @property
@@ -331,8 +331,3 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         if following is not None:
             self.queue.select(following.key)
         return following is not None
-
-
-def _title(pane: Widget, markup: str) -> None:
-    if pane.border_title != markup:
-        pane.border_title = markup
