@@ -1,4 +1,4 @@
-"""A person's decision about an attempt in words: who made it, what it does, and who reads its reason."""
+"""A person's decision about an attempt in words: its author, its consequences, and the readers of its reason."""
 
 from __future__ import annotations
 

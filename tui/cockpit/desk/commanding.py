@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-from textual.app import SuspendNotSupported
+from textual.app import App, SuspendNotSupported
 
 from engine.errors import EngineError
 from sessions.errors import SessionsError
@@ -17,6 +17,7 @@ from sessions.names import split_attempt
 from sessions.state.state import AttemptState, Decision, InstanceState
 from tui.actions.catalogue import ACTIONS, Group, Takes, done_words
 from tui.actions.line import NotUnderstood, Order, with_text
+from tui.cockpit.data.feed import Feed
 from tui.cockpit.desk.decider import Decider
 from tui.cockpit.desk.editing import NotEdited, edited
 from tui.cockpit.dialogs.dialogs import ConfirmDialog, LineDialog, ReasonDialog
@@ -25,22 +26,44 @@ from tui.diagnostics import Complaint
 from tui.facts.decisions import consequences, decided_words
 from tui.facts.evaluation.certainty import certainty_words
 
-if TYPE_CHECKING:
-    from tui.cockpit.desk.desk import Desk
+
+class Host(Protocol):
+    """The part of the app that commands use."""
+
+    feed: Feed | None
+    """The open session; `None` at Home."""
+    readonly: bool
+
+    @property
+    def app(self) -> App[Any]:
+        """The app itself, for dialogs and toasts."""
+        ...
+
+    def look_again(self) -> None:
+        """Read events that another process wrote."""
+        ...
+
+    def reopen(self, session: str) -> None:
+        """Open a session again, whose engine has started."""
+        ...
+
+    def refuse(self, title: str, why: str) -> None:
+        """Show why something was not done."""
+        ...
 
 
 class Commander:
     """Asks for what a command needs, sends it, and shows a refusal as a toast. Its effect comes as events."""
 
-    def __init__(self, desk: Desk, decider: Decider) -> None:
-        self._desk = desk
+    def __init__(self, host: Host, decider: Decider) -> None:
+        self._host = host
         self._decider = decider
 
     @property
     def can_act(self) -> bool:
         """False in a view for reading, and in the past of a replay."""
-        feed = self._desk.feed
-        return not self._desk.readonly and feed is not None and (feed.replay is None or feed.replay.at_end)
+        feed = self._host.feed
+        return not self._host.readonly and feed is not None and (feed.replay is None or feed.replay.at_end)
 
     def ask_and_decide(self, attempt: AttemptState, *, accepted: bool, decided: Callable[[], None]) -> None:
         """Ask for a reason, then decide, unless another person decided first; calls `decided` before it decides."""
@@ -52,12 +75,12 @@ class Commander:
             state = self._find(attempt.attempt)
             now = state.decision if state is not None else None
             if now != seen:
-                self._desk.refuse(f"{attempt.attempt}: not decided", _meanwhile(now))
+                self._host.refuse(f"{attempt.attempt}: not decided", _meanwhile(now))
                 return
             decided()
             self.carry_out(Order("accept" if accepted else "reject", attempt=attempt.attempt, text=why))
 
-        feed = self._desk.feed
+        feed = self._host.feed
         if feed is None:
             return
         dialog = ReasonDialog(
@@ -66,7 +89,7 @@ class Commander:
             follows=consequences(feed.state, attempt, accepted=accepted, over=feed.is_over),
             known=clean(certainty_words(attempt, self._instance(attempt.attempt))),
         )
-        self._desk.app.push_screen(dialog, answered)
+        self._host.app.push_screen(dialog, answered)
 
     def carry_out(self, order: Order) -> None:
         """Do what an order says; ask once before something ends."""
@@ -79,7 +102,7 @@ class Commander:
 
     def ask(self, order: Order) -> None:
         """Ask for the text that an order still needs, then carry it out."""
-        action, feed = order.action, self._desk.feed
+        action, feed = order.action, self._host.feed
         if action.takes not in (Takes.HINT, Takes.FORK, Takes.DECISION, Takes.NUMBER, Takes.TEXT):
             self.carry_out(order)
             return
@@ -90,7 +113,7 @@ class Commander:
             try:
                 self.carry_out(with_text(order, text))
             except NotUnderstood as error:
-                self._desk.refuse(order.name, str(error))
+                self._host.refuse(order.name, str(error))
 
         if action.takes is Takes.DECISION:
             attempt = self._find(order.attempt)
@@ -103,11 +126,11 @@ class Commander:
             hint=f"{action.does}\nenter: {order.name}   escape: cancel",
             placeholder="a hint for its first attempt (may stay empty)" if may_be_empty else "",
         )
-        self._desk.app.push_screen(dialog, answered)
+        self._host.app.push_screen(dialog, answered)
 
     def toggle_pause(self, instances: Sequence[str]) -> None:
         """Pause instances, or end their pause if they are all paused."""
-        feed = self._desk.feed
+        feed = self._host.feed
         if feed is None:
             return
         going_on = tuple(instance for instance in instances if not feed.state.is_on_hold(instance))
@@ -119,7 +142,7 @@ class Commander:
                 self._give(order)
 
         question = f"{order.name.capitalize()} {order.target}?"
-        self._desk.app.push_screen(ConfirmDialog(question, consequence=order.action.does), answered)
+        self._host.app.push_screen(ConfirmDialog(question, consequence=order.action.does), answered)
 
     def _give(self, order: Order) -> None:
         for request in order.requests():
@@ -130,40 +153,40 @@ class Commander:
         """Open an attempt's kernel in the person's editor; a changed kernel is judged as an instance of its own."""
         state = self._find(attempt)
         if state is None or not state.source:
-            self._desk.refuse("edit", f"{attempt} has no code")
+            self._host.refuse("edit", f"{attempt} has no code")
             return
         try:
-            with self._desk.app.suspend():
+            with self._host.app.suspend():
                 source = edited(state.source, os.environ)
         except SuspendNotSupported:
-            self._desk.refuse("edit", "no editor can be opened from here; use: wavedeck edit")
+            self._host.refuse("edit", "no editor can be opened from here; use: wavedeck edit")
         except NotEdited as error:
-            self._desk.refuse("edit", str(error))
+            self._host.refuse("edit", str(error))
         else:
             if source == state.source:
-                self._desk.app.notify("nothing was changed, so nothing is judged")
+                self._host.app.notify("nothing was changed, so nothing is judged")
                 return
             self.give("edit", done_words(ACTIONS["edit"], attempt), attempt=attempt, source=source)
 
     def give(self, name: str, done: str, **arguments: object) -> None:
         """Send the command of an action; `done` says what follows from it."""
-        self._desk.app.run_worker(
+        self._host.app.run_worker(
             self._send(name, done, arguments), name=f"sending {name}", group="decide", exit_on_error=False
         )
 
     async def _send(self, name: str, done: str, arguments: dict[str, object]) -> None:
-        feed, action = self._desk.feed, ACTIONS[name]
+        feed, action = self._host.feed, ACTIONS[name]
         if feed is None:
             return
         try:
             await self._decider.give(feed.session, name, **arguments)
         except (EngineError, SessionsError, Complaint) as error:
-            self._desk.refuse(f"{name}: refused", str(error))
+            self._host.refuse(f"{name}: refused", str(error))
             return
         if action.group is not Group.DECIDE:
-            self._desk.app.notify(clean(done), markup=False)
+            self._host.app.notify(clean(done), markup=False)
         if feed.replay is not None and action.opens:
-            self._desk.reopen(feed.session)
+            self._host.reopen(feed.session)
         else:
             self._look_again()
 
@@ -173,14 +196,14 @@ class Commander:
         return next((state for state in known if state.attempt == attempt), None)
 
     def _instance(self, attempt: str) -> InstanceState | None:
-        feed = self._desk.feed
+        feed = self._host.feed
         return feed.state.instances.get(split_attempt(attempt).instance) if feed is not None else None
 
     def _look_again(self) -> None:
-        feed = self._desk.feed
+        feed = self._host.feed
         if feed is not None and feed.live is not None:
             feed.live.look_again()
-        self._desk.look_again()
+        self._host.look_again()
 
 
 def _meanwhile(decision: Decision | None) -> str:

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
-from textual.app import App
 from textual.message import Message
 
 from sessions.home import Home
-from tui.cockpit.data.feed import Feed
-from tui.cockpit.desk.commanding import Commander
+from tui.cockpit.desk.commanding import Commander, Host
 from tui.cockpit.draw.lines import Span
 from tui.cockpit.terminal.preferences import Preferences
 
 
-class Desk(Protocol):
+class Desk(Host, Protocol):
     """The app, as screens see it. Where to go next is not asked here, but posted as a message (`messages`)."""
 
-    feed: Feed | None
-    """The open session; `None` at Home."""
     commander: Commander
     """Sends decisions and commands."""
-    readonly: bool
     home: Home
     preferences: Preferences
-
-    @property
-    def app(self) -> App[Any]:
-        """The app itself, for dialogs and toasts."""
-        ...
 
     def remarks(self) -> list[Span]:
         """Return what the header says of the cockpit itself: mouse off."""
@@ -46,20 +36,8 @@ class Desk(Protocol):
         """Show the help of the focused pane."""
         ...
 
-    def look_again(self) -> None:
-        """Read events that another process wrote."""
-        ...
-
-    def reopen(self, session: str) -> None:
-        """Open a session again, whose engine has started."""
-        ...
-
     def leave(self) -> None:
         """Leave the cockpit; engines go on."""
-        ...
-
-    def refuse(self, title: str, why: str) -> None:
-        """Show why something was not done."""
         ...
 
     def clock(self) -> float:

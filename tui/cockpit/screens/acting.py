@@ -1,4 +1,4 @@
-"""What the screens of a session share where a person steers and decides: keys for one instance and one attempt."""
+"""Keys about one instance and one attempt: a person steers the instance and decides about the attempt."""
 
 from __future__ import annotations
 

@@ -66,12 +66,12 @@ class AttemptCode(CodePane):
         self._registry = registry
         self._first = first
         self._files: dict[str, TaskFiles | None] = {}
-        """By task; `None` while they are read."""
+        """Files by task; `None` while a thread reads them."""
         self._state = SessionState()
         self._instance: InstanceState | None = None
         self._attempt: AttemptState | None = None
         self._comparison: ComparedTo | None = None
-        """What a person chose; `None` before."""
+        """The comparison that a person chose; `None` before the first choice."""
         self._other_number: int | None = None
         """Number of the attempt that a person chose as the other side."""
         self._error = -1
@@ -99,7 +99,7 @@ class AttemptCode(CodePane):
     def show_attempt(
         self, state: SessionState, instance: InstanceState | None, attempt: AttemptState | None
     ) -> None:
-        """Show an attempt: its code, or what it is compared with."""
+        """Show the code of an attempt, or its difference to the other side."""
         if instance is None or self._instance is None or instance.key != self._instance.key:
             self._other_number = None
         self._state, self._instance, self._attempt = state, instance, attempt
@@ -197,7 +197,7 @@ class AttemptCode(CodePane):
 
 
 class ComparingScreen(ActingScreen):
-    """A screen with a code pane, whose keys work from every pane."""
+    """A screen with a code pane. The keys of the code pane work from every pane."""
 
     code: AttemptCode
 
@@ -230,6 +230,6 @@ class ComparingScreen(ActingScreen):
 
 
 def set_title(pane: Widget, markup: str) -> None:
-    """Draw the title of a pane, unless it stands there already."""
+    """Draw the title of a pane if it changed."""
     if pane.border_title != markup:
         pane.border_title = markup

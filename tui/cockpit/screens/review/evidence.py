@@ -141,7 +141,7 @@ def _devices(state: SessionState, attempt: AttemptState, evaluation: Evaluation)
         yield Span(f"on {count}: {in_order[0].figure} to {in_order[-1].figure}")
     elif set(gpus_of(state)) - {row.device for row in evaluation.latency}:
         yield Span("one GPU only (t: all)")
-    if failed := [one.device for one in attempt.spread if one.evaluation.verdict is not Verdict.CORRECT]:
+    if failed := [gpu.device for gpu in attempt.spread if gpu.evaluation.verdict is not Verdict.CORRECT]:
         yield Span(f"not correct on GPU {', '.join(failed)}", "bad")
 
 
