@@ -15,7 +15,7 @@ from tui.cockpit.draw.lines import Line, cells, plain
 from tui.cockpit.screens.review.evidence import evidence
 from tui.cockpit.screens.review.review_queue import (
     QueueKind,
-    decided_words,
+    decision_counts,
     empty_words,
     footer,
     gain_words,
@@ -52,7 +52,7 @@ def test_waiting_attempts_come_first_and_the_oldest_before_all() -> None:
         ("softmax#1/1", QueueKind.DECIDED),
     ]
     assert queue_title(entries) == "Review: 2 wait"
-    assert decided_words(entries) == "decided 2: 1 accepted, 1 rejected"
+    assert decision_counts(entries) == "decided 2: 1 accepted, 1 rejected"
 
 
 def test_winners_of_a_finished_session_are_open() -> None:

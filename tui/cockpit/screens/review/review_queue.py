@@ -189,7 +189,7 @@ def queue_title(entries: Sequence[QueueEntry]) -> str:
     return f"Review: {', '.join(filter(None, parts)) or 'nothing to decide'}"
 
 
-def decided_words(entries: Sequence[QueueEntry]) -> str:
+def decision_counts(entries: Sequence[QueueEntry]) -> str:
     """Return `decided 7: 5 accepted, 2 rejected`."""
     decisions = [entry.attempt.decision for entry in entries if entry.attempt.decision is not None]
     accepted = sum(decision.accepted for decision in decisions)
@@ -238,7 +238,7 @@ def footer(
 
     `u` undoes the decision about `undoable`.
     """
-    head = f" {decided_words(entries)}"
+    head = f" {decision_counts(entries)}"
     choices = [""]
     if entry is not None and entry.kind is not QueueKind.DECIDED:
         rejected = f"if rejected: {reject_words(state, entry.attempt, entry.instance, over=over)}"
