@@ -257,13 +257,6 @@ async def test_kernels_of_other_sessions_are_named() -> None:
         assert "accepted: vector_add#2/3 (20261118)" in opened.screen.evidence.text
 
 
-async def test_hunk_keys_walk_the_diff_from_any_pane() -> None:
-    async with review(reviews.waiting(), baseline=RIGHT_SOURCE) as opened:
-        assert "hunk 1 of 2" in str(opened.screen.code.border_title)
-        await opened.press("right_curly_bracket")
-        assert "hunk 2 of 2" in str(opened.screen.code.border_title)
-
-
 async def test_enter_opens_the_attempt() -> None:
     async with review(reviews.waiting()) as opened:
         await opened.press("enter")
