@@ -24,10 +24,10 @@ from tests.support.waiting import LIMIT_S, check_time
 from tui.cockpit.app import Cockpit
 from tui.cockpit.data.replays import Story, read_story
 from tui.cockpit.data.sources import EventBatch
-from tui.cockpit.desk.decider import DecisionFailed
 from tui.cockpit.desk.doors import Doors
 from tui.cockpit.terminal.preferences import Preferences
 from tui.cockpit.viewer import ExitNote
+from tui.diagnostics import Complaint
 from tui.facts.node_facts import Gpu, NodeFacts
 
 HOME = Home(Path("/home/ada/.local/share/wavedeck"))
@@ -80,7 +80,7 @@ class RecordingDecider:
 
     async def give(self, session: str, name: str, **arguments: object) -> None:
         if self.refusal:
-            raise DecisionFailed(self.refusal)
+            raise Complaint(self.refusal)
         if name in ("accept", "reject"):
             self.decisions.append((session, arguments["attempt"], name == "accept", arguments["why"]))
         elif name == "undo":

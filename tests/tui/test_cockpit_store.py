@@ -19,15 +19,15 @@ from sessions.store.store import Store
 from tests.support import stored_sessions as stored
 from tests.support.cockpits import NARROW, WIDE, until
 from tui.cockpit.app import Cockpit
+from tui.cockpit.data.archive import read_archive
 from tui.cockpit.desk.decider import SessionDecider
-from tui.cockpit.desk.review_reasons import accepted_place
 from tui.cockpit.dialogs.dialogs import ReasonDialog
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import SessionTable
 from tui.cockpit.screens.review.review import ReviewScreen
-from tui.cockpit.screens.review.review_library import HomeLibrary
 from tui.cockpit.viewer import ExitNote
+from tui.facts.decisions import accepted_place
 
 
 def cockpit_of(pilot: Pilot[ExitNote]) -> Cockpit:
@@ -99,7 +99,7 @@ async def test_decisions_of_other_shells_are_seen_after_the_end_and_not_overwrit
         await until(pilot, lambda: "1Cx" in screen.strip.text, "the decision of another shell")
         await pilot.press("enter")
         await until(pilot, lambda: bool(app._notifications), "the refusal")
-        assert "kim rejected it meanwhile (not readable)" in [note.message for note in app._notifications][-1]
+        assert "meanwhile rejected by kim" in [note.message for note in app._notifications][-1]
     events = journal_of(home, stored.FIRST).events
     assert [event.accepted for event in events if isinstance(event, DecisionMade)] == [False]
 
@@ -136,12 +136,12 @@ async def test_winner_of_a_finished_session_is_accepted_on_review_and_written_wh
         await until(pilot, lambda: bool(app.screen.query_one(SessionTable).rows), "the list")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = ReviewScreen(library=HomeLibrary(home))
+        screen = ReviewScreen(read_archive=lambda: read_archive(home))
         app.push_screen(screen)
         await until(pilot, lambda: bool(screen.queue.rows), "the queue")
         assert screen.queue.cursor_key == "softmax#1/2"
         baseline = "diff baseline"
-        await until(pilot, lambda: baseline in str(screen.change.border_title), "the suite's baseline")
+        await until(pilot, lambda: baseline in str(screen.code.border_title), "the suite's baseline")
         await until(pilot, lambda: "accepted: none" in screen.evidence.text, "the store's kernels")
         await pilot.press("a", *"fine", "enter")
         await until(

@@ -18,7 +18,7 @@ from tui.cockpit.draw.lines import (
     shorten,
     wrap,
     wrap_paragraph,
-    wrap_words,
+    wrap_phrases,
 )
 from tui.facts import vocabulary
 from tui.facts.tables import GAP, Cell, Column, Row
@@ -138,9 +138,9 @@ def test_plain_joins_the_texts_of_spans() -> None:
     assert plain((Span("a", "good"), Span("b"))) == "ab"
 
 
-def test_styled_words_wrap_at_spaces_and_keep_their_styles() -> None:
-    styled = (Span("correct", "good"), Span(" on 5 of 6 cases; too short: "), Span("one row", "dim"))
-    rows = wrap_words(styled, 18)
-    assert [plain(row) for row in rows] == ["correct on 5 of 6", "cases; too short:", "one row"]
-    assert rows[0][0] == Span("correct", "good")
-    assert rows[2] == (Span("one row", "dim"),)
+def test_phrases_wrap_between_them_and_long_ones_at_spaces() -> None:
+    phrases = (Span("correct", "good"), Span("on 5 of 6 cases; too short:"), Span("one row", "dim"))
+    rows = wrap_phrases(phrases, 18, Span(" · ", "dim"))
+    assert [plain(row) for row in rows] == ["correct", "on 5 of 6 cases;", "too short:", "one row"]
+    assert rows[0] == (Span("correct", "good"),)
+    assert rows[-1] == (Span("one row", "dim"),)

@@ -31,7 +31,7 @@ from tui.cockpit.screens.fleet import fleet_view
 from tui.cockpit.screens.header import header_line
 from tui.cockpit.screens.latency.captions import title_lines
 from tui.cockpit.screens.report import report_view
-from tui.cockpit.screens.review.review_view import evidence
+from tui.cockpit.screens.review.evidence import evidence
 from tui.commands.watch.best import FIELDS as BEST_FIELDS
 from tui.commands.watch.status import FIELDS as STATUS_FIELDS
 from tui.facts.attempt import gain_words
@@ -206,7 +206,7 @@ def test_case_has_the_same_times_on_the_printed_page_and_in_the_tabs() -> None:
     assert attempt.evaluation is not None
     printed = tables_text(evaluation_tables(attempt.evaluation)).splitlines()
     for tab in ("verdict", "speed"):
-        drawn = [plain(row).rstrip() for row in page_of(tab, PageSubject(attempt), 10_000).lines]
+        drawn = [plain(row).rstrip() for row in page_of(tab, PageSubject(attempt), 10_000)]
         rows = [row for row in drawn if row.startswith(attempt.evaluation.latency[0].case)]
         assert rows
         assert {f"  {row}" for row in rows} <= set(printed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +15,7 @@ from tests.support.cockpits import NARROW, WIDE, live, replayed, until
 from tests.support.journals import SESSION, EventLog
 from tests.support.pictures import picture
 from tests.support.waiting import LIMIT_S
+from tui.cockpit.data.archive import Archive
 from tui.cockpit.data.replays import Story, open_story
 from tui.cockpit.data.sources import TailHealth
 from tui.cockpit.data.steps import steps_of
@@ -22,7 +23,6 @@ from tui.cockpit.draw.lines import Line, plain
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.review.review import ReviewScreen
-from tui.cockpit.screens.review.review_library import Archive
 from tui.cockpit.widgets.bar import Bar
 from tui.facts.attention import attention
 from tui.facts.doing import preparing
@@ -169,26 +169,13 @@ def test_steps_have_the_result_of_a_sweep() -> None:
     ]
 
 
-@dataclass(frozen=True)
-class Shelf:
-    """Library with one baseline and no other session."""
-
-    source: str
-
-    def baseline(self, started: ev.SessionStarted, task: str) -> str:
-        return self.source
-
-    def archive(self) -> Archive:
-        return Archive()
-
-
 async def test_first_drawing_of_review_has_the_selection_and_the_count_of_the_last() -> None:
     log = two_waiting()
     app, _ = live(log.events)
     seen: set[tuple[str, str | None, str]] = set()
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = ReviewScreen(library=Shelf("@triton.jit\ndef baseline(): ...\n"))
+        screen = ReviewScreen(read_archive=Archive)
         show = screen.evidence.show
 
         def shown(lines: Sequence[Line], **more: str) -> None:
@@ -198,7 +185,7 @@ async def test_first_drawing_of_review_has_the_selection_and_the_count_of_the_la
         screen.evidence.show = shown  # type: ignore[method-assign]
         app.push_screen(screen)
         await until(pilot, lambda: screen.queue.cursor_key is not None, "the queue")
-        await until(pilot, lambda: "baseline" in str(screen.change.border_title), "the diff")
+        await until(pilot, lambda: "baseline" in str(screen.code.border_title), "the diff")
         await app.workers.wait_for_complete()
         await pilot.pause()
     [(title, attempt, _)] = seen

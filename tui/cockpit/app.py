@@ -195,11 +195,15 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     @on(messages.OpenReview)
     def _on_open_review(self, message: messages.OpenReview) -> None:
+        from tui.cockpit.data.archive import read_archive
         from tui.cockpit.screens.review.review import ReviewScreen
-        from tui.cockpit.screens.review.review_library import HomeLibrary
 
         if self.feed is not None:
-            self._go_to(ReviewScreen(message.attempt, library=HomeLibrary(self.home)))
+            home = self.home
+            review = ReviewScreen(
+                message.attempt, registry=home.suites, read_archive=lambda: read_archive(home)
+            )
+            self._go_to(review)
 
     @on(messages.OpenReport)
     def _on_open_report(self, message: messages.OpenReport) -> None:
@@ -305,10 +309,6 @@ class Cockpit(Viewer, inherit_bindings=False):
         self.notify(clean(why), title=title, severity="error", timeout=15, markup=False)
 
     def action_explain(self) -> None:
-        """Show the help of the focused pane."""
-        self.explain()
-
-    def explain(self) -> None:
         """Show the help of the focused pane."""
         self.push_screen(HelpDialog(self.screen))
 

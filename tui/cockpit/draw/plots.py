@@ -1,14 +1,13 @@
-"""Plots with one line for each value: shares of a roof, parts of a time, and values with their intervals."""
+"""Plots as lines of text, with block characters or with ASCII alone: shares of a roof, parts of a time, intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import groupby
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count, groupby
 from typing import NamedTuple
 
 from tui.cockpit.draw.lines import Line, Span, fit
-
-from .axes import covering, number, tick_labels
 
 BASELINE, ATTEMPT, BOTH = "o", "#", "@"
 """Marks of the two sides of a share bar; `BOTH` if they fall on one cell."""
@@ -88,7 +87,7 @@ def time_bars(
     return [
         (
             Span(f"  {fit(label, label_width)}  "),
-            Span(f"{number(value):>6} {unit}  {round(100 * value / total):3} %  "),
+            Span(f"{value:>6.3g} {unit}  {round(100 * value / total):3} %  "),
             Span(full * round(room * value / total), style or "dim"),
         )
         for label, value in parts
@@ -129,10 +128,12 @@ def interval_rows(
         return [_without_value(row, label_width) for row in rows]
     words_width = max(len(row.words) for row in rows if row.value is not None)
     room = max(width - label_width - words_width - 6, 12)
-    scale = covering(ends)
+    least, most = min(ends), max(ends)
+    margin = (most - least) * 0.05 or abs(most) * 0.05 or 1.0
+    low, high = least - margin, most + margin
 
     def place(value: float) -> int:
-        return round(scale.share(value) * (room - 1))
+        return round((value - low) / (high - low) * (room - 1))
 
     left, rule, right, point, upright = ("|", "-", "|", "*", ":") if ascii else ("├", "─", "┤", "●", "┊")
     lines: list[Line] = []
@@ -156,10 +157,30 @@ def interval_rows(
             )
         )
     indent = " " * (label_width + 4)
-    ticks = [(place(tick), label(tick)) for tick in scale.ticks(max(2, room // 12))]
+    ticks = [(place(tick), label(tick)) for tick in round_values(low, high, max(2, room // 12))]
     lines.append((Span(indent + tick_labels(ticks, room + 8), "dim"),))
     return [*lines, (Span(f"{indent}{axis}; the scale is not from 0", "dim"),)]
 
 
 def _without_value(row: Interval, label_width: int) -> Line:
     return Span(f"  {fit(row.label, label_width)}  "), Span(row.words, row.style or "dim")
+
+
+def round_values(low: float, high: float, most: int) -> list[float]:
+    """Return at most `most` round values from `low` to `high`."""
+    power = math.floor(math.log10(high - low)) - 1
+    for step in (factor * 10.0**exponent for exponent in count(power) for factor in (1, 2, 5)):
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last - first < most:
+            return [index * step for index in range(first, last + 1)]
+    raise AssertionError("a step is large enough at last")
+
+
+def tick_labels(ticks: Iterable[tuple[int, str]], width: int) -> str:
+    """Return the words of ticks, each centred below its column; words without room are left out."""
+    labels = ""
+    for column, words in ticks:
+        start = max(0, column - len(words) // 2)
+        if start >= len(labels) + bool(labels) and start + len(words) <= width:
+            labels = f"{labels:<{start}}{words}"
+    return labels
