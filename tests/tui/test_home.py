@@ -147,7 +147,7 @@ async def test_filter_narrows_as_one_types_and_explains_errors() -> None:
         prompt.query_one(Input).value = "state:crashed"
         await pilot.pause()
         home = app.screen_stack[-2]
-        assert [row.key for row in home.query_one(SessionTable).rows] == ["# finished", INFOS[5].name]
+        assert [row.key for row in home.query_one(SessionTable).rows] == ["# Finished", INFOS[5].name]
         assert "1 of 6 sessions" in str(prompt.query_one("#about").render())
         prompt.query_one(Input).value = "stat:crashed"
         await pilot.pause()

@@ -121,7 +121,7 @@ async def test_next_waiting_goes_round_in_fleet_and_from_one_instance_to_another
         seen = []
         for _ in range(3):
             await pilot.press("w")
-            seen.append(fleet.tasks.spot)
+            seen.append(fleet.tasks.cell_key)
         assert set(seen) == {"softmax#1", "swiglu#1"}
         assert seen[0] == seen[2] != seen[1]
         await pilot.press("enter")

@@ -7,8 +7,10 @@ from itertools import zip_longest
 from typing import ClassVar
 
 from rich.segment import Segment
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
@@ -30,8 +32,13 @@ class LineView(ScrollView, Styled, can_focus=True):
         Binding("l", "scroll_right", "right", show=False, id="view.right"),
     ]
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+    class Resized(Message):
+        """The view has another size: lines that depend on it must be drawn again."""
+
+    def __init__(self, *, help: str = "", id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
+        if help:
+            self.HELP = help  # type: ignore[misc]  # Textual reads it from the instance
         self.lines: Sequence[Line] = ()
         self.copy_text = ""
         self._strips: dict[int, Strip] = {}
@@ -64,6 +71,10 @@ class LineView(ScrollView, Styled, can_focus=True):
         size = Size(width, len(lines))
         if size != self.virtual_size:
             self.virtual_size = size
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Ask for lines of this size."""
+        self.post_message(self.Resized())
 
     def _changed(self, y: int) -> None:
         self._strips.pop(y, None)

@@ -23,7 +23,7 @@ def pinned_lines(attempt: AttemptState, instance: InstanceState | None, width: i
 
 def _dotted(facts: Facts) -> Line:
     spans: list[Span] = []
-    for text, style in facts:
+    for text, style, *_ in facts:
         spans += [DOT, *line(text, style)] if spans else line(text, style)
     return tuple(spans)
 

@@ -66,12 +66,7 @@ def gpu_table(state: SessionState, *, now_wall: float, width: int) -> list[Line]
     """Return titles and a line for each GPU that was sampled; `-` is not visible, never 0."""
     rows = [_row(state, state.devices[name], now_wall) for name in gpu_names(state) if name in state.devices]
     placed = places(COLUMNS, rows, width)
-    lines = [heading(COLUMNS, placed)]
-    for row in rows:
-        name = row.cells[0].text.strip()
-        trouble = _trouble(state, state.devices[name], now_wall)
-        lines.append(_troubled_line(row, trouble, width) if trouble else row_line(COLUMNS, placed, row))
-    return lines
+    return [heading(COLUMNS, placed), *(row_line(COLUMNS, placed, row) for row in rows)]
 
 
 def gpu_strip(state: SessionState, *, now_wall: float, width: int) -> list[Line]:
@@ -99,6 +94,9 @@ def gpu_words(state: SessionState) -> str:
 
 def _row(state: SessionState, device: DeviceState, now_wall: float) -> Row:
     word = gpu_state(state, device)
+    if trouble := _trouble(state, device, now_wall):
+        # The last figures of such a GPU say nothing of the session's work.
+        return Row(device.device, (Cell(device.device), Cell(trouble, STATES[word][1])))
     unknown = Cell(vocabulary.UNKNOWN, "dim")
     memory = unknown
     if device.memory_used_bytes is not None and device.memory_total_bytes is not None:
@@ -117,12 +115,6 @@ def _row(state: SessionState, device: DeviceState, now_wall: float) -> Row:
             Cell(last_minute(device.recent, now_wall, TREND), "dim"),
         ),
     )
-
-
-def _troubled_line(row: Row, trouble: str, width: int) -> Line:
-    """A GPU that is lost or used by others: its last figures say nothing of the session's work."""
-    head = f"{row.cells[0].text}  "
-    return Span(head), Span(fit(trouble, width - len(head)).rstrip(), row.cells[1].style)
 
 
 def _trouble(state: SessionState, device: DeviceState, now_wall: float) -> str:

@@ -124,7 +124,7 @@ class HomeScreen(LayeredScreen[None]):
         """Show the sessions after all: the session that was being opened cannot be read."""
         if self._opening:
             self._opening = ""
-            self.table.nothing = self.table.empty = READING
+            self.table.empty = READING
             self.table.refresh()
             self._draw()
             self._read_if_shown()
@@ -170,7 +170,7 @@ class HomeScreen(LayeredScreen[None]):
         """Show these sessions; `mark` is of the moment before they were read."""
         self._failed = False
         self._marked_at = mark
-        self.table.nothing = EMPTY_HOME.format(where=self._where)
+        self.table.empty = EMPTY_HOME.format(where=self._where)
         self.table.show(infos)
         self.refresh_bindings()
         self._draw()
@@ -179,7 +179,7 @@ class HomeScreen(LayeredScreen[None]):
         """Draw header and the line about the session under the cursor."""
         if not self.is_mounted:
             return
-        header = header_line(self._node, self.table.infos, width=self.size.width)
+        header = header_line(self._node, self.table.infos.values(), width=self.size.width)
         if self._opening:
             header = (Span(f" {clean(self._opening)}", "key"), Span("  reading ...", "busy"))
         self.query_one("#header", Bar).show(header)
@@ -202,7 +202,7 @@ class HomeScreen(LayeredScreen[None]):
 
     def action_report(self) -> None:
         """Report the marked sessions, or the one under the cursor."""
-        marked = [info.name for info in self.table.infos if info.name in self.table.marked]
+        marked = [name for name in self.table.infos if name in self.table.marked]
         current = self.table.current
         names = marked or ([current.name] if current is not None else [])
         if names:

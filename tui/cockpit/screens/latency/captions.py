@@ -1,4 +1,4 @@
-"""The lines around the table of times: what is compared with what, and what each mark means."""
+"""The lines around the table of times: what is compared with what, and what each mark means; or why there is no table."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import NamedTuple
 from harness import Evaluation, Verdict
 from sessions.state.speed import attempt_speed, missing_speed
 from sessions.state.state import AttemptState
-from tui.cockpit.draw.lines import Line, Span, cells, clean, line, wrap
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, line, wrap
+from tui.cockpit.screens.agent.page import paragraph, table_lines
 from tui.facts.evaluation.certainty import against_words, exam_of
+from tui.facts.evaluation.counted import estimates_table
 from tui.facts.evaluation.times import throttle_words
+from tui.facts.evaluation.verdict import failure_words
 from tui.facts.styles import speed_style, verdict_style
 from tui.facts.vocabulary import percent
 from tui.facts.vocabulary import words as verdict_words
@@ -19,6 +22,7 @@ from .time_table import BOTH_SHORT, LEFT_OUT, Shown, limit_word
 from .timings import Timings, gpu_name, is_throttled
 
 GAP = "   "
+NO_ESTIMATE = [line("No estimate either: nothing was compiled or counted at GPU sizes.", "dim")]
 
 
 def title_lines(attempt: AttemptState, width: int) -> list[Line]:
@@ -142,3 +146,24 @@ def packed(parts: Sequence[Span], width: int) -> list[Line]:
             continue
         lines += [line(row, part.style) for row in wrap(part.text, width)]
     return lines
+
+
+def absence_lines(attempt: AttemptState | None, name: str, width: int) -> list[Line]:
+    """
+    Return why there are no times, then the table of estimates if there are estimates.
+
+    `name` is that of the attempt that a person asked for, or of the instance.
+    """
+    if attempt is None:
+        begun = "has not begun" if "/" in name else "has no attempt yet"
+        return paragraph(f"{name} {begun}: times come here after the verdict.", width, "dim")
+    evaluation = attempt.evaluation
+    if evaluation is None:
+        now = f"judge: {attempt.stage}" if attempt.stage else attempt.word
+        return paragraph(f"{attempt.attempt} has no verdict yet. Now: {now}.", width, "busy")
+    if evaluation.verdict is not Verdict.CORRECT:
+        return paragraph(
+            f"Only correct attempts are timed. The verdict is {failure_words(evaluation)}", width
+        )
+    estimates = table_lines(estimates_table(evaluation), width) if evaluation.estimate else NO_ESTIMATE
+    return [*paragraph(f"Not timed: {missing_speed(evaluation)}.", width), EMPTY, *estimates]

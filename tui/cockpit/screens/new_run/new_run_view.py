@@ -15,8 +15,6 @@ from tui.facts.node_facts import NodeFacts
 from tui.facts.tables import Cell, Column, Row
 
 COLUMNS = (Column("field", 17, 17), Column("value", 20, 200))
-ERROR = "#"
-"""Start of the keys of the lines with a field's error."""
 LABEL = 12
 
 
@@ -48,7 +46,7 @@ def form_rows(
         value = Cell(clean(text), "bad" if error else "") if text else default
         rows.append(Row(entry.key, (Cell(entry.label), value)))
         for number, words in enumerate(wrap(clean(error), max(width - 6, 20)) if error else ()):
-            rows.append(Row(f"{ERROR}{entry.key}/{number}", (Cell(words, "bad"), Cell(""))))
+            rows.append(Row(f"{entry.key}/{number}", (Cell(f"     {words}", "bad"),), between=True))
     return rows
 
 
