@@ -32,7 +32,7 @@ from .bests import MeasuredBest
 from .description import SessionSummary, summarise
 from .folding import apply
 from .speed import Speed
-from .state import SessionState
+from .state import Preparation, SessionState
 
 
 class Standing(StrEnum):
@@ -65,6 +65,8 @@ class SessionInfo(RunSettings, frozen=True, kw_only=True):
     """Time of its last event."""
     putting_away_since: float | None = None
     """Time since which its engine puts it away; `None` if its engine still works, or none runs."""
+    preparing: tuple[Preparation, ...] = ()
+    """What its engine does before the first model call of a task."""
     attempts: int = 0
     """Judged attempts (`Tally.judged`)."""
     solved: tuple[str, ...] = ()
@@ -119,6 +121,8 @@ def live_info_of(files: LiveFiles, state: SessionState) -> SessionInfo:
     info = info_of(files.session, state.started, summary, running=running)
     if running and files.reachable and (summary.finished or summary.stopped is not None):
         return msgspec.structs.replace(info, putting_away_since=summary.last_wall)
+    if running:
+        return msgspec.structs.replace(info, preparing=state.preparing)
     if info.state is Standing.FINISHED:
         return msgspec.structs.replace(info, state=Standing.UNSTORED)
     return info

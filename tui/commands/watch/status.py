@@ -13,6 +13,7 @@ from sessions.names import short_task
 from sessions.state.info import SessionInfo, running_infos
 from tui.commands.options import complete_sessions, json_option
 from tui.diagnostics import Complaint, say
+from tui.facts.doing import preparing
 from tui.facts.session_fields import best_words, fastest
 from tui.facts.tables import Column
 from tui.facts.vocabulary import UNKNOWN, money, putting_away
@@ -78,13 +79,20 @@ def _row(info: SessionInfo) -> tuple[str, ...]:
     return (
         info.name,
         info.title or UNKNOWN,
-        UNKNOWN if info.putting_away_since is None else putting_away(info.putting_away_since, time.time()),
+        _stage(info, time.time()),
         f"{len(info.solved)}/{len(info.tasks)}",
         f"{info.attempts:,}",
         best_words(info),
         money(info.cost_usd),
         ", ".join(info.waiting) or UNKNOWN,
     )
+
+
+def _stage(info: SessionInfo, now: float) -> str:
+    """What its engine does that is no attempt: it prepares the session, or puts it away."""
+    if info.putting_away_since is not None:
+        return putting_away(info.putting_away_since, now)
+    return "; ".join(preparing(info.preparing, now)) or UNKNOWN
 
 
 def full_name(home: Home, session: str) -> str:

@@ -235,7 +235,7 @@ class FleetScreen(ActingScreen):
             for number, concern in enumerate(self.concerns, start=1)
         ]
         # What is prepared needs no person, so it has no number and nothing opens it.
-        prepared = preparing(self.feed.state, now_wall) if not self.feed.is_over else []
+        prepared = preparing(self.feed.state.preparing, now_wall) if not self.feed.is_over else []
         rows += [
             Row(f"prepared:{place}", (Cell(""), Cell("session", "dim"), Cell(clean(words), "busy")))
             for place, words in enumerate(prepared)

@@ -89,13 +89,17 @@ class HomeScreen(LayeredScreen[None]):
         yield KeyBar(id="keys")
 
     @property
+    def _desk(self) -> Desk:
+        return cast("Desk", self.app)
+
+    @property
     def table(self) -> SessionTable:
         """The list."""
         return self.query_one(SessionTable)
 
     def on_mount(self) -> None:
         """Look for changes while the screen is shown."""
-        self.table.show_only(cast("Desk", self.app).preferences.columns.get("sessions"))
+        self.table.show_only(self._desk.preferences.columns.get("sessions"))
         self._timer = self.set_interval(LOOK_S, self._look)
 
     def on_screen_suspend(self) -> None:
@@ -146,6 +150,7 @@ class HomeScreen(LayeredScreen[None]):
 
     def _look(self) -> None:
         if self.is_current and not self._failed and self._marked_at is not None:
+            self._draw()  # the times of stages go on
             self._read_changes()
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="list", name="reading the list of sessions")
@@ -184,7 +189,9 @@ class HomeScreen(LayeredScreen[None]):
             header = (Span(f" {clean(self._opening)}", "key"), Span("  reading ...", "busy"))
         self.query_one("#header", Bar).show(header)
         current = self.table.current
-        self.query_one("#about", Bar).show(about_line(current) if current is not None else ())
+        self.query_one("#about", Bar).show(
+            about_line(current, self._desk.wall()) if current is not None else ()
+        )
 
     @on(LineTable.Moved)
     def _follow_cursor(self) -> None:

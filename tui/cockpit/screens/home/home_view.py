@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sessions.names import short_task
 from tui.cockpit.draw.lines import Line, Span, cells, clean, line
 from tui.facts import vocabulary
+from tui.facts.doing import preparing
 from tui.facts.node_facts import NodeFacts, node_words
 from tui.facts.session_fields import fastest
 from tui.facts.session_words import method_words
@@ -93,19 +94,26 @@ def waits_cell(info: SessionInfo) -> Cell:
         return Cell(f"{len(info.accepted)} accepted")
     if info.waiting:
         return Cell(f"{len(info.waiting)} not decided", "dim")
-    return Cell("running" if state == "running" else "finished", "busy" if state == "running" else "dim")
+    if state != "running":
+        return Cell("finished", "dim")
+    return Cell("preparing" if info.preparing and not info.attempts else "running", "busy")
 
 
-def about_line(info: SessionInfo) -> Line:
-    """Return the session under the cursor in words: its name, its tasks, and the command that goes on with it."""
+def about_line(info: SessionInfo, now: float = 0.0) -> Line:
+    """Return the session under the cursor in words: the command that goes on with it, what it prepares, its tasks."""
     state = info.state.value
     if info.problem:
         return (Span("damaged  ", "bad"), *line(clean(info.problem)))
     command = next_command(info.name, running=state == "running", finished=state == "finished")
     tasks = ", ".join(short_task(task) for task in info.tasks[:4]) or "no task"
     more = f" and {len(info.tasks) - 4} more" if len(info.tasks) > 4 else ""
-    words = f" {state}, started {vocabulary.moment(info.started)} UTC, {tasks}{more}"
-    return (Span(f"{command}  ", "key"), *line(words.strip(), "dim"))
+    words = f"{state}, started {vocabulary.moment(info.started)} UTC, {tasks}{more}"
+    prepared = "; ".join(preparing(info.preparing, now))
+    return (
+        Span(f"{command}  ", "key"),
+        *line(f"{prepared}  " if prepared else "", "busy"),
+        *line(words, "dim"),
+    )
 
 
 def header_line(node: NodeFacts | None, infos: Collection[SessionInfo], *, width: int) -> Line:
