@@ -177,3 +177,14 @@ def joined(parts: Sequence[Line]) -> Line:
         if part:
             spans += [gap, *part] if spans else part
     return tuple(spans)
+
+
+def packed(parts: Iterable[Line], width: int, gap: str) -> list[Line]:
+    """Return parts in as few lines as hold them, with a gap between two; a part that is too long is folded."""
+    lines: list[Line] = []
+    for part in parts:
+        if lines and cells(lines[-1]) + len(gap) + cells(part) <= width:
+            lines[-1] = (*lines[-1], Span(gap), *part)
+        else:
+            lines += wrap_words(part, width)
+    return lines

@@ -21,7 +21,7 @@ from tui.facts.vocabulary import counted
 
 
 class LineView(ScrollView, Styled, can_focus=True):
-    """Lines that somebody else made. `copy_text` is what `y` copies."""
+    """Lines that somebody else made."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "scroll_down", "down", show=False, id="view.down"),
@@ -40,7 +40,7 @@ class LineView(ScrollView, Styled, can_focus=True):
         if help:
             self.HELP = help  # type: ignore[misc]  # Textual reads it from the instance
         self.lines: Sequence[Line] = ()
-        self.copy_text = ""
+        self._copied = ""
         self._strips: dict[int, Strip] = {}
         self._sought = ""
         self._match = -1
@@ -50,6 +50,11 @@ class LineView(ScrollView, Styled, can_focus=True):
     def text(self) -> str:
         """All lines, as plain text."""
         return "\n".join(plain(line) for line in self.lines)
+
+    @property
+    def copy_text(self) -> str:
+        """What `y` copies: the text that the lines stand for, else the lines."""
+        return self._copied or self.text
 
     def notify_style_update(self) -> None:
         """The theme changed."""
@@ -61,7 +66,7 @@ class LineView(ScrollView, Styled, can_focus=True):
 
         `width` spares measuring lines that are known to be no wider.
         """
-        self.copy_text = copy_text
+        self._copied = copy_text
         old, self.lines = self.lines, lines
         for y, (before, after) in enumerate(zip_longest(old, lines)):
             if before != after:

@@ -363,6 +363,19 @@ class LineTable(ScrollView, Styled, can_focus=True):
             here = stops.index(self.cursor) if self.cursor in stops else 0
             self.select(self.rows[stops[min(max(here + steps, 0), len(stops) - 1)]].key)
 
+    def jump(self, wanted: Collection[str], direction: int, *, wraps: bool = False) -> bool:
+        """Go to the next row or cell with one of these keys, also past the end if it `wraps`; `False` if there is none."""
+        keys = self.cell_keys or [row.key for row in self.rows]
+        here = self.cell_key or self.cursor_key
+        place = keys.index(here) if here in keys else -1
+        ahead = keys[place + 1 :] if direction > 0 else keys[:place][::-1]
+        if wraps:
+            ahead += keys[: place + 1] if direction > 0 else keys[max(place, 0) :][::-1]
+        key = next((key for key in ahead if key in wanted), None)
+        if key is not None:
+            (self.select_cell if self.cell_keys else self.select)(key)
+        return key is not None
+
     def action_beside(self, steps: int) -> None:
         """Move the cursor within the row."""
         keys, here = self._keys_beside(), self.cell_key

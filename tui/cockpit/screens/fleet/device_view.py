@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from harness.node.discovery import CPU
 from sessions.state.state import DeviceState, SessionState
 from tui.cockpit.draw.grid import heading, places, row_line
-from tui.cockpit.draw.lines import Line, Span, clean, fit
+from tui.cockpit.draw.lines import Line, Span, clean, fit, packed
 from tui.cockpit.screens.fleet.fleet_cells import TREND, last_minute
 from tui.facts import vocabulary
 from tui.facts.attention import foreign_words
@@ -71,18 +71,10 @@ def gpu_table(state: SessionState, *, now_wall: float, width: int) -> list[Line]
 
 def gpu_strip(state: SessionState, *, now_wall: float, width: int) -> list[Line]:
     """Return the GPUs side by side, by number: `0t softmax#2/8   1j x5   2-   7! lost 0:40 ago: the probe hung`."""
-    lines: list[Line] = []
-    line: list[Span] = []
-    for name in gpu_names(state):
-        if name not in state.devices:
-            continue
-        part = _short(state, state.devices[name], now_wall)
-        part = Span(fit(part.text, width).rstrip(), part.style)
-        if line and sum(len(span.text) for span in line) + len(part.text) + 3 > width:
-            lines.append(tuple(line))
-            line = []
-        line += [Span("   "), part] if line else [part]
-    return [*lines, tuple(line)] if line else lines
+    parts = [
+        _short(state, state.devices[name], now_wall) for name in gpu_names(state) if name in state.devices
+    ]
+    return packed([(part._replace(text=fit(part.text, width).rstrip()),) for part in parts], width, "   ")
 
 
 def gpu_words(state: SessionState) -> str:

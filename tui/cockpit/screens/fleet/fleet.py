@@ -216,7 +216,7 @@ class FleetScreen(ActingScreen):
         draw = device_view.gpu_table if tabular else device_view.gpu_strip
         words = device_view.gpu_words(state)
         lines = [line(words, "dim")] if words else draw(state, now_wall=now_wall, width=width)
-        self.gpus.show([(Span("  "), *drawn) for drawn in lines], copy_text=self.gpus.text)
+        self.gpus.show([(Span("  "), *drawn) for drawn in lines])
 
     def _gpus_width(self) -> int:
         width = self.size.width
@@ -346,17 +346,10 @@ class FleetScreen(ActingScreen):
             "best": lambda facts: facts.key in leaders,
             "failure": lambda facts: facts.is_failure,
         }
-        facts = {instance.key: instance for task in self._model.tasks for instance in task.instances}
-        keys = self.tasks.cell_keys
-        here = keys.index(self.tasks.cell_key) if self.tasks.cell_key in keys else -1
-        ahead = keys[here + 1 :] if direction > 0 else keys[:here][::-1]
-        if kind == "waiting":  # from the last one on to the first
-            ahead += keys[: here + 1] if direction > 0 else keys[max(here, 0) :][::-1]
-        key = next((key for key in ahead if wanted[kind](facts[key])), None)
-        if key is None:
+        keys = {facts.key for task in self._model.tasks for facts in task.instances if wanted[kind](facts)}
+        if not self.tasks.jump(keys, direction, wraps=kind == "waiting"):
             return False
         self.tasks.focus()
-        self.tasks.select_cell(key)
         return True
 
     @on(LineTable.Moved, "#tasks")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
 from sessions.state.speed import attempt_speed, missing_speed
 from sessions.state.state import AttemptState
-from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, line, wrap
+from tui.cockpit.draw.lines import EMPTY, Line, Span, clean, line, packed
 from tui.cockpit.screens.agent.page import paragraph, table_lines
 from tui.facts.evaluation.certainty import against_words, exam_of
 from tui.facts.evaluation.counted import estimates_table
@@ -42,7 +42,7 @@ def title_lines(attempt: AttemptState, width: int) -> list[Line]:
     parts += [Span(against)] if against else []
     exam = exam_of(attempt, None)
     parts += [Span(exam.word, exam.style)] if exam is not None else []
-    return packed(parts, width)
+    return in_lines(parts, width)
 
 
 def caption_lines(timings: Timings, shown: Shown, width: int, titles: Collection[str]) -> list[Line]:
@@ -57,7 +57,7 @@ def caption_lines(timings: Timings, shown: Shown, width: int, titles: Collection
     parts += roof_words(timings.evaluation)
     if "spread" in titles:
         parts.append("spread: (max - min) / median")
-    return packed([Span(part, "dim") for part in parts], width)
+    return in_lines([Span(part, "dim") for part in parts], width)
 
 
 def roof_words(evaluation: Evaluation) -> list[str]:
@@ -120,7 +120,7 @@ def footnotes(timings: Timings, width: int, shown: Iterable[str], *, can_measure
     again = can_measure and any(note.text[:1] in "!-" for note in notes)
     if again:
         notes.append(Span("t measures ! and - again", "dim"))
-    return packed(notes, width)
+    return in_lines(notes, width)
 
 
 def _throttle_notes(timings: Timings) -> list[Span]:
@@ -137,15 +137,9 @@ def _throttle_notes(timings: Timings) -> list[Span]:
     return [Span(note, "dim") for note in notes.values()]
 
 
-def packed(parts: Sequence[Span], width: int) -> list[Line]:
-    """Return parts in as few lines as hold them, with a gap between two; a part that is too long is folded."""
-    lines: list[Line] = []
-    for part in parts:
-        if lines and cells(lines[-1]) + len(GAP) + cells((part,)) <= width:
-            lines[-1] = (*lines[-1], Span(GAP), part)
-            continue
-        lines += [line(row, part.style) for row in wrap(part.text, width)]
-    return lines
+def in_lines(parts: Iterable[Span], width: int) -> list[Line]:
+    """Return parts in as few lines as hold them."""
+    return packed(((part,) for part in parts), width, GAP)
 
 
 def absence_lines(attempt: AttemptState | None, name: str, width: int) -> list[Line]:

@@ -19,7 +19,7 @@ from tui.facts.evaluation.times import (
 from tui.facts.tables import NOTHING, Cell, Column, Table, named_values, row
 from tui.facts.vocabulary import size
 
-from .captions import packed
+from .captions import in_lines
 from .timings import BASELINE, Case, Timings, gpu_name
 
 DIALOG = 70
@@ -41,7 +41,7 @@ def detail_lines(timings: Timings, case: Case, column: str, width: int) -> list[
     if latency is None:
         device = next((device for device in timings.devices if gpu_name(device) == column), "")
         reason = timings.reasons.get(device)
-        return packed([Span(f"{name}: {clean(reason.words) if reason else 'not timed'}", "dim")], width)
+        return in_lines([Span(f"{name}: {clean(reason.words) if reason else 'not timed'}", "dim")], width)
     baseline = column == BASELINE
     side = latency.baseline if baseline else latency.candidate
     figures = [
@@ -54,7 +54,7 @@ def detail_lines(timings: Timings, case: Case, column: str, width: int) -> list[
     again = timings.again.get(case.name)
     if again is not None and column == gpu_name(timings.device):
         figures.append(f"timed again: {side_us(again)} us")
-    return packed([Span(figure) for figure in figures if figure], width)
+    return in_lines([Span(figure) for figure in figures if figure], width)
 
 
 def cell_latency(timings: Timings, case: Case, column: str) -> Latency | None:
