@@ -10,49 +10,18 @@ from engine.models.access import PROVIDERS
 from engine.plan.plan import RunPlan
 from engine.plan.prices import SHIPPED
 from sessions.settings import MethodOptions
-from tui.config import Settings
+from tui.config import FIELDS, Settings
 
 RECORDED = "recorded:starter"
 """The model without a setting: a shipped recording, so that no run costs money by default."""
 
 
 def plan(settings: Settings, tasks: tuple[str, ...], model: str, *, title: str = "") -> RunPlan:
-    """Return the plan of a run for the engine."""
-    return RunPlan(
-        model=model,
-        title=title,
-        tasks=tasks,
-        suite=settings.suite,
-        method=settings.method,
-        instances=settings.instances,
-        iterations=settings.iterations,
-        devices=settings.devices,
-        targets=settings.targets,
-        review=settings.review,
-        budget_usd=settings.budget_usd,
-        budget_tokens=settings.budget_tokens,
-        budget_attempts=settings.budget_attempts,
-        budget_device_s=settings.budget_device_s,
-        budget_wall_s=settings.budget_wall_s,
-        stop_at_speedup=settings.stop_at_speedup,
-        stop_without_gain=settings.stop_without_gain,
-        allocate=settings.allocate,
-        seed=settings.seed,
-        prices=settings.prices,
-        limits=settings.limits,
-        providers=settings.providers,
-        against=settings.against,
-        spread=settings.spread,
-        options=MethodOptions(
-            without=settings.without,
-            tune=settings.tune,
-            start=settings.start,
-            workers=settings.workers,
-            descendants=settings.descendants,
-            prompt_style=settings.prompt_style,
-            corpus=settings.corpus,
-        ),
-    )
+    """Return the plan of a run for the engine: the settings with the same names, and what no file can set."""
+    known = {field.name: getattr(settings, field.name) for field in FIELDS.values()}
+    named = {name: known[name] for name in RunPlan.__struct_fields__ if name in known} | {"model": model}
+    options = {name: known[name] for name in MethodOptions.__struct_fields__ if name in known}
+    return RunPlan(title=title, tasks=tasks, options=MethodOptions(**options), **named)
 
 
 def shipped_price_words(requested: RunPlan) -> str:

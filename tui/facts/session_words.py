@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from sessions.events import EndReason
+from sessions.names import short_task
 from sessions.settings import MethodOptions
 from sessions.state.state import SessionState
 
@@ -59,3 +62,9 @@ def method_words(method: str, options: MethodOptions) -> str:
     """Return the method with its changed options: `geak (without optimizer)`."""
     words = option_words(options)
     return f"{method} ({words})" if words else method
+
+
+def task_words(tasks: Sequence[str], most: int = 4) -> str:
+    """Return the names of at most so many tasks: `softmax, rope and 18 more`."""
+    more = f" and {len(tasks) - most} more" if len(tasks) > most else ""
+    return (", ".join(map(short_task, tasks[:most])) or "no task") + more

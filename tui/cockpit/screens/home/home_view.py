@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from sessions.names import short_task
 from tui.cockpit.draw.lines import Line, Span, cells, clean, line
 from tui.facts import vocabulary
 from tui.facts.doing import preparing
 from tui.facts.node_facts import NodeFacts, node_words
 from tui.facts.session_fields import fastest
-from tui.facts.session_words import method_words
+from tui.facts.session_words import method_words, task_words
 from tui.facts.tables import Cell, Column, Row
 from tui.facts.vocabulary import next_command
 
@@ -105,9 +104,7 @@ def about_line(info: SessionInfo, now: float = 0.0) -> Line:
     if info.problem:
         return (Span("damaged  ", "bad"), *line(clean(info.problem)))
     command = next_command(info.name, running=state == "running", finished=state == "finished")
-    tasks = ", ".join(short_task(task) for task in info.tasks[:4]) or "no task"
-    more = f" and {len(info.tasks) - 4} more" if len(info.tasks) > 4 else ""
-    words = f"{state}, started {vocabulary.moment(info.started)} UTC, {tasks}{more}"
+    words = f"{state}, started {vocabulary.moment(info.started)} UTC, {task_words(info.tasks)}"
     prepared = "; ".join(preparing(info.preparing, now))
     return (
         Span(f"{command}  ", "key"),

@@ -42,11 +42,12 @@ from tui.cockpit.dialogs.choosing import ChoiceDialog
 from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.dialogs.layers import ClosesOnce, LayeredScreen
 from tui.cockpit.draw.lines import Line, Span, clean, line
+from tui.cockpit.screens.agent.page import tables_lines
 from tui.cockpit.screens.new_run.new_run_view import (
     COLUMNS,
     Outlook,
     form_rows,
-    preview_lines,
+    preview_tables,
     summary_line,
 )
 from tui.cockpit.widgets.bar import Bar
@@ -230,7 +231,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         )
         room = self.preview.scrollable_content_region.width
         if room > 0:
-            self.preview.show(preview_lines(self.outlook, room), copy_text=self.table.source)
+            self.preview.show(tables_lines(preview_tables(self.outlook), room), copy_text=self.table.source)
         self.query_one("#summary", Bar).show(summary_line(self.outlook))
         self.query_one("#about", Bar).show(self._about())
 
