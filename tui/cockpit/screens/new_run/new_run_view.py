@@ -60,18 +60,14 @@ def default_of(key: str, plan: SessionPlan | None) -> str:
         return "none"
     if plan is None:
         return "default"
-    shown: dict[str, str] = {
+    derived = {
         "suite": plan.tasks[0].partition("/")[0],
         "tasks": f"all {len(plan.tasks)}" if len(plan.tasks) > 1 else short_task(plan.tasks[0]),
-        "method": plan.method,
         "model": plan.model or "none",
-        "instances": str(plan.instances),
-        "iterations": str(plan.iterations),
         "devices": f"idle: {', '.join(plan.devices)}",
         "against": plan.against or "task",
-        "review": plan.review,
     }
-    return shown.get(key, "default")
+    return derived.get(key) or str(getattr(plan, key, "default"))
 
 
 def preview_tables(outlook: Outlook) -> list[Table]:
