@@ -66,7 +66,7 @@ class SessionInfo(RunSettings, frozen=True, kw_only=True):
     putting_away_since: float | None = None
     """Time since which its engine puts it away; `None` if its engine still works, or none runs."""
     preparing: tuple[Preparation, ...] = ()
-    """What its engine does before the first model call of a task."""
+    """Steps before the first model call of a task that its engine works on."""
     attempts: int = 0
     """Judged attempts (`Tally.judged`)."""
     solved: tuple[str, ...] = ()

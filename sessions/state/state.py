@@ -300,9 +300,9 @@ class DeviceState:
 
 
 class Preparation(msgspec.Struct, frozen=True):
-    """What an engine does before the first model call of a task."""
+    """A step before the first model call of a task."""
 
-    what: str
+    step: str
     """`judging the baseline of softmax: compile`."""
     since: float
     """Start of this stage, in seconds since the epoch."""
@@ -376,7 +376,7 @@ class SessionState:
 
     @property
     def preparing(self) -> tuple[Preparation, ...]:
-        """What the running engine prepares: the judge, then the timing baselines; empty without an engine."""
+        """Steps that the running engine works on: the judge, then the timing baselines; empty without an engine."""
         if self.started is None or self.engine_mono is None:
             return ()
         if not self.instances:

@@ -70,19 +70,6 @@ def test_narrow_cell_has_state_attempt_and_newest_verdict() -> None:
     assert "g4X! q-   j1-  q-" in layer_norm, "the first repeats an error"
 
 
-def test_wide_cell_has_words_and_the_best_speedup() -> None:
-    _, softmax, layer_norm, *_ = rows_of(fleets.busy())
-    for words in ("generate     2 1.31x", "judge:time   2 1.52x", "REVIEW       2 1.84x", "reflect      2 W"):
-        assert words in softmax
-    assert "stuck !      4 X" in layer_norm
-
-
-def test_best_names_its_interval_mark_and_attempt() -> None:
-    _, softmax, layer_norm, *_ = rows_of(fleets.busy())
-    assert "1.84x [1.80, 1.88]    ?  #3/2" in softmax
-    assert layer_norm.split()[:3] == ["!", "layer_norm", "-"]
-
-
 def test_estimate_says_so_and_is_never_green() -> None:
     log = fleets.busy(gpus=0)
     assert "est. 1.66x" in rows_of(log)[1]
@@ -136,13 +123,6 @@ def test_orders_of_the_rows() -> None:
     assert order("attention")[:2] == ["softmax", "layer_norm"]
     assert order("best")[:2] == ["softmax", "rms_norm"]
     assert order("spent")[0] == "softmax"
-
-
-def test_counts_of_states() -> None:
-    facts = [facts for task in tasks_of(fold(fleets.busy().events)) for facts in task.instances]
-    words = plain(fleet_view.counts(facts, short=False))
-    assert words.startswith("generate 2 · judge 1 · timing 1 · reflect 1 · review 1")
-    assert plain(fleet_view.counts(facts, short=True)) == "g2 j1 t1 r1 ?1 q9 .4 x1"
 
 
 @pytest.mark.parametrize("reason", [*EndReason, "of a newer writer"])

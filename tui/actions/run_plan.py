@@ -18,9 +18,9 @@ RECORDED = "recorded:starter"
 
 def plan(settings: Settings, tasks: tuple[str, ...], model: str, *, title: str = "") -> RunPlan:
     """Return the plan of a run for the engine: the settings with the same names, and what no file can set."""
-    known = {field.name: getattr(settings, field.name) for field in FIELDS.values()}
-    named = {name: known[name] for name in RunPlan.__struct_fields__ if name in known} | {"model": model}
-    options = {name: known[name] for name in MethodOptions.__struct_fields__ if name in known}
+    values = {field.name: getattr(settings, field.name) for field in FIELDS.values()}
+    named = {name: values[name] for name in RunPlan.__struct_fields__ if name in values} | {"model": model}
+    options = {name: values[name] for name in MethodOptions.__struct_fields__ if name in values}
     return RunPlan(title=title, tasks=tasks, options=MethodOptions(**options), **named)
 
 

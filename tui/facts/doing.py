@@ -53,7 +53,7 @@ def doing(state: SessionState, instance: InstanceState) -> Doing:
 
 def preparing(preparations: Iterable[Preparation], now_wall: float) -> list[str]:
     """Return what an engine prepares, with the time of the present stage: `judging the baseline of softmax: compile, 0:12`."""
-    return [f"{stage.what}, {clock(now_wall - stage.since)}" for stage in preparations]
+    return [f"{preparation.step}, {clock(now_wall - preparation.since)}" for preparation in preparations]
 
 
 def is_paused(state: SessionState, instance: InstanceState) -> bool:

@@ -56,7 +56,7 @@ class Column:
     gap: int = GAP
     """Cells before the column."""
     paged: bool = False
-    """Of these columns only some are shown if not all fit: those around the cursor."""
+    """If not all paged columns fit, those around the cursor are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def lay_out(
     def needed(widths: Sequence[int]) -> int:
         return sum(widths[place] for place in shown) + sum(columns[place].gap for place in shown[1:])
 
-    # A column that never goes is not narrowed while another one can go.
+    # A column that never goes is not narrowed while a column with `drop` is left.
     lasting = [minimum[place] if column.drop else wanted[place] for place, column in enumerate(columns)]
     if paged := [place for place in shown if columns[place].paged]:
         stays = [place for place in shown if not (columns[place].drop or columns[place].paged)]

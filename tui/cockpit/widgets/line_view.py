@@ -53,7 +53,7 @@ class LineView(ScrollView, Styled, can_focus=True):
 
     @property
     def copy_text(self) -> str:
-        """What `y` copies: the text that the lines stand for, else the lines."""
+        """Text that `y` copies: the source of the lines if there is one, else the lines."""
         return self._copied or self.text
 
     def notify_style_update(self) -> None:

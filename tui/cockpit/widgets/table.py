@@ -61,13 +61,13 @@ class LineTable(ScrollView, Styled, can_focus=True):
         """Enter, or a second click, on a row or a cell with a key."""
 
     class Moved(TableMessage):
-        """The cursor stands elsewhere."""
+        """The cursor is on another row or cell."""
 
     MARKS: ClassVar[bool] = False
     """True if rows, or cells with keys, can be marked."""
     NO_MATCH = "No row matches the filter. / and escape show all rows."
     NOUN = "row"
-    """What the filter counts."""
+    """Noun for the rows in the answer of a filter."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
 
     @property
     def copy_text(self) -> str:
-        """What `y` copies: all cells, columns apart by tabs, without the lines between rows."""
+        """Text that `y` copies: all cells, columns apart by tabs, without the lines between rows."""
         titles = "\t".join(column.title for column in self.columns)
         rows = ("\t".join(cell.text for cell in row.cells) for row in self.rows if not row.between)
         return self.source or "\n".join([titles, *rows])

@@ -89,7 +89,7 @@ def _row(info: SessionInfo) -> tuple[str, ...]:
 
 
 def _stage(info: SessionInfo, now: float) -> str:
-    """What its engine does that is no attempt: it prepares the session, or puts it away."""
+    """Return the work of its engine before and after all attempts: it prepares the session, or puts it away."""
     if info.putting_away_since is not None:
         return putting_away(info.putting_away_since, now)
     return "; ".join(preparing(info.preparing, now)) or UNKNOWN

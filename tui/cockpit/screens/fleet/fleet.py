@@ -123,7 +123,7 @@ class FleetScreen(ActingScreen):
         self._form = WIDE
         """Form of the cells."""
         self._drawn: object = None
-        """What the rows were made from."""
+        """Values that the rows were made from."""
         self._order = ORDERS[0]
         self._second = -1
         self._places: tuple[bool, int, int, int] | None = None

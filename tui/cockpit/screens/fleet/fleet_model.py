@@ -36,8 +36,7 @@ class FleetModel:
         }
         for instance in instances:
             by_task.setdefault(instance.task, []).append(instance)
-            known = before.get(instance.key, instance)
-            if not jumped and (mark := _change(known, instance)):
+            if not jumped and (mark := _change(before.get(instance.key, instance), instance)):
                 self._changes[instance.key] = (mark, now + CHANGED_S)
         self.tasks = [task_facts(task, members) for task, members in by_task.items()]
         return True

@@ -32,7 +32,9 @@ best       measured speedup against the baseline of its session: geometric mean
            over cases and its 95 % interval; green if the interval is above 1
 cost       spent, and the cap if there is one
 time       while an engine worked
-state      `! 2 reviews` wait for you; stopped and crashed sessions can go on
+state      preparing: no attempt yet, the line at the bottom says what is
+           prepared; `! 2 reviews` wait for you; stopped and crashed sessions
+           can go on
 
 Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`, `-method:tune`.
 `space` marks sessions; `R` opens one report of all marked sessions.
