@@ -159,7 +159,7 @@ def _instances(
 ) -> list[FleetColumn]:
     """Return the columns of the `shown` most interesting instances of each task.
 
-    If a task has more, each cell names its instance, and a last column has the number of the counts_hidden.
+    If a task has more, each cell names its instance, and a last column has the number of those that are not shown.
     """
     named = any(len(task.instances) > shown for task in tasks)
     width, digits = _cell_width(tasks, form, named=named), _digits(tasks)
@@ -180,8 +180,8 @@ def _instances(
         )
     if named:
         hidden = [len(task.instances) - len(facts) for task, facts in zip(tasks, chosen, strict=True)]
-        counts_hidden = [Cell(f"+{number}" if number else "", "dim") for number in hidden]
-        columns.append(FleetColumn(Column("", HIDDEN, HIDDEN, gap=0), counts_hidden))
+        more = [Cell(f"+{number}" if number else "", "dim") for number in hidden]
+        columns.append(FleetColumn(Column("", HIDDEN, HIDDEN, gap=0), more))
     return columns
 
 
