@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate
 from typing import ClassVar
 
 from textual import events
@@ -233,18 +234,16 @@ class LineTable(ScrollView, Styled, can_focus=True):
         window_y = y + self._title_lines - self.scroll_offset.y
         if not self._title_lines <= window_y < self.size.height:
             return
-        left, right, x = -1, 0, 0
-        if len(old) != len(new):
-            left, right = 0, self.size.width
-        else:
-            for before, after in zip(old, new, strict=True):
-                width = cells([after])
-                if before != after:
-                    left = x if left < 0 else left
-                    right = x + width
-                x += width
-        if left >= 0:
-            self.refresh(Region(left + MARGIN, window_y, right - left, 1))
+        left, right = 0, self.size.width
+        if len(old) == len(new):
+            ends = accumulate(cells([span]) for span in new)
+            changed = [
+                (end - cells([span]), end)
+                for before, span, end in zip(old, new, ends, strict=True)
+                if before != span
+            ]
+            left, right = changed[0][0], changed[-1][1]
+        self.refresh(Region(left + MARGIN, window_y, right - left, 1))
 
     def on_resize(self, event: events.Resize) -> None:
         """Other width, other columns."""
@@ -312,12 +311,10 @@ class LineTable(ScrollView, Styled, can_focus=True):
         return tuple(spans)
 
     def on_focus(self) -> None:
-        """Draw the cursor as the one that keys move."""
+        """Draw the cursor as the one that keys move, or faintly."""
         self.refresh()
 
-    def on_blur(self) -> None:
-        """Draw the cursor faintly."""
-        self.refresh()
+    on_blur = on_focus
 
     def select(self, key: str) -> None:
         """Put the cursor on a row."""

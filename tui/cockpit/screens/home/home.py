@@ -143,25 +143,21 @@ class HomeScreen(LayeredScreen[None]):
         self._node = node
         self._draw()
 
-    @work(thread=True, exclusive=True, exit_on_error=False, group="list", name="reading the list of sessions")
     def action_reload(self) -> None:
         """Read the list of sessions."""
-        self._read()
+        self._read(only_changes=False)
 
     def _look(self) -> None:
         if self.is_current and not self._failed and self._marked_at is not None:
             self._draw()  # the times of stages go on
-            self._read_changes()
+            self._read(only_changes=True)
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="list", name="reading the list of sessions")
-    def _read_changes(self) -> None:
-        if self._mark() != self._marked_at:
-            self._read()
-
-    def _read(self) -> None:
+    def _read(self, *, only_changes: bool) -> None:
         mark = self._mark()
-        infos = self._list()
-        self.app.call_from_thread(self.tell, infos, mark)
+        if not only_changes or mark != self._marked_at:
+            infos = self._list()
+            self.app.call_from_thread(self.tell, infos, mark)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """The app shows a reading that failed."""

@@ -39,8 +39,7 @@ def detail_lines(timings: Timings, case: Case, column: str, width: int) -> list[
     latency = cell_latency(timings, case, column)
     name = f"{column} {case.letter}"
     if latency is None:
-        device = next((device for device in timings.devices if gpu_name(device) == column), "")
-        reason = timings.reasons.get(device)
+        reason = timings.reasons.get(_device(timings, column))
         return in_lines([Span(f"{name}: {clean(reason.words) if reason else 'not timed'}", "dim")], width)
     baseline = column == BASELINE
     side = latency.baseline if baseline else latency.candidate
@@ -61,8 +60,11 @@ def cell_latency(timings: Timings, case: Case, column: str) -> Latency | None:
     """Return the times behind a cell; the baseline's column is of the GPU of the speedup."""
     if column == BASELINE:
         return timings.own(case)
-    device = next((device for device in timings.devices if gpu_name(device) == column), "")
-    return timings.by_place.get((device, case.name))
+    return timings.by_place.get((_device(timings, column), case.name))
+
+
+def _device(timings: Timings, column: str) -> str:
+    return next((device for device in timings.devices if gpu_name(device) == column), "")
 
 
 def range_words(side: Timed | None) -> str:
