@@ -64,12 +64,6 @@ def rows_of(log: EventLog, *, width: int = 157, changes: dict[str, str] | None =
 # Rows and cells
 
 
-def test_narrow_cell_has_state_attempt_and_newest_verdict() -> None:
-    _, softmax, layer_norm, *_ = rows_of(fleets.busy(), width=77)
-    assert "g2C  t2C  ?2C  r2W" in softmax
-    assert "g4X! q-   j1-  q-" in layer_norm, "the first repeats an error"
-
-
 def test_estimate_says_so_and_is_never_green() -> None:
     log = fleets.busy(gpus=0)
     assert "est. 1.66x" in rows_of(log)[1]

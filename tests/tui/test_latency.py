@@ -167,13 +167,6 @@ def test_the_title_gives_the_bound_and_the_measured_part_beside_each_other() -> 
     assert "copy measured here 7.00 TB/s = 88 % of the vendor's peak" in caption
 
 
-def test_a_narrow_table_keeps_name_base_gpus_and_speedup() -> None:
-    timings = of(eight_gpus())[1]
-    kept = table(timings, width=78)["fp32"]
-    assert {"  case", "base", "speedup", *(f"GPU{number}" for number in range(8))} <= set(kept)
-    assert "limit" not in kept
-
-
 def test_of_more_gpus_than_fit_those_around_the_cursor_are_shown() -> None:
     log = opened(*map(str, range(64)))
     log.attempt(ATTEMPT, RIGHT_SOURCE, evaluated())
