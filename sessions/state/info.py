@@ -31,7 +31,7 @@ from sessions.settings import RunSettings, SessionDescription
 
 from .description import SessionResults, SessionSummary, summarise
 from .folding import apply
-from .state import SessionState
+from .state import Preparation, SessionState
 
 
 class Standing(StrEnum):
@@ -66,6 +66,8 @@ class SessionInfo(SessionResults, frozen=True, kw_only=True):
     """Time of its last event."""
     putting_away_since: float | None = None
     """Time since which its engine puts it away; `None` if its engine still works, or none runs."""
+    preparing: tuple[Preparation, ...] = ()
+    """Steps before the first model call of a task that its engine works on."""
 
     def document(self) -> dict[str, object]:
         """Returns the line's JSON: settings and results among the other fields."""
@@ -143,6 +145,8 @@ class LiveSession:
         info = info_of(files.session, self._state.started, summary, running=running)
         if running and files.reachable and (summary.finished or summary.stopped is not None):
             return msgspec.structs.replace(info, putting_away_since=summary.last_wall)
+        if running:
+            return msgspec.structs.replace(info, preparing=self._state.preparing)
         if info.state is Standing.FINISHED:
             return msgspec.structs.replace(info, state=Standing.UNSTORED)
         return info

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+import msgspec
+
 from harness import Evaluation, Stage, Verdict
 from sessions.events import (
     AttemptBanned,
@@ -27,7 +29,7 @@ from sessions.events import (
     Usage,
     WinnerMeasured,
 )
-from sessions.names import split_attempt
+from sessions.names import short_task, split_attempt
 from sessions.settings import SessionDescription
 
 EXTENDABLE = frozenset(
@@ -321,6 +323,15 @@ class DeviceState:
     """(wall, utilisation) of the samples of the last minute, oldest first."""
 
 
+class Preparation(msgspec.Struct, frozen=True):
+    """A step before the first model call of a task."""
+
+    step: str
+    """`judging the baseline of softmax: compile`."""
+    since: float
+    """Start of this stage, in seconds since the epoch."""
+
+
 @dataclass(slots=True)
 class SessionState:
     """The fold of a session's events."""
@@ -388,6 +399,18 @@ class SessionState:
     def device_s(self) -> float:
         """Seconds in which the judge held devices."""
         return self.baselines_device_s + sum(attempt.device_s for attempt in self.attempts())
+
+    @property
+    def preparing(self) -> tuple[Preparation, ...]:
+        """Steps that the running engine works on: the judge, then the timing baselines; empty without an engine."""
+        if self.started is None or self.engine_mono is None:
+            return ()
+        if not self.instances:
+            return (Preparation("starting the judge", self.started_wall or self.engine_wall),)
+        return tuple(
+            Preparation(f"judging the baseline of {short_task(task)}: {stage}", since)
+            for task, (stage, since) in self.baseline_stages.items()
+        )
 
     def worked_until(self, wall: float) -> float:
         """Returns `worked_s` at a moment after the last event, while an engine works."""

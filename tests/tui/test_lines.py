@@ -104,11 +104,6 @@ def test_shortened_name_keeps_both_ends(text: str, width: int) -> None:
     assert width < 5 or short == text or (short[0] == text[0] and short[-1] == text[-1])
 
 
-def test_numbers_are_right_aligned() -> None:
-    placed = places(COLUMNS, ROWS, 60)
-    assert "   12" in plain(row_line(COLUMNS, placed, ROWS[0]))
-
-
 @pytest.mark.parametrize(
     ("value", "words"), [(0, "0"), (950, "950"), (1840, "1.84k"), (12_345, "12.3k"), (4_560_000, "4.56M")]
 )

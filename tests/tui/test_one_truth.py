@@ -87,9 +87,8 @@ def session() -> SessionState:
 def fleet(state: SessionState) -> str:
     cache = FactsCache()
     tasks = [fleet_view.task_facts("starter/softmax", cache.all(state))]
-    form = fleet_view.layout(tasks, 157, wanted=fleet_view.wanted_extras(tasks))
-    row = fleet_view.row(tasks[0], form, changes={}, now_wall=0.0, money=True)
-    return plain(row.line)
+    _, table = fleet_view.fleet_table(tasks, 157, changes={}, now_wall=0.0)
+    return " ".join(cell.text for cell in table.rows[0].cells)
 
 
 def agent(state: SessionState) -> str:

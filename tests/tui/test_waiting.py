@@ -38,17 +38,19 @@ def preparing_log() -> EventLog:
 
 def test_baseline_that_is_judged_has_its_stage_and_its_time_until_it_is_measured() -> None:
     log = preparing_log()
-    assert preparing(fold(log.events), log.wall + 12.0) == ["judging the baseline of softmax: compile, 0:12"]
+    assert preparing(fold(log.events).preparing, log.wall + 12.0) == [
+        "judging the baseline of softmax: compile, 0:12"
+    ]
     log.add(ev.BaselineMeasured(task="starter/softmax", evaluation=fleets.measured(1.0)))
-    assert preparing(fold(log.events), log.wall) == []
+    assert preparing(fold(log.events).preparing, log.wall) == []
 
 
 def test_session_without_instances_starts_its_judge() -> None:
     log = EventLog()
     log.open()
-    assert preparing(fold(log.events), log.wall + 5.0) == ["starting the judge, 0:05"]
+    assert preparing(fold(log.events).preparing, log.wall + 5.0) == ["starting the judge, 0:05"]
     log.add(ev.EngineStopped(reason="no GPU"))
-    assert preparing(fold(log.events), log.wall + 5.0) == []
+    assert fold(log.events).preparing == ()
 
 
 async def test_fleet_says_what_is_prepared_and_the_clock_goes_on_without_events() -> None:
@@ -121,7 +123,7 @@ async def test_next_waiting_goes_round_in_fleet_and_from_one_instance_to_another
         seen = []
         for _ in range(3):
             await pilot.press("w")
-            seen.append(fleet.tasks.spot)
+            seen.append(fleet.tasks.cell_key)
         assert set(seen) == {"softmax#1", "swiglu#1"}
         assert seen[0] == seen[2] != seen[1]
         await pilot.press("enter")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
+from sessions.names import short_task
 from sessions.settings import MethodOptions, RunSettings
 
 DEFAULTS = MethodOptions()
@@ -35,3 +38,9 @@ def timing_words(started: RunSettings) -> str:
         "winners on every GPU" if started.spread else "",
     )
     return "; ".join(filter(None, parts))
+
+
+def task_words(tasks: Sequence[str], most: int = 4) -> str:
+    """Return the names of at most so many tasks: `softmax, rope and 18 more`."""
+    more = f" and {len(tasks) - most} more" if len(tasks) > most else ""
+    return (", ".join(map(short_task, tasks[:most])) or "no task") + more

@@ -13,6 +13,7 @@ from sessions.names import short_task
 from sessions.state.info import SessionInfo, running_infos
 from tui.commands.options import complete_sessions, json_option
 from tui.diagnostics import Complaint, say
+from tui.facts.doing import preparing
 from tui.facts.session_fields import best_words, fastest
 from tui.facts.tables import Column, Field
 from tui.facts.vocabulary import money, putting_away
@@ -75,9 +76,11 @@ def short_line(infos: Sequence[SessionInfo]) -> str:
 
 
 def stage_words(info: SessionInfo) -> str:
-    """Return what an engine does after the last event of its session; empty before that."""
-    since = info.putting_away_since
-    return "" if since is None else putting_away(since, time.time())
+    """Return the work of its engine before and after all attempts: it prepares the session, or puts it away."""
+    now = time.time()
+    if info.putting_away_since is not None:
+        return putting_away(info.putting_away_since, now)
+    return "; ".join(preparing(info.preparing, now))
 
 
 def not_running(name: str | None) -> str:

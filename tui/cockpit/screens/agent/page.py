@@ -52,7 +52,7 @@ def table_lines(shown: Table, width: int) -> list[Line]:
         if any(column.title for column in shown.columns):
             lines.append(heading(shown.columns, placed))
         lines += [line for row in shown.rows for line in _row_lines(shown.columns, placed, row)]
-    return lines + [line for text, style in shown.sentences for line in paragraph(text, width, style)]
+    return lines + [line for text, style, *_ in shown.sentences for line in paragraph(text, width, style)]
 
 
 def _row_lines(columns: Sequence[Column], placed: Sequence[PlacedColumn], row: Row) -> Iterator[Line]:

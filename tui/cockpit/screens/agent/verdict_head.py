@@ -18,7 +18,7 @@ def head_lines(attempt: AttemptState, instance: InstanceState | None) -> list[Li
 
 def spans_of(facts: Facts) -> Line:
     """Return facts as spans of one line."""
-    return tuple(span for text, style in facts for span in line(text, style))
+    return tuple(span for text, style, *_ in facts for span in line(text, style))
 
 
 def pinned_lines(attempt: AttemptState, instance: InstanceState | None, width: int) -> list[Line]:
