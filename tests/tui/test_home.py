@@ -172,7 +172,7 @@ async def test_report_covers_the_marked_sessions(monkeypatch: pytest.MonkeyPatch
 
         def posted(screen: HomeScreen, message: object) -> bool:
             if isinstance(message, messages.OpenReport):
-                reports.append(message.sessions)
+                reports.append(tuple(message.sessions))
                 return True
             return original(screen, message)
 

@@ -74,7 +74,9 @@ def gpu_strip(state: SessionState, *, now_wall: float, width: int) -> list[Line]
     parts = [
         _short(state, state.devices[name], now_wall) for name in gpu_names(state) if name in state.devices
     ]
-    return wrap_phrases(parts, width, Span("   "))
+    return wrap_phrases(
+        [part._replace(text=fit(part.text, width).rstrip()) for part in parts], width, Span("   ")
+    )
 
 
 def gpu_words(state: SessionState) -> str:
