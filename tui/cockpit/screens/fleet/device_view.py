@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from harness.node.discovery import CPU
 from sessions.state.state import DeviceState, SessionState
 from tui.cockpit.draw.grid import heading, places, row_line
-from tui.cockpit.draw.lines import Line, Span, clean, wrap_phrases
+from tui.cockpit.draw.lines import Line, Span, clean, fit, wrap_phrases
 from tui.cockpit.screens.fleet.fleet_cells import TREND, last_minute
 from tui.facts import vocabulary
 from tui.facts.attention import foreign_words
