@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from harness import DevicePool, Verdict, evaluate, target
-from harness.stages.recording import NotRecorded, record_task
+from harness.recording.recorder import NotRecorded, record_task
 from sessions.home import home_from
 from suites import load_public_suite
 from suites.public.recorded import find_recorded, recorded_folder

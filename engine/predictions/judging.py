@@ -26,7 +26,7 @@ from harness import (
     WorkerDied,
     evaluate,
 )
-from harness.stages.recording import NotRecorded, record_task
+from harness.recording.recorder import NotRecorded, record_task
 from suites import Task
 from suites.public.recorded import find_recorded, recorded_folder
 

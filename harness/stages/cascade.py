@@ -29,7 +29,7 @@ from suites.task import Task
 from .compilation import CompileResults
 from .interpreter_findings import add_interpreter_findings
 from .memory_shortage import BESIDE_OTHERS, met_full_gpu, say_alone
-from .scripts import as_called, with_calls
+from .script_calls import as_called, with_calls
 from .sheet import OnEvent, Sheet
 from .slot_evaluation import Request, SlotEvaluation
 

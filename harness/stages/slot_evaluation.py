@@ -51,7 +51,7 @@ from harness.wire.stack_samples import last_line
 from suites.task import Case, Task
 
 from .compilation import NO_CASES, Compiler, CompileResults, note_unrun_configs, note_unrun_kernels
-from .scripts import script_worker
+from .script_calls import script_worker
 from .sheet import Sheet
 from .task_questions import MOST_REPORT_BYTES
 

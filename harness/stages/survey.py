@@ -26,7 +26,7 @@ from suites.dtypes import NoSuchDtype, task_on
 from suites.task import Task
 
 from .compilation import NO_CASES, Compiler, TargetReport, run_all
-from .scripts import as_called, with_calls
+from .script_calls import as_called, with_calls
 from .task_questions import ask_judge
 
 VARIANT_LIMITS = TimeLimits(compile_s=30.0, compile_all_s=120.0)

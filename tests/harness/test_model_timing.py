@@ -8,11 +8,11 @@ from types import ModuleType
 import pytest
 import torch
 
+from harness.recording.model_scripts import choose_model_script
+from harness.recording.recorded_task import NotRecorded
 from harness.stages import model_scripts
-from harness.stages.model_scripts import choose_model_script
-from harness.stages.recorded_task import NotRecorded
 from harness.wire.script_messages import OutputData, Recorded, RecordedCall, Script, TensorData
-from harness.worker.script.performance_inputs import call_with_largest
+from harness.worker.recording.performance_inputs import call_with_largest
 from suites.public.task import EntryKind, EntryPoint, Part, PublicTask, ReferenceKind, SuiteKind, TestForm
 
 MIB = 1 << 20

@@ -9,7 +9,7 @@ from pathlib import Path
 from harness import Device, DevicePool
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.capacity import RECORDED_CASE_BYTES
-from harness.stages.recording import NotRecorded, record_task
+from harness.recording.recorder import NotRecorded, record_task
 from suites import Task, find_public_task, load_public_suite, load_task, public_suite_names
 from suites.public.recorded import find_recorded, recorded_folder
 from suites.public.task import PublicTask

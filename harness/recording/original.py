@@ -38,7 +38,7 @@ from suites.public.separator import SEPARATOR, split_file
 from suites.public.task import PublicTask, SuiteKind
 
 from .benchmark_texts import missing_entry, text_as_run
-from .recording import helpers_of
+from .recorder import helpers_of
 
 PROGRAM = "program.py"
 

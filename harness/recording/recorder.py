@@ -18,6 +18,7 @@ from harness.processes.pool import DevicePool
 from harness.processes.process_endings import JudgeAgain, check_end
 from harness.processes.servers import Child
 from harness.processes.slot import Slot
+from harness.stages.cascade import evaluate
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.channel import BadFrame
@@ -33,7 +34,6 @@ from suites.python_source import parse_python
 from suites.task import Task
 
 from .amd_texts import for_cuda
-from .cascade import evaluate
 from .model_scripts import choose_model_script
 from .recorded_task import NotRecorded, write_task
 

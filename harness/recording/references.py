@@ -9,6 +9,9 @@ from pathlib import Path
 import msgspec
 
 from harness.processes.pool import DevicePool
+from harness.stages.cascade import evaluate, needs_gpu
+from harness.stages.script_calls import as_called
+from harness.stages.task_questions import ask_judge
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import Evaluation, Verdict
@@ -19,10 +22,7 @@ from suites.public.recorded import find_recorded, recorded_folder, text_digest
 from suites.public.task import PublicTask, ReferenceKind
 from suites.task import Task
 
-from .cascade import evaluate, needs_gpu
-from .recording import SEED, NotRecorded, record_task
-from .scripts import as_called
-from .task_questions import ask_judge
+from .recorder import SEED, NotRecorded, record_task
 
 
 class Result(StrEnum):
