@@ -205,17 +205,6 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Full name, `suite/task`."""
         return f"{self.suite}/{self.name}"
 
-    @property
-    def for_interpreter(self) -> Task:
-        """The same task without the cases that only a GPU judges."""
-        return msgspec.structs.replace(self, cases=tuple(case for case in self.cases if not case.only_gpu))
-
-    @property
-    def at_gpu_sizes(self) -> Task:
-        """The same task with GPU sizes on every device."""
-        cases = tuple(msgspec.structs.replace(case, cpu=case.gpu) for case in self.cases)
-        return msgspec.structs.replace(self, cases=cases)
-
     def outputs_of(self, case: Case) -> tuple[Output, ...]:
         """Return the outputs of a case: its own, else the task's."""
         return case.outputs or self.outputs

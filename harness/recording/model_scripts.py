@@ -25,7 +25,7 @@ from suites.public.model_sizes import (
 )
 from suites.public.task import PublicTask
 
-from .recorded_task import NotRecorded
+from .errors import NotRecorded
 
 MOST_BYTES = 512 << 10
 """Bound for inputs and outputs of a call, without parameters. A model that needs more gets the smallest sizes that run."""

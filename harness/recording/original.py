@@ -6,41 +6,22 @@ Candidate and reference run as programs, each in its own sandboxed process. Thes
 
 from __future__ import annotations
 
-import asyncio
-import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from enum import StrEnum
-from typing import NamedTuple
+from functools import partial
 
 import msgspec
 
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import JudgeAgain, check_end
-from harness.processes.servers import Child
-from harness.processes.slot import Slot
-from harness.wire import limits
-from harness.wire.async_channel import AsyncChannel
-from harness.wire.channel import BadFrame
 from harness.wire.device import Target
-from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.errors import HarnessError, WorkerDied
-from harness.wire.program_messages import (
-    PROGRAM_REPORTS,
-    Compare,
-    Compared,
-    ComparisonRule,
-    RanProgram,
-    RunProgram,
-    Value,
-)
+from harness.wire.program_messages import Compare, Compared, ComparisonRule, RanProgram, RunProgram
 from suites.public.separator import SEPARATOR, split_file
 from suites.public.task import PublicTask, SuiteKind
 
 from .benchmark_texts import missing_entry, text_as_run
+from .errors import NoReport
 from .recorder import helpers_of
-
-PROGRAM = "program.py"
+from .script_process import Start, run_in_slot
 
 
 class OriginalOutcome(StrEnum):
@@ -100,15 +81,6 @@ async def judge_original(
     public: PublicTask, source: str, *, pool: DevicePool, target: Target
 ) -> OriginalVerdict:
     """Judge a candidate by its benchmark's own definition. Raises `WorkerDied` if a process of ours is lost."""
-    try:
-        return await _judge_original(public, source, pool, target, again=False)
-    except JudgeAgain:
-        return await _judge_original(public, source, pool, target, again=True)
-
-
-async def _judge_original(
-    public: PublicTask, source: str, pool: DevicePool, target: Target, *, again: bool
-) -> OriginalVerdict:
     definition = check_definition(public.kind)
     if public.unsupported or public.test is None:
         return OriginalVerdict(OriginalOutcome.UNSUPPORTED, public.unsupported)
@@ -119,99 +91,49 @@ async def _judge_original(
     missing = missing_entry(public, source)
     if missing:
         return OriginalVerdict(OriginalOutcome.FAILS, missing)
-    result_name = public.result_name if definition.rule is not None else ""
     rule = definition.rule
     if rule is not None and public.quantization is not None:
         rule = msgspec.structs.replace(rule, quantization=public.quantization)
+    helpers = helpers_of(public)
 
     def program(kernel: str) -> RunProgram:
         return RunProgram(
-            nonce=secrets.token_hex(16),
             text=f"{kernel}\n{SEPARATOR}\n{test}",
-            file=PROGRAM,
             target=target.name,
-            helpers=helpers_of(public),
+            helpers=helpers,
             seed=definition.seed,
-            result_name=result_name,
+            result_name=public.result_name if rule is not None else "",
         )
 
-    async with (
-        pool.slot(alone=again) as slot,
-        pool.leases.using(slot),
-        _worker(slot) as (reference_child, reference_channel),
-    ):
-        expected = await _run(reference_child, reference_channel, program(reference), again=again)
-        if isinstance(expected, _NoReport) or expected.error:
-            why = expected.why if isinstance(expected, _NoReport) else expected.error
-            return OriginalVerdict(OriginalOutcome.UNSUPPORTED, f"the reference fails here: {why}")
-        async with _worker(slot) as (child, channel):
-            ran = await _run(child, channel, program(text_as_run(public.kind, source)), again=again)
-        if isinstance(ran, _NoReport):
-            unsupported = ran.is_slow and slot.device.kind == "cpu"
-            return OriginalVerdict(
-                OriginalOutcome.UNSUPPORTED if unsupported else OriginalOutcome.FAILS, ran.why
-            )
+    candidate = program(text_as_run(public.kind, source))
+    return await run_in_slot(
+        pool, "the program", partial(_compare, program(reference), candidate, rule, pool)
+    )
+
+
+async def _compare(
+    reference: RunProgram, candidate: RunProgram, rule: ComparisonRule | None, pool: DevicePool, start: Start
+) -> OriginalVerdict:
+    async with start() as reference_process:
+        try:
+            expected = await reference_process.ask(reference, RanProgram)
+        except NoReport as reason:
+            expected = RanProgram(error=str(reason))
+        if expected.error:
+            return OriginalVerdict(OriginalOutcome.UNSUPPORTED, f"the reference fails here: {expected.error}")
+        try:
+            async with start() as process:
+                ran = await process.ask(candidate, RanProgram)
+        except NoReport as reason:
+            ran = RanProgram(error=str(reason), unsupported=reason.is_slow and pool.devices[0].kind == "cpu")
         if ran.error:
             outcome = OriginalOutcome.UNSUPPORTED if ran.unsupported else OriginalOutcome.FAILS
             return OriginalVerdict(outcome, ran.error, ran.printed)
         if rule is None:
             why = "" if ran.printed == expected.printed else "it prints other text than the reference"
         else:
-            why = await _compare(reference_channel, ran.results, rule)
+            try:
+                why = (await reference_process.ask(Compare(ran.results, rule), Compared)).difference
+            except NoReport as reason:
+                raise WorkerDied(f"the process of the reference was lost: {reason}") from reason
     return OriginalVerdict(OriginalOutcome.DIFFERS if why else OriginalOutcome.PASSES, why, ran.printed)
-
-
-@asynccontextmanager
-async def _worker(slot: Slot) -> AsyncIterator[tuple[Child, AsyncChannel]]:
-    child, channel = await slot.server.spawn(
-        "script",
-        cpu_limit_s=limits.SCRIPT_CPU_S,
-        sandboxed=True,
-        device=None if slot.device.kind == "cpu" else slot.device,
-    )
-    try:
-        yield child, channel
-    finally:
-        channel.close()
-        child.end()
-
-
-class _NoReport(NamedTuple):
-    """Why a program gave no report."""
-
-    why: str
-    is_slow: bool = False
-
-
-async def _run(
-    child: Child, channel: AsyncChannel, request: RunProgram, *, again: bool
-) -> RanProgram | _NoReport:
-    """Run a program and return its report, or why there is no report."""
-    limit_s = limits.script_s()
-    try:
-        async with asyncio.timeout(limit_s):
-            await channel.receive(limits.ANSWER_BYTES)  # the worker's hello
-            await channel.send(ENCODER.encode(request))
-            ran = decode_message(PROGRAM_REPORTS, await channel.receive(limits.ANSWER_BYTES))
-    except TimeoutError:
-        return _NoReport(f"it does not end within {limit_s:.0f} s here", is_slow=True)
-    except (EOFError, BadFrame):
-        check_end(await child.wait(limits.END_S), "the process of the program", again=again)
-        return _NoReport("it ends its process")
-    if not isinstance(ran, RanProgram) or ran.nonce != request.nonce:
-        return _NoReport("its process sent an answer that was not asked for")
-    return ran
-
-
-async def _compare(channel: AsyncChannel, results: Value | None, rule: ComparisonRule) -> str:
-    """Return the first difference between the results of candidate and reference. The reference's process compares."""
-    request = Compare(nonce=secrets.token_hex(16), results=results, rule=rule)
-    try:
-        async with asyncio.timeout(limits.ORACLE_S):
-            await channel.send(ENCODER.encode(request))
-            compared = decode_message(PROGRAM_REPORTS, await channel.receive(limits.ANSWER_BYTES))
-    except (TimeoutError, EOFError, BadFrame) as error:
-        raise WorkerDied("the process of the reference was lost") from error
-    if not isinstance(compared, Compared) or compared.nonce != request.nonce:
-        raise WorkerDied("a script worker sent an answer that was not asked for")
-    return compared.difference

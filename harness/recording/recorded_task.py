@@ -26,6 +26,7 @@ from suites.task import Script as ScriptTask
 from suites.task_rules import CATEGORIES, SCHEMA
 
 from .call_texts import adapter_signature, instruction, plain_signature
+from .errors import NotRecorded
 from .recorded_files import write_files
 
 DEFAULTS = {
@@ -42,10 +43,6 @@ DEFAULTS = {
 
 They grow with the outputs. The suites have one absolute tolerance for all tasks, which accepts any small output.
 """
-
-
-class NotRecorded(Exception):
-    """The task has no call that can be judged; the message says why."""
 
 
 def write_task(

@@ -3,47 +3,51 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import os
 import re
-import secrets
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import JudgeAgain, check_end
-from harness.processes.servers import Child
-from harness.processes.slot import Slot
 from harness.stages.cascade import evaluate
 from harness.wire import limits
-from harness.wire.async_channel import AsyncChannel
-from harness.wire.channel import BadFrame
 from harness.wire.device import Target
-from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import Verdict
-from harness.wire.script_messages import LIKE_RESULTS, NAN, RECORD_REPORTS, Record, Recorded, Script
-from harness.wire.server_messages import status_words
+from harness.wire.script_messages import LIKE_RESULTS, NAN, Record, Recorded, Script
 from suites.loader import baseline_source
+from suites.public.recorded import find_recorded, recorded_folder
 from suites.public.task import PublicTask, ReferenceKind, TestForm
 from suites.python_source import parse_python
 from suites.task import Task
 
 from .amd_texts import for_cuda
+from .errors import NotRecorded
 from .model_scripts import choose_model_script
-from .recorded_task import NotRecorded, write_task
-
-__all__ = ["NotRecorded", "helpers_of", "record_task", "script_of"]
+from .recorded_task import write_task
+from .script_process import ScriptProcess, Start, run_in_slot
 
 SEED = 0
 """Seed of the values with which a reference is judged. Fixed, so that the same reference gets the same verdict."""
 _FORMS = (TestForm.SCRIPT, TestForm.RUNNER, TestForm.PYTEST)
 RUNS = ((1, NAN), (1, LIKE_RESULTS), (2, NAN))
 """Seed and poison of each run. Calls that change between runs are no cases."""
+
+
+async def find_or_record(
+    public: PublicTask, registry: Path, *, pool: DevicePool, target: Target, again: bool = False
+) -> Task:
+    """Return the recorded task of a public task. Records it if there is none for the pool's devices, with `again` in any case.
+
+    Raises as `record_task`.
+    """
+    for_gpu = pool.devices[0].kind != "cpu"
+    task = None if again else find_recorded(public, registry, for_gpu=for_gpu)
+    folder = recorded_folder(registry, public.suite) / public.name
+    return task or await record_task(public, folder, pool=pool, target=target)
 
 
 async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, target: Target) -> Task:
@@ -53,33 +57,9 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
 
     Raises `NotRecorded` with the reason if no call of its test can be judged, `WorkerDied` if a process of ours is lost.
     """
-    try:
-        return await _record_task(public, folder, pool, target, again=False)
-    except JudgeAgain:
-        return await _record_task(public, folder, pool, target, again=True)
-
-
-async def _record_task(
-    public: PublicTask, folder: Path, pool: DevicePool, target: Target, *, again: bool
-) -> Task:
-    async with pool.slot(alone=again) as slot, pool.leases.using(slot):
-        on_gpu = slot.device.kind != "cpu"
-        notes: tuple[str, ...] = ()
-        if public.test_form is TestForm.MODEL and not public.unsupported:
-            async with _recorder(slot, target, again=again) as recorder:
-                script, notes = await choose_model_script(public, recorder.run, on_gpu=on_gpu)
-        else:
-            script = for_target(script_of(public), target)
-        try:
-            chosen, recordings, choice = await _record(slot, target, script, again=again)
-        except NotRecorded as reason:
-            if not (on_gpu and script.performance):
-                raise
-            notes += (f"recorded without the benchmark's inputs for timing; with them: {reason}",)
-            chosen, recordings, choice = await _record(
-                slot, target, replace(script, performance=""), again=again
-            )
-    notes += choice
+    on_gpu = pool.devices[0].kind != "cpu"
+    run = partial(_run_test, public, target, on_gpu=on_gpu)
+    chosen, recordings, notes = await run_in_slot(pool, "its test", run)
     task = write_task(public, chosen, recordings, folder, on_gpu=on_gpu, notes=notes)
     try:
         failure = await _failure_for_timing(public, task, pool, target)
@@ -98,20 +78,41 @@ async def _record_task(
     return write_task(public, replace(chosen, performance=""), tests_only, folder, on_gpu=on_gpu, notes=notes)
 
 
-async def _record(
-    slot: Slot, target: Target, script: Script, *, again: bool
+async def _run_test(
+    public: PublicTask, target: Target, start: Start, *, on_gpu: bool
 ) -> tuple[Script, list[Recorded], tuple[str, ...]]:
-    """Run a script for all of `RUNS`. Return it with the choice of the first run, the recordings, and notes about the choice."""
-    async with _recorder(slot, target, again=again) as recorder:
-        first = await recorder.run(script, *RUNS[0], budget_s=limits.SCRIPT_BUDGET_S)
-        chosen = replace(script, nodes=first.nodes, calls=first.ended_after)
-        recordings = [first]
-        if chosen == script and not script.is_pytest:
-            recordings += [await recorder.run(script, *run) for run in RUNS[1:]]
-    if chosen != script:  # in a new process, because a time limit may leave a process in any state
-        async with _recorder(slot, target, again=again) as recorder:
-            recordings = [await recorder.run(chosen, *run) for run in RUNS]
-    return chosen, recordings, first.notes
+    """Run the test for all of `RUNS`. Return its script with the choices of the first run, the recordings, and notes."""
+    notes: tuple[str, ...] = ()
+
+    async def record(
+        process: ScriptProcess, script: Script, seed: int, poison: int = NAN, budget_s: float = 0.0
+    ) -> Recorded:
+        return await process.ask(Record(script, seed, target.name, poison, budget_s), Recorded)
+
+    async def record_all(script: Script) -> tuple[Script, list[Recorded], tuple[str, ...]]:
+        async with start() as running:
+            first = await record(running, script, *RUNS[0], limits.SCRIPT_BUDGET_S)
+            chosen = replace(script, nodes=first.nodes, calls=first.ended_after)
+            recordings = [first]
+            if chosen == script and not script.is_pytest:
+                recordings += [await record(running, script, *run) for run in RUNS[1:]]
+        if chosen != script:  # in a new process, because a time limit may leave a process in any state
+            async with start() as running:
+                recordings = [await record(running, chosen, *run) for run in RUNS]
+        return chosen, recordings, (*notes, *first.notes)
+
+    if public.test_form is TestForm.MODEL and not public.unsupported:
+        async with start() as running:
+            script, notes = await choose_model_script(public, partial(record, running), on_gpu=on_gpu)
+    else:
+        script = for_target(script_of(public), target)
+    try:
+        return await record_all(script)
+    except NotRecorded as reason:
+        if not (on_gpu and script.performance):
+            raise
+        notes += (f"recorded without the benchmark's inputs for timing; with them: {reason}",)
+        return await record_all(replace(script, performance=""))
 
 
 async def _failure_for_timing(public: PublicTask, task: Task, pool: DevicePool, target: Target) -> str:
@@ -221,53 +222,3 @@ def _with_imports(reference: str, test: str) -> str:
         and any((alias.asname or alias.name.partition(".")[0]) in names - bound for alias in statement.names)
     ]
     return "\n".join([*lines, reference])
-
-
-class _Recorder:
-    """A process that runs scripts, several in turn, so that kernels compile once."""
-
-    def __init__(self, child: Child, channel: AsyncChannel, target: Target, *, again: bool) -> None:
-        """`again`: the second try, after a `JudgeAgain`."""
-        self._again = again
-        self._child = child
-        self._channel = channel
-        self._target = target
-
-    async def run(self, script: Script, seed: int, poison: int = 0, *, budget_s: float = 0.0) -> Recorded:
-        """Run a script once and return its calls. Raises `NotRecorded` if its process gives no report."""
-        request = Record(secrets.token_hex(16), script, seed, self._target.name, poison, budget_s)
-        with suppress(EOFError):  # the process has ended: `receive` raises the reason
-            await self._channel.send(ENCODER.encode(request))
-        recorded = decode_message(RECORD_REPORTS, await self.receive())
-        if recorded.nonce != request.nonce:
-            raise WorkerDied("a script worker sent an answer that was not asked for")
-        return recorded
-
-    async def receive(self) -> bytes:
-        """Return the next message of the process."""
-        limit_s = limits.script_s()
-        try:
-            async with asyncio.timeout(limit_s):
-                return await self._channel.receive(limits.RECORDING_BYTES)
-        except TimeoutError:
-            raise NotRecorded(f"its test does not end within {limit_s:.0f} s here") from None
-        except (EOFError, BadFrame) as error:
-            ended = await self._child.wait(limits.END_S)
-            check_end(ended, "the process of its test", again=self._again)
-            how = ended.why or status_words(ended.status)
-            raise NotRecorded(f"its test ended its process: {how}") from error
-
-
-@asynccontextmanager
-async def _recorder(slot: Slot, target: Target, *, again: bool) -> AsyncIterator[_Recorder]:
-    device = None if slot.device.kind == "cpu" else slot.device
-    child, channel = await slot.server.spawn(
-        "script", cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=device
-    )
-    recorder = _Recorder(child, channel, target, again=again)
-    try:
-        await recorder.receive()  # the worker's hello
-        yield recorder
-    finally:
-        channel.close()
-        child.end()

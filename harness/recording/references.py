@@ -5,24 +5,26 @@ from __future__ import annotations
 import time
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from harness.processes.pool import DevicePool
 from harness.stages.cascade import evaluate, needs_gpu
-from harness.stages.script_calls import as_called
+from harness.stages.judged_task import resolve_task
 from harness.stages.task_questions import ask_judge
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import Evaluation, Verdict
 from harness.wire.judge_messages import Weigh, Weighed
-from suites.dtypes import NoSuchDtype, task_on
+from suites.dtypes import NoSuchDtype
 from suites.loader import baseline_source
-from suites.public.recorded import find_recorded, recorded_folder, text_digest
+from suites.public.recorded import text_digest
 from suites.public.task import PublicTask, ReferenceKind
 from suites.task import Task
 
-from .recorder import SEED, NotRecorded, record_task
+from .errors import NotRecorded
+from .recorder import SEED, find_or_record
 
 
 class Result(StrEnum):
@@ -77,61 +79,60 @@ async def judge_reference(
 ) -> ReferenceResult:
     """Record a public task if it is not recorded yet, with `again` in any case, and judge its reference."""
     began = time.monotonic()
-    judged = ReferenceResult(public.id, text_digest(public), pool.devices[0].name, target.name, Result.LOST)
+    outcome: dict[str, Any]
     try:
-        on_cpu = pool.devices[0].kind == "cpu"
-        task = None if again else find_recorded(public, registry, for_gpu=not on_cpu)
-        if task is None:
-            folder = recorded_folder(registry, public.suite) / public.name
-            task = await record_task(public, folder, pool=pool, target=target)
-        lacking, task = needs_gpu(task), task.for_interpreter if on_cpu else task
-        judged = msgspec.structs.replace(
-            judged, calls=len(task.cases), notes=task.script.notes if task.script else ()
-        )
-        if not task.cases:
-            judged = msgspec.structs.replace(judged, result=Result.UNSUPPORTED, why=lacking.message)
-        elif public.reference_kind is ReferenceKind.TRITON:
-            evaluation = await evaluate(
-                baseline_source(task), task, pool=pool, targets=[target], seed=SEED, timed=False
-            )
-            judged = _of_evaluation(judged, evaluation)
-        else:
-            judged = _of_weighing(judged, await _weigh(task, pool, target))
+        task = await find_or_record(public, registry, pool=pool, target=target, again=again)
+        outcome = await _judge(public, task, pool, target)
     except NotRecorded as reason:
-        judged = msgspec.structs.replace(judged, result=Result.UNSUPPORTED, kind="recording", why=str(reason))
+        outcome = {"result": Result.UNSUPPORTED, "kind": "recording", "why": str(reason)}
     except NoSuchDtype as reason:
-        judged = msgspec.structs.replace(judged, result=Result.UNSUPPORTED, kind="dtype", why=str(reason))
+        outcome = {"result": Result.UNSUPPORTED, "kind": "dtype", "why": str(reason)}
     except WorkerDied as reason:
-        judged = msgspec.structs.replace(judged, result=Result.LOST, kind="infra", why=str(reason))
-    return msgspec.structs.replace(judged, seconds=round(time.monotonic() - began, 2))
-
-
-def _of_evaluation(judged: ReferenceResult, evaluation: Evaluation) -> ReferenceResult:
-    result = _RESULTS.get(evaluation.verdict, Result.WRONG)
-    weak = next(
-        (fact.value for fact in evaluation.facts if fact.name == "oracle" and fact.value.startswith("weak")),
-        "",
-    )
-    error = evaluation.error
-    return msgspec.structs.replace(
-        judged,
-        result=result,
-        kind=error.kind if error is not None else "",
-        why=error.first_line if error is not None else "",
-        weak=weak.removeprefix("weak: "),
+        outcome = {"result": Result.LOST, "kind": "infra", "why": str(reason)}
+    return ReferenceResult(
+        task=public.id,
+        digest=text_digest(public),
+        device=pool.devices[0].name,
+        target=target.name,
+        seconds=round(time.monotonic() - began, 2),
+        **outcome,
     )
 
 
-async def _weigh(task: Task, pool: DevicePool, target: Target) -> Weighed:
-    async with pool.slot() as slot:
-        return await ask_judge(
-            slot, Weigh(task=task_on(as_called(task), target.name), seed=SEED), Weighed, target.name
+async def _judge(public: PublicTask, task: Task, pool: DevicePool, target: Target) -> dict[str, Any]:
+    """Return the fields of the result that depend on the judge."""
+    on_cpu = pool.devices[0].kind == "cpu"
+    here = resolve_task(task, target.name, on_gpu=not on_cpu)
+    notes = task.script.notes if task.script is not None else ()
+    outcome: dict[str, Any] = {"calls": len(here.cases), "notes": notes}
+    lacking = needs_gpu(task) if on_cpu else None
+    if lacking is not None:
+        return outcome | {"result": Result.UNSUPPORTED, "why": lacking.message}
+    if public.reference_kind is ReferenceKind.TRITON:
+        evaluation = await evaluate(
+            baseline_source(task), task, pool=pool, targets=[target], seed=SEED, timed=False
         )
+        return outcome | _of_evaluation(evaluation)
+    async with pool.slot() as slot:
+        weighed = await ask_judge(slot, Weigh(task=here, seed=SEED), Weighed, target.name)
+    return outcome | _of_weighing(weighed)
 
 
-def _of_weighing(judged: ReferenceResult, weighed: Weighed) -> ReferenceResult:
+def _of_evaluation(evaluation: Evaluation) -> dict[str, Any]:
+    oracles = (fact.value for fact in evaluation.facts if fact.name == "oracle")
+    weak = next((value.removeprefix("weak: ") for value in oracles if value.startswith("weak")), "")
+    error = evaluation.error
+    return {
+        "result": _RESULTS.get(evaluation.verdict, Result.WRONG),
+        "kind": error.kind if error is not None else "",
+        "why": error.first_line if error is not None else "",
+        "weak": weak,
+    }
+
+
+def _of_weighing(weighed: Weighed) -> dict[str, Any]:
     if weighed.problem:
         result = Result.UNSUPPORTED if weighed.unsupported else Result.WRONG
-        return msgspec.structs.replace(judged, result=result, kind="oracle", why=weighed.problem)
+        return {"result": result, "kind": "oracle", "why": weighed.problem}
     weak = "; ".join(f"case {weakness.case}: {weakness.problem}" for weakness in weighed.weaknesses[:3])
-    return msgspec.structs.replace(judged, result=Result.CORRECT, weak=weak)
+    return {"result": Result.CORRECT, "weak": weak}

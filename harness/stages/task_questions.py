@@ -14,7 +14,7 @@ from harness.wire.encoding import ENCODER
 from harness.wire.errors import WorkerDied
 from harness.wire.judge_messages import JUDGE_REPORTS, Alive, JudgeReport, Specified, Specify, Weigh, Weighed
 
-from .script_calls import script_worker
+from .judged_task import script_worker
 
 MOST_REPORT_BYTES = 64 << 20
 RECORDINGS = 4

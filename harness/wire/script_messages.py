@@ -71,11 +71,10 @@ class Script(msgspec.Struct, frozen=True):
 class Record(msgspec.Struct, frozen=True, tag="record"):
     """Run the script with all random numbers drawn from `seed`."""
 
-    nonce: str
     script: Script
     seed: int
     target: str
-    poison: int = 0
+    poison: int = NAN
     """Content of fresh memory in the calls, see `harness/worker/kit/poison.py`."""
     budget_s: float = 0.0
     """In the first run, CPU seconds in which the worker chooses nodes, or after which it ends the script. 0: no limit."""
@@ -138,7 +137,6 @@ class RecordedCall(msgspec.Struct, frozen=True):
 class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
     """The calls of one run, in order."""
 
-    nonce: str
     calls: tuple[RecordedCall, ...]
     error: str = ""
     """The exception that ended the script early, in one line."""
@@ -149,6 +147,18 @@ class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
     """Calls after which the worker ended the script; 0 if it did not."""
     notes: tuple[str, ...] = ()
     """Facts about the choice, for the task's notes."""
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes of all inputs."""
+        return sum(len(data.data) for call in self.calls for data in call.inputs.values())
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all tensors."""
+        outputs = sum(len(output.tensor.data) for call in self.calls for output in call.outputs)
+        truths = sum(len(truth.data) for call in self.calls for truth in call.truths if truth is not None)
+        return self.input_bytes + outputs + truths
 
 
 RECORD_REPORTS: msgspec.msgpack.Decoder[Recorded] = msgspec.msgpack.Decoder(Recorded)

@@ -8,9 +8,9 @@ from types import ModuleType
 import pytest
 import torch
 
+from harness.recording import model_scripts
+from harness.recording.errors import NotRecorded
 from harness.recording.model_scripts import choose_model_script
-from harness.recording.recorded_task import NotRecorded
-from harness.stages import model_scripts
 from harness.wire.script_messages import OutputData, Recorded, RecordedCall, Script, TensorData
 from harness.worker.recording.performance_inputs import call_with_largest
 from suites.public.task import EntryKind, EntryPoint, Part, PublicTask, ReferenceKind, SuiteKind, TestForm
@@ -69,10 +69,10 @@ class Device:
         try:
             exec(script.test, self.names())  # noqa: S102 -- our own text
         except (MemoryError, RuntimeError) as error:
-            return Recorded("", (), error=str(error))
+            return Recorded((), error=str(error))
         x = self.inputs[0]
         data = TensorData("float32", tuple(x.shape), x.stride(), x.numpy().tobytes())
-        return Recorded("", (RecordedCall("ModelNew()(x)", {"x": data}, (OutputData("out", "", data),)),))
+        return Recorded((RecordedCall("ModelNew()(x)", {"x": data}, (OutputData("out", "", data),)),))
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,8 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from harness import DevicePool, Verdict, WorkerDied, target
-from harness.recording.recorder import NotRecorded, record_task
+from harness.recording.errors import NotRecorded
+from harness.recording.recorder import record_task
 from harness.recording.references import Result, judge_reference
 from suites import Task, baseline_source
 from suites.public.task import Part, ReferenceKind, TestForm

@@ -1,8 +1,8 @@
-"""Watches the host code of a recorded call: which tensor operators compute, and fills memory that it allocates."""
+"""Watches the host code of a script: poisons memory that it allocates, and notes the operators of a recorded call."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -14,8 +14,45 @@ from harness.worker.kit.poison import Poison, poison
 from .expressions import tensors_of
 
 
-class HostOperators(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes operators while the block runs."""
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Calls `note` after each operator."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else torch imports its compiler, which takes a second
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.note(func, func._schema.name.rpartition("::")[2], (args, kwargs), result)
+        return result
+
+    def note(self, func: Any, name: str, arguments: Any, result: Any) -> None:
+        raise NotImplementedError
+
+
+class FreshMemory(_Watch):
+    """Between calls, poisons fresh floating-point tensors: an output buffer may hold the right results of an earlier run.
+
+    Integers keep their values: a script may use them as indices.
+    """
+
+    def __init__(self, kind: Poison, is_inside_call: Callable[[], bool]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._poison = kind
+        self._is_inside_call = is_inside_call
+
+    def note(self, func: Any, name: str, arguments: Any, result: Any) -> None:
+        """Poison what the operator allocated."""
+        if name in operators.ALLOCATING and not self._is_inside_call():
+            for _, tensor in tensors_of(result):
+                if tensor.is_floating_point():
+                    poison(tensor, self._poison)
+
+
+class HostOperators(_Watch):
+    """In a call, poisons fresh tensors, and notes which operators compute and what they compute."""
 
     def __init__(self, observation: Any, kind: Poison) -> None:
         """`observation`: the interpreter's, or on a GPU a `LaunchCount`; `None` for a reference without kernels."""
@@ -29,37 +66,25 @@ class HostOperators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.names: set[str] = set()
         """Operators that compute outside of kernels."""
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # else torch imports its compiler, which takes a second
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Run the operator and note it."""
-        name = func._schema.name.rpartition("::")[2]
-        result = func(*args, **(kwargs or {}))
-        if self._is_launching() or func.is_view:
-            return result
+    def note(self, func: Any, name: str, arguments: Any, result: Any) -> None:
+        """Note an operator, unless it is the interpreter's own."""
+        if func.is_view or (self._observation is not None and self._observation.launching):
+            return
         if name in operators.ALLOCATING:
             for _, tensor in tensors_of(result):
                 poison(tensor, self._poison)
-            return result
+            return
+        moves = name in operators.MOVING
         computes = name not in operators.FREE
         if computes:
             self.names.add(name)
-        copies = name in operators.MOVING and any(
-            self.has_work(source) for _, source in tensors_of((args, kwargs))
-        )
-        if name in operators.MOVING and not copies:
-            for _, tensor in tensors_of(result):
-                storage = tensor.untyped_storage()
-                self._moved[storage.data_ptr()] = storage, name
-        if computes or copies:
-            for _, tensor in tensors_of(result):
-                storage = tensor.untyped_storage()
+        worked = computes or (moves and any(self.has_work(source) for _, source in tensors_of(arguments)))
+        for _, tensor in tensors_of(result):
+            storage = tensor.untyped_storage()
+            if worked:
                 self._worked[storage.data_ptr()] = storage
-        return result
+            elif moves:
+                self._moved[storage.data_ptr()] = storage, name
 
     def note_output(self, tensor: torch.Tensor) -> None:
         """Count the copy of an input as an operator that the task needs, if this output was made from one."""
@@ -77,7 +102,3 @@ class HostOperators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self._observation is None or tensor.untyped_storage().data_ptr() in self._worked:
             return True
         return bool(self._observation.wrote(tensor))
-
-    def _is_launching(self) -> bool:
-        """True if the operator is the interpreter's own."""
-        return self._observation is not None and self._observation.launching

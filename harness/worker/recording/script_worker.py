@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import time
@@ -20,22 +19,19 @@ from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.encoding import ENCODER
 from harness.wire.guest_messages import Hello
-from harness.wire.program_messages import SCRIPT_REQUESTS, Compare, Compared, RunProgram, Value
+from harness.wire.program_messages import SCRIPT_REQUESTS, Compare, Compared, RanProgram, RunProgram, Value
 from harness.wire.script_messages import Record, Recorded, Script
 from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.interpreter import interpreter
 from harness.worker.kit import gpu
-from harness.worker.kit.poison import Poison
 
-from . import first_config, seeding
+from . import on_gpu, seeding
 from .call_log import CallLog
 from .early_end import EndsHere, TimeLimit
-from .fresh_memory import FreshMemory
-from .launch_count import count_launches
+from .execution import execute, in_one_line, lay_texts, run_program
 from .nodes import NodeRun
 from .performance_inputs import call_with_largest
-from .program import run_program
 from .values import find_difference
 from .wrapping import wrap
 
@@ -52,69 +48,66 @@ def main(channel: Channel, spawn: Spawn) -> None:
     if spawn.device is not None:
         gpu.warm(spawn.device)
     channel.send(ENCODER.encode(Hello(sandbox=layers)))
-    runner: _Runner | None = None
-    results: Value | None = None
+    worker = _Worker(spawn)
     while True:
         try:
-            frame = channel.receive()
+            request = SCRIPT_REQUESTS.decode(channel.receive().payload)
         except ChannelClosed:
             return
-        match SCRIPT_REQUESTS.decode(frame.payload):
-            case Record() as request:
-                runner = runner or _Runner(spawn, request)
-                channel.send(ENCODER.encode(runner.run(request)))
-            case RunProgram() as request:
-                _prepare(spawn, request.target)
-                ran = run_program(request, Path(spawn.scratch))
-                results = ran.results
-                channel.send(ENCODER.encode(ran))
-            case Compare() as request:
-                channel.send(ENCODER.encode(_compare(request, results)))
+        channel.send(ENCODER.encode(worker.answer(request)))
 
 
-def _prepare(spawn: Spawn, target_name: str) -> Any:
-    """Prepare the process for foreign code, once; return the function that observes kernels."""
-    if spawn.device is None:
-        interpreter.prepare(target(target_name))
-        return interpreter.observe
-    gpu.start(spawn.device)
-    gpu.build_driver()
-    return count_launches
+class _Worker:
+    """Prepares the process once, and answers each request."""
 
-
-def _compare(request: Compare, expected: Value | None) -> Compared:
-    try:
-        difference = find_difference(request.results, expected, request.rule, "results")
-    except (AttributeError, RuntimeError, ValueError) as error:
-        # The other program is foreign code: its bytes may not fill their shape.
-        difference = f"the results cannot be compared: {error}"
-    return Compared(nonce=request.nonce, difference=difference.partition("\n")[0][:400])
-
-
-class _Runner:
-    """Prepares the process once, and runs the script for each request."""
-
-    def __init__(self, spawn: Spawn, request: Record) -> None:
+    def __init__(self, spawn: Spawn) -> None:
+        self._device = spawn.device
         self._scratch = Path(spawn.scratch)
-        self._on_gpu = spawn.device is not None
-        self._observe = _prepare(spawn, request.target)
-        if self._on_gpu:
-            first_config.install()
-        seeding.install()
+        self._observe: Any = None
+        self._results: Value = None
 
-    def run(self, request: Record) -> Recorded:
+    def answer(self, request: Record | RunProgram | Compare) -> Recorded | RanProgram | Compared:
+        """Return the report that a request asks for."""
+        if isinstance(request, Compare):
+            return self._compare(request)
+        if self._observe is None:
+            self._prepare(request)
+        if isinstance(request, Record):
+            return self._record(request)
+        ran = run_program(request, self._scratch)
+        self._results = ran.results
+        return ran
+
+    def _prepare(self, request: Record | RunProgram) -> None:
+        """Prepare the process for foreign code."""
+        records = isinstance(request, Record)
+        if self._device is None:
+            interpreter.prepare(target(request.target))
+            self._observe = interpreter.observe
+        else:
+            gpu.start(self._device)
+            gpu.build_driver()
+            self._observe = on_gpu.count_launches
+            if records:
+                on_gpu.take_first_configs()
+        if records:
+            seeding.install()
+
+    def _compare(self, request: Compare) -> Compared:
+        try:
+            difference = find_difference(request.results, self._results, request.rule, "results")
+        except (AttributeError, RuntimeError, ValueError) as error:
+            # The other program is foreign code: its bytes may not fill their shape.
+            difference = f"the results cannot be compared: {error}"
+        return Compared(difference.partition("\n")[0][:400])
+
+    def _record(self, request: Record) -> Recorded:
         """Run the script and return its report, which includes what the script raises."""
         began = time.monotonic()
         seeding.draw_from(request.seed)
         script = request.script
         test = ModuleType(TEST if script.arguments is None else "__main__")
-        namespace = vars(test)
-
-        def oracle() -> Any:
-            function = namespace.get(script.oracle) if script.oracle else None
-            return function if callable(function) else None
-
-        log = CallLog(request, oracle, self._observe)
+        log = CallLog(request, vars(test), self._observe)
         error, ended_after = "", 0
         loaded = set(sys.modules)
         nodes: tuple[str, ...] = ()
@@ -122,107 +115,89 @@ class _Runner:
         try:
             module = import_candidate(self._scratch / "reference.py", script.reference)
             recorded = {name: wrap(log, module, name) for name in _recorded_names(module, script)}
-            file = self._write(script)
-            self._replace_reference(script, namespace, vars(module) | recorded)
+            file = self._lay(script)
+            _replace_reference(script, test, vars(module) | recorded)
             sys.modules[TEST] = test
-            with FreshMemory(log, Poison(request.poison)):
-                nodes, notes = _run_test(test, file, request, log, on_gpu=self._on_gpu)
+            with log.fresh_memory():
+                nodes, notes = self._run_test(test, file, request, log)
         except EndsHere:
             ended_after = len(log.calls)
         except BaseException as raised:  # noqa: BLE001 -- scripts may raise anything, also SystemExit
-            error = _first_and_last_line(raised)
+            error = in_one_line(raised)
             traceback.print_exc(file=sys.stderr)
-        if self._on_gpu and script.performance and not error and not ended_after:
-            notes = (*notes, *self._call_for_timing(script, log, Poison(request.poison)))
+        if self._device is not None and script.performance and not error and not ended_after:
+            notes = (*notes, *_call_for_timing(script, log))
         _forget_modules(set(sys.modules) - loaded, self._scratch)
         np.seterr(all="ignore")
-        return Recorded(
-            nonce=request.nonce,
-            calls=tuple(log.calls),
-            error=error,
-            seconds=time.monotonic() - began,
-            nodes=nodes,
-            ended_after=ended_after,
-            notes=notes,
-        )
+        seconds = time.monotonic() - began
+        return Recorded(tuple(log.calls), error, seconds, nodes, ended_after, notes)
 
-    def _call_for_timing(self, script: Script, log: CallLog, kind: Poison) -> tuple[str, ...]:
-        """Make the call with inputs for timing. Return a note if that fails: the test's own calls remain."""
-        count = len(log.calls)
-        log.for_timing = True
-        try:
-            with FreshMemory(log, kind):
-                call_with_largest(script.performance, sys.modules[STAND_IN], gpu.HERE)
-        except Exception as error:  # noqa: BLE001 -- the benchmark's own code
-            torch.cuda.synchronize()  # raises and ends the process if the context is broken: no run could use it
-            return (f"its inputs for timing are not judged: {_first_and_last_line(error)}",)
-        return () if len(log.calls) > count else ("its inputs for timing lead to no further call",)
-
-    def _write(self, script: Script) -> Path:
-        """Write the test and its helpers; return the test's file."""
+    def _lay(self, script: Script) -> Path:
+        """Write the test, its helpers and a stand-in for the reference; return the test's file."""
         folder = self._scratch / "benchmark"
         file = folder / script.test_file
-        for name, text in ({script.test_file: script.test} | script.helpers).items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8")
+        texts = {script.test_file: script.test} | script.helpers
         if script.reference_file:
-            (folder / script.reference_file).parent.mkdir(parents=True, exist_ok=True)
-            (folder / script.reference_file).write_text(_STAND_IN_TEXT, encoding="utf-8")
-        for path in (str(file.parent), str(folder)):
-            if path not in sys.path:
-                sys.path.insert(0, path)
-        os.chdir(folder)
+            texts[script.reference_file] = _STAND_IN_TEXT
+        lay_texts(folder, texts, file.parent)
         return file
 
-    def _replace_reference(
-        self, script: Script, namespace: dict[str, Any], reference: dict[str, Any]
-    ) -> None:
-        """Put the recorded reference into the test's namespace, or into a module that the test imports."""
-        stand_in = ModuleType(STAND_IN)
-        public = {name: value for name, value in reference.items() if not name.startswith("__")}
-        vars(stand_in).update(public)
-        sys.modules[STAND_IN] = stand_in
-        if script.reference_file:  # a script makes packages itself, and fills them as it needs them
-            names = [name for name in script.modules if "." not in name]
-        else:
-            names = list(script.modules)
-            namespace |= public
-        sys.modules.update(dict.fromkeys(names, stand_in))
-
-
-def _execute(script: Script, file: Path, namespace: dict[str, Any]) -> Any:
-    """Execute the test as a module or as a program, call its function, and return what the function returns."""
-    namespace["__file__"] = str(file)
-    if script.arguments is not None:
-        sys.argv[:] = [str(file), *script.arguments]
-    try:
-        exec(compile(script.test, str(file), "exec"), namespace)  # noqa: S102 -- the benchmark's own test
-        if script.runner:
-            return namespace[script.runner]()
-    except SystemExit as end:
-        if end.code not in (None, 0):
-            raise
-    return None
-
-
-def _run_test(
-    test: ModuleType, file: Path, request: Record, log: CallLog, *, on_gpu: bool
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Run the test, its nodes with pytest. Return the chosen nodes, and notes about the choice."""
-    script = request.script
-    if not script.is_pytest:
+    def _run_test(
+        self, test: ModuleType, file: Path, request: Record, log: CallLog
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Run the test, its nodes with pytest. Return the chosen nodes, and notes about the choice."""
+        script = request.script
+        if script.is_pytest:
+            _execute(script, file, test)
+            run = NodeRun(test, file, script.nodes, request.budget_s, log, on_gpu=self._device is not None)
+            run.run()
+            return tuple(run.chosen), run.notes
         is_limited = request.budget_s > 0
-        returned = None
         with TimeLimit(request.budget_s, lambda: log.judged > 0) if is_limited else nullcontext():
-            returned = _execute(script, file, vars(test))
+            returned = _execute(script, file, test)
         # A test that catches exceptions often returns their text.
         is_empty = returned is None or log.calls
         text = " ".join(repr(returned).split())[:300]
         return (), () if is_empty else (f"`{script.runner}` returns {text}",)
-    _execute(script, file, vars(test))
-    run = NodeRun(test, file, script.nodes, request.budget_s, log, on_gpu=on_gpu)
-    run.run()
-    return tuple(run.chosen), run.notes
+
+
+def _call_for_timing(script: Script, log: CallLog) -> tuple[str, ...]:
+    """Make the call with inputs for timing. Return a note if that fails: the test's own calls remain."""
+    count = len(log.calls)
+    log.for_timing = True
+    try:
+        with log.fresh_memory():
+            call_with_largest(script.performance, sys.modules[STAND_IN], gpu.HERE)
+    except Exception as error:  # noqa: BLE001 -- the benchmark's own code
+        torch.cuda.synchronize()  # raises and ends the process if the context is broken: no run could use it
+        return (f"its inputs for timing are not judged: {in_one_line(error)}",)
+    return () if len(log.calls) > count else ("its inputs for timing lead to no further call",)
+
+
+def _replace_reference(script: Script, test: ModuleType, reference: dict[str, Any]) -> None:
+    """Put the recorded reference into the test, or into a module that the test imports."""
+    public = {name: value for name, value in reference.items() if not name.startswith("__")}
+    sys.modules[STAND_IN] = stand_in = ModuleType(STAND_IN)
+    vars(stand_in).update(public)
+    names = script.modules
+    if script.reference_file:  # a script makes packages itself, and fills them as it needs them
+        names = tuple(name for name in names if "." not in name)
+    else:
+        vars(test).update(public)
+    sys.modules.update(dict.fromkeys(names, stand_in))
+
+
+def _execute(script: Script, file: Path, test: ModuleType) -> Any:
+    """Execute the test as a module or as a program, call its function, and return what the function returns."""
+    if script.arguments is not None:
+        sys.argv[:] = [str(file), *script.arguments]
+    try:
+        execute(script.test, file, test)
+        return vars(test)[script.runner]() if script.runner else None
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
+        return None
 
 
 def _forget_modules(names: set[str], folder: Path) -> None:
@@ -232,12 +207,6 @@ def _forget_modules(names: set[str], folder: Path) -> None:
         file = getattr(module, "__file__", None)
         if getattr(module, "__spec__", None) is None or (file and Path(file).is_relative_to(folder)):
             del sys.modules[name]
-
-
-def _first_and_last_line(raised: BaseException) -> str:
-    """Return both lines: Triton's compile errors have the place in the first and the reason in the last line."""
-    lines = "".join(traceback.format_exception_only(raised)).strip().splitlines()
-    return " ".join(dict.fromkeys((lines[0].strip(), lines[-1].strip())))[:400]
 
 
 def _recorded_names(module: ModuleType, script: Script) -> set[str]:
