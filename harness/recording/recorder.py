@@ -127,11 +127,11 @@ async def _failure_for_timing(public: PublicTask, task: Task, pool: DevicePool, 
         return ""
     evaluation = await evaluate(
         baseline_source(task),
-        task.with_cases(names),
+        task,
         pool=pool,
         targets=[target],
         seed=SEED,
-        hidden=False,
+        cases=names,
         timed=False,
     )
     if evaluation.verdict is Verdict.CORRECT:

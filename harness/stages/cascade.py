@@ -47,7 +47,7 @@ async def evaluate(
     on: str = "",
     effort: Effort = WHOLE,
     passed: Evaluation | None = None,
-    hidden: bool = True,
+    cases: Sequence[str] = (),
     timed: bool = True,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
@@ -60,7 +60,8 @@ async def evaluate(
     - `effort`: with a rough effort a GPU only times, after the interpreter accepted the candidate. The evaluation has estimates
       (`rough`), no latencies, and its verdict is not kept. On `cpu` it changes nothing.
     - `passed`: an earlier rough evaluation of the same candidate; the interpreter does not run again.
-    - `hidden`: False for no hidden cases; the verdict is then none about the task (`harness.stages.chosen_cases`).
+    - `cases`: judge only these open cases, and no hidden ones. The evaluation names them in `only_cases`, has no overall speedup,
+      and its verdict is none about the task. `UnknownCase` if the task has no such case.
     - `timed`: False for no performance stage.
     - `on_event`: called in order, from the event loop.
 
@@ -70,7 +71,8 @@ async def evaluate(
     """
     if not targets:
         raise HarnessError("no target to compile for; name one, as gfx942")
-    sheet = Sheet(task, pool.devices[0].name, on_event, exam=exam, versions=pool.versions)
+    sheet = Sheet(task, pool.devices[0].name, on_event, exam=exam, versions=pool.versions, cases=cases)
+    task = task.with_cases(cases) if cases else task
     sheet.enter("static")
     report = await asyncio.to_thread(inspect_source, candidate, task)
     refused = _leave_static(sheet, report)
@@ -92,7 +94,7 @@ async def evaluate(
                 exam=exam,
                 against=against,
                 effort=effort,
-                hidden=hidden,
+                hidden=not cases,
                 timed=timed,
                 again=again,
             )
@@ -118,12 +120,11 @@ def refuse_text(
 ) -> Evaluation | None:
     """Return the evaluation of a candidate that the static stage refuses, without a device; `None` for any other.
 
-    With `cases`, only these open cases would be judged (`harness.stages.chosen_cases`).
+    With `cases`, only these open cases would be judged.
     """
-    sheet = Sheet(task, "", exam=exam)
+    sheet = Sheet(task, "", exam=exam, cases=cases)
     sheet.enter("static")
-    refused = _leave_static(sheet, inspect_source(candidate, task))
-    return refused and msgspec.structs.replace(refused, only_cases=tuple(cases))
+    return _leave_static(sheet, inspect_source(candidate, task))
 
 
 def _leave_static(sheet: Sheet, report: StaticReport) -> Evaluation | None:

@@ -76,7 +76,7 @@ class Request(msgspec.Struct, frozen=True):
     against: Against
     effort: Effort
     hidden: bool = True
-    """False: no hidden cases, see `harness.stages.chosen_cases`."""
+    """False: no hidden cases, only chosen open ones."""
     timed: bool = True
     """False: no performance stage."""
     again: bool = False

@@ -26,7 +26,6 @@ from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.nursery import Nursery
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.stages.cascade import refuse_text
-from harness.stages.chosen_cases import evaluate_cases
 from harness.stages.sheet import OnEvent
 from harness.stages.spread import evaluate_everywhere
 from harness.stages.timing.baselines import (
@@ -261,18 +260,6 @@ async def _judged_on(
                 effort=effort,
                 on_event=on_event,
             )
-        if cases:
-            return await evaluate_cases(
-                source,
-                task,
-                cases,
-                pool=pool,
-                targets=targets,
-                seed=seed,
-                against=against,
-                effort=effort,
-                on_event=on_event,
-            )
         return await evaluate(
             source,
             task,
@@ -282,6 +269,7 @@ async def _judged_on(
             exam=exam,
             against=against,
             effort=effort,
+            cases=cases,
             on_event=on_event,
         )
 
