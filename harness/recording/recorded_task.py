@@ -179,23 +179,21 @@ def _task(
     on_gpu: bool,
 ) -> Task:
     cases = []
-    in_place: dict[str, None] = {}
-    dtypes: dict[str, None] = {}
     for place, (_, call) in enumerate(calls, 1):
         outputs = tuple(Output(name=output.name, dtype=output.tensor.dtype) for output in call.outputs)
-        in_place |= dict.fromkeys(output.name for output in call.outputs if output.is_input)
-        dtypes |= dict.fromkeys(output.dtype for output in outputs)
-        sizes = {CALL: place}
         cases.append(
             Case(
                 name=f"call-{place}",
                 dtype=outputs[0].dtype,
-                cpu=sizes,
-                gpu=sizes,
+                cpu={CALL: place},
+                gpu={CALL: place},
                 outputs=outputs,
                 only_gpu=call.for_timing,
             )
         )
+    all_outputs = [output for _, call in calls for output in call.outputs]
+    in_place = dict.fromkeys(output.name for output in all_outputs if output.is_input)
+    dtypes = dict.fromkeys(output.tensor.dtype for output in all_outputs)
     has_kernels = public.reference_kind is ReferenceKind.TRITON
     # A PyTorch reference does not show what kernels leave to the host.
     operators = sorted({operator for _, call in calls for operator in call.operators}) if has_kernels else []

@@ -103,20 +103,15 @@ class RecordedProblem(Problem):
         if call.draw_seed is not None:
             inputs[DRAW_SEED] = call.draw_seed
         inputs |= {name: tensor_of(data) for name, data in call.inputs.items()}
-        by_name = {output.name: number for number, output in enumerate(call.outputs)}
+        own = {output.name: output.tensor for output in call.outputs}
+        by_oracle = dict(zip(own, call.truths, strict=False)) if self._script.oracle else {}
         truths = []
         for output in self._task.outputs_of(case):
-            if output.name in by_name:
-                number = by_name[output.name]
-                truth = call.truths[number] if number < len(call.truths) else None
-                own = call.outputs[number].tensor
-                right = truth if self._script.oracle and truth is not None else own
-            elif output.name in call.inputs:
-                right = call.inputs[output.name]  # with these values the call leaves it as it is
-            else:
-                raise BadProblem(
-                    f"case {case.name}: output `{output.name}` is not computed with these values"
-                )
+            name = output.name
+            # With some values a call leaves an input as it is.
+            right = by_oracle.get(name) or own.get(name) or call.inputs.get(name)
+            if right is None:
+                raise BadProblem(f"case {case.name}: output `{name}` is not computed with these values")
             truths.append(_comparable(tensor_of(right)))
         inputs.truth = tuple(truths)
         return inputs

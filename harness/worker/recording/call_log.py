@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -16,7 +15,7 @@ from harness.wire.script_messages import MODEL_SEED, Record, RecordedCall, Tenso
 from harness.worker.kit.poison import Poison
 
 from .early_end import EndsHere
-from .expressions import CannotExpress, Expressions, Made, data_of, parts_of
+from .expressions import CannotExpress, Expressions, Made, data_of, parameter_names, parts_of
 from .gradients import Gradients, with_gradients
 from .guard_zones import guard_zones
 from .host_operators import FreshMemory, HostOperators
@@ -75,12 +74,7 @@ class CallLog:
         self, instance: object, name: str, kind: Any, args: Sequence[Any], named: Mapping[str, Any]
     ) -> None:
         """Note how an instance of one of the script's classes was made."""
-        expressions = Expressions(self._objects, frozenset(), marked=True)
-        try:
-            text = f"{name}({_arguments(expressions, _parameter_names(kind), args, named)})"
-        except CannotExpress:
-            return  # a call that uses the instance then says that it cannot be expressed
-        self._objects[id(instance)] = Made(instance, text, expressions.tensors)
+        self._objects[id(instance)] = Made(instance, name, kind, args, named)
 
     @contextmanager
     def building(self) -> Iterator[None]:
@@ -121,7 +115,7 @@ class CallLog:
             else:
                 text = callee if isinstance(callee, str) else expressions.text_of(callee, "module")
             called = callee.forward if isinstance(callee, torch.nn.Module) else function
-            arguments = _arguments(expressions, names or _parameter_names(called), args, named)
+            arguments = expressions.arguments(names or parameter_names(called), args, named)
             state = tuple(
                 (name, expressions.text_of(tensor, f"module_{name}"))
                 for name, tensor in self._state_of(callee).items()
@@ -229,26 +223,6 @@ class CallLog:
 
     def _note_unsupported(self, reason: str) -> None:
         self.calls.append(RecordedCall("", {}, (), unsupported=reason))
-
-
-def _arguments(
-    expressions: Expressions, names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]
-) -> str:
-    hints = [*names[: len(args)], *(f"x_{place}" for place in range(len(names), len(args)))]
-    parts = [expressions.text_of(value, hint) for value, hint in zip(args, hints, strict=True)]
-    parts += [f"{name}={expressions.text_of(value, name)}" for name, value in named.items()]
-    return ", ".join(parts)
-
-
-def _parameter_names(function: Any) -> list[str]:
-    """Return the parameters that can be given by position; empty if Python cannot list them."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    return [
-        item.name for item in parameters if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)
-    ]
 
 
 def _digest(data: TensorData) -> tuple[Any, ...]:

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from harness.wire.program_messages import ComparisonRule, ItemsValue, TensorValue, Value
-from harness.worker.kit import arena
-from suites.dtypes import ITEM_BYTES
 from suites.task import QuantizationTolerance
+
+from .expressions import data_of, tensor_problem
 
 MOST_DEPTH = 50
 """Levels of nested lists and dictionaries."""
@@ -43,13 +43,10 @@ def value_of(value: Any, depth: int = 0) -> Value:
 
 
 def _tensor_value(tensor: torch.Tensor, *, is_array: bool = False) -> Value:
-    dtype = arena.dtype_name(tensor.dtype)
-    if tensor.layout is not torch.strided or dtype not in ITEM_BYTES:
-        return f"{tensor.layout} tensor of {dtype}"
-    with torch.no_grad():
-        plain = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
-        data = arena.storage_bytes(plain) if plain.numel() else b""
-    return TensorValue(dtype, tuple(plain.shape), data, is_array)
+    if tensor_problem(tensor):
+        return f"{tensor.layout} tensor of {tensor.dtype}"
+    plain = data_of(tensor.detach().resolve_conj().resolve_neg().cpu().contiguous())
+    return TensorValue(plain.dtype, plain.shape, plain.data, is_array)
 
 
 def find_difference(got: Value, expected: Value, rule: ComparisonRule, path: str) -> str:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness import Device, DevicePool
+from harness import DevicePool
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.capacity import RECORDED_CASE_BYTES
 from harness.recording.errors import NotRecorded
@@ -52,13 +52,8 @@ async def _record_missing(
     chosen = (await wait_for_devices(devices, on_wait=say))[:1]
     on_gpu = chosen[0].kind != "cpu"
     missing = [task for task in tasks if find_recorded(task, registry, for_gpu=on_gpu) is None]
-    if missing:
-        await _record(missing, registry, chosen, targets)
-
-
-async def _record(
-    missing: Sequence[PublicTask], registry: Path, chosen: Sequence[Device], targets: Sequence[str]
-) -> None:
+    if not missing:
+        return
     target = targets_for(chosen, targets)[0]
     pool = DevicePool([device.name for device in chosen], case_bytes=RECORDED_CASE_BYTES, timed=False)
 
