@@ -14,7 +14,7 @@ from harness.cases.seeds import derive
 from harness.wire.script_messages import MODEL_SEED, Record, RecordedCall, TensorData
 from harness.worker.kit.poison import Poison
 
-from .early_end import EndsHere
+from .execution import EndsHere
 from .expressions import CannotExpress, Expressions, Made, data_of, parameter_names, parts_of
 from .gradients import Gradients, with_gradients
 from .guard_zones import guard_zones

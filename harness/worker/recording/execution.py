@@ -1,16 +1,18 @@
-"""Executes a text of a benchmark as a module or as a program."""
+"""Executes a text of a benchmark as a module or as a program; ends it early."""
 
 from __future__ import annotations
 
 import io
 import os
 import random
+import signal
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +25,35 @@ from .values import value_of
 PROGRAM = "program.py"
 MOST_PRINTED = 1 << 20
 """Characters of output that are kept."""
+AGAIN_S = 1.0
+"""CPU seconds after which `EndsHere` is raised again, for code that catches everything."""
+
+
+class EndsHere(BaseException):
+    """Ends a script. `except Exception` in the script does not catch it."""
+
+
+class TimeLimit:
+    """Raises `EndsHere` in its block after some CPU seconds, as soon as `may_end()` is true."""
+
+    def __init__(self, seconds: float, may_end: Callable[[], bool] = lambda: True) -> None:
+        self._seconds = seconds
+        self._may_end = may_end
+        self.is_over = False
+        """True if the block took longer."""
+
+    def __enter__(self) -> None:
+        self._previous = signal.signal(signal.SIGPROF, self._end)
+        signal.setitimer(signal.ITIMER_PROF, self._seconds, AGAIN_S)
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, self._previous)
+
+    def _end(self, *_: Any) -> None:
+        self.is_over = True
+        if self._may_end():
+            raise EndsHere
 
 
 def lay_texts(folder: Path, texts: Mapping[str, str], *paths: Path) -> None:

@@ -28,8 +28,7 @@ from harness.worker.kit import gpu
 
 from . import on_gpu, seeding
 from .call_log import CallLog
-from .early_end import EndsHere, TimeLimit
-from .execution import execute, in_one_line, lay_texts, run_program
+from .execution import EndsHere, TimeLimit, execute, in_one_line, lay_texts, run_program
 from .nodes import NodeRun
 from .performance_inputs import call_with_largest
 from .values import find_difference
