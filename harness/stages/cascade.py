@@ -141,16 +141,16 @@ def _leave_static(sheet: Sheet, report: StaticReport) -> Evaluation | None:
 async def _judge_in_slot(
     sheet: Sheet, pool: DevicePool, slot: Slot, request: Request, passed: Evaluation | None
 ) -> Evaluation:
+    lacking = needs_gpu(request.task)
     if slot.interpreter is None:
-        lacking = needs_gpu(request.task)
         if lacking is not None:
             return sheet.conclude(Verdict.UNSUPPORTED, lacking)
         return await SlotEvaluation(sheet, pool, slot, request).run()
     sheet.enter("call")
-    if request.task.script is not None and not request.effort.rough:
-        return await _judge_without_interpreter(sheet, pool, slot, request)
     if request.effort.rough:
         return await _time_after_interpreter(sheet, pool, slot, slot.interpreter, request, passed)
+    if request.task.script is not None or lacking is not None:
+        return await _judge_without_interpreter(sheet, pool, slot, request)
     return await _judge_beside_interpreter(sheet, pool, slot, slot.interpreter, request)
 
 
@@ -175,7 +175,7 @@ async def _time_after_interpreter(
 async def _judge_without_interpreter(
     sheet: Sheet, pool: DevicePool, slot: Slot, request: Request
 ) -> Evaluation:
-    """Return the GPU's evaluation of a recorded task: in the interpreter its script alone would take minutes."""
+    """Return the GPU's evaluation of a recorded task, or of a task that is too large for the interpreter."""
 
     def judge(sheet: Sheet) -> Awaitable[Evaluation]:
         return SlotEvaluation(sheet, pool, slot, request).run()

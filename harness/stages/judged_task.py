@@ -1,4 +1,4 @@
-"""A task as the judge uses it: resolved for one device. Also the seam to recorded tasks, whose cases are calls of a script."""
+"""A task as the judge uses it: resolved for one device. Also the seam to recorded tasks: their cases are calls of a script."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Request(msgspec.Struct, frozen=True):
     """A candidate and how to evaluate it."""
 
     task: Task
-    """The task as written; each slot resolves it for its device."""
+    """The task as written; each `SlotEvaluation` resolves it for its device."""
     source: str
     targets: tuple[Target, ...]
     product: Product | None

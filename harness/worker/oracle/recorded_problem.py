@@ -48,7 +48,6 @@ class RecordedProblem(Problem):
 
     def __init__(self, task: Task, runs: ScriptRuns) -> None:
         self._task = task
-        self._at = "cpu"
         try:
             self._script = read_script(task.folder)
             self._expressions = msgspec.json.decode(

@@ -54,12 +54,12 @@ class ScriptRuns:
 
     def keep_latest(self, owner: Hashable, most: int) -> None:
         """Drop recordings, the oldest first: of `owner` all but `most`, of other scripts those beyond a bound for memory."""
-        own = [key for key in self._kept if key[0] is owner]
-        others = [key for key in self._kept if key[0] is not owner]
-        kept_bytes = sum(self._kept[key].size_bytes for key in others)
-        for key in own[:-most]:
+        own_keys = [key for key in self._kept if key[0] is owner]
+        older_keys = [key for key in self._kept if key[0] is not owner]
+        kept_bytes = sum(self._kept[key].size_bytes for key in older_keys)
+        for key in own_keys[:-most]:
             del self._kept[key]
-        for key in others:
+        for key in older_keys:
             if kept_bytes <= limits.KEPT_RECORDINGS_BYTES:
                 return
             kept_bytes -= self._kept.pop(key).size_bytes

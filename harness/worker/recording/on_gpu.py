@@ -1,4 +1,4 @@
-"""What a recording on a GPU does instead of the interpreter: counts launches, and does not tune.
+"""Counts launches and skips tuning, for recordings on a GPU.
 
 Patches internals of Triton's autotuner (3.6 and 3.7).
 """

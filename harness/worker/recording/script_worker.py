@@ -35,7 +35,7 @@ from .values import find_difference
 from .wrapping import wrap
 
 TEST, STAND_IN = "wavedeck_test", "wavedeck_recorded"
-"""Names of the test's module, and of the module that stands for the reference."""
+"""Names of the test's module, and of the module that replaces the reference."""
 _STAND_IN_TEXT = f"""import {STAND_IN}
 globals().update({{name: value for name, value in vars({STAND_IN}).items() if not name.startswith("__")}})
 """

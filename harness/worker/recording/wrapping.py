@@ -127,11 +127,11 @@ class ChosenValue(int):
 def _operator(name: str, symbol: str) -> None:
     plain, reflected = f"__{name}__", f"__r{name}__"
 
-    def from_left(self: ChosenValue, right: Any) -> Any:
-        return ChosenValue(getattr(int, plain)(self, right), f"({self.text} {symbol} {_text(right)})")
+    def from_left(self: ChosenValue, operand: Any) -> Any:
+        return ChosenValue(getattr(int, plain)(self, operand), f"({self.text} {symbol} {_text(operand)})")
 
-    def from_right(self: ChosenValue, left: Any) -> Any:
-        return ChosenValue(getattr(int, reflected)(self, left), f"({_text(left)} {symbol} {self.text})")
+    def from_right(self: ChosenValue, operand: Any) -> Any:
+        return ChosenValue(getattr(int, reflected)(self, operand), f"({_text(operand)} {symbol} {self.text})")
 
     setattr(ChosenValue, plain, from_left)
     setattr(ChosenValue, reflected, from_right)
