@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, Union
-
 import msgspec
 
 from harness.wire.script_messages import Record
 from suites.task import QuantizationTolerance
 
 
-class TensorValue(msgspec.Struct, frozen=True, tag="tensor"):
+class TensorValue(msgspec.Struct, frozen=True):
     """A tensor or an array; contiguous."""
 
     dtype: str
@@ -19,17 +17,14 @@ class TensorValue(msgspec.Struct, frozen=True, tag="tensor"):
     is_array: bool = False
     """True for an array of numpy."""
 
-
-class ItemsValue(msgspec.Struct, frozen=True, tag="items"):
-    """A list, a tuple or a dictionary."""
-
-    items: tuple[Value, ...]
-    keys: tuple[str, ...] | None = None
-    """`repr` of each key of a dictionary, in its own order."""
+    def __str__(self) -> str:
+        return f"{self.dtype}{list(self.shape)}"
 
 
-Value: TypeAlias = Union[TensorValue, ItemsValue, bool, int, float, str, None]  # noqa: UP007 -- forward references
-"""A result. Text is a string, or the name of a type that has no other form. `None`: there is none."""
+Value = TensorValue | bool | int | float | str
+"""A part of a result. Text is a string, or describes a container or a value of any other kind."""
+Results = dict[str, Value]
+"""The parts of a result by the expression that reaches them; a container comes before its items."""
 
 
 class RunProgram(msgspec.Struct, frozen=True, tag="run_program"):
@@ -53,7 +48,8 @@ class RanProgram(msgspec.Struct, frozen=True, tag="ran_program"):
     unsupported: bool = False
     """True if the error says that this device cannot run the program."""
     printed: str = ""
-    results: Value = None
+    results: Results | None = None
+    """`None` if the program has none."""
 
 
 class ComparisonRule(msgspec.Struct, frozen=True):
@@ -71,7 +67,7 @@ class ComparisonRule(msgspec.Struct, frozen=True):
 class Compare(msgspec.Struct, frozen=True, tag="compare"):
     """Compare the results of another program with those of the program that ran here."""
 
-    results: Value
+    results: Results | None
     rule: ComparisonRule
 
 

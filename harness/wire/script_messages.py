@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 
 SCRIPT_FILE, CALLS_FILE, EXPRESSIONS_FILE = "script.json", "calls.py", "calls.json"
@@ -162,8 +160,3 @@ class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
 
 
 RECORD_REPORTS: msgspec.msgpack.Decoder[Recorded] = msgspec.msgpack.Decoder(Recorded)
-
-
-def read_script(folder: Path) -> Script:
-    """Return the script of a task folder. Raises `OSError` or `msgspec.DecodeError` if it cannot be read."""
-    return msgspec.json.decode((folder / SCRIPT_FILE).read_bytes(), type=Script)

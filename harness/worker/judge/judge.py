@@ -51,7 +51,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
             case Proceed() | Leased() | Timer():
                 continue  # meant for a trial that is over
             case Attach():
-                judge.attach(request, frame.descriptors)
+                judge.runs.attach(Channel(socket.socket(fileno=frame.descriptors[0])), request.target)
                 continue
             case Weigh():
                 judge.weigh(request)
@@ -61,7 +61,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
                 judge.measure(request)
             case Begin():
                 judge.judge(request, frame.descriptors)
-        judge.detach()
+        judge.runs.detach()
         gc.collect()
         place.give_back(all_of_it=True)
         if judge.problems > loaded:  # exclude the modules of a new problem from later collections
@@ -82,7 +82,7 @@ class Judge:
         self.vault = Vault()
         self._problems: dict[_Key, Problem] = {}
         self._strengths: dict[_Key, Fact] = {}
-        self._runs = ScriptRuns(self._line.alive)
+        self.runs = ScriptRuns(self._line.alive)
         self._clock: Clock | None = None
         """The clock that timed last, with its timers."""
 
@@ -90,14 +90,6 @@ class Judge:
     def problems(self) -> int:
         """Number of loaded problems."""
         return len(self._problems)
-
-    def attach(self, attach: Attach, ends: tuple[int, ...]) -> None:
-        """Use a script worker for the next request."""
-        self._runs.attach(Channel(socket.socket(fileno=ends[0])), attach.target)
-
-    def detach(self) -> None:
-        """Close the line to the script worker, if there is one."""
-        self._runs.detach()
 
     def judge(self, begin: Begin, ends: tuple[int, ...]) -> None:
         """Judge one candidate."""
@@ -178,7 +170,7 @@ class Judge:
     def _problem(self, task: Task) -> Problem:
         key = _key(task)
         if key not in self._problems:
-            self._problems[key] = Problem(task) if task.script is None else RecordedProblem(task, self._runs)
+            self._problems[key] = Problem(task) if task.script is None else RecordedProblem(task, self.runs)
         return self._problems[key]
 
 

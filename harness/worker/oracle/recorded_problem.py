@@ -17,10 +17,11 @@ from harness.wire.script_messages import (
     EXPRESSIONS_FILE,
     LIKE_RESULTS,
     NAN,
+    SCRIPT_FILE,
     Recorded,
     RecordedCall,
+    Script,
     TensorData,
-    read_script,
 )
 from harness.worker.kit import place
 from harness.worker.kit.arena import Value
@@ -49,7 +50,7 @@ class RecordedProblem(Problem):
     def __init__(self, task: Task, runs: ScriptRuns) -> None:
         self._task = task
         try:
-            self._script = read_script(task.folder)
+            self._script = msgspec.json.decode((task.folder / SCRIPT_FILE).read_bytes(), type=Script)
             self._expressions = msgspec.json.decode(
                 (task.folder / EXPRESSIONS_FILE).read_bytes(), type=dict[int, tuple[int, str]]
             )

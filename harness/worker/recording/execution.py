@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.wire.program_messages import RanProgram, RunProgram, Value
+from harness.wire.program_messages import RanProgram, Results, RunProgram
 from harness.worker.interpreter.interpreter import UnsupportedHere
 
-from .values import value_of
+from .values import results_of
 
 PROGRAM = "program.py"
 MOST_PRINTED = 1 << 20
@@ -85,7 +85,7 @@ def run_program(request: RunProgram, scratch: Path) -> RanProgram:
     sys.modules["__main__"] = module = ModuleType("__main__")
     printed = io.StringIO()
     error, unsupported = "", False
-    results: Value = None
+    results: Results | None = None
     try:
         with redirect_stdout(printed):
             execute(request.text, folder / PROGRAM, module)
@@ -96,7 +96,7 @@ def run_program(request: RunProgram, scratch: Path) -> RanProgram:
         unsupported = _is_unsupported(raised)
         traceback.print_exc(file=sys.stderr)
     if request.result_name and not error and request.result_name in vars(module):
-        results = value_of(vars(module)[request.result_name])
+        results = results_of(vars(module)[request.result_name])
     return RanProgram(
         error=error, unsupported=unsupported, printed=printed.getvalue()[:MOST_PRINTED], results=results
     )

@@ -19,7 +19,7 @@ from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.encoding import ENCODER
 from harness.wire.guest_messages import Hello
-from harness.wire.program_messages import SCRIPT_REQUESTS, Compare, Compared, RanProgram, RunProgram, Value
+from harness.wire.program_messages import SCRIPT_REQUESTS, Compare, Compared, RanProgram, Results, RunProgram
 from harness.wire.script_messages import Record, Recorded, Script
 from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
@@ -63,7 +63,7 @@ class _Worker:
         self._device = spawn.device
         self._scratch = Path(spawn.scratch)
         self._observe: Any = None
-        self._results: Value = None
+        self._results: Results | None = None
 
     def answer(self, request: Record | RunProgram | Compare) -> Recorded | RanProgram | Compared:
         """Return the report that a request asks for."""
@@ -94,7 +94,7 @@ class _Worker:
 
     def _compare(self, request: Compare) -> Compared:
         try:
-            difference = find_difference(request.results, self._results, request.rule, "results")
+            difference = find_difference(request.results, self._results, request.rule)
         except (AttributeError, RuntimeError, ValueError) as error:
             # The other program is foreign code: its bytes may not fill their shape.
             difference = f"the results cannot be compared: {error}"

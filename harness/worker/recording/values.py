@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.wire.program_messages import ComparisonRule, ItemsValue, TensorValue, Value
+from harness.wire.program_messages import ComparisonRule, Results, TensorValue, Value
 from suites.task import QuantizationTolerance
 
 from .expressions import data_of, tensor_problem
@@ -20,14 +20,25 @@ _TINY = 1e-12
 """KernelBench-X's smallest divisor."""
 
 
-def value_of(value: Any, depth: int = 0) -> Value:
+def results_of(value: Any, path: str = "results", depth: int = 0) -> Results:
     """Return a result as data. A list or dictionary below `MOST_DEPTH` levels becomes the name of its type."""
+    items: dict[str, Any] = {}
+    if depth < MOST_DEPTH and isinstance(value, list | tuple):
+        part: Value = f"a list of {len(value)}"
+        items = {str(place): item for place, item in enumerate(value)}
+    elif depth < MOST_DEPTH and isinstance(value, dict):
+        items = {repr(key): item for key, item in value.items()}
+        part = f"a dictionary of {', '.join(sorted(items))}"
+    else:
+        part = _value_of(value)
+    results = {path: part}
+    for key, item in items.items():
+        results |= results_of(item, f"{path}[{key}]", depth + 1)
+    return results
+
+
+def _value_of(value: Any) -> Value:
     match value:
-        case list() | tuple() if depth < MOST_DEPTH:
-            return ItemsValue(tuple(value_of(item, depth + 1) for item in value))
-        case dict() if depth < MOST_DEPTH:
-            items = tuple(value_of(item, depth + 1) for item in value.values())
-            return ItemsValue(items, tuple(map(repr, value)))
         case torch.Tensor():
             return _tensor_value(value)
         case np.ndarray() if value.dtype.kind in "biuf":
@@ -49,62 +60,47 @@ def _tensor_value(tensor: torch.Tensor, *, is_array: bool = False) -> Value:
     return TensorValue(plain.dtype, plain.shape, plain.data, is_array)
 
 
-def find_difference(got: Value, expected: Value, rule: ComparisonRule, path: str) -> str:
+def find_difference(got: Results | None, expected: Results | None, rule: ComparisonRule) -> str:
     """Return the first difference in words; empty if the results are equal by the rule."""
-    match got, expected:
-        case (None, _) | (_, None):
-            return f"{path} is missing"
-        case ItemsValue(), ItemsValue() if (got.keys is None) == (expected.keys is None):
-            return _items_difference(got, expected, rule, path)
-        case TensorValue(), TensorValue():
-            return _tensor_difference(got, expected, rule, path)
-        case ((int() | float()), (int() | float())):
-            exact = isinstance(got, int) and isinstance(expected, int)
-            tolerance = 0.0 if exact else rule.tolerances.get("float64", rule.default_tolerance)
-            if np.isclose(got, expected, rtol=tolerance, atol=tolerance, equal_nan=rule.equal_nan):
-                return ""
-            return f"{path} is {got:g}, not {expected:g}"
-        case _ if got == expected:
-            return ""
-        case _:
-            return f"{path} differs: {_words(got)}, not {_words(expected)}"
+    if got is None or expected is None:
+        return "results are missing"
+    for path, truth in expected.items():
+        difference = _difference(got[path], truth, rule) if path in got else "is missing"
+        if difference:
+            return f"{path} {difference}"
+    return ""
 
 
-def _items_difference(got: ItemsValue, expected: ItemsValue, rule: ComparisonRule, path: str) -> str:
-    if expected.keys is None:
-        if len(got.items) != len(expected.items):
-            return f"{path} has {len(got.items)} items, not {len(expected.items)}"
-    elif sorted(got.keys or ()) != sorted(expected.keys):
-        return f"{path} has different keys: {', '.join(got.keys or ())[:100]}"
-    items = dict(zip(got.keys or range(len(got.items)), got.items, strict=True))
-    keys = expected.keys or range(len(expected.items))
-    differences = (
-        find_difference(items[key], item, rule, f"{path}[{key}]")
-        for key, item in zip(keys, expected.items, strict=True)
-    )
-    return next(filter(None, differences), "")
+def _difference(got: Value, expected: Value, rule: ComparisonRule) -> str:
+    if isinstance(got, TensorValue) and isinstance(expected, TensorValue):
+        return _tensor_difference(got, expected, rule)
+    if isinstance(got, int | float) and isinstance(expected, int | float):
+        exact = isinstance(got, int) and isinstance(expected, int)
+        tolerance = 0.0 if exact else rule.tolerances.get("float64", rule.default_tolerance)
+        is_equal = bool(np.isclose(got, expected, rtol=tolerance, atol=tolerance, equal_nan=rule.equal_nan))
+    else:
+        is_equal = got == expected
+    return "" if is_equal else f"is {str(got)[:60]}, not {str(expected)[:60]}"
 
 
-def _tensor_difference(got: TensorValue, expected: TensorValue, rule: ComparisonRule, path: str) -> str:
+def _tensor_difference(got: TensorValue, expected: TensorValue, rule: ComparisonRule) -> str:
     if (got.dtype, got.shape, got.is_array) != (expected.dtype, expected.shape, expected.is_array):
-        return f"{path} is {_words(got)}, not {_words(expected)}"
+        return f"is {got}, not {expected}"
     computed, truth = _tensor(got), _tensor(expected)
     if rule.quantization is not None and not got.is_array:
-        return _quantized_difference(computed, truth, rule.quantization, path)
+        return _quantized_difference(computed, truth, rule.quantization)
     tolerance = rule.tolerances.get(got.dtype, rule.default_tolerance)
     if not tolerance:
-        return "" if got.data == expected.data else f"{path} differs"
+        return "" if got.data == expected.data else "differs"
     wide, wide_truth = computed.double(), truth.double()
     close = torch.isclose(wide, wide_truth, rtol=tolerance, atol=tolerance, equal_nan=rule.equal_nan)
     if bool(close.all()):
         return ""
     largest = float((wide - wide_truth).abs().nan_to_num(nan=float("inf")).max())
-    return f"{path} differs in {int((~close).sum())} of {close.numel()} elements, by {largest:.4g} at most"
+    return f"differs in {int((~close).sum())} of {close.numel()} elements, by {largest:.4g} at most"
 
 
-def _quantized_difference(
-    computed: torch.Tensor, truth: torch.Tensor, limits: QuantizationTolerance, path: str
-) -> str:
+def _quantized_difference(computed: torch.Tensor, truth: torch.Tensor, limits: QuantizationTolerance) -> str:
     """Compare a whole output by KernelBench-X's metrics; its RMSE is absolute."""
     got, expected = computed.float(), truth.float()
     norms = [float(torch.linalg.vector_norm(tensor)) for tensor in (got, expected)]
@@ -118,7 +114,7 @@ def _quantized_difference(
     rmse = float(((got - expected) ** 2).mean().sqrt())
     if cosine >= limits.cosine_min and relative_l1 <= limits.relative_l1_max and rmse <= limits.rmse_max:
         return ""
-    return f"{path}: cosine {cosine:.4g}, relative L1 {relative_l1:.4g}, RMSE {rmse:.4g}"
+    return f"differs: cosine {cosine:.4g}, relative L1 {relative_l1:.4g}, RMSE {rmse:.4g}"
 
 
 def _tensor(value: TensorValue) -> torch.Tensor:
@@ -127,15 +123,3 @@ def _tensor(value: TensorValue) -> torch.Tensor:
     if not value.data:
         return torch.empty(value.shape, dtype=dtype)
     return torch.frombuffer(bytearray(value.data), dtype=dtype).reshape(value.shape)
-
-
-def _words(value: Value) -> str:
-    match value:
-        case TensorValue():
-            return f"{value.dtype}{list(value.shape)}"
-        case ItemsValue():
-            return "a list" if value.keys is None else "a dictionary"
-        case str():
-            return value[:60]
-        case _:
-            return f"{value:g}"
