@@ -32,7 +32,6 @@ from .script_process import ScriptProcess, Start, run_in_slot
 
 SEED = 0
 """Seed of the values with which a reference is judged. Fixed, so that the same reference gets the same verdict."""
-_FORMS = (TestForm.SCRIPT, TestForm.RUNNER, TestForm.PYTEST)
 RUNS = ((1, NAN), (1, LIKE_RESULTS), (2, NAN))
 """Seed and poison of each run. Calls that change between runs are no cases."""
 
@@ -143,37 +142,31 @@ async def _failure_for_timing(public: PublicTask, task: Task, pool: DevicePool, 
 
 
 def script_of(public: PublicTask) -> Script:
-    """Return the script of a public task. Raises `NotRecorded` if its test has another form."""
-    if public.unsupported:
-        raise NotRecorded(public.unsupported)
-    if public.reference is None or public.test is None or public.test_form not in _FORMS:
-        raise NotRecorded(f"tests of the form `{public.test_form}` cannot be recorded yet")
-    is_runner = public.test_form is TestForm.RUNNER
-    is_program = is_runner and not public.runner
-    if is_program and not public.arguments:
-        raise NotRecorded("no function of its test can be called without arguments")
-    reference = public.reference.text
-    test_file, reference_file = "test.py", ""
-    if is_runner:
-        root = Path(os.path.commonpath([public.reference.path, public.test.path]))
-        test_file = str(public.test.path.relative_to(root))
-        reference_file = str(public.reference.path.relative_to(root))
-    else:
-        reference = _with_imports(reference, public.test.text)
-    return Script(
-        reference=reference,
+    """Return the script of a public task. Raises `NotRecorded` if there is none."""
+    if public.unsupported or public.reference is None or public.test is None:
+        raise NotRecorded(public.unsupported or "it has no test")
+    script = Script(
+        reference=public.reference.text,
         test=public.test.text,
         entry_points=tuple(entry.name for entry in public.entry_points),
         modules=public.modules,
         helpers=helpers_of(public),
-        runner=public.runner if is_runner else "",
-        arguments=public.arguments if is_program else None,
         is_pytest=public.test_form is TestForm.PYTEST,
         performance=public.performance.text if public.performance is not None else "",
         oracle=next(iter(public.oracles), ""),
-        test_file=test_file,
-        reference_file=reference_file,
         has_kernels=public.reference_kind is ReferenceKind.TRITON,
+    )
+    if public.test_form is not TestForm.RUNNER:
+        return replace(script, reference=_with_imports(script.reference, script.test))
+    if not (public.runner or public.arguments):
+        raise NotRecorded("no function of its test can be called without arguments")
+    root = Path(os.path.commonpath([public.reference.path, public.test.path]))
+    return replace(
+        script,
+        runner=public.runner,
+        arguments=None if public.runner else public.arguments,
+        test_file=str(public.test.path.relative_to(root)),
+        reference_file=str(public.reference.path.relative_to(root)),
     )
 
 
@@ -209,16 +202,14 @@ def _with_imports(reference: str, test: str) -> str:
     except (SyntaxError, ValueError):
         return reference
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    bound = {
-        alias.asname or alias.name.partition(".")[0]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
+    bound = {name for node in ast.walk(tree) for name in _imported_names(node)}
     lines = [
-        ast.unparse(statement)
-        for statement in test_tree.body
-        if isinstance(statement, ast.Import | ast.ImportFrom)
-        and any((alias.asname or alias.name.partition(".")[0]) in names - bound for alias in statement.names)
+        ast.unparse(statement) for statement in test_tree.body if _imported_names(statement) & (names - bound)
     ]
     return "\n".join([*lines, reference])
+
+
+def _imported_names(node: ast.AST) -> set[str]:
+    if not isinstance(node, ast.Import | ast.ImportFrom):
+        return set()
+    return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
