@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.wire.script_messages import Recorded, Script, TensorData
+from harness.wire.script_messages import RanScript, Script, TensorData
 from suites.dtypes import ITEM_BYTES
 from suites.public.model_sizes import (
     CAPS,
@@ -80,7 +80,7 @@ class _Trial(NamedTuple):
     seconds: float = 0.0
 
 
-Ask = Callable[[Script, int], Awaitable[Recorded]]
+Ask = Callable[[Script, int], Awaitable[RanScript]]
 
 
 async def choose_model_script(
@@ -219,7 +219,7 @@ def _script(public: PublicTask, *statements: str) -> Script:
     )
 
 
-def _trial_of(recorded: Recorded) -> _Trial:
+def _trial_of(recorded: RanScript) -> _Trial:
     calls = recorded.calls
     outputs = [output.tensor for call in calls for output in call.outputs]
     problem = recorded.error or ("" if calls else "it makes no call")

@@ -17,7 +17,7 @@ from harness.wire import limits
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import Verdict
-from harness.wire.script_messages import LIKE_RESULTS, NAN, Record, Recorded, Script
+from harness.wire.script_messages import LIKE_RESULTS, NAN, RanScript, RunScript, Script
 from suites.loader import baseline_source
 from suites.public.recorded import find_recorded, recorded_folder
 from suites.public.task import PublicTask, ReferenceKind, TestForm
@@ -79,16 +79,16 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
 
 async def _run_test(
     public: PublicTask, target: Target, start: Start, *, on_gpu: bool
-) -> tuple[Script, list[Recorded], tuple[str, ...]]:
+) -> tuple[Script, list[RanScript], tuple[str, ...]]:
     """Run the test for all of `RUNS`. Return its script with the choices of the first run, the recordings, and notes."""
     notes: tuple[str, ...] = ()
 
     async def record(
         process: ScriptProcess, script: Script, seed: int, poison: int = NAN, budget_s: float = 0.0
-    ) -> Recorded:
-        return await process.ask(Record(script, seed, target.name, poison, budget_s), Recorded)
+    ) -> RanScript:
+        return await process.ask(RunScript(script, seed, target.name, poison, budget_s), RanScript)
 
-    async def record_all(script: Script) -> tuple[Script, list[Recorded], tuple[str, ...]]:
+    async def record_all(script: Script) -> tuple[Script, list[RanScript], tuple[str, ...]]:
         async with start() as running:
             first = await record(running, script, *RUNS[0], limits.SCRIPT_BUDGET_S)
             chosen = replace(script, nodes=first.nodes, calls=first.ended_after)

@@ -20,12 +20,12 @@ from harness.wire.async_channel import AsyncChannel
 from harness.wire.channel import BadFrame
 from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.program_messages import Compare, Compared, RanProgram, RunProgram
-from harness.wire.script_messages import Record, Recorded
+from harness.wire.script_messages import RanScript, RunScript
 from harness.wire.server_messages import status_words
 
 from .errors import NoReport
 
-Answer = TypeVar("Answer", Recorded, RanProgram, Compared)
+Answer = TypeVar("Answer", RanScript, RanProgram, Compared)
 Result = TypeVar("Result")
 
 
@@ -39,7 +39,7 @@ class ScriptProcess:
         self._what = what
         self._again = again
 
-    async def ask(self, request: Record | RunProgram | Compare, kind: type[Answer]) -> Answer:
+    async def ask(self, request: RunScript | RunProgram | Compare, kind: type[Answer]) -> Answer:
         """Send a request and return the answer. Raises `NoReport`, or as `check_end` if the end is not the text's own."""
         with suppress(EOFError):  # the process has ended: `receive` raises the reason
             await self._channel.send(ENCODER.encode(request))

@@ -66,7 +66,7 @@ class Script(msgspec.Struct, frozen=True):
     own outputs are the truth."""
 
 
-class Record(msgspec.Struct, frozen=True, tag="record"):
+class RunScript(msgspec.Struct, frozen=True, tag="run_script"):
     """Run the script with all random numbers drawn from `seed`."""
 
     script: Script
@@ -132,7 +132,7 @@ class RecordedCall(msgspec.Struct, frozen=True):
     """Why the call cannot be repeated; then there are no inputs and outputs."""
 
 
-class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
+class RanScript(msgspec.Struct, frozen=True, tag="ran_script"):
     """The calls of one run, in order."""
 
     calls: tuple[RecordedCall, ...]
@@ -159,4 +159,4 @@ class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
         return self.input_bytes + outputs + truths
 
 
-RECORD_REPORTS: msgspec.msgpack.Decoder[Recorded] = msgspec.msgpack.Decoder(Recorded)
+SCRIPT_REPORTS: msgspec.msgpack.Decoder[RanScript] = msgspec.msgpack.Decoder(RanScript)

@@ -18,7 +18,7 @@ from harness.wire.script_messages import (
     LIKE_RESULTS,
     NAN,
     SCRIPT_FILE,
-    Recorded,
+    RanScript,
     RecordedCall,
     Script,
     TensorData,
@@ -116,7 +116,7 @@ class RecordedProblem(Problem):
         inputs.truth = tuple(truths)
         return inputs
 
-    def _recorded(self, seed: int, poison: int) -> Recorded:
+    def _recorded(self, seed: int, poison: int) -> RanScript:
         recorded = self._runs.recorded(self, self._script, seed, poison)
         self._latest_seed = seed
         if recorded.seconds > SLOW_S or recorded.input_bytes > LARGE_BYTES:

@@ -10,7 +10,7 @@ from harness.wire import limits
 from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
 from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.guest_messages import GUEST_REPORTS, Hello
-from harness.wire.script_messages import RECORD_REPORTS, Record, Recorded, Script
+from harness.wire.script_messages import SCRIPT_REPORTS, RanScript, RunScript, Script
 
 from .problem import BadProblem
 
@@ -28,7 +28,7 @@ class ScriptRuns:
         self._channel: Channel | None = None
         self._target = ""
         self._greeted = False
-        self._kept: OrderedDict[tuple[Hashable, int, int], Recorded] = OrderedDict()
+        self._kept: OrderedDict[tuple[Hashable, int, int], RanScript] = OrderedDict()
 
     def attach(self, channel: Channel, target: str) -> None:
         """Use a script worker for the next request."""
@@ -41,7 +41,7 @@ class ScriptRuns:
             self._channel.close()
             self._channel = None
 
-    def recorded(self, owner: Hashable, script: Script, seed: int, poison: int) -> Recorded:
+    def recorded(self, owner: Hashable, script: Script, seed: int, poison: int) -> RanScript:
         """Return the recording of a script with a seed; runs the script if it is not kept. `owner` identifies the script.
 
         Raises `SlowScript` if the script does not end in time, `BadProblem` if its process ends.
@@ -64,7 +64,7 @@ class ScriptRuns:
                 return
             kept_bytes -= self._kept.pop(key).size_bytes
 
-    def _record(self, script: Script, seed: int, poison: int) -> Recorded:
+    def _record(self, script: Script, seed: int, poison: int) -> RanScript:
         if self._channel is None:
             raise BadProblem("there is no process to run the task's script")
         self._before_run()
@@ -76,10 +76,10 @@ class ScriptRuns:
                 if not isinstance(hello, Hello):
                     raise BadProblem("a script worker did not get ready")
                 self._greeted = True
-            request = Record(script=script, seed=seed, target=self._target, poison=poison)
+            request = RunScript(script=script, seed=seed, target=self._target, poison=poison)
             self._channel.send(ENCODER.encode(request), deadline=deadline)
             frame = self._channel.receive(deadline=deadline, limit_bytes=limits.RECORDING_BYTES)
-            return decode_message(RECORD_REPORTS, frame.payload)
+            return decode_message(SCRIPT_REPORTS, frame.payload)
         except ChannelTimeout as error:
             raise SlowScript(f"the benchmark's test did not end within {limit_s:.0f} s here") from error
         except (ChannelClosed, BadFrame) as error:

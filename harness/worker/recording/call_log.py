@@ -11,7 +11,7 @@ import torch
 from msgspec.structs import replace
 
 from harness.cases.seeds import derive
-from harness.wire.script_messages import MODEL_SEED, Record, RecordedCall, TensorData
+from harness.wire.script_messages import MODEL_SEED, RecordedCall, RunScript, TensorData
 from harness.worker.kit.poison import Poison
 
 from .execution import EndsHere
@@ -36,7 +36,7 @@ Observe = Callable[[Mapping[str, torch.Tensor]], AbstractContextManager[Any]]
 class CallLog:
     """The calls of one run of a script."""
 
-    def __init__(self, request: Record, test: Mapping[str, Any], observe: Observe) -> None:
+    def __init__(self, request: RunScript, test: Mapping[str, Any], observe: Observe) -> None:
         """`test`: names of the running test, among them its oracle. `observe` watches kernels."""
         self._request = request
         self._script = request.script

@@ -20,7 +20,7 @@ from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.encoding import ENCODER
 from harness.wire.guest_messages import Hello
 from harness.wire.program_messages import SCRIPT_REQUESTS, Compare, Compared, RanProgram, Results, RunProgram
-from harness.wire.script_messages import Record, Recorded, Script
+from harness.wire.script_messages import RanScript, RunScript, Script
 from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.interpreter import interpreter
@@ -42,7 +42,7 @@ globals().update({{name: value for name, value in vars({STAND_IN}).items() if no
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Answer requests until the judge closes the channel: `Record`, or `RunProgram` and then `Compare`."""
+    """Answer requests until the judge closes the channel: `RunScript`, or `RunProgram` and then `Compare`."""
     layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
     if spawn.device is not None:
         gpu.warm(spawn.device)
@@ -65,21 +65,21 @@ class _Worker:
         self._observe: Any = None
         self._results: Results | None = None
 
-    def answer(self, request: Record | RunProgram | Compare) -> Recorded | RanProgram | Compared:
+    def answer(self, request: RunScript | RunProgram | Compare) -> RanScript | RanProgram | Compared:
         """Return the report that a request asks for."""
         if isinstance(request, Compare):
             return self._compare(request)
         if self._observe is None:
             self._prepare(request)
-        if isinstance(request, Record):
+        if isinstance(request, RunScript):
             return self._record(request)
         ran = run_program(request, self._scratch)
         self._results = ran.results
         return ran
 
-    def _prepare(self, request: Record | RunProgram) -> None:
+    def _prepare(self, request: RunScript | RunProgram) -> None:
         """Prepare the process for foreign code."""
-        records = isinstance(request, Record)
+        records = isinstance(request, RunScript)
         if self._device is None:
             interpreter.prepare(target(request.target))
             self._observe = interpreter.observe
@@ -100,7 +100,7 @@ class _Worker:
             difference = f"the results cannot be compared: {error}"
         return Compared(difference.partition("\n")[0][:400])
 
-    def _record(self, request: Record) -> Recorded:
+    def _record(self, request: RunScript) -> RanScript:
         """Run the script and return its report, which includes what the script raises."""
         began = time.monotonic()
         seeding.draw_from(request.seed)
@@ -129,7 +129,7 @@ class _Worker:
         _forget_modules(set(sys.modules) - loaded, self._scratch)
         np.seterr(all="ignore")
         seconds = time.monotonic() - began
-        return Recorded(tuple(log.calls), error, seconds, nodes, ended_after, notes)
+        return RanScript(tuple(log.calls), error, seconds, nodes, ended_after, notes)
 
     def _lay(self, script: Script) -> Path:
         """Write the test, its helpers and a stand-in for the reference; return the test's file."""
@@ -142,7 +142,7 @@ class _Worker:
         return file
 
     def _run_test(
-        self, test: ModuleType, file: Path, request: Record, log: CallLog
+        self, test: ModuleType, file: Path, request: RunScript, log: CallLog
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Run the test, its nodes with pytest. Return the chosen nodes, and notes about the choice."""
         script = request.script
