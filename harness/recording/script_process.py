@@ -32,11 +32,11 @@ Result = TypeVar("Result")
 class ScriptProcess:
     """One sandboxed process, ready for requests."""
 
-    def __init__(self, child: Child, channel: AsyncChannel, what: str, *, again: bool) -> None:
-        """`what` names the text that runs, in messages. `again`: the second try, after a `JudgeAgain`."""
+    def __init__(self, child: Child, channel: AsyncChannel, subject: str, *, again: bool) -> None:
+        """`subject` names the text that runs, in messages. `again`: the second try, after a `JudgeAgain`."""
         self._child = child
         self._channel = channel
-        self._what = what
+        self._subject = subject
         self._again = again
 
     async def ask(self, request: RunScript | RunProgram | Compare, kind: type[Answer]) -> Answer:
@@ -52,19 +52,21 @@ class ScriptProcess:
             async with asyncio.timeout(limit_s):
                 return await self._channel.receive(limits.RECORDING_BYTES)
         except TimeoutError:
-            raise NoReport(f"{self._what} does not end within {limit_s:.0f} s here", is_slow=True) from None
+            raise NoReport(
+                f"{self._subject} does not end within {limit_s:.0f} s here", is_slow=True
+            ) from None
         except (EOFError, BadFrame) as error:
             ended = await self._child.wait(limits.END_S)
-            check_end(ended, f"the process of {self._what}", again=self._again)
+            check_end(ended, f"the process of {self._subject}", again=self._again)
             raise NoReport(
-                f"{self._what} ended its process: {ended.why or status_words(ended.status)}"
+                f"{self._subject} ended its process: {ended.why or status_words(ended.status)}"
             ) from error
 
 
 Start = Callable[[], AbstractAsyncContextManager[ScriptProcess]]
 
 
-async def run_in_slot(pool: DevicePool, what: str, work: Callable[[Start], Awaitable[Result]]) -> Result:
+async def run_in_slot(pool: DevicePool, subject: str, work: Callable[[Start], Awaitable[Result]]) -> Result:
     """Return the result of `work`, which gets a function that starts processes in a slot of the pool.
 
     If an end is unexplained (`JudgeAgain`), the work is done once more, with no other slot in use.
@@ -72,7 +74,7 @@ async def run_in_slot(pool: DevicePool, what: str, work: Callable[[Start], Await
 
     async def attempt(*, again: bool) -> Result:
         async with pool.slot(alone=again) as slot, pool.leases.using(slot):
-            return await work(partial(_start, slot, what, again=again))
+            return await work(partial(_start, slot, subject, again=again))
 
     try:
         return await attempt(again=False)
@@ -81,12 +83,12 @@ async def run_in_slot(pool: DevicePool, what: str, work: Callable[[Start], Await
 
 
 @asynccontextmanager
-async def _start(slot: Slot, what: str, *, again: bool) -> AsyncIterator[ScriptProcess]:
+async def _start(slot: Slot, subject: str, *, again: bool) -> AsyncIterator[ScriptProcess]:
     """Start a process on the slot's device; it ends with the block."""
     child, channel = await slot.server.spawn(
         SCRIPT_ROLE, cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=gpu_of(slot)
     )
-    process = ScriptProcess(child, channel, what, again=again)
+    process = ScriptProcess(child, channel, subject, again=again)
     try:
         await process.receive()  # the worker's hello
         yield process
