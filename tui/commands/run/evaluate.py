@@ -27,7 +27,6 @@ from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.nursery import Nursery
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.stages.cascade import refuse_text
-from harness.stages.chosen_cases import evaluate_cases
 from harness.stages.spread import evaluate_everywhere
 from harness.stages.timing.baselines import (
     KINDS,
@@ -157,13 +156,7 @@ def eval_command(
     refused = refuse_text(source, loaded, exam=exam, cases=cases)
     evaluation = refused
     if evaluation is None:
-        judge = (
-            partial(evaluate_cases, cases=cases)
-            if cases
-            else evaluate_everywhere
-            if spread
-            else partial(evaluate, exam=exam)
-        )
+        judge = evaluate_everywhere if spread else partial(evaluate, exam=exam, cases=cases)
         with WaitingLine("starting the judge", wanted=not as_json) as status:
             effort = WITH_ENERGY if energy else WHOLE
             evaluation = asyncio.run(

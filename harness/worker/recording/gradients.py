@@ -17,7 +17,7 @@ from .seeding import set_seed
 
 @dataclass(slots=True)
 class Gradients:
-    """The gradients of one call."""
+    """The gradients of one call; empty if there are none."""
 
     wanted: tuple[str, ...] = ()
     """Inputs that want gradients."""
@@ -26,7 +26,7 @@ class Gradients:
     inputs: dict[str, TensorData] = field(default_factory=dict)
     """The drawn gradients."""
     outputs: list[OutputData] = field(default_factory=list)
-    problem: str = ""
+    problems: list[str] = field(default_factory=list)
     """Why there are none, in words."""
 
 
@@ -36,15 +36,15 @@ def with_gradients(
     named: Mapping[str, Any],
     tensors: Mapping[str, torch.Tensor],
     seed: int,
-) -> Gradients | None:
-    """Make the call on copies of its tensors and differentiate it; `None` if no input wants gradients."""
+) -> Gradients:
+    """Make the call on copies of its tensors and differentiate it."""
     copies = {
         id(tensor): tensor.detach().clone().requires_grad_(tensor.requires_grad)
         for tensor in tensors.values()
     }
     leaves = {name: copies[id(tensor)] for name, tensor in tensors.items() if tensor.requires_grad}
     if not leaves:
-        return None
+        return Gradients()
 
     def copied(value: Any) -> Any:
         return copies.get(id(value), value)
@@ -54,10 +54,10 @@ def with_gradients(
         with torch.enable_grad():
             value = function(*map(copied, args), **{name: copied(value) for name, value in named.items()})
     except Exception:  # noqa: BLE001 -- the call itself raises it again
-        return None
+        return Gradients()
     outputs = {path: part for path, part in tensors_of(value) if part.requires_grad}
     if not outputs:
-        return None
+        return Gradients()
     with _disable_current_modes():  # this operator is not the script's
         drawn = {path: torch.randn_like(part) for path, part in outputs.items()}
     names = {path: f"grad_{place}" for place, path in enumerate(drawn)}
@@ -68,14 +68,14 @@ def with_gradients(
             list(outputs.values()), list(leaves.values()), list(drawn.values()), allow_unused=True
         )
     except Exception as error:  # noqa: BLE001 -- the reference's own backward may raise anything
-        return Gradients(problem=f"its gradients: {type(error).__name__}")
+        return Gradients(problems=[f"its gradients: {type(error).__name__}"])
     computed = [
         OutputData(f"{name}_grad", f"{GRADIENTS}[{place}]", data_of(gradient.contiguous()))
         for place, (name, gradient) in enumerate(zip(leaves, gradients, strict=True))
         if gradient is not None
     ]
     if not computed:
-        return None
+        return Gradients()
     return Gradients(
         wanted=tuple(leaves),
         drawn=tuple((path, names[path]) for path in drawn),

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from harness.stages.static.fallbacks import fallback_operators
-from harness.wire.script_messages import CALL, Recorded, RecordedCall, Script, TensorData
+from harness.wire.script_messages import CALL, RanScript, RecordedCall, Script, TensorData
 from suites.dtypes import ITEM_BYTES, is_exact
 from suites.errors import BadTask
 from suites.folder import read_task
@@ -21,11 +21,11 @@ from suites.private_folder import make_private_folder
 from suites.public.recorded import text_digest
 from suites.public.task import PublicTask, ReferenceKind
 from suites.python_source import parse_python
-from suites.task import Case, EntryPoint, Output, Task, Tolerance
-from suites.task import Script as ScriptTask
+from suites.task import Case, EntryPoint, Output, RecordedScript, Task, Tolerance
 from suites.task_rules import CATEGORIES, SCHEMA
 
 from .call_texts import adapter_signature, instruction, plain_signature
+from .errors import NotRecorded
 from .recorded_files import write_files
 
 DEFAULTS = {
@@ -44,14 +44,10 @@ They grow with the outputs. The suites have one absolute tolerance for all tasks
 """
 
 
-class NotRecorded(Exception):
-    """The task has no call that can be judged; the message says why."""
-
-
 def write_task(
     public: PublicTask,
     script: Script,
-    recordings: list[Recorded],
+    recordings: list[RanScript],
     folder: Path,
     *,
     on_gpu: bool,
@@ -121,7 +117,7 @@ def _exchange(folder: Path, new: Path, before: Path) -> None:
 
 
 def _judged_calls(
-    first: Recorded, repeats: Sequence[Recorded]
+    first: RanScript, repeats: Sequence[RanScript]
 ) -> tuple[list[tuple[int, RecordedCall]], Counter[str]]:
     """Return the calls that can be judged, with their numbers in the script, and how often each reason excludes a call."""
     calls: list[tuple[int, RecordedCall]] = []
@@ -154,7 +150,7 @@ def _has_equal_element(first: TensorData, second: TensorData) -> bool:
     return any(first.data[at : at + size] == second.data[at : at + size] for at in places)
 
 
-def _change(number: int, call: RecordedCall, repeats: Sequence[Recorded]) -> str:
+def _change(number: int, call: RecordedCall, repeats: Sequence[RanScript]) -> str:
     """Return how a call changes in other runs; empty if it does not."""
     for recording in repeats:
         if number >= len(recording.calls):
@@ -182,23 +178,21 @@ def _task(
     on_gpu: bool,
 ) -> Task:
     cases = []
-    in_place: dict[str, None] = {}
-    dtypes: dict[str, None] = {}
     for place, (_, call) in enumerate(calls, 1):
         outputs = tuple(Output(name=output.name, dtype=output.tensor.dtype) for output in call.outputs)
-        in_place |= dict.fromkeys(output.name for output in call.outputs if output.is_input)
-        dtypes |= dict.fromkeys(output.dtype for output in outputs)
-        sizes = {CALL: place}
         cases.append(
             Case(
                 name=f"call-{place}",
                 dtype=outputs[0].dtype,
-                cpu=sizes,
-                gpu=sizes,
+                cpu={CALL: place},
+                gpu={CALL: place},
                 outputs=outputs,
                 only_gpu=call.for_timing,
             )
         )
+    all_outputs = [output for _, call in calls for output in call.outputs]
+    in_place = dict.fromkeys(output.name for output in all_outputs if output.is_input)
+    dtypes = dict.fromkeys(output.tensor.dtype for output in all_outputs)
     has_kernels = public.reference_kind is ReferenceKind.TRITON
     # A PyTorch reference does not show what kernels leave to the host.
     operators = sorted({operator for _, call in calls for operator in call.operators}) if has_kernels else []
@@ -222,7 +216,7 @@ def _task(
         allowed_operators=tuple(operators),
         in_place=tuple(in_place),
         allows=(),
-        script=ScriptTask(
+        script=RecordedScript(
             signature=adapter_signature([call for _, call in calls]),
             oracle=oracle,
             digest=text_digest(public),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import keyword
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -17,8 +18,6 @@ from suites.dtypes import ITEM_BYTES
 
 MOST_ITEMS = 256
 """Items of one list, tuple or dictionary in an argument or result."""
-_MARK = "\0"
-"""Around the name of a tensor in the text of an object, because each call chooses its own name for it."""
 
 
 class CannotExpress(Exception):
@@ -26,28 +25,29 @@ class CannotExpress(Exception):
 
 
 class Made(NamedTuple):
-    """An instance of one of the script's own classes, and how it was made."""
+    """An instance of one of the script's own classes, and the call that made it."""
 
     instance: object
-    text: str
-    tensors: dict[str, torch.Tensor]
+    """Kept alive, so that no later object gets its `id`."""
+    name: str
+    kind: Any
+    args: Sequence[Any]
+    named: Mapping[str, Any]
 
 
 class Expressions:
     """Text of the arguments of one call; collects its tensors by name."""
 
-    def __init__(self, objects: Mapping[int, Made], taken: frozenset[str], *, marked: bool = False) -> None:
-        """`objects` by `id`. `taken`: names in use. `marked`: the text is that of an object, with marked names."""
+    def __init__(self, objects: Mapping[int, Made], taken: frozenset[str]) -> None:
+        """`objects` by `id`. `taken`: names in use."""
         self._objects = objects
         self._taken = taken
-        self._marked = marked
         self.tensors: dict[str, torch.Tensor] = {}
 
     def text_of(self, value: Any, hint: str) -> str:
         """Return the text of a value. `hint` suggests a name for a tensor. Raises `CannotExpress`."""
         if isinstance(value, torch.Tensor):
-            name = self._name_of(value, hint)
-            return f"{_MARK}{name}{_MARK}" if self._marked else name
+            return self._name_of(value, hint)
         if isinstance(value, Enum) and isinstance(value, (int, str)):
             value = value.value
         if value is None or isinstance(value, (bool, int, str)):
@@ -61,12 +61,23 @@ class Expressions:
         if isinstance(value, torch.device):
             return f'torch.device("{value}")'
         if id(value) in self._objects:
-            return self._object(self._objects[id(value)], hint)
+            made = self._objects[id(value)]
+            arguments = self.arguments(parameter_names(made.kind), made.args, made.named, f"{hint}_")
+            return f"{made.name}({arguments})"
         if isinstance(value, torch.Size):
             return repr(tuple(value))
         if type(value) in (list, tuple, dict):
             return self._items(value, hint)
         raise CannotExpress(f"argument `{hint}` is a {type(value).__module__}.{type(value).__qualname__}")
+
+    def arguments(
+        self, names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any], prefix: str = ""
+    ) -> str:
+        """Return the text of all arguments of a call. `names` of parameters, after `prefix`, suggest names for tensors."""
+        hints = [*names[: len(args)], *(f"x_{place}" for place in range(len(names), len(args)))]
+        parts = [self.text_of(value, prefix + hint) for value, hint in zip(args, hints, strict=True)]
+        parts += [f"{name}={self.text_of(value, prefix + name)}" for name, value in named.items()]
+        return ", ".join(parts)
 
     def _items(self, value: Any, hint: str) -> str:
         if len(value) > MOST_ITEMS:
@@ -82,13 +93,6 @@ class Expressions:
             return f"[{', '.join(parts)}]"
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
-    def _object(self, made: Made, hint: str) -> str:
-        text = made.text
-        for name, tensor in made.tensors.items():
-            call_name = self.text_of(tensor, f"{hint}_{name}")
-            text = text.replace(f"{_MARK}{name}{_MARK}", call_name)
-        return text
-
     def _name_of(self, tensor: torch.Tensor, hint: str) -> str:
         problem = tensor_problem(tensor)
         if problem:
@@ -101,6 +105,17 @@ class Expressions:
             name += "_"
         self.tensors[name] = tensor
         return name
+
+
+def parameter_names(function: Any) -> list[str]:
+    """Return the parameters that can be given by position; empty if Python cannot list them."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [
+        item.name for item in parameters if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)
+    ]
 
 
 def _triton_dtype(value: tl.dtype, hint: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from suites.public.script import NO_TEST
 
 from .call_log import CallLog
-from .early_end import EndsHere, TimeLimit
+from .execution import EndsHere, TimeLimit
 
 if TYPE_CHECKING:
     import pytest

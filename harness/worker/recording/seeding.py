@@ -36,9 +36,8 @@ def draw_from(seed: int) -> None:
 def install() -> None:
     """Replace the functions that set seeds, once a process. A seed of the script then selects a seed of ours."""
     _gpu.seed = torch.cuda.manual_seed_all
-    _replace(torch, "manual_seed")
-    _replace(torch.random, "manual_seed")
-    _replace(torch.cuda, "manual_seed")
+    for module in (torch, torch.random, torch.cuda):
+        _replace(module, "manual_seed")
     _replace(torch.cuda, "manual_seed_all")
     _replace(random, "seed")
     _replace(np.random, "seed", below=_NUMPY_SEEDS)

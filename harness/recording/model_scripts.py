@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.wire.script_messages import Recorded, Script, TensorData
+from harness.wire.script_messages import RanScript, Script, TensorData
 from suites.dtypes import ITEM_BYTES
 from suites.public.model_sizes import (
     CAPS,
@@ -25,7 +25,7 @@ from suites.public.model_sizes import (
 )
 from suites.public.task import PublicTask
 
-from .recorded_task import NotRecorded
+from .errors import NotRecorded
 
 MOST_BYTES = 512 << 10
 """Bound for inputs and outputs of a call, without parameters. A model that needs more gets the smallest sizes that run."""
@@ -80,7 +80,7 @@ class _Trial(NamedTuple):
     seconds: float = 0.0
 
 
-Ask = Callable[[Script, int], Awaitable[Recorded]]
+Ask = Callable[[Script, int], Awaitable[RanScript]]
 
 
 async def choose_model_script(
@@ -219,20 +219,18 @@ def _script(public: PublicTask, *statements: str) -> Script:
     )
 
 
-def _trial_of(recorded: Recorded) -> _Trial:
+def _trial_of(recorded: RanScript) -> _Trial:
     calls = recorded.calls
-    if recorded.error or not calls:
-        return _Trial(recorded.error or "it makes no call", seconds=recorded.seconds)
-    for call in calls:
-        if call.unsupported or not call.outputs:
-            return _Trial(call.unsupported or "it computes no tensor", seconds=recorded.seconds)
     outputs = [output.tensor for call in calls for output in call.outputs]
-    if not all(map(_is_finite, outputs)):
-        return _Trial("its outputs are not finite", seconds=recorded.seconds)
-    input_bytes = sum(len(data.data) for call in calls for data in call.inputs.values())
+    problem = recorded.error or ("" if calls else "it makes no call")
+    for call in calls:
+        problem = problem or call.unsupported or ("" if call.outputs else "it computes no tensor")
+    if not (problem or all(map(_is_finite, outputs))):
+        problem = "its outputs are not finite"
     state_bytes = sum(len(call.inputs[name].data) for call in calls for name in dict(call.state).values())
-    size_bytes = input_bytes - state_bytes + sum(len(tensor.data) for tensor in outputs)
-    return _Trial("", size_bytes, state_bytes, all(map(_is_constant, outputs)), recorded.seconds)
+    size_bytes = recorded.input_bytes - state_bytes + sum(len(tensor.data) for tensor in outputs)
+    is_constant = not problem and all(map(_is_constant, outputs))
+    return _Trial(problem, size_bytes, state_bytes, is_constant, recorded.seconds)
 
 
 def _is_constant(tensor: TensorData) -> bool:

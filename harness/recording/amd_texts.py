@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from suites.python_source import parse_python
 
+Item = TypeVar("Item")
 OPTIONS = frozenset({"waves_per_eu", "matrix_instr_nonkdim", "kpack"})
 """Launch options that only AMD's back end of Triton has. They change the speed of a kernel, not its results."""
 
@@ -38,23 +40,17 @@ class _Remover(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
+        config = node.args[0] if node.args else None
         if isinstance(node.func, ast.Subscript):
-            kept = [keyword for keyword in node.keywords if keyword.arg not in self._options]
-            self.count += len(node.keywords) - len(kept)
-            node.keywords = kept
-        elif ast.unparse(node.func).rpartition(".")[2] == "Config":
-            for part in node.args[:1]:
-                self._strip(part)
+            node.keywords = self._kept((keyword.arg, keyword) for keyword in node.keywords)
+        elif ast.unparse(node.func).rpartition(".")[2] == "Config" and isinstance(config, ast.Dict):
+            items = list(zip(config.keys, config.values, strict=True))
+            items = self._kept((getattr(key, "value", None), (key, value)) for key, value in items)
+            config.keys, config.values = [key for key, _ in items], [value for _, value in items]
         return node
 
-    def _strip(self, config: ast.expr) -> None:
-        if not isinstance(config, ast.Dict):
-            return
-        kept = [
-            (key, value)
-            for key, value in zip(config.keys, config.values, strict=True)
-            if not (isinstance(key, ast.Constant) and key.value in self._options)
-        ]
-        self.count += len(config.keys) - len(kept)
-        config.keys = [key for key, _ in kept]
-        config.values = [value for _, value in kept]
+    def _kept(self, items: Iterable[tuple[object, Item]]) -> list[Item]:
+        named = list(items)
+        kept = [item for name, item in named if name not in self._options]
+        self.count += len(named) - len(kept)
+        return kept

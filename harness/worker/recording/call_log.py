@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-import msgspec
 import torch
+from msgspec.structs import replace
 
 from harness.cases.seeds import derive
-from harness.wire.script_messages import MODEL_SEED, Record, RecordedCall, TensorData
+from harness.wire.script_messages import MODEL_SEED, RecordedCall, RunScript, TensorData
 from harness.worker.kit.poison import Poison
 
-from .early_end import EndsHere
-from .expressions import CannotExpress, Expressions, Made, data_of, parts_of
+from .execution import EndsHere
+from .expressions import CannotExpress, Expressions, Made, data_of, parameter_names, parts_of
 from .gradients import Gradients, with_gradients
 from .guard_zones import guard_zones
-from .host_operators import HostOperators
+from .host_operators import FreshMemory, HostOperators
 from .results import outputs_of, truths_of
 from .seeding import set_seed
 
@@ -32,19 +31,20 @@ MOST_STATE_BYTES = 48 << 20
 """Bound for the parameters of one model. The parameters of a larger model come from its seed alone."""
 
 Observe = Callable[[Mapping[str, torch.Tensor]], AbstractContextManager[Any]]
-Oracle = Callable[..., Any]
 
 
 class CallLog:
     """The calls of one run of a script."""
 
-    def __init__(self, request: Record, oracle: Callable[[], Oracle | None], observe: Observe) -> None:
-        """`oracle` returns the script's PyTorch function, once the script has defined it. `observe` watches kernels."""
+    def __init__(self, request: RunScript, test: Mapping[str, Any], observe: Observe) -> None:
+        """`test`: names of the running test, among them its oracle. `observe` watches kernels."""
         self._request = request
-        self._taken = frozenset(request.script.entry_points)
-        self._differentiates = "backward(" in request.script.test
-        self._oracle = oracle
+        self._script = request.script
+        self._poison = Poison(request.poison)
+        self._test = test
         self._observe = observe
+        self._taken = frozenset(self._script.entry_points)
+        self._differentiates = "backward(" in self._script.test
         self._call_count = 0
         self._inside = 0
         self._distinct: set[tuple[Any, ...]] = set()
@@ -66,32 +66,23 @@ class CallLog:
         """True if no further call can be recorded."""
         return self.judged >= MOST_CALLS
 
+    def fresh_memory(self) -> FreshMemory:
+        """Return a context that poisons the memory which the script allocates outside of calls and of `unrecorded`."""
+        return FreshMemory(self._poison, lambda: self._inside > 0)
+
     def note_object(
         self, instance: object, name: str, kind: Any, args: Sequence[Any], named: Mapping[str, Any]
     ) -> None:
         """Note how an instance of one of the script's classes was made."""
-        expressions = Expressions(self._objects, frozenset(), marked=True)
-        try:
-            text = f"{name}({_arguments(expressions, _parameter_names(kind), args, named)})"
-        except CannotExpress:
-            return  # a call that uses the instance then says that it cannot be expressed
-        self._objects[id(instance)] = Made(instance, text, expressions.tensors)
-
-    @property
-    def is_recording(self) -> bool:
-        """True inside a call, and inside a block that is left out of the recording."""
-        return self._inside > 0
+        self._objects[id(instance)] = Made(instance, name, kind, args, named)
 
     @contextmanager
     def building(self) -> Iterator[None]:
         """Let the block make an instance of one of the script's classes. A model gets the seed of all models."""
-        with self.unrecorded():
-            if not self._request.script.builds_models:
-                yield
-                return
-            with torch.random.fork_rng():
+        with self.unrecorded(), torch.random.fork_rng() if self._script.builds_models else nullcontext():
+            if self._script.builds_models:
                 set_seed(MODEL_SEED)
-                yield
+            yield
 
     @contextmanager
     def unrecorded(self) -> Iterator[None]:
@@ -124,7 +115,7 @@ class CallLog:
             else:
                 text = callee if isinstance(callee, str) else expressions.text_of(callee, "module")
             called = callee.forward if isinstance(callee, torch.nn.Module) else function
-            arguments = _arguments(expressions, names or _parameter_names(called), args, named)
+            arguments = expressions.arguments(names or parameter_names(called), args, named)
             state = tuple(
                 (name, expressions.text_of(tensor, f"module_{name}"))
                 for name, tensor in self._state_of(callee).items()
@@ -133,15 +124,11 @@ class CallLog:
             self._note_unsupported(str(reason))
             with self.unrecorded():
                 value = function(*args, **named)
-            self._end_if_complete()
-            return value
-        model = text if self._request.script.builds_models else ""
-        call = RecordedCall(f"{text}({arguments})", {}, (), model=model, state=state)
-        kind = Poison(self._request.poison)
-        with guard_zones(expressions.tensors.values(), kind):
-            value = self._record(
-                call, expressions.tensors, function, args, named, kind, is_launch=bool(names)
-            )
+        else:
+            model = text if self._script.builds_models else ""
+            call = RecordedCall(f"{text}({arguments})", {}, (), model=model, state=state)
+            with guard_zones(expressions.tensors.values(), self._poison):
+                value = self._record(call, expressions.tensors, function, args, named, is_launch=bool(names))
         self._end_if_complete()
         return value
 
@@ -152,7 +139,6 @@ class CallLog:
         function: Callable[..., Any],
         args: Sequence[Any],
         named: Mapping[str, Any],
-        kind: Poison,
         *,
         is_launch: bool,
     ) -> Any:
@@ -160,12 +146,12 @@ class CallLog:
         truth = self._truth(args, named)
         self._call_count += 1
         draw_seed = derive(self._request.seed, "call", str(self._call_count))
-        gradients: Gradients | None = None
+        gradients = Gradients()
         with (
             self.unrecorded(),
             torch.random.fork_rng(),
             self._observe(tensors) as observation,
-            HostOperators(observation if self._request.script.has_kernels else None, kind) as host,
+            HostOperators(observation if self._script.has_kernels else None, self._poison) as host,
         ):
             if self._differentiates:
                 gradients = with_gradients(function, args, named, tensors, draw_seed)
@@ -174,22 +160,49 @@ class CallLog:
             value = function(*args, **named)
             state_after = _random_state()
         drew = not all(map(torch.equal, state_before, state_after))
-        call = msgspec.structs.replace(call, inputs=inputs, draw_seed=draw_seed if drew else None)
-        self._keep(call, tensors, None if is_launch else value, truth, gradients, host)
+        call = replace(call, inputs=inputs, draw_seed=draw_seed if drew else None)
+        identity = (call.expression, *((name, _digest(data)) for name, data in inputs.items()))
+        if identity in self._distinct or (self.is_full and not self.for_timing):
+            return value
+        if host.launches_nothing:
+            self._note_unsupported("its reference launches no kernel in it")
+            return value
+        outputs, unjudged = outputs_of(tensors, inputs, None if is_launch else value, host)
+        truths = truths_of(outputs, None if is_launch else value, truth)
+        call = replace(
+            call,
+            inputs=inputs | gradients.inputs,
+            outputs=(*outputs, *gradients.outputs),
+            truths=() if gradients.outputs else truths,
+            operators=tuple(sorted(host.names)),
+            differentiated=gradients.wanted,
+            gradients=gradients.drawn,
+            unjudged=(*unjudged, *gradients.problems),
+            for_timing=self.for_timing,
+        )
+        size_bytes = sum(len(data.data) for data in call.inputs.values())
+        size_bytes += sum(len(output.tensor.data) for output in call.outputs)
+        if self._size_bytes + size_bytes > MOST_BYTES:
+            self._note_unsupported(
+                f"with it, the tensors of a recording take more than {MOST_BYTES >> 20} MiB"
+            )
+            self.oversized += 1
+        else:
+            self._size_bytes += size_bytes
+            self._distinct.add(identity)
+            self.calls.append(call)
         return value
 
     def _end_if_complete(self) -> None:
-        script = self._request.script
         if self.for_timing:
             return
-        if script.calls and len(self.calls) >= script.calls:
-            raise EndsHere
-        if self._request.budget_s and self.is_full and not script.is_pytest:
+        is_last = self._script.calls and len(self.calls) >= self._script.calls
+        if is_last or (self._request.budget_s and self.is_full and not self._script.is_pytest):
             raise EndsHere
 
     def _state_of(self, callee: Any) -> dict[str, torch.Tensor]:
         """Return copies of a model's parameters and buffers; empty if they are no inputs of the call."""
-        if not (self._request.script.builds_models and isinstance(callee, torch.nn.Module)):
+        if not (self._script.builds_models and isinstance(callee, torch.nn.Module)):
             return {}
         state = callee.state_dict()
         if sum(tensor.nbytes for tensor in state.values()) > MOST_STATE_BYTES:
@@ -198,8 +211,8 @@ class CallLog:
 
     def _truth(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any] | None:
         """Return the oracle's outputs for these arguments; `None` if there is no oracle that takes them."""
-        oracle = self._oracle()
-        if oracle is None:
+        oracle = self._test.get(self._script.oracle)
+        if not callable(oracle):
             return None
         try:
             with self.unrecorded(), torch.random.fork_rng(), torch.no_grad():
@@ -210,79 +223,6 @@ class CallLog:
 
     def _note_unsupported(self, reason: str) -> None:
         self.calls.append(RecordedCall("", {}, (), unsupported=reason))
-
-    def _keep(
-        self,
-        call: RecordedCall,
-        tensors: dict[str, torch.Tensor],
-        value: Any,
-        truth: list[Any] | None,
-        gradients: Gradients | None,
-        host: HostOperators,
-    ) -> None:
-        identity = (call.expression, *((name, _digest(data)) for name, data in call.inputs.items()))
-        if identity in self._distinct or (self.is_full and not self.for_timing):
-            return
-        if host.launches_nothing:
-            self._note_unsupported("its reference launches no kernel in it")
-            return
-        outputs, unjudged = outputs_of(tensors, call.inputs, value, host)
-        truths = truths_of(outputs, value, truth)
-        inputs = dict(call.inputs)
-        wanted: tuple[str, ...] = ()
-        drawn: tuple[tuple[str, str], ...] = ()
-        if gradients is not None:
-            unjudged += [gradients.problem] if gradients.problem else []
-            outputs += gradients.outputs
-            inputs |= gradients.inputs
-            wanted, drawn = gradients.wanted, gradients.drawn
-            truths = () if gradients.outputs else truths
-        size_bytes = sum(len(data.data) for data in inputs.values())
-        size_bytes += sum(len(output.tensor.data) for output in outputs)
-        if self._size_bytes + size_bytes > MOST_BYTES:
-            self._note_unsupported(
-                f"with it, the tensors of a recording take more than {MOST_BYTES >> 20} MiB"
-            )
-            self.oversized += 1
-            return
-        self._size_bytes += size_bytes
-        self._distinct.add(identity)
-        self.calls.append(
-            RecordedCall(
-                expression=call.expression,
-                inputs=inputs,
-                outputs=tuple(outputs),
-                truths=truths,
-                operators=tuple(sorted(host.names)),
-                draw_seed=call.draw_seed,
-                differentiated=wanted,
-                gradients=drawn,
-                model=call.model,
-                state=call.state,
-                unjudged=tuple(unjudged),
-                for_timing=self.for_timing,
-            )
-        )
-
-
-def _arguments(
-    expressions: Expressions, names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]
-) -> str:
-    hints = [*names[: len(args)], *(f"x_{place}" for place in range(len(names), len(args)))]
-    parts = [expressions.text_of(value, hint) for value, hint in zip(args, hints, strict=True)]
-    parts += [f"{name}={expressions.text_of(value, name)}" for name, value in named.items()]
-    return ", ".join(parts)
-
-
-def _parameter_names(function: Any) -> list[str]:
-    """Return the parameters that can be given by position; empty if Python cannot list them."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    return [
-        item.name for item in parameters if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)
-    ]
 
 
 def _digest(data: TensorData) -> tuple[Any, ...]:

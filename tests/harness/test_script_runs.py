@@ -9,16 +9,17 @@ import pytest
 from harness.wire import limits
 from harness.wire.channel import Channel
 from harness.wire.script_messages import Script
-from harness.worker.oracle.recorded_problem import ScriptLink, SlowScript
+from harness.worker.oracle.script_runs import ScriptRuns, SlowScript
 
 
 def test_a_script_that_does_not_end_is_slow_and_its_run_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SCRIPT_S", 0.01)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     runs: list[str] = []
-    link = ScriptLink(Channel(ours), lambda: runs.append("run"))
+    script_runs = ScriptRuns(lambda: runs.append("run"))
+    script_runs.attach(Channel(ours), "gfx942")
     with pytest.raises(SlowScript, match="did not end within"):
-        link.record(Script(reference="", test="", entry_points=()), 1, "gfx942", 0)
+        script_runs.recorded("task", Script(reference="", test="", entry_points=()), 1, 0)
     assert runs == ["run"]
-    link.close()
+    script_runs.detach()
     theirs.close()

@@ -1,4 +1,4 @@
-"""Tasks whose cases are calls of a script: their script workers, and the text through which a candidate is called."""
+"""A task as the judge uses it: resolved for one device. Also the seam to recorded tasks: their cases are calls of a script."""
 
 from __future__ import annotations
 
@@ -10,19 +10,36 @@ import msgspec
 from harness.processes.slot import Slot
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
+from harness.wire.device import Device
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import HarnessError, WorkerDied
 from harness.wire.judge_messages import Attach
 from harness.wire.script_messages import ADAPTER, CALLS_FILE
+from suites.dtypes import task_on
 from suites.task import EntryPoint, Task
 
+SCRIPT_ROLE = "script"
 
-def as_called(task: Task) -> Task:
-    """Return the task as the judge calls it: through the function in `calls.py`. Other tasks are returned as they are."""
+
+def resolve_task(task: Task, target: str, *, on_gpu: bool) -> Task:
+    """Return the task with the target's dtypes, the device's sizes and cases, and the function that the judge calls.
+
+    `on_gpu`: else the interpreter's sizes, without cases for a GPU only. Raises `NoSuchDtype` if the target lacks a dtype.
+    """
+    cases = tuple(
+        msgspec.structs.replace(case, cpu=case.gpu) if on_gpu else case
+        for case in task.cases
+        if on_gpu or not case.only_gpu
+    )
+    entry_points = task.entry_points if task.script is None else (called_entry(task),)
+    return task_on(msgspec.structs.replace(task, cases=cases, entry_points=entry_points), target)
+
+
+def called_entry(task: Task) -> EntryPoint:
+    """Return the function that the judge calls: of a recorded task the one in `calls.py`."""
     if task.script is None:
-        return task
-    adapter = EntryPoint(name=ADAPTER, signature=task.script.signature)
-    return msgspec.structs.replace(task, entry_points=(adapter,))
+        return task.entry_points[0]
+    return EntryPoint(name=ADAPTER, signature=task.script.signature)
 
 
 def with_calls(task: Task, source: str) -> str:
@@ -36,6 +53,11 @@ def with_calls(task: Task, source: str) -> str:
         raise HarnessError(f"{file} cannot be read: {error}; record the task again") from error
 
 
+def gpu_of(slot: Slot) -> Device | None:
+    """Return the slot's GPU; `None` for the interpreter."""
+    return None if slot.device.kind == "cpu" else slot.device
+
+
 @asynccontextmanager
 async def script_worker(slot: Slot, channel: AsyncChannel, task: Task, target: str) -> AsyncIterator[None]:
     """Give the slot's judge a script worker for its next request, if the task needs one; the worker ends with the block."""
@@ -43,14 +65,11 @@ async def script_worker(slot: Slot, channel: AsyncChannel, task: Task, target: s
         yield
         return
     child, _, end = await slot.server.spawn_for_another(
-        "script",
-        cpu_limit_s=limits.SCRIPT_CPU_S,
-        sandboxed=True,
-        device=None if slot.device.kind == "cpu" else slot.device,
+        SCRIPT_ROLE, cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=gpu_of(slot)
     )
     try:
         try:
-            await channel.send(ENCODER.encode(Attach(task=task, target=target)), (end.fileno(),))
+            await channel.send(ENCODER.encode(Attach(target=target)), (end.fileno(),))
         except EOFError as error:
             raise WorkerDied("the judge was lost before its first request") from error
         finally:
