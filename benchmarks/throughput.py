@@ -50,20 +50,27 @@ SEED = 1
 
 
 class Phases(NamedTuple):
-    """Seconds of one attempt, as measured on an H100 and an H200."""
+    """Seconds of one attempt, as measured on H100s; and its GPU contexts, which the driver makes one after the other."""
 
     before: float = 3.0
     """Static checks, the interpreter's first case, compiling: no lease."""
     calls: float = 3.6
     """Call, execution and integrity: shared lease, in pieces of one call."""
-    timers: float = 3.0
-    """Import and compiling in the timers: shared lease."""
-    timing: float = 4.0
+    recording: float = 0.5
+    """Import, compiling and recording in the recorder: shared lease."""
+    timing: float = 2.3
     """Exclusive lease."""
     ending: float = 0.4
-    """Timers that end."""
+    """A recorder that ends."""
+    contexts: int = 2
+    """The guest's and the recorder's."""
+    context: float = 0.3
+    start: float = 6.0
+    """Start of the servers, which import torch."""
 
 
+CONTEXTS_A_SLOT, CONTEXTS_A_GPU = 1, 3
+"""Contexts at the start: a judge for each slot; two players and a builder of launchers for each GPU."""
 PHASES_S = Phases()
 CALLS = 50
 PACE = 4.0
@@ -81,6 +88,8 @@ class Judged(NamedTuple):
     """Whether it was judged again alone, because the GPU was full."""
     task: str = ""
     latency: tuple[Latency, ...] = ()
+    stages: tuple[tuple[str, float], ...] = ()
+    """Names and seconds."""
 
 
 Judge = Callable[[DevicePool, Task, str], Awaitable[Evaluation | None]]
@@ -116,7 +125,10 @@ async def run_instances(
                 judged.append(Judged(seconds, Verdict.CORRECT, alone=False))
             else:
                 alone = any(BESIDE_OTHERS in note for note in evaluation.notes)
-                judged.append(Judged(seconds, evaluation.verdict, alone, task.name, evaluation.latency))
+                stages = tuple((stage.name, stage.seconds) for stage in evaluation.stages)
+                judged.append(
+                    Judged(seconds, evaluation.verdict, alone, task.name, evaluation.latency, stages)
+                )
 
     async with asyncio.TaskGroup() as group:
         for instance, task in enumerate(tasks):
@@ -130,24 +142,36 @@ async def judge_really(pool: DevicePool, task: Task, source: str) -> Evaluation:
     return await evaluate(source, task, pool=pool, targets=targets, seed=SEED)
 
 
-async def judge_simulated(pool: DevicePool, _task: Task, _source: str) -> None:
-    """Hold slot and leases as a real evaluation does, and sleep."""
-    async with pool.slot() as slot:
-        await asyncio.sleep(PHASES_S.before / PACE)
-        await pool.judge_on(slot, lambda: sleep_through(pool, slot))
+class Driver:
+    """The driver of a simulated node, which makes one GPU context after the other."""
 
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
 
-async def sleep_through(pool: DevicePool, slot: Slot) -> Evaluation:
-    """Sleep through the phases of one attempt that need the GPU."""
-    async with pool.leases.using(slot):
-        for _ in range(CALLS):
-            await pool.leases.let_timing_pass(slot)
-            await asyncio.sleep(PHASES_S.calls / CALLS / PACE)
-        await asyncio.sleep(PHASES_S.timers / PACE)
-        async with pool.leases.timing(slot):
-            await asyncio.sleep(PHASES_S.timing / PACE)
-            pool.leases.release_after(slot, asyncio.sleep(PHASES_S.ending / PACE))
-    return mock.Mock(verdict=Verdict.CORRECT, error=None)
+    async def make_contexts(self, count: int) -> None:
+        """Wait until so many contexts are made."""
+        for _ in range(count):
+            async with self._turn:
+                await asyncio.sleep(PHASES_S.context / PACE)
+
+    async def judge(self, pool: DevicePool, _task: Task, _source: str) -> None:
+        """Hold slot and leases as a real evaluation does, and sleep."""
+        async with pool.slot() as slot:
+            await asyncio.sleep(PHASES_S.before / PACE)
+            await pool.judge_on(slot, lambda: self._judge_on(pool, slot))
+
+    async def _judge_on(self, pool: DevicePool, slot: Slot) -> Evaluation:
+        """Sleep through the phases of one attempt that need the GPU."""
+        async with pool.leases.using(slot):
+            await self.make_contexts(PHASES_S.contexts)
+            for _ in range(CALLS):
+                await pool.leases.let_timing_pass(slot)
+                await asyncio.sleep(PHASES_S.calls / CALLS / PACE)
+            await asyncio.sleep(PHASES_S.recording / PACE)
+            async with pool.leases.timing(slot):
+                await asyncio.sleep(PHASES_S.timing / PACE)
+                pool.leases.release_after(slot, asyncio.sleep(PHASES_S.ending / PACE))
+        return mock.Mock(verdict=Verdict.CORRECT, error=None)
 
 
 def report(judged: Sequence[Judged], pool: DevicePool, wall_s: float, *, pace: float = 1.0) -> Table:
@@ -162,6 +186,14 @@ def report(judged: Sequence[Judged], pool: DevicePool, wall_s: float, *, pace: f
     table.add_row("proposal to verdict, median", f"{statistics.median(seconds):.1f} s")
     table.add_row("proposal to verdict, worst", f"{max(seconds):.1f} s")
     table.add_row("exclusive lease held an attempt, mean", f"{pace * held_s:.1f} s")
+    stages: dict[str, list[float]] = {}
+    for attempt in judged:
+        for name, stage_s in attempt.stages:
+            stages.setdefault(name, []).append(stage_s)
+    for name, of_stage in stages.items():
+        table.add_row(
+            f"stage {name}, mean; worst", f"{statistics.fmean(of_stage):.1f}; {max(of_stage):.1f} s"
+        )
     table.add_row("timings", str(pool.leases.timings))
     servers = (pool.interpreting, pool.compiling)
     contexts = sum(server.contexts for server in servers)
@@ -243,12 +275,15 @@ async def simulate(
         mock.patch.object(ForkServer, "start", start),
     ):
         async with DevicePool(("simulated",), slots=slots, tasks=tasks) as pool:
+            driver = Driver()
             began = time.perf_counter()
-            judged = await run_instances(pool, tasks, attempts, judge_simulated, think_s=think_s / PACE)
+            await asyncio.sleep(PHASES_S.start / PACE)
+            await driver.make_contexts(CONTEXTS_A_GPU * count + CONTEXTS_A_SLOT * pool.slots)
+            judged = await run_instances(pool, tasks, attempts, driver.judge, think_s=think_s / PACE)
             wall_s = time.perf_counter() - began
             await pool.leases.close()
-            sleeps = ", ".join(f"{phase} {seconds:g} s" for phase, seconds in PHASES_S._asdict().items())
-            console.print(f"{count} simulated GPUs; no judge runs, only sleeps: {sleeps}")
+            sleeps = ", ".join(f"{phase} {value:g}" for phase, value in PHASES_S._asdict().items())
+            console.print(f"{count} simulated GPUs; no judge runs, only sleeps (seconds): {sleeps}")
             console.print(report(judged, pool, wall_s, pace=PACE))
     return 0
 

@@ -8,6 +8,8 @@ has received the whole line.
 - `stream`: 80 instances with 20 tokens a second each at 160x48.
 - `slow`: the same, with a terminal that takes 50 KB a second.
 - `idle`: nothing runs, at Home and in a session that has ended.
+- `screens`: from the first key that opens a screen to the whole screen, with 80 instances and 8 GPUs at 160x48, p95
+  of 20 programs.
 - `replay`: a session of 10,000 attempts is opened; once its marks are found, jumps between its ends and its marks.
 - `memory`: a session of 100,000 events is watched.
 """
@@ -51,6 +53,8 @@ TOKENS = "abcdefgh"
 """Two tokens: 20 a second come in ten pieces."""
 LETTERS = "qzkxjwvybpfgmucdq"
 SLOW_BYTES_PER_S = 50_000.0
+SCREENS = {"Review": "V", "Report": "R", "Latency": "L", "Fleet": "F"}
+SCREEN_PROGRAMS = 20
 MARKS_CPU_S = 0.1
 """A replay that still reads needs more CPU time in a second."""
 
@@ -265,6 +269,26 @@ def idle(options: Options) -> Iterator[Row]:
                 yield Row(f"{place} at rest: CPU", (screen.cpu_s() - spent) / took * 100, 1, "%")
 
 
+def screens(_options: Options) -> Iterator[Row]:
+    """Measure the first opening of each screen, in new programs that show a session at its end."""
+    seconds: dict[str, list[float]] = {name: [] for name in SCREENS}
+    spent: dict[str, list[float]] = {name: [] for name in SCREENS}
+    with new_home() as folder:
+        write_journal(folder, session())
+        for _ in range(SCREEN_PROGRAMS):
+            with program([WAVEDECK, "replay", SESSION], size=SIZE, environ=environ_of(folder)) as screen:
+                screen.wait_for(PLAYS)
+                _wait_for_marks(screen)
+                screen.seconds_to_settle("$")
+                for name, key in SCREENS.items():
+                    before = screen.cpu_s()
+                    seconds[name].append(screen.seconds_to_settle(key))
+                    spent[name].append(screen.cpu_s() - before)
+    for name in SCREENS:
+        yield Row(f"first key to the whole of {name}: p95", _p95(seconds[name]) * 1000, 300, "ms")
+        yield Row(f"{name}: CPU, median", statistics.median(spent[name]) * 1000, 300, "ms")
+
+
 def replay(options: Options) -> Iterator[Row]:
     """Measure the replay of a session with 10,000 attempts."""
     with new_home() as folder:
@@ -277,14 +301,17 @@ def replay(options: Options) -> Iterator[Row]:
         with program(command, size=SIZE, environ=environ_of(folder)) as screen:
             opened = screen.wait_for(PLAYS) - began
             yield Row(f"replay of {attempts:,} attempts: open", opened, 1, "s")
+            yield Row(f"replay of {attempts:,} attempts: open, CPU", screen.cpu_s(), 1, "s")
             _wait_for_marks(screen)
             screen.seconds_to_settle("$")
             keys = ["0", "$", *("B" * options.runs), *("X" * options.runs), *("(" * options.runs)]
+            before = screen.cpu_s()
             delays = [screen.seconds_to_settle(key) for key in keys]
-        yield Row(
-            f"replay of {attempts:,} attempts: seek, median", statistics.median(delays) * 1000, 100, "ms"
-        )
-        yield Row(f"replay of {attempts:,} attempts: seek, longest", max(delays) * 1000, 100, "ms")
+            spent = (screen.cpu_s() - before) / len(keys)
+        name = f"replay of {attempts:,} attempts: seek"
+        yield Row(f"{name}, median", statistics.median(delays) * 1000, 100, "ms")
+        yield Row(f"{name}, longest", max(delays) * 1000, 100, "ms")
+        yield Row(f"{name}, CPU", spent * 1000, 100, "ms")
 
 
 def _wait_for_marks(screen: Program) -> None:
@@ -318,6 +345,7 @@ BENCHMARKS: dict[str, Callable[[Options], Iterable[Row]]] = {
     "stream": stream,
     "slow": slow,
     "idle": idle,
+    "screens": screens,
     "replay": replay,
     "memory": memory,
 }

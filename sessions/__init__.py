@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from .state.ranking import Rank, rank
     from .state.state import AttemptState, CallState, Decision, DeviceState, InstanceState, SessionState
     from .store.decidable import check_decision
-    from .store.decisions import decide, undo
-    from .store.reconcile import resume
+    from .store.reconcile import decide, resume
     from .store.recorder import Recorder
     from .store.store import Store
 
@@ -38,8 +37,7 @@ _NAMES = {
     "state.ranking": ("Rank", "rank"),
     "state.state": ("AttemptState", "CallState", "Decision", "DeviceState", "InstanceState", "SessionState"),
     "store.decidable": ("check_decision",),
-    "store.decisions": ("decide", "undo"),
-    "store.reconcile": ("resume",),
+    "store.reconcile": ("decide", "resume"),
     "store.recorder": ("Recorder",),
     "store.store": ("Store",),
 }
@@ -84,7 +82,6 @@ __all__ = [
     "rank",
     "read_journal",
     "resume",
-    "undo",
     "write_recording",
 ]
 

@@ -5,55 +5,85 @@ Lists read summaries; they do not fold whole journals.
 
 from __future__ import annotations
 
-import difflib
+import threading
 
 from .errors import AmbiguousSession, JournalNotReadable, NoSuchSession, SessionBusy, StoreBroken
 from .files import FileLock
-from .home import JOURNAL, Home, LiveFiles
+from .home import Home, LiveFiles, file_mark
 from .journal.journal import Journal, read_journal
-from .names import fitting_names
+from .names import choose_session
 from .state.description import SessionSummary
-from .state.info import SessionInfo, Standing, damaged_info, info_of, live_info
-from .store.recorder import LOCK_WAIT_S, put_away
+from .state.info import LiveSession, damaged_info, info_of
+from .state.info import SessionInfo as SessionInfo
+from .state.info import Standing as Standing
+from .store.recorder import LOCK_WAIT_S
 from .store.store import Store, damaged_branch, journal_branch
 
 LATEST = "latest"
 """Names the session that was started last."""
 
-__all__ = [
-    "LATEST",
-    "SessionInfo",
-    "Standing",
-    "delete_session",
-    "find_session",
-    "journal_of",
-    "list_sessions",
-    "session_names",
-]
+
+class SessionList:
+    """All sessions of a home; each reading reads only what is new. Any thread may read; readings wait for each other."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._live: dict[str, LiveSession] = {}
+        self._stored: dict[str, SessionInfo] = {}
+        """Lines of stored sessions, by commit of the journal's branch."""
+        self._reading = threading.Lock()
+
+    def mark(self) -> tuple[object, ...]:
+        """Returns a value that changes when a session starts, writes or ends, or a branch is added; reads no file."""
+        live = [
+            (files.session, *file_mark(files.journal), files.running) for files in self._home.live_sessions()
+        ]
+        store = self._home.store
+        return (*live, file_mark(store / "refs" / "heads"), file_mark(store / "packed-refs"))
+
+    def read(self) -> list[SessionInfo]:
+        """Returns every session, newest first; empty if the home does not exist."""
+        with self._reading:
+            # Live folders first: a session that moves to the store during this call is then found there.
+            live = {
+                files.session: self._live.get(files.session) or LiveSession(files)
+                for files in self._home.live_sessions()
+            }
+            infos = {name: info for name, session in live.items() if (info := session.info()) is not None}
+            self._live = {name: live[name] for name in infos}
+            infos = self._read_store() | infos
+            return sorted(infos.values(), key=lambda info: info.name, reverse=True)
+
+    def _read_store(self) -> dict[str, SessionInfo]:
+        if not self._home.store.exists():
+            return {}
+        with Store.read_only(self._home.store) as store:
+            journals = store.journals()
+            infos = {
+                name: self._stored.get(commit or "") or stored_info(store, name, commit)
+                for name, commit in journals.items()
+            }
+            # A repair writes lost objects again and changes no commit.
+            self._stored = {
+                commit: infos[name]
+                for name, commit in journals.items()
+                if commit and infos[name].state is not Standing.DAMAGED
+            }
+        return infos
 
 
 def list_sessions(home: Home) -> list[SessionInfo]:
     """Returns every session of the home, newest first; empty if the home does not exist."""
-    # Live folders first: a session that moves to the store during this call is then found there.
-    sessions = {}
-    for files in home.live_sessions():
-        info = live_info(files)
-        if info is not None:
-            sessions[info.name] = info
-    if home.store.exists():
-        with Store.read_only(home.store) as store:
-            suffix = f"/{JOURNAL}"
-            for branch, commit in store.heads().items():
-                name = branch.removesuffix(suffix)
-                if branch.endswith(suffix) and name not in sessions:
-                    sessions[name] = stored_info(store, name, commit)
-            for name in store.damaged_sessions() - sessions.keys():
-                sessions[name] = damaged_info(name, str(damaged_branch(journal_branch(name))))
-    return sorted(sessions.values(), key=lambda info: info.name, reverse=True)
+    return SessionList(home).read()
 
 
-def stored_info(store: Store, session: str, commit: str) -> SessionInfo:
-    """Returns the line of a session in the store, whose journal's branch is at `commit`; *damaged* if git lost a part."""
+def stored_info(store: Store, session: str, commit: str | None) -> SessionInfo:
+    """Returns the line of a session in the store, whose journal's branch is at `commit`.
+
+    It is *damaged* if git lost a part, or if the branch has no commit.
+    """
+    if commit is None:
+        return damaged_info(session, str(damaged_branch(journal_branch(session))))
     try:
         description, summary = store.describe(session, commit=commit)
     except StoreBroken as error:
@@ -66,7 +96,7 @@ def session_names(home: Home) -> list[str]:
     names = {files.session for files in home.live_sessions() if _has_journal(files)}
     if home.store.exists():
         with Store.read_only(home.store) as store:
-            names.update(store.sessions())
+            names.update(store.journals())
     return sorted(names)
 
 
@@ -83,31 +113,35 @@ def find_session(home: Home, wanted: str) -> str:
     Raises `NoSuchSession` with similar names, or `AmbiguousSession`.
     """
     names = session_names(home)
-    fitting = fitting_names(wanted, names)
-    if len(fitting) == 1:
-        return fitting[0]
-    titled = [info.name for info in list_sessions(home) if wanted and info.title == wanted]
-    if len(titled) == 1:
-        return titled[0]
-    if wanted == LATEST and not titled and names:
-        # A name begins with the time of its start.
-        return names[-1]
-    if fitting or titled:
-        raise AmbiguousSession(wanted, fitting=fitting[::-1] or titled)
-    nearest = difflib.get_close_matches(wanted, names[::-1], n=3, cutoff=0.5)
-    raise NoSuchSession(wanted, nearest=nearest, home_is_empty=not names)
-
-
-def journal_of(home: Home, session: str) -> Journal:
-    """Returns a session's journal from the live folder or the store; `NoSuchSession` if there is none."""
+    if not names:
+        raise NoSuchSession(wanted, home_is_empty=True)
     try:
-        return read_journal(home.live(session).journal)
+        return choose_session(wanted, names)
+    except (NoSuchSession, AmbiguousSession) as error:
+        titled = [info.name for info in list_sessions(home) if wanted and info.title == wanted]
+        if len(titled) == 1:
+            return titled[0]
+        if wanted == LATEST and not titled:
+            # A name begins with the time of its start.
+            return names[-1]
+        if titled and isinstance(error, NoSuchSession):
+            raise AmbiguousSession(wanted, fitting=titled) from None
+        raise
+
+
+def journal_of(home: Home, session: str, *, most_bytes: int | None = None) -> Journal:
+    """Returns a session's journal from the live folder or the store; `NoSuchSession` if there is none.
+
+    With `most_bytes`, about so much of its beginning.
+    """
+    try:
+        return read_journal(home.live(session).journal, most_bytes=most_bytes)
     except FileNotFoundError:
         # A session is in the store before its live folder is removed.
         if not home.store.exists():
             raise NoSuchSession(session) from None
         with Store.read_only(home.store) as store:
-            return store.session_journal(session)
+            return store.session_journal(session, most_bytes=most_bytes)
     except OSError as error:
         raise JournalNotReadable(home.live(session).journal, error) from error
 
@@ -128,6 +162,6 @@ def delete_session(home: Home, session: str) -> None:
             with Store.of(home) as store:
                 store.delete_session(session)
         if files.folder.is_dir():
-            put_away(files)
+            files.put_away()
     finally:
         lock.release()

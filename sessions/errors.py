@@ -1,26 +1,4 @@
-"""Errors of the memory. Each message names the cause, then the next step.
-
-SessionsError
-├── HomeNotWritable      the home folder cannot be created or written
-├── HomeNotPrivate       another user can write into the home
-├── HomeNotReadable      the home folder belongs to another user and cannot be read
-├── JournalNotWritable   the disk refused an event
-├── JournalNotReadable   a journal cannot be read: it belongs to another user, or is not a file
-├── JournalDamaged       a line in the middle of a journal cannot be read, so nothing may be appended
-├── EventNotKeepable     an event cannot be read back after it is written
-├── SessionBusy          another process holds the session's lock
-├── SessionExists        a new session's name is taken
-├── NothingToResume      the session is finished
-├── NoSuchSession        no session has this name or prefix
-├── AmbiguousSession     a prefix fits several sessions
-├── NoSuchAttempt        the session has no attempt of this name
-├── NotDecidable         this attempt cannot be accepted, rejected or undone
-├── RemoteUnusable       another repository cannot be reached, or refuses
-├── BranchDiffers        both sides of a push or a fetch have a branch, with different commits
-├── StoreBroken          the git store cannot be read or written
-│   └── StoreDamaged     a file, ref or object of the git store is lost or damaged
-└── BadRecording         a recording's folder has a wrong format, or cannot be created
-"""
+"""Errors of the memory. Each message names the cause, then the next step."""
 
 from __future__ import annotations
 
@@ -39,7 +17,6 @@ class HomeNotWritable(SessionsError):
         super().__init__(
             f"the home {path} cannot be written ({why}); set WAVEDECK_HOME to a folder you may write"
         )
-        self.path, self.why = path, why
 
 
 class HomeNotPrivate(SessionsError):
@@ -51,7 +28,6 @@ class HomeNotReadable(SessionsError):
 
     def __init__(self, path: Path, *, why: str) -> None:
         super().__init__(f"the home {path} cannot be read ({why}); set WAVEDECK_HOME to a folder of yours")
-        self.path, self.why = path, why
 
 
 class JournalNotWritable(SessionsError):
@@ -59,7 +35,6 @@ class JournalNotWritable(SessionsError):
 
     def __init__(self, path: Path, *, why: str) -> None:
         super().__init__(f"the journal {path} cannot be written ({why}); make room, then resume the session")
-        self.path, self.why = path, why
 
 
 class JournalNotReadable(SessionsError):
@@ -78,7 +53,6 @@ class JournalDamaged(SessionsError):
         super().__init__(
             f"{path} line {line} cannot be read ({why}); replay still opens the journal; remove the line to resume the session"
         )
-        self.path, self.line, self.why = path, line, why
 
 
 class EventNotKeepable(SessionsError):
@@ -88,7 +62,6 @@ class EventNotKeepable(SessionsError):
         super().__init__(
             f"an event {tag} cannot be stored ({why}); this is a bug in Wavedeck, please report it"
         )
-        self.tag, self.why = tag, why
 
 
 class SessionBusy(SessionsError):
@@ -96,7 +69,6 @@ class SessionBusy(SessionsError):
 
     def __init__(self, session: str) -> None:
         super().__init__(f"session {session} is running; reach it with: wavedeck attach {session}")
-        self.session = session
 
 
 class SessionExists(SessionsError):
@@ -104,7 +76,6 @@ class SessionExists(SessionsError):
 
     def __init__(self, session: str) -> None:
         super().__init__(f"session {session} already exists; go on with: wavedeck resume {session}")
-        self.session = session
 
 
 class NothingToResume(SessionsError):
@@ -112,7 +83,6 @@ class NothingToResume(SessionsError):
 
     def __init__(self, session: str) -> None:
         super().__init__(f"session {session} is finished; look at it with: wavedeck replay {session}")
-        self.session = session
 
 
 class NoSuchSession(SessionsError):
@@ -123,7 +93,6 @@ class NoSuchSession(SessionsError):
         if home_is_empty:
             hint = "there are none yet; start one with: wavedeck run TASK"
         super().__init__(f"no session {asked!r}; {hint}")
-        self.asked, self.nearest = asked, tuple(nearest)
 
 
 class AmbiguousSession(SessionsError):
@@ -132,7 +101,6 @@ class AmbiguousSession(SessionsError):
     def __init__(self, asked: str, *, fitting: Sequence[str]) -> None:
         shown = ", ".join(fitting[:4]) + (", ..." if len(fitting) > 4 else "")
         super().__init__(f"{asked!r} fits {len(fitting)} sessions ({shown}); give more of the name")
-        self.asked, self.fitting = asked, tuple(fitting)
 
 
 class NoSuchAttempt(SessionsError):
@@ -141,7 +109,6 @@ class NoSuchAttempt(SessionsError):
     def __init__(self, attempt: str, *, nearest: Sequence[str] = ()) -> None:
         hint = f"nearest: {', '.join(nearest)}" if nearest else "attempt names look like softmax#2/7"
         super().__init__(f"no attempt {attempt!r} in this session; {hint}")
-        self.attempt, self.nearest = attempt, tuple(nearest)
 
 
 class NotDecidable(SessionsError):
@@ -155,7 +122,6 @@ class RemoteUnusable(SessionsError):
         super().__init__(
             f"git cannot use the repository {address!r} ({why}); check its address and your access"
         )
-        self.address, self.why = address, why
 
 
 class BranchDiffers(SessionsError):
@@ -165,7 +131,6 @@ class BranchDiffers(SessionsError):
         super().__init__(
             f"the branch {branch} of {where} has other commits, so nothing was changed; keep one version under another home"
         )
-        self.branch, self.where = branch, where
 
 
 class StoreBroken(SessionsError):

@@ -1,7 +1,6 @@
 """The event vocabulary: everything that can happen in a session, as tagged data.
 
-Tags are never reused, and new fields have defaults: an older reader skips and counts unknown events. `DURABLE` names
-the events that are on disk (fsync) before anything acts on them.
+Tags are never reused, and new fields have defaults: an older reader skips and counts unknown events.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
-from harness import Evaluation, Stage, Verdict
+from harness import Evaluation, Stage
 
 from .settings import SCHEMA, RunSettings, SessionDescription
 
@@ -115,7 +114,27 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     schema: int = SCHEMA
 
 
-class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
+class DurableEvent(Event, frozen=True, kw_only=True):
+    """An event that is on disk (fsync) before anything acts on it: what it says is never paid or asked for again."""
+
+
+class PersonEvent(DurableEvent, frozen=True, kw_only=True):
+    """A person's command."""
+
+    by: str = ""
+    """The person's login name."""
+
+
+class JudgedEvent(DurableEvent, frozen=True, kw_only=True):
+    """The judge's result for an attempt or for a baseline."""
+
+    evaluation: Evaluation
+    """A verdict that is not `counted` says why there is no result."""
+    device_s: float = 0.0
+    """Seconds in which the judge held a device for it."""
+
+
+class SessionStarted(DurableEvent, frozen=True, kw_only=True, tag="session_started"):
     """First event of a session; the same data as `session.json`.
 
     Its line in the journal has the fields of `settings` beside the others (`journal.codec`).
@@ -201,8 +220,8 @@ class CallRetried(Event, frozen=True, kw_only=True, tag="call_retried"):
     """True if the provider may bill the failed try: it ended after the reply had begun. Budgets count it in full."""
 
 
-class CallFinished(Event, frozen=True, kw_only=True, tag="call_finished"):
-    """A complete reply arrived. Durable: it is never requested again."""
+class CallFinished(DurableEvent, frozen=True, kw_only=True, tag="call_finished"):
+    """A complete reply arrived. It is never requested again."""
 
     call: str
     text: str
@@ -217,8 +236,8 @@ class CallFinished(Event, frozen=True, kw_only=True, tag="call_finished"):
     """The value that was sent; `None` if the model refused the parameter."""
 
 
-class CallFailed(Event, frozen=True, kw_only=True, tag="call_failed"):
-    """No reply will come: all tries failed, or a retry cannot help. Durable."""
+class CallFailed(DurableEvent, frozen=True, kw_only=True, tag="call_failed"):
+    """No reply will come: all tries failed, or a retry cannot help."""
 
     call: str
     reason: str
@@ -230,8 +249,8 @@ class CallFailed(Event, frozen=True, kw_only=True, tag="call_failed"):
     """See `CallRetried`; about the last try."""
 
 
-class CandidateProposed(Event, frozen=True, kw_only=True, tag="candidate_proposed"):
-    """The candidate of an attempt is known. Durable."""
+class CandidateProposed(DurableEvent, frozen=True, kw_only=True, tag="candidate_proposed"):
+    """The candidate of an attempt is known."""
 
     attempt: str
     source: str
@@ -258,8 +277,8 @@ class SweptVariant(msgspec.Struct, frozen=True):
     that."""
 
 
-class AttemptSwept(Event, frozen=True, kw_only=True, tag="attempt_swept"):
-    """A sweep of an attempt's launch parameters ended. Durable: it is not repeated."""
+class AttemptSwept(DurableEvent, frozen=True, kw_only=True, tag="attempt_swept"):
+    """A sweep of an attempt's launch parameters ended. It is not repeated."""
 
     attempt: str
     target: str
@@ -292,8 +311,8 @@ class RungEntry(msgspec.Struct, frozen=True):
     """True if it continues to the next rung or to the judge."""
 
 
-class SweepRung(Event, frozen=True, kw_only=True, tag="sweep_rung"):
-    """A rung of a sweep ended: the times of its variants were estimated, and the better ones continue. Durable."""
+class SweepRung(DurableEvent, frozen=True, kw_only=True, tag="sweep_rung"):
+    """A rung of a sweep ended: the times of its variants were estimated, and the better ones continue."""
 
     attempt: str
     """The attempt that was swept; the ratios are relative to its time."""
@@ -327,15 +346,12 @@ class StageFinished(Event, frozen=True, kw_only=True, tag="stage_finished"):
     """See `StageStarted`."""
 
 
-class AttemptJudged(Event, frozen=True, kw_only=True, tag="attempt_judged"):
-    """The verdict. Durable."""
+class AttemptJudged(JudgedEvent, frozen=True, kw_only=True, tag="attempt_judged"):
+    """The verdict."""
 
     attempt: str
-    evaluation: Evaluation
     same_as: str = ""
     """The earlier attempt of the instance with the same source, whose evaluation this is; empty if it was judged."""
-    device_s: float = 0.0
-    """Seconds in which the judge held a device for it."""
 
 
 class AttemptCommitted(Event, frozen=True, kw_only=True, tag="attempt_committed"):
@@ -346,7 +362,7 @@ class AttemptCommitted(Event, frozen=True, kw_only=True, tag="attempt_committed"
     branch: str
 
 
-class InstanceFinished(Event, frozen=True, kw_only=True, tag="instance_finished"):
+class InstanceFinished(DurableEvent, frozen=True, kw_only=True, tag="instance_finished"):
     """An instance ended."""
 
     task: str
@@ -364,17 +380,13 @@ class WaitingForPerson(Event, frozen=True, kw_only=True, tag="waiting_for_person
     attempt: str
 
 
-class WinnerExamined(Event, frozen=True, kw_only=True, tag="winner_examined"):
-    """At the end of an instance, its winner was judged on the exam cases. Durable.
+class WinnerExamined(JudgedEvent, frozen=True, kw_only=True, tag="winner_examined"):
+    """At the end of an instance, its winner was judged on the exam cases.
 
     No prompt of any instance ever contains any of it.
     """
 
     attempt: str
-    evaluation: Evaluation
-    """On the exam cases. A verdict that is not counted says why the attempt was not examined."""
-    device_s: float = 0.0
-    """See `AttemptJudged`."""
 
 
 class BaselineStageStarted(Event, frozen=True, kw_only=True, tag="baseline_stage"):
@@ -385,105 +397,87 @@ class BaselineStageStarted(Event, frozen=True, kw_only=True, tag="baseline_stage
     """A stage of the cascade, see `StageStarted`."""
 
 
-class BaselineMeasured(Event, frozen=True, kw_only=True, tag="baseline_measured"):
-    """The timing baseline of a task was judged like a candidate, for the first prompt. Durable."""
+class BaselineMeasured(JudgedEvent, frozen=True, kw_only=True, tag="baseline_measured"):
+    """The timing baseline of a task was judged like a candidate, for the first prompt."""
 
     task: str
-    evaluation: Evaluation
-    """A verdict other than `correct` says why its times are unknown."""
-    device_s: float = 0.0
-    """See `AttemptJudged`."""
 
 
-class WinnerMeasured(Event, frozen=True, kw_only=True, tag="winner_measured"):
-    """An attempt was judged and timed again on one GPU: a winner with `spread`, or after `MeasureAsked`. Durable.
+class WinnerMeasured(JudgedEvent, frozen=True, kw_only=True, tag="winner_measured"):
+    """An attempt was judged and timed again on one GPU: a winner with `spread`, or after `MeasureAsked`.
 
-    Never part of a prompt.
+    On the open cases; never part of a prompt.
     """
 
     attempt: str
     device: str
-    evaluation: Evaluation
-    """On the open cases. A verdict that is not counted says why this device has no measurement."""
-    device_s: float = 0.0
-    """See `AttemptJudged`."""
 
 
-class DecisionMade(Event, frozen=True, kw_only=True, tag="decision_made"):
-    """A person accepted or rejected an attempt. Durable."""
+class DecisionMade(PersonEvent, frozen=True, kw_only=True, tag="decision_made"):
+    """A person accepted or rejected an attempt."""
 
     attempt: str
     accepted: bool
     why: str = ""
-    by: str = ""
-    """The person's login name."""
     forced: bool = False
     """True if the person accepts an attempt that is not correct; `why` then has the reason."""
 
 
-class DecisionUndone(Event, frozen=True, kw_only=True, tag="decision_undone"):
-    """A person undid the current decision about an attempt. Durable."""
+class DecisionUndone(PersonEvent, frozen=True, kw_only=True, tag="decision_undone"):
+    """A person undid the current decision about an attempt."""
 
     attempt: str
-    by: str = ""
 
 
-class HintGiven(Event, frozen=True, kw_only=True, tag="hint_given"):
-    """A person gave a hint for the next attempt of an instance. Durable."""
+class HintGiven(PersonEvent, frozen=True, kw_only=True, tag="hint_given"):
+    """A person gave a hint for the next attempt of an instance."""
 
     instance: str
     """`softmax#2`."""
     text: str
-    by: str = ""
 
 
-class AttemptPinned(Event, frozen=True, kw_only=True, tag="attempt_pinned"):
-    """A person chose a correct attempt as the base of its instance's optimizations, until the next pin. Durable."""
-
-    attempt: str
-    by: str = ""
-
-
-class AttemptBanned(Event, frozen=True, kw_only=True, tag="attempt_banned"):
-    """A person excluded an attempt: its instance builds on it no more. Durable."""
+class AttemptPinned(PersonEvent, frozen=True, kw_only=True, tag="attempt_pinned"):
+    """A person chose a correct attempt as the base of its instance's optimizations, until the next pin."""
 
     attempt: str
-    by: str = ""
 
 
-class SessionTitled(Event, frozen=True, kw_only=True, tag="session_titled"):
-    """A person gave the session a title, or removed it; a finished session stays finished. Durable."""
+class AttemptBanned(PersonEvent, frozen=True, kw_only=True, tag="attempt_banned"):
+    """A person excluded an attempt: its instance builds on it no more."""
+
+    attempt: str
+
+
+class SessionTitled(PersonEvent, frozen=True, kw_only=True, tag="session_titled"):
+    """A person gave the session a title, or removed it; a finished session stays finished."""
 
     title: str
     """Empty: no title."""
-    by: str = ""
 
 
-class RetireAsked(Event, frozen=True, kw_only=True, tag="retire_asked"):
-    """A person retired an instance; its work in progress is cancelled and its winner examined. Durable."""
+class RetireAsked(PersonEvent, frozen=True, kw_only=True, tag="retire_asked"):
+    """A person retired an instance; its work in progress is cancelled and its winner examined."""
 
     instance: str
-    by: str = ""
 
 
-class Paused(Event, frozen=True, kw_only=True, tag="paused"):
-    """A person paused an instance: no call and no attempt starts until `Unpaused`. Durable."""
+class Paused(PersonEvent, frozen=True, kw_only=True, tag="paused"):
+    """A person paused an instance: no call and no attempt starts until `Unpaused`."""
 
     instance: str = ""
     """Empty: the whole session."""
-    by: str = ""
 
 
-class Unpaused(Event, frozen=True, kw_only=True, tag="unpaused"):
-    """A person ended a pause. Durable."""
+class Unpaused(PersonEvent, frozen=True, kw_only=True, tag="unpaused"):
+    """A person ended a pause."""
 
     instance: str = ""
     """Empty: all pauses of the session."""
-    by: str = ""
 
 
-class SessionExtended(Event, frozen=True, kw_only=True, tag="session_extended"):
-    """A person gave a session more iterations or a larger budget; a finished session is open again. Durable.
+class SessionExtended(PersonEvent, frozen=True, kw_only=True, tag="session_extended"):
+    """A person gave a session more iterations or a larger budget; a finished session is open again.
 
     With iterations, the instances go on that used all of their own or met a stop rule. With a budget, those go on that
     the budget ended.
@@ -493,11 +487,10 @@ class SessionExtended(Event, frozen=True, kw_only=True, tag="session_extended"):
     """Further iterations of each instance."""
     budget_usd: float = 0.0
     """Added to the budget in USD."""
-    by: str = ""
 
 
-class IterationsMoved(Event, frozen=True, kw_only=True, tag="iterations_moved"):
-    """With `--allocate best`, the unused iterations of an ended instance went to another one. Durable."""
+class IterationsMoved(DurableEvent, frozen=True, kw_only=True, tag="iterations_moved"):
+    """With `--allocate best`, the unused iterations of an ended instance went to another one."""
 
     source: str
     """The instance that ended."""
@@ -506,8 +499,8 @@ class IterationsMoved(Event, frozen=True, kw_only=True, tag="iterations_moved"):
     iterations: int
 
 
-class InstanceForked(Event, frozen=True, kw_only=True, tag="instance_forked"):
-    """A person added an instance that starts from an attempt; a finished session is open again. Durable."""
+class InstanceForked(PersonEvent, frozen=True, kw_only=True, tag="instance_forked"):
+    """A person added an instance that starts from an attempt; a finished session is open again."""
 
     task: str
     instance: int
@@ -517,30 +510,26 @@ class InstanceForked(Event, frozen=True, kw_only=True, tag="instance_forked"):
     """A person's edit of that kernel: it is judged, and no model is asked. Empty: the method goes on from the kernel."""
     hint: str = ""
     """A hint for the attempt after the first."""
-    by: str = ""
 
 
-class MeasureAsked(Event, frozen=True, kw_only=True, tag="measure_asked"):
-    """A person asked to time a correct attempt again; a finished session is open again. Durable."""
+class MeasureAsked(PersonEvent, frozen=True, kw_only=True, tag="measure_asked"):
+    """A person asked to time a correct attempt again; a finished session is open again."""
 
     attempt: str
     devices: tuple[str, ...]
     """GPUs of the session; each gives a `WinnerMeasured`."""
-    by: str = ""
 
 
-class DeviceLent(Event, frozen=True, kw_only=True, tag="device_lent"):
-    """A person lent a GPU to others: no candidate starts on it until `DeviceReturned`. Durable."""
-
-    device: str
-    by: str = ""
-
-
-class DeviceReturned(Event, frozen=True, kw_only=True, tag="device_returned"):
-    """A person took a lent GPU back. Durable."""
+class DeviceLent(PersonEvent, frozen=True, kw_only=True, tag="device_lent"):
+    """A person lent a GPU to others: no candidate starts on it until `DeviceReturned`."""
 
     device: str
-    by: str = ""
+
+
+class DeviceReturned(PersonEvent, frozen=True, kw_only=True, tag="device_returned"):
+    """A person took a lent GPU back."""
+
+    device: str
 
 
 class DeviceSampled(Event, frozen=True, kw_only=True, tag="device_sampled"):
@@ -603,8 +592,8 @@ class Notice(Event, frozen=True, kw_only=True, tag="notice"):
     message: str
 
 
-class EngineStopped(Event, frozen=True, kw_only=True, tag="engine_stopped"):
-    """The engine left the session unfinished and in good order (stop command, signal, error). Durable.
+class EngineStopped(DurableEvent, frozen=True, kw_only=True, tag="engine_stopped"):
+    """The engine left the session unfinished and in good order (stop command, signal, error).
 
     The session can be resumed.
     """
@@ -614,8 +603,8 @@ class EngineStopped(Event, frozen=True, kw_only=True, tag="engine_stopped"):
     """True if no person asked for the stop: model, judge, disk or the engine itself failed."""
 
 
-class SessionFinished(Event, frozen=True, kw_only=True, tag="session_finished"):
-    """Every instance ended. Decisions may follow, or a command that opens the session again. Durable."""
+class SessionFinished(DurableEvent, frozen=True, kw_only=True, tag="session_finished"):
+    """Every instance ended. Decisions may follow, or a command that opens the session again."""
 
     solved: tuple[str, ...] = ()
     """Tasks with a correct attempt."""
@@ -670,49 +659,3 @@ AnyEvent = (
     | EngineStopped
     | SessionFinished
 )
-
-DURABLE: tuple[type[Event], ...] = (
-    SessionStarted,
-    CallFinished,
-    CallFailed,
-    CandidateProposed,
-    AttemptSwept,
-    SweepRung,
-    AttemptJudged,
-    InstanceFinished,
-    WinnerExamined,
-    BaselineMeasured,
-    WinnerMeasured,
-    DecisionMade,
-    DecisionUndone,
-    HintGiven,
-    AttemptPinned,
-    AttemptBanned,
-    SessionTitled,
-    RetireAsked,
-    Paused,
-    Unpaused,
-    SessionExtended,
-    IterationsMoved,
-    InstanceForked,
-    MeasureAsked,
-    DeviceLent,
-    DeviceReturned,
-    EngineStopped,
-    SessionFinished,
-)
-
-__all__ = [
-    "DURABLE",
-    "GIVEN",
-    "METHOD_DONE",
-    "UNASKED",
-    "AnyEvent",
-    "EndReason",
-    "Event",
-    "Message",
-    "Origin",
-    "Role",
-    "Usage",
-    "Verdict",
-]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +17,15 @@ from .files import is_locked
 
 JOURNAL = "_journal"
 """Last part of the branch with a session's journal."""
+
+
+def file_mark(path: Path) -> tuple[int, int, int]:
+    """Returns numbers that change when the file at `path` does; zeros if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,13 @@ class LiveFiles:
         """True if an engine holds the lock; a fact of the system, not a guess from a pid."""
         return is_locked(self.lock)
 
+    def put_away(self) -> None:
+        """Remove the folder in one visible step, and the remains of interrupted removals."""
+        self.folder.rename(self.folder.with_name(f".{self.session}.gone-{secrets.token_hex(4)}"))
+        for remains in self.folder.parent.glob(".*.gone-*"):
+            # Another process may remove the same folder.
+            shutil.rmtree(remains, ignore_errors=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -102,15 +120,10 @@ class Home:
 
     def stored_mark(self, session: str) -> tuple[int, ...]:
         """Returns numbers that change when the store gets events of the session; reads no git."""
-        numbers = []
-        for path in (self.store / "refs" / "heads" / session / JOURNAL, self.store / "packed-refs"):
-            try:
-                status = path.stat()
-            except OSError:
-                numbers += [0, 0]
-            else:
-                numbers += [status.st_ino, status.st_mtime_ns]
-        return tuple(numbers)
+        return (
+            *file_mark(self.store / "refs" / "heads" / session / JOURNAL),
+            *file_mark(self.store / "packed-refs"),
+        )
 
     def live(self, session: str) -> LiveFiles:
         """Returns the live files of a session, whether they exist or not."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
+
+from .errors import AmbiguousSession, NoSuchSession
 
 STARTER = "starter"
 SESSION = re.compile(r"\d{8}-\d{6}-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}")
@@ -102,6 +105,15 @@ def title_problem(title: str) -> str:
     return ""
 
 
-def fitting_names(wanted: str, names: Sequence[str]) -> list[str]:
-    """Returns the name itself if it is among the names, else all names that begin with it."""
-    return [wanted] if wanted in names else [name for name in names if wanted and name.startswith(wanted)]
+def choose_session(wanted: str, names: Sequence[str]) -> str:
+    """Returns the session with this name, or the only session with this prefix; `names` are oldest first.
+
+    Raises `NoSuchSession` with similar names, or `AmbiguousSession`.
+    """
+    newest_first = names[::-1]
+    fitting = [name for name in newest_first if wanted and name.startswith(wanted)]
+    if wanted in names or len(fitting) == 1:
+        return wanted if wanted in names else fitting[0]
+    if fitting:
+        raise AmbiguousSession(wanted, fitting=fitting)
+    raise NoSuchSession(wanted, nearest=difflib.get_close_matches(wanted, newest_first, n=3, cutoff=0.5))

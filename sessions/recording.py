@@ -147,12 +147,7 @@ def _read_chain(path: Path) -> tuple[RecordedReply, ...]:
     return tuple(replies)
 
 
-def write_recording(state: SessionState, name: str, folder: Path) -> Path:
-    """Write a recording of one session; see `record_sessions`."""
-    return record_sessions((state,), name, folder)
-
-
-def record_sessions(states: Sequence[SessionState], name: str, folder: Path) -> Path:
+def write_recording(states: Sequence[SessionState], name: str, folder: Path) -> Path:
     """Write the replies of finished sessions to `folder/name`, completely or not at all; returns its path.
 
     The chains of a later session follow the chains of the earlier sessions: on each task, instance n becomes chain n
@@ -165,10 +160,9 @@ def record_sessions(states: Sequence[SessionState], name: str, folder: Path) -> 
     if not states or len(begun) < len(states) or not all(state.finished for state in states):
         raise BadRecording("only a finished session becomes a recording; resume it to its end first")
     started = begun[0]
-    for event in begun[1:]:
-        for field in ("model", "templates"):
+    for field, words in (("model", "another model"), ("templates", "other prompts")):
+        for event in begun[1:]:
             if getattr(event, field) != getattr(started, field):
-                words = {"model": "another model", "templates": "other prompts"}[field]
                 raise BadRecording(
                     f"{event.session} was made with {words} than {started.session}; a recording has one"
                 )
@@ -189,7 +183,7 @@ def record_sessions(states: Sequence[SessionState], name: str, folder: Path) -> 
             ChainEntry(task, chain, max((reply.attempt for reply in replies), default=0))
             for (task, chain), replies in sorted(chains.items())
         ),
-        templates=started.templates,
+        templates=dict(sorted(started.templates.items())),
     )
     try:
         make_private_folder(folder)
@@ -248,22 +242,17 @@ def _write_files(
 
 def _facts_text(facts: RecordingFacts) -> str:
     """`recording.toml`; Python's standard library reads TOML but does not write it."""
-    lines = [
-        f"schema = {facts.schema}",
-        *(f"{key} = {_quoted(getattr(facts, key))}" for key in ("name", "model", "date", "session")),
-        "",
-        "[templates]",
-        *(f"{_quoted(name)} = {_quoted(digest)}" for name, digest in sorted(facts.templates.items())),
-    ]
-    for entry in facts.chains:
-        lines += [
-            "",
-            "[[chains]]",
-            f"task = {_quoted(entry.task)}",
-            f"chain = {entry.chain}",
-            f"attempts = {entry.attempts}",
-        ]
-    return "\n".join(lines) + "\n"
+    head = {key: getattr(facts, key) for key in ("schema", "name", "model", "date", "session")}
+    tables = [head, facts.templates, *map(msgspec.structs.asdict, facts.chains)]
+    titles = ["", "\n[templates]\n", *["\n[[chains]]\n"] * len(facts.chains)]
+    return "".join(title + _table_text(table) for title, table in zip(titles, tables, strict=True))
+
+
+def _table_text(table: Mapping[str, str | int]) -> str:
+    return "".join(
+        f"{key if key.isalpha() else _quoted(key)} = {_quoted(value) if isinstance(value, str) else value}\n"
+        for key, value in table.items()
+    )
 
 
 def _quoted(text: str) -> str:

@@ -17,12 +17,11 @@ from .errors import SessionsError, StoreDamaged
 from .events import DecisionMade, DecisionUndone
 from .files import write_whole
 from .home import JOURNAL, Home
-from .state.info import Standing, live_info
+from .state.info import LiveSession, Standing
 from .store.reconcile import take_up
-from .store.refs import PACKED, read_packed
-from .store.repository import Commit
-from .store.skeleton import check_skeleton, mend_skeleton
-from .store.store import ACCEPTED, HEADS, Store, journal_branch
+from .store.refs import PACKED, check_skeleton, mend_skeleton, read_packed
+from .store.repository import HEADS, Commit
+from .store.store import ACCEPTED, Store, journal_branch
 
 DAMAGED = "damaged"
 """Folder in the store for damaged files."""
@@ -139,7 +138,7 @@ class _StoreRepairs:
                 write_whole(path, "".join([header, *lines]).encode(errors="surrogateescape"))
 
         yield Repair(f"{path} has lines that cannot be read", "keep its other lines", act)
-        here = {*self._store.sessions(), *(files.session for files in self._home.live_sessions())}
+        here = {*self._store.journals(), *(files.session for files in self._home.live_sessions())}
         for session in sorted(self._journals.keys() - here):
             yield self._point(journal_branch(session), f"the branch {journal_branch(session)} is lost")
         if self._store.repository.read_ref(ACCEPTED) is None and self._newest("accepted"):
@@ -231,7 +230,7 @@ class _StoreRepairs:
         files = self._home.live(session)
         if files.running:
             return
-        info = live_info(files)
+        info = LiveSession(files).info()
         if info is not None and info.state is Standing.DAMAGED:
             yield Repair(f"{session} is damaged", info.problem)
             return

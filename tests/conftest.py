@@ -43,7 +43,6 @@ LONG_FILES = (
     "faults/test_harness_faults.py",
     "faults/test_endurance.py",
     "faults/test_engine_kill.py",
-    "sessions/test_kill.py",
     "test_main_job.py",
     "tui/test_ablate.py",
     "tui/test_eval.py",

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta
@@ -31,13 +31,44 @@ NOT_SETTINGS = frozenset(
 """Variables of Wavedeck that are no settings: home, leases, a key, gateway headers, and the switch of the long tests."""
 FLAGS_ONLY = ("headless", "detach", "json")
 
-Count = Annotated[int, Meta(ge=1, le=MOST)]
-Seed = Annotated[int, Meta(ge=0, le=MOST)]
-Dollars = Annotated[float, Meta(gt=0, le=1e9)]
-Ratio = Annotated[float, Meta(gt=0, le=1e9)]
-Rounds = Annotated[int, Meta(ge=0, le=MOST)]
-Seconds = Annotated[float, Meta(gt=0, le=1e9)]
+Flag = Annotated[bool, Meta(description="true or false")]
+Count = Annotated[int, Meta(ge=1, le=MOST, description="a whole number, 1 or more")]
+Seed = Annotated[int, Meta(ge=0, le=MOST, description="a whole number from 0 to 2^63 - 1")]
+Dollars = Annotated[float, Meta(gt=0, le=1e9, description="an amount of US dollars above 0")]
+Ratio = Annotated[float, Meta(gt=0, le=1e9, description="a number above 0")]
+Rounds = Annotated[int, Meta(ge=0, le=MOST, description="a whole number, 0 or more")]
+Seconds = Annotated[float, Meta(gt=0, le=1e9, description="a number of seconds above 0")]
 Names = Annotated[tuple[str, ...], Meta(min_length=1)]
+COMMAS = "names with commas between them"
+Devices = Annotated[Names, Meta(description=f"{COMMAS}, for example idle or 0,1")]
+Targets = Annotated[Names, Meta(description=f"{COMMAS}, for example gfx942,sm_90")]
+Modules = Annotated[Names, Meta(description=f"{COMMAS}, of knowledge, one-shot, optimizer and reflection")]
+Frames = Annotated[int, Meta(ge=1, le=10, description="a whole number from 1 to 10")]
+Notify = Annotated[Literal["bell", "osc9", "off"], Meta(description="bell, osc9 or off")]
+Columns = Annotated[
+    dict[str, Names], Meta(description="a table of lists of column titles, by table of the cockpit")
+]
+Keys = Annotated[dict[str, str], Meta(description="a table of names and keys")]
+Prices = Annotated[
+    dict[str, Price],
+    Meta(
+        description='a table for each model: [prices."anthropic:NAME"] with input, output and optionally cached_input, '
+        "cache_write and date"
+    ),
+]
+Timeouts = Annotated[
+    Limits,
+    Meta(
+        description=f"a table with any of {', '.join(Limits.__struct_fields__)}, in seconds above 0 (tries: a whole number)"
+    ),
+]
+Paces = Annotated[
+    dict[str, Pace],
+    Meta(
+        description="a table for each provider: [providers.anthropic] with any of "
+        f"{', '.join(Pace.__struct_fields__)}, whole numbers above 0"
+    ),
+]
 
 
 class Settings(msgspec.Struct, frozen=True, rename="kebab"):
@@ -46,19 +77,19 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     suite: str | None = None
     method: str = "geak"
     model: str | None = None
-    tune: bool = False
+    tune: Flag = False
     start: str = ""
     against: str = "task"
-    spread: bool = False
-    without: Names = ()
+    spread: Flag = False
+    without: Modules = ()
     workers: Count = 4
     descendants: Count = 8
     prompt_style: str = "chat"
     corpus: str = ""
     instances: Count | None = None
     iterations: Count | None = None
-    devices: Names = ("idle",)
-    targets: Names = ()
+    devices: Devices = ("idle",)
+    targets: Targets = ()
     """Empty: the targets of the devices."""
     review: str = "auto"
     budget_usd: Dollars | None = None
@@ -71,54 +102,24 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     allocate: str = "even"
     seed: Seed | None = None
     theme: str | None = None
-    mouse: bool = True
-    ascii: bool = False
+    mouse: Flag = True
+    ascii: Flag = False
     """Draw ASCII only."""
-    frames: Annotated[int, Meta(ge=1, le=10)] = 4
+    frames: Frames = 4
     """Frames a second of the cockpit, at most."""
-    notify: Literal["bell", "osc9", "off"] = "bell"
+    notify: Notify = "bell"
     """How the terminal reports an attempt that waits for a person."""
-    columns: dict[str, Names] = {}
+    columns: Columns = {}
     """Columns of the cockpit's tables, by table."""
-    keys: dict[str, str] = {}
+    keys: Keys = {}
     """Keys of the cockpit, by action."""
-    prices: dict[str, Price] = {}
+    prices: Prices = {}
     """Prices by model (`provider:NAME`)."""
-    limits: Limits = Limits()
+    limits: Timeouts = Limits()
     """Timeouts of model calls, and the number of tries."""
-    providers: dict[str, Pace] = {}
+    providers: Paces = {}
     """Limits of each provider."""
 
-
-WISHES = {
-    "instances": "a whole number, 1 or more",
-    "iterations": "a whole number, 1 or more",
-    "devices": "names with commas between them, for example idle or 0,1",
-    "targets": "names with commas between them, for example gfx942,sm_90",
-    "budget-usd": "an amount of US dollars above 0",
-    "budget-tokens": "a whole number, 1 or more",
-    "budget-attempts": "a whole number, 1 or more",
-    "budget-device-s": "a number of seconds above 0",
-    "budget-wall-s": "a number of seconds above 0",
-    "stop-at-speedup": "a number above 0",
-    "stop-without-gain": "a whole number, 0 or more",
-    "seed": "a whole number from 0 to 2^63 - 1",
-    "tune": "true or false",
-    "spread": "true or false",
-    "without": "names with commas between them, of knowledge, one-shot, optimizer and reflection",
-    "workers": "a whole number, 1 or more",
-    "descendants": "a whole number, 1 or more",
-    "mouse": "true or false",
-    "ascii": "true or false",
-    "frames": "a whole number from 1 to 10",
-    "notify": "bell, osc9 or off",
-    "columns": "a table of lists of column titles, by table of the cockpit",
-    "keys": "a table of names and keys",
-    "prices": 'a table for each model: [prices."anthropic:NAME"] with input, output and optionally cached_input, cache_write and date',
-    "limits": f"a table with any of {', '.join(Limits.__struct_fields__)}, in seconds above 0 (tries: a whole number)",
-    "providers": f"a table for each provider: [providers.anthropic] with any of {', '.join(Pace.__struct_fields__)}, whole numbers above 0",
-}
-"""Accepted values of each key, in words; other keys take text."""
 
 FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Settings)}
 ONLY_IN_FILES = ("keys", "columns", "prices", "limits", "providers")
@@ -180,7 +181,7 @@ def checked(source: SettingSource, key: str, value: Any) -> Any:
         raise Complaint(f"{source.at(key)}: unknown key {key!r}; {nearest(key)}")
     refuse_secret_urls(source, key, value)
     field_type = FIELDS[key].type
-    if field_type is Names and isinstance(value, str):
+    if field_type in (Devices, Targets, Modules) and isinstance(value, str):
         value = tuple(name for name in (part.strip() for part in value.split(",")) if name)
     try:
         return msgspec.convert(value, field_type, strict=bool(source.text))
@@ -189,7 +190,14 @@ def checked(source: SettingSource, key: str, value: Any) -> Any:
         where = f" ({inside})" if inside and inside != "0" else ""
         shown = ",".join(value) if isinstance(value, tuple) else value
         place = f"{source.at(key)}: {key}" if source.text else source.name
-        raise Complaint(f"{place}{where} must be {WISHES.get(key, 'text')}, not {shown!r}") from error
+        raise Complaint(f"{place}{where} must be {wish(key)}, not {shown!r}") from error
+
+
+def wish(key: str) -> str:
+    """Return the accepted values of a key in words: the description of its type."""
+    parts = (FIELDS[key].type, *get_args(FIELDS[key].type))
+    metas = [meta for part in parts for meta in getattr(part, "__metadata__", ()) if meta.description]
+    return metas[-1].description if metas else "text"
 
 
 def refuse_secret_urls(source: SettingSource, key: str, value: Any) -> None:

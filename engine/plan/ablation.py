@@ -128,7 +128,7 @@ def settle(
     ]
     outdated = next(iter(fitting), "") if not same_prompts else ""
     sessions = fitting[same_prompts[0]] if same_prompts else []
-    checked = msgspec.structs.replace(checked, seed=sessions[0].seed if sessions else checked.seed)
+    checked = msgspec.structs.replace(checked, seed=sessions[0].settings.seed if sessions else checked.seed)
     settled = msgspec.structs.replace(
         plan,
         tasks=checked.tasks,
@@ -145,7 +145,7 @@ def settle(
 
 def row_sessions(home: Home, name: str) -> dict[int, SessionInfo]:
     """Returns the newest session of each row of this ablation, by row number."""
-    return _by_row([info for info in list_sessions(home) if info.series == name])
+    return _by_row([info for info in list_sessions(home) if info.settings.series == name])
 
 
 def _instances(plan: RunPlan, home: Home, environ: Mapping[str, str], recording: Recording) -> int:
@@ -166,13 +166,13 @@ def _fitting_series(checked: SessionPlan, home: Home, *, seed_asked: bool) -> di
     """Returns the sessions of each ablation with these settings and any prompt templates, newest ablation first."""
     series: dict[str, list[SessionInfo]] = {}
     for info in list_sessions(home):
-        if info.series.startswith(PREFIX):
-            series.setdefault(info.series, []).append(info)
+        if info.settings.series.startswith(PREFIX):
+            series.setdefault(info.settings.series, []).append(info)
     wanted = _common_settings(checked, seed_asked=seed_asked)
     return {
         name: series[name]
         for name in sorted(series, reverse=True)
-        if all(_common_settings(info, seed_asked=seed_asked) == wanted for info in series[name])
+        if all(_common_settings(info.settings, seed_asked=seed_asked) == wanted for info in series[name])
     }
 
 
@@ -195,7 +195,7 @@ def _by_row(infos: Sequence[SessionInfo]) -> dict[int, SessionInfo]:
     newest: dict[int, SessionInfo] = {}
     # Oldest first: a newer session of a row replaces the older one.
     for info in sorted(infos, key=lambda session: session.name):
-        number = numbers.get(frozenset(info.options.without))
+        number = numbers.get(frozenset(info.settings.options.without))
         if number is not None:
             newest[number] = info
     return newest

@@ -18,6 +18,8 @@ from sessions.events import (
     UNASKED,
     AttemptBanned,
     AttemptPinned,
+    DecisionMade,
+    DecisionUndone,
     DeviceLent,
     DeviceReturned,
     Event,
@@ -88,6 +90,18 @@ def event_of(request: Request, state: SessionState) -> Event:
             return _added(request, state)
         case _:
             raise CommandRefused(f"unknown command {request.command!r}")
+
+
+def decision_of(request: Request) -> DecisionMade | DecisionUndone | None:
+    """Returns the decision of a command `accept`, `reject` or `undo`; `None` for another command."""
+    if request.command == "undo":
+        return DecisionUndone(attempt=request.attempt, by=request.by)
+    if request.command not in ("accept", "reject"):
+        return None
+    accepted = request.command == "accept"
+    return DecisionMade(
+        attempt=request.attempt, accepted=accepted, why=request.why, by=request.by, forced=request.forced
+    )
 
 
 def record_at_rest(home: Home, session: str, request: Request) -> Event:

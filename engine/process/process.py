@@ -28,7 +28,7 @@ from engine.models import Gates
 from engine.models.clients.recorded import RecordedClient, changed_templates
 from engine.plan.budget import budget_of
 from engine.plan.job import Job, open_job, plan_of, read_plan, session_started
-from engine.process.commands import event_of
+from engine.process.commands import decision_of, event_of
 from engine.process.control import STEERING, ControlServer, Request
 from engine.process.keys import environment_with_keys, hidden_keys
 from engine.process.launch import WRONG_USAGE
@@ -45,7 +45,6 @@ from sessions.engine_info import EngineInfo, boot_id, pid_namespace, write_engin
 from sessions.errors import SessionsError, StoreBroken
 from sessions.events import (
     DecisionMade,
-    DecisionUndone,
     EngineStarted,
     EngineStopped,
     Notice,
@@ -324,23 +323,16 @@ class Engine:
         self, request: Request, recorder: Recorder, decisions: Decisions, changes: Changes
     ) -> int:
         """Execute a command; returns the number of the event that it caused, else of the last event."""
-        if request.command in ("accept", "reject"):
-            accepted = request.command == "accept"
-            decision = DecisionMade(
-                attempt=request.attempt,
-                accepted=accepted,
-                why=request.why,
-                by=request.by,
-                forced=request.forced,
-            )
+        decision = decision_of(request)
+        if isinstance(decision, DecisionMade):
             check_decision(recorder.state, decision)
             event = await recorder.record_durable(decision)
             # Durable now, so the instance acts on it, even if git fails below.
             decisions.made(decision)
             await recorder.sync_accepted()
             return event.seq
-        if request.command == "undo":
-            return (await recorder.decide(DecisionUndone(attempt=request.attempt, by=request.by))).seq
+        if decision is not None:
+            return (await recorder.decide(decision)).seq
         if request.command in STEERING:
             if changes.closed:
                 raise CommandRefused("the session is just ending; give the command again in a moment")

@@ -48,8 +48,6 @@ class Product(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The clock of the sheet's peaks."""
     matrix_mhz: int | None = None
     """The clock of the sheet's matrix peaks, if lower than `boost_mhz`."""
-    max_mhz: int | None = None
-    """The highest clock that drivers allow, if above `boost_mhz`."""
     memory_bytes: int
     memory_bytes_per_s: float
     """Peak of device memory that this device can reach."""
@@ -62,8 +60,6 @@ class Product(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     matrix_flops: dict[str, float]
     """Peaks of the matrix units by operand dtype, in FLOPs (or integer operations) per second."""
     vector_flops: dict[str, float]
-    half_accumulation: float = 1.0
-    """Speedup of float16 and float8 products that are summed in float16."""
     achievable_flops: dict[str, float] = {}
     """Published FLOPs per second of the vendor's own libraries, by dtype."""
     achievable_bytes_per_s: float | None = None

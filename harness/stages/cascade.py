@@ -22,14 +22,14 @@ from harness.wire.device import Device, Target
 from harness.wire.effort import WHOLE, Effort
 from harness.wire.errors import DeviceFull, HarnessError, WorkerDied
 from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
-from suites.dtypes import NoSuchDtype, task_on
+from suites.dtypes import NoSuchDtype
 from suites.errors import SuiteError
 from suites.task import Task
 
 from .compilation import CompileResults
 from .interpreter_findings import add_interpreter_findings
+from .judged_task import with_calls
 from .memory_shortage import BESIDE_OTHERS, met_full_gpu, say_alone
-from .scripts import as_called, with_calls
 from .sheet import OnEvent, Sheet
 from .slot_evaluation import Request, SlotEvaluation
 
@@ -47,7 +47,7 @@ async def evaluate(
     on: str = "",
     effort: Effort = WHOLE,
     passed: Evaluation | None = None,
-    hidden: bool = True,
+    cases: Sequence[str] = (),
     timed: bool = True,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
@@ -60,7 +60,8 @@ async def evaluate(
     - `effort`: with a rough effort a GPU only times, after the interpreter accepted the candidate. The evaluation has estimates
       (`rough`), no latencies, and its verdict is not kept. On `cpu` it changes nothing.
     - `passed`: an earlier rough evaluation of the same candidate; the interpreter does not run again.
-    - `hidden`: False for no hidden cases; the verdict is then none about the task (`harness.stages.chosen_cases`).
+    - `cases`: judge only these open cases, and no hidden ones. The evaluation names them in `only_cases`, has no overall speedup,
+      and its verdict is none about the task. `UnknownCase` if the task has no such case.
     - `timed`: False for no performance stage.
     - `on_event`: called in order, from the event loop.
 
@@ -70,13 +71,13 @@ async def evaluate(
     """
     if not targets:
         raise HarnessError("no target to compile for; name one, as gfx942")
-    sheet = Sheet(task, pool.devices[0].name, on_event, exam=exam, provenance=pool.software)
+    sheet = Sheet(task, pool.devices[0].name, on_event, exam=exam, provenance=pool.software, cases=cases)
+    task = task.with_cases(cases) if cases else task
     sheet.enter("static")
     report = await asyncio.to_thread(inspect_source, candidate, task)
     refused = _leave_static(sheet, report)
     if refused is not None:
         return refused
-    called = as_called(task)
 
     async def judge(sheet: Sheet, *, again: bool) -> Evaluation:
         timers = TIMERS_A_CANDIDATE if timed else 0
@@ -84,8 +85,7 @@ async def evaluate(
             sheet.device = slot.device.name
             own_targets = _own_target_first(slot.device, targets)
             request = Request(
-                task=task_on(called, own_targets[0].name),
-                as_written=called,
+                task=task,
                 source=with_calls(task, candidate),
                 targets=own_targets,
                 product=product_of(slot.device).product,
@@ -94,7 +94,7 @@ async def evaluate(
                 exam=exam,
                 against=against,
                 effort=effort,
-                hidden=hidden,
+                hidden=not cases,
                 timed=timed,
                 again=again,
             )
@@ -109,6 +109,7 @@ async def evaluate(
             sheet = sheet.start_again(AGAIN.format(why=doubt))
             return await judge(sheet, again=True)
     except NoSuchDtype as lacking:
+        sheet.leave_open_stages("not judged", ok=None)
         return sheet.conclude(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
         sheet.leave_open_stages("not judged", ok=None)
@@ -120,12 +121,11 @@ def refuse_text(
 ) -> Evaluation | None:
     """Return the evaluation of a candidate that the static stage refuses, without a device; `None` for any other.
 
-    With `cases`, only these open cases would be judged (`harness.stages.chosen_cases`).
+    With `cases`, only these open cases would be judged.
     """
-    sheet = Sheet(task, "", exam=exam)
+    sheet = Sheet(task, "", exam=exam, cases=cases)
     sheet.enter("static")
-    refused = _leave_static(sheet, inspect_source(candidate, task))
-    return refused and msgspec.structs.replace(refused, only_cases=tuple(cases))
+    return _leave_static(sheet, inspect_source(candidate, task))
 
 
 def _leave_static(sheet: Sheet, report: StaticReport) -> Evaluation | None:
@@ -142,15 +142,16 @@ def _leave_static(sheet: Sheet, report: StaticReport) -> Evaluation | None:
 async def _judge_in_slot(
     sheet: Sheet, pool: DevicePool, slot: Slot, request: Request, passed: Evaluation | None
 ) -> Evaluation:
+    lacking = needs_gpu(request.task)
     if slot.interpreter is None:
-        if not request.as_written.for_interpreter.cases:
-            return sheet.conclude(Verdict.UNSUPPORTED, needs_gpu(request.as_written))
-        return await SlotEvaluation(sheet, pool, slot, _for_interpreter(request)).run()
+        if lacking is not None:
+            return sheet.conclude(Verdict.UNSUPPORTED, lacking)
+        return await SlotEvaluation(sheet, pool, slot, request).run()
     sheet.enter("call")
-    if request.as_written.script is not None and not request.effort.rough:
-        return await _judge_without_interpreter(sheet, pool, slot, request)
     if request.effort.rough:
         return await _time_after_interpreter(sheet, pool, slot, slot.interpreter, request, passed)
+    if request.task.script is not None or lacking is not None:
+        return await _judge_without_interpreter(sheet, pool, slot, request)
     return await _judge_beside_interpreter(sheet, pool, slot, slot.interpreter, request)
 
 
@@ -159,10 +160,7 @@ async def _time_after_interpreter(
 ) -> Evaluation:
     """A rough evaluation: the interpreter alone judges, then the GPU takes few samples."""
     if passed is None:
-        in_interpreter = _for_interpreter(request)
-        interpreted = await SlotEvaluation(
-            sheet.copy_after_static("cpu"), pool, interpreter, in_interpreter
-        ).run()
+        interpreted = await SlotEvaluation(sheet.copy_after_static("cpu"), pool, interpreter, request).run()
     else:
         interpreted = passed
     if interpreted.verdict not in (Verdict.CORRECT, Verdict.UNSUPPORTED):
@@ -170,7 +168,7 @@ async def _time_after_interpreter(
         return msgspec.structs.replace(interpreted, device=slot.device.name)
 
     def time_roughly(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request)).time_roughly(interpreted)
+        return SlotEvaluation(sheet, pool, slot, request).time_roughly(interpreted)
 
     return add_interpreter_findings(await _judge_with_memory(sheet, pool, slot, time_roughly), interpreted)
 
@@ -178,10 +176,10 @@ async def _time_after_interpreter(
 async def _judge_without_interpreter(
     sheet: Sheet, pool: DevicePool, slot: Slot, request: Request
 ) -> Evaluation:
-    """Return the GPU's evaluation of a recorded task: in the interpreter its script alone would take minutes."""
+    """Return the GPU's evaluation of a recorded task, or of a task that is too large for the interpreter."""
 
     def judge(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request)).run()
+        return SlotEvaluation(sheet, pool, slot, request).run()
 
     return await _judge_with_memory(sheet, pool, slot, judge)
 
@@ -210,7 +208,7 @@ async def _judge_beside_interpreter(
         return CompileResults(in_interpreter.compiled.reports)
 
     def judge(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request), before_first_call=compiled).run()
+        return SlotEvaluation(sheet, pool, slot, request, before_first_call=compiled).run()
 
     try:
         evaluation = await _judge_with_memory(sheet, pool, slot, judge)
@@ -248,18 +246,10 @@ async def _judge_with_memory(
     return say_alone(evaluation) if met_full_gpu(evaluation) else evaluation
 
 
-def _at_gpu_sizes(request: Request) -> Request:
-    return msgspec.structs.replace(request, task=request.task.at_gpu_sizes)
-
-
-def _for_interpreter(request: Request) -> Request:
-    return msgspec.structs.replace(
-        request, task=request.task.for_interpreter, as_written=request.as_written.for_interpreter
-    )
-
-
-def needs_gpu(task: Task) -> ErrorReport:
-    """Return the error of a task, or of chosen cases, without a case for the interpreter."""
+def needs_gpu(task: Task) -> ErrorReport | None:
+    """Return the error of a task, or of chosen cases, without a case for the interpreter; `None` for other tasks."""
+    if not all(case.only_gpu for case in task.cases):
+        return None
     names = ", ".join(case.name for case in task.cases)
     return ErrorReport(
         kind="unsupported", message=f"too large for the interpreter, judged on a GPU only: {names}"

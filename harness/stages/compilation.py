@@ -29,6 +29,8 @@ from harness.wire.limits import TimeLimits
 from suites.dtypes import BY_TARGET, NoSuchDtype, on_target
 from suites.task import Task
 
+from .judged_task import called_entry
+
 _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
 Result = TypeVar("Result")
@@ -259,7 +261,7 @@ class Compiler:
         request = Compile(
             nonce=secrets.token_hex(16),
             source=self._source,
-            entry_point=self._task.entry_points[0].name,
+            entry_point=called_entry(self._task).name,
             cases=cases,
             target=target.name,
             allowed=self._task.allowed_operators,

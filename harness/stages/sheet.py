@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from harness.sandbox.layers import find_different_layers
 from harness.wire.evaluation import (
@@ -40,7 +40,9 @@ class Sheet:
         *,
         exam: bool = False,
         provenance: Provenance | None = None,
+        cases: Collection[str] = (),
     ) -> None:
+        """`cases`: only these open cases are judged; a speedup over some cases is not the task's."""
         self.device = device
         self.compiled = CompileResults()
         self.judged: Judged | None = None
@@ -53,12 +55,13 @@ class Sheet:
         self._on_event = on_event
         self._exam = exam
         self._provenance = provenance
+        self._only_cases = tuple(case.name for case in task.open_cases if case.name in cases)
         self._stages: dict[str, Stage] = {}
         self._entered: dict[str, float] = {}
 
     def copy_after_static(self, device: str) -> Sheet:
         """A sheet for the same candidate on another device, with the static stage; it reports no events."""
-        copy = Sheet(self._task, device, exam=self._exam, provenance=self._provenance)
+        copy = Sheet(self._task, device, exam=self._exam, provenance=self._provenance, cases=self._only_cases)
         copy._stages = {name: stage for name, stage in self._stages.items() if name == "static"}
         copy.notes = list(self.notes)
         return copy
@@ -100,7 +103,8 @@ class Sheet:
         judged, timing = self.judged, self.timing
         findings = judged.findings if judged is not None else ()
         untimed = list_untimed_cases(self._task.open_cases, timing.latency)
-        speedup, geomean = mean_speedups(timing.latency)
+        is_whole = not self._only_cases
+        speedup, geomean = mean_speedups(timing.latency) if is_whole else (None, None)
         return Evaluation(
             schema=SCHEMA,
             task=self._task.id,
@@ -113,9 +117,9 @@ class Sheet:
             latency=timing.latency,
             rough=timing.rough,
             speedup=speedup,
-            speedup_ci=timing.speedup_ci,
+            speedup_ci=timing.speedup_ci if is_whole else None,
             speedup_geomean=geomean,
-            speedup_geomean_ci=timing.speedup_geomean_ci,
+            speedup_geomean_ci=timing.speedup_geomean_ci if is_whole else None,
             not_timed=untimed,
             device_before=timing.before,
             device_after=timing.after,
@@ -132,6 +136,7 @@ class Sheet:
             facts=(*(judged.facts if judged is not None else ()), *timing.facts),
             margins=judged.margins if judged is not None else (),
             exam=self._exam,
+            only_cases=self._only_cases,
             printed=self.printed,
         )
 

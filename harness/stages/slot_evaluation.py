@@ -51,7 +51,7 @@ from harness.wire.stack_samples import last_line
 from suites.task import Case, Task
 
 from .compilation import NO_CASES, Compiler, CompileResults, note_unrun_configs, note_unrun_kernels
-from .scripts import script_worker
+from .judged_task import resolve_task, script_worker
 from .sheet import Sheet
 from .task_questions import MOST_REPORT_BYTES
 
@@ -64,8 +64,7 @@ class Request(msgspec.Struct, frozen=True):
     """A candidate and how to evaluate it."""
 
     task: Task
-    """The task with the dtypes of the first target and the sizes of the device."""
-    as_written: Task
+    """The task as written; each `SlotEvaluation` resolves it for its device."""
     source: str
     targets: tuple[Target, ...]
     product: Product | None
@@ -77,7 +76,7 @@ class Request(msgspec.Struct, frozen=True):
     against: Against
     effort: Effort
     hidden: bool = True
-    """False: no hidden cases, see `harness.stages.chosen_cases`."""
+    """False: no hidden cases, only chosen open ones."""
     timed: bool = True
     """False: no performance stage."""
     again: bool = False
@@ -119,7 +118,8 @@ class SlotEvaluation:
         self._limits = allowed.for_source(request.source) if self._on_cpu else allowed
         self.compiled = CompileResults()
         """Set before `on_first_case` is called."""
-        self._plan = self._plan_for(request.task)
+        self._task = self._resolve(on_gpu=not self._on_cpu)
+        self._plan = self._plan_for(self._task)
 
     async def run(self) -> Evaluation:
         """The Evaluation. Every process of the candidate is ended.
@@ -135,7 +135,7 @@ class SlotEvaluation:
         guest = await self._start_guest(math.ceil(cpu_s))
         workers = [guest]
         try:
-            async with script_worker(self._slot, channel, self._request.task, self._request.targets[0].name):
+            async with script_worker(self._slot, channel, self._task, self._request.targets[0].name):
                 try:
                     if self._on_cpu:  # launches on a GPU are not recorded, so there is nothing to verify
                         verifier = await self._slot.server.spawn_for_another(
@@ -178,7 +178,7 @@ class SlotEvaluation:
     def _begin(self, workers: list[Worker]) -> Begin:
         guest, *verifiers = workers
         return Begin(
-            task=self._request.task,
+            task=self._task,
             source=self._request.source,
             seed=self._request.seed,
             guest_pid=guest.pid,
@@ -192,8 +192,11 @@ class SlotEvaluation:
         )
 
     def _hidden_cases_at_gpu_sizes(self) -> tuple[Case, ...]:
-        plan = self._plan_for(self._request.task.at_gpu_sizes)
+        plan = self._plan_for(self._resolve(on_gpu=True))
         return tuple(step.case.case for step in plan.execution if step.case.hidden)
+
+    def _resolve(self, *, on_gpu: bool) -> Task:
+        return resolve_task(self._request.task, self._request.targets[0].name, on_gpu=on_gpu)
 
     def _plan_for(self, task: Task) -> Plan:
         request = self._request
@@ -257,9 +260,7 @@ class SlotEvaluation:
         self._sheet.enter("compile")
         if not self.compiled.reports:
             request = self._request
-            compiler = Compiler(
-                self._pool, request.as_written, request.source, self._limits, again=request.again
-            )
+            compiler = Compiler(self._pool, request.task, request.source, self._limits, again=request.again)
             async with self._pool.leases.launching_nothing(self._slot):
                 self.compiled = await compiler.compile_all(self._request.targets, passed)
         self._sheet.compiled = self.compiled
@@ -332,7 +333,7 @@ class SlotEvaluation:
         performance = Performance(
             self._pool,
             self._slot,
-            request.task,
+            self._task,
             first,
             seed=request.timing_seed,
             alone=alone,
@@ -376,11 +377,11 @@ class SlotEvaluation:
         reports: tuple[CaseSampled, ...] = ()
         if correct and request.timed and not request.exam and not request.effort.rough:
             reports = await sample_cases(
-                self._pool, request.task, request.source, request.targets[0], cases_at_gpu_sizes
+                self._pool, self._task, request.source, request.targets[0], cases_at_gpu_sizes
             )
         sheet.estimates = await asyncio.to_thread(
             estimate_candidate,
-            request.task,
+            self._task,
             self._plan.declared,
             request.targets,
             judged.traffic,
@@ -408,7 +409,7 @@ class SlotEvaluation:
             raise await self._explain_lost_judge() from error
 
     async def _receive(self, channel: AsyncChannel) -> JudgeReport:
-        script_s = limits.SCRIPT_S * limits.MOST_LOAD if self._request.task.script is not None else 0.0
+        script_s = limits.SCRIPT_S * limits.MOST_LOAD if self._task.script is not None else 0.0
         silence = max(self._limits.call_s, self._limits.case_s, script_s) + limits.ORACLE_S
         try:
             async with asyncio.timeout(silence):

@@ -26,7 +26,7 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     target: str
     limits: TimeLimits
     exam: bool
-    """Every call is replayed, and replays search for races."""
+    """Every call is replayed."""
     plan: Plan
     further_cases: tuple[Case, ...]
     """Hidden cases at `gpu` sizes. Their kernels are compiled with those of the plan, for the GPU that judges next."""
@@ -35,12 +35,11 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
 
 
 class Attach(msgspec.Struct, frozen=True, tag="attach"):
-    """A script worker for the next request about this task; the judge's end of its channel comes as a descriptor.
+    """A script worker for the next request; the judge's end of its channel comes as a descriptor.
 
     Only for tasks whose cases are calls of a script. The judge closes the channel after the next request.
     """
 
-    task: Task
     target: str
 
 

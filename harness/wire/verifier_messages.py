@@ -25,7 +25,6 @@ class Replay(msgspec.Struct, frozen=True, tag="replay"):
     arena_bytes: int
     backwards: bool = False
     """Run the programs of each launch from the last to the first."""
-    find_races: bool = False
 
 
 class ReplayedOutput(msgspec.Struct, frozen=True):

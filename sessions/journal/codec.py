@@ -67,7 +67,7 @@ def encode(event: Event) -> bytes:
 
     Lone surrogates become question marks: a garbled reply can contain them, but UTF-8 cannot encode them.
     """
-    fields: object = _flat(event) if isinstance(event, SessionStarted) else event
+    fields: object = flat(event) if isinstance(event, SessionStarted) else event
     try:
         return ENCODER.encode(fields)
     except UnicodeEncodeError:
@@ -95,10 +95,10 @@ def decode(line: bytes) -> AnyEvent | Skipped:
     return BadLine(why) if head.type in TAGS else UnknownEvent(head.type, head.seq, head.wall)
 
 
-def _flat(event: SessionStarted) -> dict[str, object]:
-    """Returns the fields of the line: the settings are among the others, not in a level of their own."""
+def flat(record: msgspec.Struct) -> dict[str, object]:
+    """Returns the fields of a record with settings: in JSON, these are among the others, not in a level of their own."""
     fields: dict[str, object] = {}
-    for name, value in msgspec.to_builtins(event).items():
+    for name, value in msgspec.to_builtins(record).items():
         fields.update(value if name == "settings" else {name: value})
     return fields
 

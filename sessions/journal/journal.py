@@ -6,9 +6,10 @@ line end is written. A line that a crash cut was never acknowledged.
 
 from __future__ import annotations
 
+import io
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -16,10 +17,10 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from sessions.errors import JournalDamaged, JournalNotWritable
-from sessions.events import DURABLE, AnyEvent, Event
+from sessions.events import AnyEvent, DurableEvent, Event
 from sessions.files import sync_folder, write_all, write_whole
 
-from .codec import BadLine, Skipped, UnknownEvent, decode, encode, readable
+from .codec import BadLine, Skipped, decode, encode, readable
 
 E = TypeVar("E", bound=Event)
 
@@ -42,35 +43,52 @@ class Journal:
 
     events: list[AnyEvent] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    is_cut: bool = False
+    """True if only the beginning was read."""
 
-    @property
-    def last_seq(self) -> int:
-        """The highest sequence number, including unknown events."""
-        last = self.events[-1].seq if self.events else 0
-        return max([last, *(line.seq for line in self.skipped if isinstance(line, UnknownEvent))])
+    last_seq: int = 0
+    """The highest sequence number, including unknown events."""
+    damage: BadLine | None = None
+    """The first line that cannot be read, or that has no higher number; nothing may be appended then."""
 
     def add(self, line: bytes, number: int) -> None:
-        """Decode and add a complete line."""
+        """Decode and add a complete line, with or without its end."""
         event = decode(line)
+        if isinstance(event, BadLine):
+            event = BadLine(event.why, number)
+            self.damage = self.damage or event
+        else:
+            if event.seq <= self.last_seq:
+                words = f"its number {event.seq} does not follow {self.last_seq}"
+                self.damage = self.damage or BadLine(words, number)
+            self.last_seq = max(self.last_seq, event.seq)
         if isinstance(event, Event):
             self.events.append(event)
-        elif isinstance(event, BadLine):
-            self.skipped.append(BadLine(event.why, number))
         else:
             self.skipped.append(event)
 
 
-def parse(data: bytes) -> Journal:
-    """Returns the events in the bytes of a journal or a segment; a line without its end is ignored."""
+def parse(lines: Iterable[bytes], *, most_bytes: int | None = None) -> Journal:
+    """Returns the events on lines of a journal; unknown events and bad lines are kept apart.
+
+    A line without its end is ignored. With `most_bytes`, about as many bytes are read.
+    """
     journal = Journal()
-    for number, line in enumerate(data.split(b"\n")[:-1], start=1):
-        journal.add(line, number)
+    size = 0
+    for number, line in enumerate(lines, start=1):
+        if most_bytes is not None and size >= most_bytes:
+            journal.is_cut = True
+            break
+        if line.endswith(b"\n"):
+            size += len(line)
+            journal.add(line, number)
     return journal
 
 
-def read_journal(path: Path) -> Journal:
-    """Returns all events of a journal; unknown events and bad lines are kept apart, a torn last line is ignored."""
-    return parse(path.read_bytes())
+def read_journal(path: Path, *, most_bytes: int | None = None) -> Journal:
+    """Returns the events of a journal, as `parse` does."""
+    with path.open("rb", buffering=CHUNK_BYTES) as file:
+        return parse(file, most_bytes=most_bytes)
 
 
 class Opened(NamedTuple):
@@ -106,13 +124,13 @@ class JournalWriter:
         return self._size
 
     def append(self, event: E) -> E:
-        """Write an event and return it with number and times; a `DURABLE` event is on disk when this returns.
+        """Write an event and return it with number and times; a `DurableEvent` is on disk when this returns.
 
         Raises `JournalNotWritable` if the disk refuses: the partial line is removed and the number is used again.
         Raises `EventNotKeepable` if no reader could read the event.
         """
         written = self.write(event)
-        if isinstance(event, DURABLE):
+        if isinstance(event, DurableEvent):
             self.sync()
         return written
 
@@ -124,7 +142,7 @@ class JournalWriter:
             event, seq=self._next_seq, wall=self._clock.wall(), mono=self._clock.mono() - self._born
         )
         line = encode(stamped)
-        if isinstance(event, DURABLE):
+        if isinstance(event, DurableEvent):
             stamped = readable(stamped, line)
         try:
             write_all(self._descriptor, line + b"\n")
@@ -177,8 +195,9 @@ def open_journal(path: Path, *, clock: Clock | None = None) -> Opened:
     try:
         data = path.read_bytes()
         end = data.rfind(b"\n") + 1
-        journal = parse(data[:end])
-        _check(path, journal, data[:end])
+        journal = parse(io.BytesIO(data[:end]))
+        if journal.damage is not None:
+            raise JournalDamaged(path, line=journal.damage.line or 0, why=journal.damage.why)
         torn = _cut(path, descriptor, data[end:], end) if end < len(data) else None
         sync_folder(path.parent)
     except BaseException:
@@ -188,23 +207,6 @@ def open_journal(path: Path, *, clock: Clock | None = None) -> Opened:
         path, descriptor=descriptor, next_seq=journal.last_seq + 1, size=end, clock=clock or Clock()
     )
     return Opened(writer, journal, torn)
-
-
-def _check(path: Path, journal: Journal, data: bytes) -> None:
-    for skipped in journal.skipped:
-        if isinstance(skipped, BadLine):
-            raise JournalDamaged(path, line=skipped.line or 0, why=skipped.why)
-    last = 0
-    if journal.skipped:
-        # Unknown events are among the others, and only the lines have their order.
-        events = [event for event in map(decode, data.split(b"\n")[:-1]) if not isinstance(event, BadLine)]
-        numbers = [event.seq for event in events]
-    else:
-        numbers = [event.seq for event in journal.events]
-    for number, seq in enumerate(numbers, start=1):
-        if seq <= last:
-            raise JournalDamaged(path, line=number, why=f"its number {seq} does not follow {last}")
-        last = seq
 
 
 def _cut(path: Path, descriptor: int, torn: bytes, end: int) -> Path:

@@ -5,7 +5,8 @@ A speedup only compares with speedups of the same provenance and against the sam
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -14,6 +15,8 @@ from harness.wire.provenance import Provenance, compared_values
 
 from .speed import Speed, baseline_names, speed_of, timed_evaluation
 from .state import AttemptState, Confirmation, SessionState
+
+T = TypeVar("T")
 
 
 class MeasuredBest(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,19 +86,25 @@ def measured_bests(state: SessionState) -> tuple[MeasuredBest, ...]:
 
     Confirmed attempts come before others. Attempts that a person rejected do not count.
     """
-    bests: dict[BestKey, MeasuredBest] = {}
-    for instance in state.instances.values():
-        for attempt in instance.attempts:
-            if attempt.decision is None or attempt.decision.accepted:
-                measured = measured_attempt(instance.task, attempt)
-                if measured is not None:
-                    best = bests.get(best_key(measured))
-                    # Strictly better: of equal attempts the earlier stays.
-                    if best is None or order(measured) > order(best):
-                        bests[best_key(measured)] = measured
-    return tuple(bests.values())
+    measured_attempts = [
+        measured
+        for instance in state.instances.values()
+        for attempt in instance.attempts
+        if not attempt.rejected and (measured := measured_attempt(instance.task, attempt)) is not None
+    ]
+    return tuple(best_of_each(measured_attempts, lambda measured: measured))
+
+
+def best_of_each(entries: Iterable[T], measured: Callable[[T], MeasuredBest]) -> list[T]:
+    """Returns the best entry of each task, provenance and baseline; of equal entries the earlier."""
+    bests: dict[BestKey, T] = {}
+    for entry in entries:
+        key = best_key(measured(entry))
+        if key not in bests or order(measured(entry)) > order(measured(bests[key])):
+            bests[key] = entry
+    return list(bests.values())
 
 
 def order(measured: MeasuredBest) -> tuple[bool, float]:
-    """Returns the sort key in a field: (confirmed, speed). Greater is better."""
+    """Returns the sort key among attempts that compare: (confirmed, speed). Greater is better."""
     return measured.confirmed, measured.speed.value

@@ -13,15 +13,9 @@ from .tally import tally
 from .winners import bests_by_task, confirmed_tasks
 
 
-class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """`summary.json`: the state of a session at its last event; a cache that can be rebuilt from the events."""
+class SessionResults(msgspec.Struct, frozen=True, kw_only=True):
+    """The results of a session, as its summary keeps them and lists show them."""
 
-    schema: int = SCHEMA
-    last_seq: int = 0
-    last_wall: float | None = None
-    finished: bool = False
-    stopped: str | None = None
-    """Reason of an engine that stopped in good order."""
     title: str = ""
     attempts: int = 0
     """Judged attempts (`Tally.judged`)."""
@@ -49,6 +43,17 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     unpriced_calls: int = 0
 
 
+class SessionSummary(SessionResults, frozen=True, kw_only=True):
+    """`summary.json`: the state of a session at its last event; a cache that can be rebuilt from the events."""
+
+    schema: int = SCHEMA
+    last_seq: int = 0
+    last_wall: float | None = None
+    finished: bool = False
+    stopped: str | None = None
+    """Reason of an engine that stopped in good order."""
+
+
 DESCRIPTION: msgspec.json.Decoder[SessionDescription] = msgspec.json.Decoder(SessionDescription)
 SUMMARY: msgspec.json.Decoder[SessionSummary] = msgspec.json.Decoder(SessionSummary)
 
@@ -71,11 +76,7 @@ def summarise(state: SessionState) -> SessionSummary:
         best={task: best.attempt for task, best in bests.items()},
         speeds={task: speed for task, best in bests.items() if (speed := attempt_speed(best)) is not None},
         bests=measured_bests(state),
-        accepted=tuple(
-            attempt.attempt
-            for attempt in attempts
-            if attempt.decision is not None and attempt.decision.accepted
-        ),
+        accepted=tuple(attempt.attempt for attempt in attempts if attempt.accepted),
         waiting=tuple(attempt.attempt for attempt in attempts if attempt.waiting),
         calls=sum(call.finished for attempt in attempts for call in attempt.calls),
         worked_s=state.worked_s,

@@ -16,6 +16,7 @@ from sessions import events as ev
 from sessions.journal.codec import Skipped
 from sessions.names import instance_key, split_attempt, split_call, split_instance
 
+from .copying import own_attempt
 from .device_facts import note_timings, quarantine, take_sample
 from .state import (
     EXTENDABLE,
@@ -150,7 +151,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             instance = _instance(state, instance_key(event.task, event.instance))
             instance.finished, instance.message = event.reason, event.message
             instance.word = "failed" if instance.curable else "done"
-            for attempt in instance.attempts:
+            for attempt in _owned_attempts(state, instance):
                 attempt.waiting, attempt.stage, attempt.examining = False, None, None
                 attempt.word = "wait"
             return frozenset((instance.key,))
@@ -275,7 +276,7 @@ def _start_engine(state: SessionState, event: ev.EngineStarted) -> frozenset[str
     if not event.resumed:
         return frozenset((SESSION,))
     for instance in state.instances.values():
-        for attempt in instance.attempts:
+        for attempt in _owned_attempts(state, instance):
             state.lost_tries += [(call.model, call.messages) for call in attempt.calls if call.live]
             attempt.calls = [call for call in attempt.calls if not call.live]
             attempt.stage = attempt.examining = None
@@ -486,10 +487,16 @@ def _instance(state: SessionState, key: str) -> InstanceState:
 def _attempt(state: SessionState, attempt: str) -> tuple[AttemptState, InstanceState]:
     name = split_attempt(attempt)
     instance = _instance(state, name.instance)
-    for attempt_state in reversed(instance.attempts):
-        if attempt_state.number == name.number:
-            return attempt_state, instance
+    for place in range(len(instance.attempts) - 1, -1, -1):
+        if instance.attempts[place].number == name.number:
+            return own_attempt(state, instance, place), instance
     attempt_state = AttemptState(attempt, name.number, ev.Origin.FRESH, None)
+    state.owned.add(attempt)
     instance.attempts.append(attempt_state)
     instance.attempts.sort(key=lambda state: state.number)
     return attempt_state, instance
+
+
+def _owned_attempts(state: SessionState, instance: InstanceState) -> list[AttemptState]:
+    """All attempts of an instance, to be changed."""
+    return [own_attempt(state, instance, place) for place in range(len(instance.attempts))]

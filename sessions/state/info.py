@@ -5,8 +5,9 @@ Only the events that a summary needs are decoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
 from enum import StrEnum
+from typing import BinaryIO
 
 import msgspec
 
@@ -25,14 +26,12 @@ from sessions.events import (
     SweepStarted,
 )
 from sessions.home import Home, LiveFiles
-from sessions.journal.codec import BadLine, decode, tag_of
+from sessions.journal.codec import BadLine, decode, flat, tag_of
 from sessions.settings import RunSettings, SessionDescription
 
-from .bests import MeasuredBest
-from .description import SessionSummary, summarise
+from .description import SessionResults, SessionSummary, summarise
 from .folding import apply
-from .speed import Speed
-from .state import SessionState
+from .state import Preparation, SessionState
 
 
 class Standing(StrEnum):
@@ -52,11 +51,13 @@ class Standing(StrEnum):
     """The store lost a part of it; `SessionInfo.problem` says which, and what to do."""
 
 
-class SessionInfo(RunSettings, frozen=True, kw_only=True):
-    """One line of a list of sessions: its settings, with the current title, and its results."""
+class SessionInfo(SessionResults, frozen=True, kw_only=True):
+    """One line of a list of sessions: its settings and its results."""
 
     name: str
     state: Standing
+    settings: RunSettings
+    """The settings of its start; the line's own `title` is the current one."""
     problem: str = ""
     """What is wrong with a damaged session, and what to do."""
     started: float | None = None
@@ -65,74 +66,44 @@ class SessionInfo(RunSettings, frozen=True, kw_only=True):
     """Time of its last event."""
     putting_away_since: float | None = None
     """Time since which its engine puts it away; `None` if its engine still works, or none runs."""
-    attempts: int = 0
-    """Judged attempts (`Tally.judged`)."""
-    solved: tuple[str, ...] = ()
-    """Tasks with a correct attempt."""
-    confirmed: tuple[str, ...] | None = None
-    """Tasks with a confirmed attempt; `None` if nothing was examined."""
-    best: dict[str, str] = msgspec.field(default_factory=dict)
-    """The best attempt of each task, correct or not, without rejected attempts."""
-    speeds: dict[str, Speed] = msgspec.field(default_factory=dict)
-    """Speed of that attempt by task, if measured."""
-    bests: tuple[MeasuredBest, ...] | None = None
-    """See `SessionSummary`."""
-    accepted: tuple[str, ...] = ()
-    waiting: tuple[str, ...] = ()
-    """Attempts that wait for a person."""
-    calls: int | None = None
-    """Number of model calls with a reply; `None` in sessions of older versions, as `worked_s`."""
-    worked_s: float | None = None
-    """Seconds in which an engine worked."""
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = None
-    unpriced_calls: int = 0
+    preparing: tuple[Preparation, ...] = ()
+    """Steps before the first model call of a task that its engine works on."""
+
+    def document(self) -> dict[str, object]:
+        """Returns the line's JSON: settings and results among the other fields."""
+        return flat(self) | {"title": self.title}
 
 
 UNKNOWN = RunSettings(
     method="", model="", tasks=(), instances=0, iterations=0, seed=0, devices=(), targets=(), review=""
 )
 """Settings of a session that lost its description."""
-RESULTS = frozenset(SessionSummary.__struct_fields__) & frozenset(SessionInfo.__struct_fields__)
 
 
-def live_info(files: LiveFiles) -> SessionInfo | None:
-    """Returns the facts of a session with live files; `None` if its folder has no journal.
-
-    Nothing was recorded in such a folder, or it is being removed.
-    """
-    try:
-        data = files.journal.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        return damaged_info(files.session, str(JournalNotReadable(files.journal, error)))
-    state = SessionState()
-    skim(state, data.split(b"\n")[:-1])
-    return live_info_of(files, state)
-
-
-def live_info_of(files: LiveFiles, state: SessionState) -> SessionInfo:
-    """Returns the facts of a live session from `state`, into which its journal was skimmed."""
-    summary, running = summarise(state), files.running
-    info = info_of(files.session, state.started, summary, running=running)
-    if running and files.reachable and (summary.finished or summary.stopped is not None):
-        return msgspec.structs.replace(info, putting_away_since=summary.last_wall)
-    if info.state is Standing.FINISHED:
-        return msgspec.structs.replace(info, state=Standing.UNSTORED)
-    return info
+def info_of(
+    name: str, description: SessionDescription | None, summary: SessionSummary, *, running: bool
+) -> SessionInfo:
+    """Returns the facts of a session from its description and its summary."""
+    if running:
+        standing = Standing.RUNNING
+    elif summary.finished:
+        standing = Standing.FINISHED
+    else:
+        standing = Standing.STOPPED if summary.stopped is not None else Standing.CRASHED
+    settings = UNKNOWN if description is None else RunSettings(**description.settings())
+    return SessionInfo(
+        name=name,
+        state=standing,
+        settings=settings,
+        started=None if description is None else description.started,
+        last=summary.last_wall,
+        **{field: getattr(summary, field) for field in SessionResults.__struct_fields__},
+    )
 
 
 def damaged_info(name: str, problem: str) -> SessionInfo:
     """Returns the line of a session whose journal, description or summary cannot be read."""
-    return SessionInfo(name=name, state=Standing.DAMAGED, problem=problem, **UNKNOWN.settings())
-
-
-def running_infos(home: Home) -> list[SessionInfo]:
-    """Returns the sessions that an engine runs, newest first."""
-    infos = [live_info(files) for files in home.live_sessions() if files.running]
-    return [info for info in reversed(infos) if info is not None]
+    return SessionInfo(name=name, state=Standing.DAMAGED, settings=UNKNOWN, problem=problem)
 
 
 DETAILS = (
@@ -151,34 +122,55 @@ DETAILS = (
 _SKIPPED = tuple(b'{"type":"%s"' % tag_of(kind).encode() for kind in DETAILS)
 
 
-def skim(state: SessionState, lines: Iterable[bytes]) -> None:
-    """Fold only the events that a summary needs."""
-    for line in lines:
-        if line.startswith(_SKIPPED):
-            continue
-        event = decode(line)
-        if isinstance(event, Event):
-            apply(state, event)
-        elif isinstance(event, BadLine):
-            state.skipped_events += 1
+class LiveSession:
+    """A session with live files; each reading of its facts reads only what is new in its journal."""
+
+    def __init__(self, files: LiveFiles) -> None:
+        self._files = files
+        self._inode = 0
+        self._offset = 0
+        self._state = SessionState()
+
+    def info(self) -> SessionInfo | None:
+        """Returns the facts; `None` if the folder has no journal: nothing was recorded, or it is being removed."""
+        files = self._files
+        try:
+            with files.journal.open("rb") as journal:
+                self._skim(journal)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return damaged_info(files.session, str(JournalNotReadable(files.journal, error)))
+        summary, running = summarise(self._state), files.running
+        info = info_of(files.session, self._state.started, summary, running=running)
+        if running and files.reachable and (summary.finished or summary.stopped is not None):
+            return msgspec.structs.replace(info, putting_away_since=summary.last_wall)
+        if running:
+            return msgspec.structs.replace(info, preparing=self._state.preparing)
+        if info.state is Standing.FINISHED:
+            return msgspec.structs.replace(info, state=Standing.UNSTORED)
+        return info
+
+    def _skim(self, journal: BinaryIO) -> None:
+        """Fold the events of new complete lines that a summary needs, line by line: a journal may be too long for memory."""
+        status = os.fstat(journal.fileno())
+        if status.st_ino != self._inode or status.st_size < self._offset:
+            self._inode, self._offset, self._state = status.st_ino, 0, SessionState()
+        journal.seek(self._offset)
+        for line in journal:
+            if not line.endswith(b"\n"):
+                return
+            self._offset += len(line)
+            if line.startswith(_SKIPPED):
+                continue
+            event = decode(line[:-1])
+            if isinstance(event, Event):
+                apply(self._state, event)
+            elif isinstance(event, BadLine):
+                self._state.skipped_events += 1
 
 
-def info_of(
-    name: str, description: SessionDescription | None, summary: SessionSummary, *, running: bool
-) -> SessionInfo:
-    """Returns the facts of a session from its description and its summary."""
-    if running:
-        standing = Standing.RUNNING
-    elif summary.finished:
-        standing = Standing.FINISHED
-    else:
-        standing = Standing.STOPPED if summary.stopped is not None else Standing.CRASHED
-    results = {name: getattr(summary, name) for name in RESULTS}
-    settings = (UNKNOWN if description is None else description).settings()
-    return SessionInfo(
-        name=name,
-        state=standing,
-        started=None if description is None else description.started,
-        last=summary.last_wall,
-        **settings | results,
-    )
+def running_infos(home: Home) -> list[SessionInfo]:
+    """Returns the sessions that an engine runs, newest first."""
+    infos = [LiveSession(files).info() for files in home.live_sessions() if files.running]
+    return [info for info in reversed(infos) if info is not None]

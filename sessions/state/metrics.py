@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from statistics import NormalDist
+from statistics import NormalDist, fmean, geometric_mean
 
 from harness import Evaluation, Verdict
 
@@ -48,7 +48,7 @@ def speedup_mean(evaluations: Iterable[Evaluation]) -> float | None:
     """
     timed = _timed(evaluations)
     speedups = [evaluation.speedup for evaluation in timed if evaluation.speedup is not None]
-    return math.fsum(speedups) / len(speedups) if speedups and not are_mixed(timed) else None
+    return fmean(speedups) if speedups and not are_mixed(timed) else None
 
 
 def speedup_geomean(evaluations: Iterable[Evaluation]) -> float | None:
@@ -58,7 +58,7 @@ def speedup_geomean(evaluations: Iterable[Evaluation]) -> float | None:
     """
     timed = _timed(evaluations)
     speeds = [speed.value for evaluation in timed if (speed := speed_of(evaluation)) is not None]
-    return _geomean(speeds) if speeds and not are_mixed(timed) else None
+    return geometric_mean(speeds) if speeds and not are_mixed(timed) else None
 
 
 def are_mixed(evaluations: Iterable[Evaluation]) -> bool:
@@ -153,7 +153,3 @@ def _timed(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
 
 def _share(facts: Sequence[bool]) -> float | None:
     return sum(facts) / len(facts) if facts else None
-
-
-def _geomean(values: Sequence[float]) -> float:
-    return math.exp(math.fsum(math.log(value) for value in values) / len(values))

@@ -10,7 +10,7 @@ from harness import Evaluation, Verdict
 from harness.wire.evaluation import Estimate, KernelResources
 from harness.wire.ratios import TIE
 
-from .speed import speed_of
+from .speed import Speed, speed_of
 
 UNKNOWN = -math.inf
 LAUNCH_BOUND_US = 1.0
@@ -55,11 +55,15 @@ def rank(evaluation: Evaluation, source: str = "") -> Rank:
     Without timings the order is a guess about speed, and every display labels it as a guess. Of candidates that tie in
     all figures, the one with fewer lines of code ranks higher.
     """
+    return rank_at_speed(evaluation, source, speed_of(evaluation))
+
+
+def rank_at_speed(evaluation: Evaluation, source: str, speed: Speed | None) -> Rank:
+    """Returns `rank` for a caller that knows the `speed_of` the evaluation."""
     if evaluation.verdict is not Verdict.CORRECT:
         passed = sum(stage.ok is True for stage in evaluation.stages)
         standing = 1 if evaluation.verdict.counted else 0
         return Rank(standing, passed, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0)
-    speed = speed_of(evaluation)
     slowdown = estimated_slowdown(evaluation) or requested_over_minimal(evaluation)
     occupancy = lowest_occupancy(evaluation)
     return Rank(

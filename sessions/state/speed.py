@@ -13,7 +13,7 @@ from harness.wire.latency import Bound
 from harness.wire.provenance import same_provenance
 
 from .ratio_words import signed, times
-from .state import AttemptState
+from .state import AttemptState, KeptFact
 
 MIXED = "~"
 """Sign of a speed over lower and upper bounds: the true speed can be on either side."""
@@ -119,8 +119,13 @@ def speed_of(evaluation: Evaluation) -> Speed | None:
 
 def attempt_speed(attempt: AttemptState) -> Speed | None:
     """Returns the speed of an attempt: as the exam timed it again, else as it was found; `None` if it was not timed."""
-    evaluation = timed_evaluation(attempt)
-    return speed_of(evaluation) if evaluation is not None else None
+    kept = attempt.kept_speed
+    if kept is None or not kept.is_of(attempt):
+        evaluation = timed_evaluation(attempt)
+        speed = speed_of(evaluation) if evaluation is not None else None
+        kept = attempt.kept_speed = KeptFact(attempt.evaluation, attempt.exam, speed)
+    speed_kept: Speed | None = kept.value
+    return speed_kept
 
 
 def found_speed(attempt: AttemptState) -> Speed | None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, NamedTuple
+
+import msgspec
 
 from harness import Evaluation, Stage, Verdict
 from sessions.events import (
@@ -26,7 +29,7 @@ from sessions.events import (
     Usage,
     WinnerMeasured,
 )
-from sessions.names import split_attempt
+from sessions.names import short_task, split_attempt
 from sessions.settings import SessionDescription
 
 EXTENDABLE = frozenset(
@@ -77,6 +80,18 @@ class Confirmation(StrEnum):
     CONFIRMED = "confirmed"
     NOT_CONFIRMED = "failed exam"
     NOT_EXAMINED = "not examined"
+
+
+class KeptFact(NamedTuple):
+    """A fact about an attempt, and the evaluations from which it was computed."""
+
+    evaluation: Evaluation | None
+    exam: Evaluation | None
+    value: Any
+
+    def is_of(self, attempt: AttemptState) -> bool:
+        """True if the attempt has no newer evaluation."""
+        return self.evaluation is attempt.evaluation and self.exam is attempt.exam
 
 
 @dataclass(slots=True)
@@ -192,11 +207,25 @@ class AttemptState:
     judged_wall: float = 0.0
     judged_seq: int = 0
     """Number of the event with the verdict; 0 if there is none."""
+    kept_speed: KeptFact | None = field(default=None, compare=False, repr=False)
+    """`attempt_speed` of `sessions.state.speed`, so that it is computed once a verdict."""
+    kept_place: KeptFact | None = field(default=None, compare=False, repr=False)
+    """`place` of `sessions.state.winners`, so that it is computed once a verdict."""
 
     @property
     def verdict(self) -> Verdict | None:
         """The judge's verdict, once there is one."""
         return self.evaluation.verdict if self.evaluation else None
+
+    @property
+    def accepted(self) -> bool:
+        """True if a person accepted it."""
+        return self.decision is not None and self.decision.accepted
+
+    @property
+    def rejected(self) -> bool:
+        """True if a person rejected it."""
+        return self.decision is not None and not self.decision.accepted
 
     @property
     def confirmation(self) -> Confirmation:
@@ -218,10 +247,7 @@ class AttemptState:
         """Tokens of its finished calls; a count that no provider reported is `None`."""
         usages = [call.usage for call in self.calls if call.finished]
         return Usage(
-            known_sum([usage.input_tokens for usage in usages]),
-            known_sum([usage.output_tokens for usage in usages]),
-            known_sum([usage.cached_tokens for usage in usages]),
-            known_sum([usage.cache_write_tokens for usage in usages]),
+            *(known_sum([getattr(usage, field) for usage in usages]) for field in Usage.__struct_fields__)
         )
 
     @property
@@ -297,6 +323,15 @@ class DeviceState:
     """(wall, utilisation) of the samples of the last minute, oldest first."""
 
 
+class Preparation(msgspec.Struct, frozen=True):
+    """A step before the first model call of a task."""
+
+    step: str
+    """`judging the baseline of softmax: compile`."""
+    since: float
+    """Start of this stage, in seconds since the epoch."""
+
+
 @dataclass(slots=True)
 class SessionState:
     """The fold of a session's events."""
@@ -359,11 +394,25 @@ class SessionState:
     """When that was."""
     skipped_events: int = 0
     """Events of unknown types, and unreadable lines."""
+    owned: set[str] = field(default_factory=set, compare=False, repr=False)
+    """Attempts that no other state shares (see `sessions.state.copying`)."""
 
     @property
     def device_s(self) -> float:
         """Seconds in which the judge held devices."""
         return self.baselines_device_s + sum(attempt.device_s for attempt in self.attempts())
+
+    @property
+    def preparing(self) -> tuple[Preparation, ...]:
+        """Steps that the running engine works on: the judge, then the timing baselines; empty without an engine."""
+        if self.started is None or self.engine_mono is None:
+            return ()
+        if not self.instances:
+            return (Preparation("starting the judge", self.started_wall or self.engine_wall),)
+        return tuple(
+            Preparation(f"judging the baseline of {short_task(task)}: {stage}", since)
+            for task, (stage, since) in self.baseline_stages.items()
+        )
 
     def worked_until(self, wall: float) -> float:
         """Returns `worked_s` at a moment after the last event, while an engine works."""

@@ -9,6 +9,8 @@ from harness import Verdict
 
 from .state import AttemptState
 
+UNCOUNTED = tuple(verdict for verdict in Verdict if not verdict.counted)
+
 
 class Tally(NamedTuple):
     """Numbers of judged attempts."""
@@ -28,6 +30,5 @@ class Tally(NamedTuple):
 def tally(attempts: Iterable[AttemptState]) -> Tally:
     """Returns the numbers of judged attempts."""
     verdicts = [attempt.verdict for attempt in attempts if attempt.verdict is not None]
-    judged = sum(verdict.counted for verdict in verdicts)
-    correct = sum(verdict is Verdict.CORRECT for verdict in verdicts)
-    return Tally(judged, correct, len(verdicts) - judged)
+    uncounted = sum(map(verdicts.count, UNCOUNTED))
+    return Tally(len(verdicts) - uncounted, verdicts.count(Verdict.CORRECT), uncounted)

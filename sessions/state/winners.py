@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from harness import Verdict
 
-from .ranking import Rank, rank
-from .speed import is_timed_again
-from .state import AttemptState, Confirmation, InstanceState, SessionState
+from .ranking import Rank, rank, rank_at_speed
+from .speed import attempt_speed, is_timed_again, speed_of
+from .state import AttemptState, Confirmation, InstanceState, KeptFact, SessionState
 
 
 def contenders(attempts: Iterable[AttemptState]) -> list[AttemptState]:
@@ -59,13 +59,13 @@ def earlier_best(attempt: AttemptState, instance: InstanceState) -> AttemptState
 def accepted_attempt(state: SessionState, task: str) -> AttemptState | None:
     """Returns the attempt of a task (full name) that was accepted last: its kernel is the session's on `accepted`."""
     accepted = [
-        (attempt.decision.wall, attempt)
+        attempt
         for instance in state.instances.values()
         if instance.task == task
         for attempt in instance.attempts
-        if attempt.decision is not None and attempt.decision.accepted
+        if attempt.accepted
     ]
-    return max(accepted, key=lambda entry: entry[0])[1] if accepted else None
+    return max(accepted, key=lambda attempt: attempt.decision.wall if attempt.decision else 0.0, default=None)
 
 
 def place(attempt: AttemptState) -> tuple[int, Rank]:
@@ -73,6 +73,14 @@ def place(attempt: AttemptState) -> tuple[int, Rank]:
 
     Raises `ValueError` if it is not judged.
     """
+    kept = attempt.kept_place
+    if kept is None or not kept.is_of(attempt):
+        kept = attempt.kept_place = KeptFact(attempt.evaluation, attempt.exam, _place(attempt))
+    sort_key: tuple[int, Rank] = kept.value
+    return sort_key
+
+
+def _place(attempt: AttemptState) -> tuple[int, Rank]:
     correct = attempt.verdict is Verdict.CORRECT
     if not correct:
         return 0, _rank(attempt)
@@ -85,13 +93,10 @@ def place(attempt: AttemptState) -> tuple[int, Rank]:
 def _rank(attempt: AttemptState) -> Rank:
     if attempt.evaluation is None:
         raise ValueError(f"{attempt.attempt} is not judged")
-    return rank(attempt.evaluation, attempt.source or "")
+    speed = speed_of(attempt.evaluation) if is_timed_again(attempt) else attempt_speed(attempt)
+    return rank_at_speed(attempt.evaluation, attempt.source or "", speed)
 
 
 def _not_rejected(attempts: Iterable[AttemptState]) -> list[AttemptState]:
     """Judged attempts that no person rejected."""
-    return [
-        attempt
-        for attempt in attempts
-        if attempt.evaluation is not None and (attempt.decision is None or attempt.decision.accepted)
-    ]
+    return [attempt for attempt in attempts if attempt.evaluation is not None and not attempt.rejected]

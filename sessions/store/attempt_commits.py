@@ -6,16 +6,19 @@ The same state gives the same bytes, so an attempt that is committed again gets 
 from __future__ import annotations
 
 import hashlib
+import math
 import textwrap
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
+from harness import Verdict
 from sessions import events as ev
 from sessions.events import Message, Role, Usage
 from sessions.settings import SCHEMA
-from sessions.state.speed import speed_of
+from sessions.state.speed import baseline_names, speed_of
 from sessions.state.state import AttemptState, CallState, InstanceState, SessionState
 
 LINE_CHARS = 300
@@ -60,7 +63,7 @@ class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
     origin: ev.Origin
     base: str | None
     strategy: str
-    verdict: ev.Verdict
+    verdict: Verdict
     same_as: str
     """The attempt with the same source that was judged; empty if this one was judged."""
     started: float
@@ -102,6 +105,37 @@ class Reasoning:
             start += int(length)
 
 
+def committed(instance: InstanceState) -> list[AttemptState]:
+    """Returns the attempts with a commit, in the order of their commits."""
+    return sorted(
+        (attempt for attempt in instance.attempts if attempt.commit is not None),
+        key=lambda attempt: attempt.committed_seq,
+    )
+
+
+def parents_of(state: SessionState, attempt: AttemptState, instance: InstanceState) -> list[str]:
+    """Returns the base's commit, then the commit of the attempt that was committed before.
+
+    Attempts of one instance may run at the same time, so the order is the order of their commits, which the journal
+    has.
+    """
+    base = next(
+        (candidate.commit for candidate in state.attempts() if candidate.attempt == attempt.base), None
+    )
+    order = attempt.committed_seq or math.inf
+    earlier = [sibling.commit for sibling in committed(instance) if 0 < sibling.committed_seq < order]
+    return list(dict.fromkeys(filter(None, [base, *earlier[-1:]])))
+
+
+def is_built_on(state: SessionState, attempt: AttemptState, instance: InstanceState) -> bool:
+    """True if something refers to the attempt's commit, so that the commit must not change."""
+    return (
+        attempt.decision is not None
+        or any(sibling.committed_seq > attempt.committed_seq for sibling in committed(instance))
+        or any(child.base == attempt.attempt and child.commit for child in state.attempts())
+    )
+
+
 def attempt_files(
     instance: InstanceState, attempt: AttemptState, reasoning: Sequence[CommitPiece]
 ) -> dict[str, bytes]:
@@ -112,18 +146,10 @@ def attempt_files(
     calls = [call for call in attempt.calls if not call.live]
     call = code_call(calls)
     record = AttemptRecord(
-        attempt=attempt.attempt,
+        **_shared_fields(AttemptRecord, attempt),
         task=instance.task,
         instance=instance.instance,
-        number=attempt.number,
-        origin=attempt.origin,
-        base=attempt.base,
-        strategy=attempt.strategy,
-        verdict=evaluation.verdict,
-        same_as=attempt.same_as,
         started=attempt.started_wall,
-        usage=attempt.usage,
-        cost_usd=attempt.cost_usd,
     )
     trace = ""
     if evaluation.error is not None:
@@ -186,11 +212,7 @@ def attempt_message(attempt: AttemptState) -> str:
     trailers = {
         "Verdict": evaluation.verdict,
         "Speedup": speed.words if speed is not None else "",
-        "Against": ", ".join(
-            dict.fromkeys(latency.against for latency in evaluation.latency if latency.against)
-        )
-        if speed is not None
-        else "",
+        "Against": baseline_names(evaluation.latency) if speed is not None else "",
         "Device": evaluation.device,
         "Origin": attempt.origin,
         "Base": attempt.base or "",
@@ -215,21 +237,15 @@ def exam_files(state: SessionState) -> dict[str, bytes]:
 
     They are not in the trees of the attempts, because a commit with children must not change.
     """
-    exams = {
-        f"exams/{instance.task}/{instance.instance}/{attempt.number}.json": _pretty(attempt.exam)
-        for instance in state.instances.values()
-        for attempt in instance.attempts
-        if attempt.exam is not None
-    }
-    spread = {
-        f"spread/{instance.task}/{instance.instance}/{attempt.number}/{measured.device}.json": _pretty(
-            measured.evaluation
-        )
-        for instance in state.instances.values()
-        for attempt in instance.attempts
-        for measured in attempt.spread
-    }
-    return exams | spread
+    files: dict[str, bytes] = {}
+    for instance in state.instances.values():
+        for attempt in instance.attempts:
+            place = f"{instance.task}/{instance.instance}/{attempt.number}"
+            if attempt.exam is not None:
+                files[f"exams/{place}.json"] = _pretty(attempt.exam)
+            for measured in attempt.spread:
+                files[f"spread/{place}/{measured.device}.json"] = _pretty(measured.evaluation)
+    return files
 
 
 def with_trailers(subject: str, trailers: Mapping[str, str]) -> str:
@@ -247,27 +263,19 @@ def trailers_of(message: str) -> dict[str, str]:
 
 def code_call(calls: Sequence[CallState]) -> CallState | None:
     """Returns the call that made an attempt's candidate: the last finished call that asked for code."""
-    for call in reversed(calls):
-        if call.finished and call.role is not Role.REFLECTOR:
-            return call
-    return None
+    code_calls = (call for call in reversed(calls) if call.finished and call.role is not Role.REFLECTOR)
+    return next(code_calls, None)
 
 
 def _call_record(call: CallState) -> CallRecord:
-    return CallRecord(
-        call.call,
-        call.role,
-        call.model,
-        _with_named_system(call.messages),
-        call.text if call.finished else "",
-        call.stop_reason,
-        call.usage,
-        call.cost_usd,
-        call.seconds,
-        call.temperature,
-        call.retries,
-        call.failed,
-    )
+    fields = _shared_fields(CallRecord, call)
+    text = call.text if call.finished else ""
+    return CallRecord(**fields | {"messages": _with_named_system(call.messages), "text": text})
+
+
+def _shared_fields(record: type[msgspec.Struct], state: AttemptState | CallState) -> dict[str, Any]:
+    """Returns the fields of a record that the state has by the same name."""
+    return {name: getattr(state, name) for name in record.__struct_fields__ if hasattr(state, name)}
 
 
 def _lines(records: Sequence[msgspec.Struct]) -> bytes:

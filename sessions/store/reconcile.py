@@ -10,16 +10,17 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from sessions.errors import NoSuchSession, NothingToResume, SessionBusy
-from sessions.events import Notice
+from sessions.events import DecisionMade, DecisionUndone, Event, Notice
 from sessions.files import FileLock, write_whole
 from sessions.home import Home, LiveFiles
 from sessions.journal.journal import Clock, Opened, open_journal
 from sessions.state.state import InstanceState
 
-from .lost_commits import commits_of, committed, lost_attempts
+from .attempt_commits import committed
 from .recorder import LOCK_WAIT_S, Recorder
+from .repository import HEADS
 from .segments import Segments
-from .store import HEADS, Store, attempt_branch
+from .store import Store, attempt_branch
 
 
 def resume(home: Home, session: str, *, clock: Clock | None = None) -> Recorder:
@@ -34,6 +35,21 @@ def resume(home: Home, session: str, *, clock: Clock | None = None) -> Recorder:
             recorder.now(recorder.finish())
         raise NothingToResume(session)
     return recorder
+
+
+def decide(
+    home: Home, session: str, decision: DecisionMade | DecisionUndone, *, clock: Clock | None = None
+) -> Event:
+    """Record a decision in a session that no engine runs: in the journal, in git and on the branch `accepted`.
+
+    A running session's engine takes decisions on its socket. Raises `NoSuchAttempt` or `NotDecidable`, else errors as
+    `take_up`.
+    """
+    with take_up(home, session, clock=clock) as recorder:
+        try:
+            return recorder.now(recorder.decide(decision))
+        finally:
+            recorder.now(recorder.put_down())
 
 
 def take_up(home: Home, session: str, *, clock: Clock | None = None) -> Recorder:
@@ -74,23 +90,17 @@ def take_up(home: Home, session: str, *, clock: Clock | None = None) -> Recorder
 
 def _hold(store: Store, live: LiveFiles, lock: FileLock) -> None:
     """Take the session's lock; restore live folder and journal if only the store has the session."""
-    if not live.journal.exists():
-        journal = store.session_bytes(live.session)
+    stored = None if live.journal.exists() else store.session_bytes(live.session)
+    if stored is not None:
         live.folder.mkdir(mode=0o700, exist_ok=True)
-        _lock_or_busy(live, lock)
-        if not live.journal.exists():
-            write_whole(live.journal, journal)
-        return
-    _lock_or_busy(live, lock)
-
-
-def _lock_or_busy(live: LiveFiles, lock: FileLock) -> None:
     try:
         got = lock.acquire(wait_s=LOCK_WAIT_S)
     except FileNotFoundError as error:
         raise NoSuchSession(live.session) from error
     if not got:
         raise SessionBusy(live.session)
+    if stored is not None and not live.journal.exists():
+        write_whole(live.journal, stored)
 
 
 def _open(live: LiveFiles, segments: Segments, clock: Clock) -> Opened:
@@ -107,30 +117,14 @@ def _open(live: LiveFiles, segments: Segments, clock: Clock) -> Opened:
 
 def _align_git(recorder: Recorder) -> None:
     """Bring git in line with the journal. Without damage this starts one git process, whatever the session's size."""
-    store, session, state = recorder.store, recorder.session, recorder.state
+    store = recorder.store
     with store.repository.writing():
         store.repository.clear_stale_locks()
-    is_complete = store.session_is_complete(session, commits_of(state))
-    for instance in state.instances.values():
-        _unmark_wrong_tip(store, session, instance)
-    if not is_complete:
-        for attempt in lost_attempts(store, state.instances.values()):
-            attempt.commit = None
-    _commit_again(recorder)
-    if not is_complete:
-        if not store.repository.is_complete(commits_of(state)):
-            # An attempt with later calls got another id, and others still have its old commit as a parent.
-            for attempt in state.attempts():
-                attempt.commit = None
-            _commit_again(recorder)
-        if not store.session_is_complete(session):
-            recorder.now(recorder.rewrite_stored_journal())
+    is_complete = recorder.is_complete()
+    for instance in recorder.state.instances.values():
+        _unmark_wrong_tip(store, recorder.session, instance)
+    recorder.now(recorder.commit_all() if is_complete else recorder.write_lost())
     recorder.now(recorder.sync_accepted())
-
-
-def _commit_again(recorder: Recorder) -> None:
-    for attempt in recorder.uncommitted():
-        recorder.now(recorder.commit_attempt(attempt))
 
 
 def _unmark_wrong_tip(store: Store, session: str, instance: InstanceState) -> None:

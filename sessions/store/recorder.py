@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-import secrets
-import shutil
 import threading
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -32,9 +31,17 @@ from sessions.state.description import summarise
 from sessions.state.folding import apply
 from sessions.state.state import AttemptState, InstanceState, SessionState
 
-from .attempt_commits import Reasoning, attempt_files, attempt_message, exam_files, prompt_files
+from .attempt_commits import (
+    Reasoning,
+    attempt_files,
+    attempt_message,
+    committed,
+    exam_files,
+    is_built_on,
+    parents_of,
+    prompt_files,
+)
 from .decidable import accepted_kernel, check_decision, find_attempt
-from .lost_commits import lost_attempts
 from .segments import Segments
 from .store import Store, attempt_branch
 
@@ -101,27 +108,23 @@ class Recorder:
         """
         home.ensure()
         live = home.live(started.session)
-        lock = FileLock(live.lock)
         try:
-            live.folder.mkdir(mode=0o700, exist_ok=True)
-            if not lock.acquire(wait_s=LOCK_WAIT_S):
-                raise SessionBusy(started.session)
-            if live.journal.exists():
-                raise SessionExists(started.session)
-            store = Store.of(home)
-            try:
+            with ExitStack() as undo:
+                lock = FileLock(live.lock)
+                undo.callback(lock.release)
+                live.folder.mkdir(mode=0o700, exist_ok=True)
+                if not lock.acquire(wait_s=LOCK_WAIT_S):
+                    raise SessionBusy(started.session)
+                if live.journal.exists():
+                    raise SessionExists(started.session)
+                store = Store.of(home)
+                undo.callback(store.close)
                 writer = open_journal(live.journal, clock=clock).writer
                 recorder = cls(home, live, lock=lock, writer=writer, store=store)
                 recorder.record(started)
-            except BaseException:
-                store.close()
-                raise
+                undo.pop_all()
         except OSError as error:
-            lock.release()
             raise HomeNotWritable(home.root, why=error.strerror or str(error)) from error
-        except BaseException:
-            lock.release()
-            raise
         return recorder
 
     @property
@@ -132,7 +135,7 @@ class Recorder:
     # Events
 
     def record(self, event: E) -> E:
-        """Record an event and return it with number and times; a `DURABLE` event is on disk when this returns."""
+        """Record an event and return it with number and times; a `DurableEvent` is on disk when this returns."""
         written = self._writer.append(event)
         self._take(written)
         return written
@@ -199,44 +202,14 @@ class Recorder:
         state, instance = self._find(attempt)
         if state.evaluation is None:
             raise NotDecidable(f"{attempt} is not judged, so there is nothing to commit")
-        parents = self._parents(state, instance)
-        if state.commit is not None and self._is_built_on(state, instance):
+        parents = parents_of(self.state, state, instance)
+        if state.commit is not None and is_built_on(self.state, state, instance):
             commit = state.commit
             return lambda: commit
         files = attempt_files(instance, state, self._reasoning.of(state))
         message, wall = attempt_message(state), state.judged_wall
         branch = attempt_branch(self.session, instance.key)
         return lambda: self.store.commit(branch, files, parents=parents, message=message, wall=wall)
-
-    def _parents(self, attempt: AttemptState, instance: InstanceState) -> list[str]:
-        """Returns the base's commit, then the commit of the attempt that was committed before.
-
-        Attempts of one instance may run at the same time, so the order is the order of their commits, which the
-        journal has.
-        """
-        parents = []
-        if attempt.base is not None:
-            base, _ = self._find(attempt.base)
-            if base.commit is not None:
-                parents.append(base.commit)
-        order = attempt.committed_seq or math.inf
-        earlier = [
-            sibling for sibling in instance.attempts if sibling.commit and 0 < sibling.committed_seq < order
-        ]
-        last = max(earlier, key=lambda sibling: sibling.committed_seq, default=None)
-        if last is not None and last.commit is not None and last.commit not in parents:
-            parents.append(last.commit)
-        return parents
-
-    def _is_built_on(self, attempt: AttemptState, instance: InstanceState) -> bool:
-        """True if something refers to the attempt's commit, so that the commit must not change."""
-        if attempt.decision is not None:
-            return True
-        if any(
-            sibling.committed_seq > attempt.committed_seq and sibling.commit for sibling in instance.attempts
-        ):
-            return True
-        return any(child.base == attempt.attempt and child.commit for child in self.state.attempts())
 
     def _note_commit(self, attempt: str, commit: str) -> None:
         state, instance = self._find(attempt)
@@ -277,7 +250,7 @@ class Recorder:
         state, instance = self._find(attempt)
         kernel = accepted_kernel(self.session, self.state, attempt)
         source = (state.source or "").encode()
-        if state.decision is not None and state.decision.accepted:
+        if state.accepted:
             return lambda: self.store.accept(instance.task, source, kernel)
         return lambda: self.store.withdraw(instance.task, kernel)
 
@@ -294,12 +267,8 @@ class Recorder:
         await self.flush()
 
     def _flush_work(self) -> Callable[[], None]:
-        size, seq, summary, started = (
-            self._writer.size,
-            self._writer.last_seq,
-            summarise(self.state),
-            self.state.started,
-        )
+        size, seq = self._writer.size, self._writer.last_seq
+        summary, started = summarise(self.state), self.state.started
         files = exam_files(self.state) | prompt_files(self.state)
 
         def work() -> None:
@@ -324,17 +293,48 @@ class Recorder:
 
     async def store_all(self) -> None:
         """Bring everything to the store."""
+        await self.commit_all()
+        await self.flush()
+
+    async def commit_all(self) -> None:
+        """Commit every judged attempt that has no commit."""
         for attempt in self.uncommitted():
             await self.commit_attempt(attempt)
+
+    def is_complete(self) -> bool:
+        """True if the store has all that the session's branches and its attempts' commits reach; one git process."""
+        return self.store.session_is_complete(self.session, self._commits())
+
+    async def write_lost(self) -> None:
+        """Write again what the store lost: another program removed objects, for example `git gc --prune=now`."""
+        for instance in self.state.instances.values():
+            await self._run(partial(self._unmark_lost, instance))
+        await self.commit_all()
+        if not await self._run(lambda: self.store.repository.is_complete(self._commits())):
+            # An attempt with later calls got another id, and others still have its old commit as a parent.
+            for attempt in self.state.attempts():
+                attempt.commit = None
+            await self.commit_all()
+        if not await self._run(self.is_complete):
+            await self.rewrite_stored_journal()
         await self.flush()
+
+    def _commits(self) -> list[str]:
+        return [attempt.commit for attempt in self.state.attempts() if attempt.commit is not None]
+
+    def _unmark_lost(self, instance: InstanceState) -> None:
+        """Mark as uncommitted the first attempt with a lost object and all later ones, because they build on it."""
+        is_lost = False
+        for attempt in committed(instance):
+            is_lost = is_lost or not self.store.repository.is_whole(attempt.commit or "")
+            if is_lost:
+                attempt.commit = None
 
     async def settle(self) -> None:
         """Bring everything to the store and check it there; `StoreBroken` if the store lacks a part."""
         await self.store_all()
-        if not await self._run(self._is_complete):
-            # Another program removed objects, for example `git gc --prune=now`.
-            self._write_again(await self._run(self._lost_attempts))
-            await self.store_all()
+        if not await self._run(self.is_complete):
+            await self.write_lost()
         async with self._git:
             await self._run(self._check_stored)
 
@@ -358,23 +358,12 @@ class Recorder:
         """Store what a command added at rest: `finish` a finished session, else `flush`."""
         await (self.finish() if self.state.finished else self.flush())
 
-    def _is_complete(self) -> bool:
-        return self.store.session_is_complete(self.session)
-
-    def _lost_attempts(self) -> list[AttemptState]:
-        return lost_attempts(self.store, self.state.instances.values())
-
-    def _write_again(self, attempts: Iterable[AttemptState]) -> None:
-        for attempt in attempts:
-            attempt.commit = None
-        self._segments.start_afresh()
-
     def _check_stored(self) -> None:
         if self.store.session_bytes(self.session) != self.live.journal.read_bytes():
             raise StoreBroken(
                 f"the store's journal of {self.session} differs from {self.live.journal}; both are kept"
             )
-        if not self._is_complete():
+        if not self.is_complete():
             raise StoreBroken(
                 f"the store lost objects of {self.session}; write them again with: wavedeck resume {self.session}"
             )
@@ -390,7 +379,7 @@ class Recorder:
     def _put_away(self) -> None:
         # Without a pack, the names of the session's objects may not be on the disk yet.
         self.store.repository.sync_objects()
-        put_away(self.live)
+        self.live.put_away()
 
     def close(self) -> None:
         """Close the session as it is; it can be resumed. Later events are refused."""
@@ -399,11 +388,3 @@ class Recorder:
         finally:
             self.store.close()
             self._lock.release()
-
-
-def put_away(live: LiveFiles) -> None:
-    """Remove a live folder in one visible step, and the remains of interrupted removals."""
-    live.folder.rename(live.folder.with_name(f".{live.session}.gone-{secrets.token_hex(4)}"))
-    for remains in live.folder.parent.glob(".*.gone-*"):
-        # Another process may remove the same folder.
-        shutil.rmtree(remains, ignore_errors=True)

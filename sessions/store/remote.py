@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -11,9 +12,8 @@ from git.exc import GitCommandError, GitCommandNotFound
 
 from sessions.errors import RemoteUnusable, StoreBroken
 
-from .repository import SETTINGS, open_git
+from .repository import HEADS, NO_GIT, SETTINGS, open_git
 
-HEADS = "refs/heads/"
 CHUNK_BYTES = 4096
 KEPT_LINES = 20
 """Last lines of git's output, which hold the cause of a failure."""
@@ -40,13 +40,8 @@ class Remote:
 
     def heads(self) -> dict[str, str]:
         """Returns the commit of each branch of the remote, by the branch's name."""
-        try:
+        with self._translated():
             listed = str(self._repo.git.ls_remote("--heads", "--", self.address))
-        except GitCommandNotFound as error:
-            raise StoreBroken("git is not installed; the store needs it") from error
-        except GitCommandError as error:
-            printed = str(error.stderr).strip().removeprefix("stderr: '").removesuffix("'")
-            raise RemoteUnusable(self.address, why=_cause(printed.splitlines())) from error
         pairs = (line.split("\t", 1) for line in listed.splitlines() if "\t" in line)
         return {ref.removeprefix(HEADS): sha for sha, ref in pairs}
 
@@ -63,18 +58,24 @@ class Remote:
 
     def _exchange(self, arguments: Sequence[str], on_progress: Callable[[str], None]) -> None:
         options = [part for setting in SETTINGS for part in ("-c", setting)]
-        try:
-            process = self._repo.git.execute(["git", *options, *arguments], as_process=True)
-        except GitCommandNotFound as error:
-            raise StoreBroken("git is not installed; the store needs it") from error
         last_lines: list[str] = []
-        for line in _lines(process.stderr):
-            last_lines = [*last_lines[-KEPT_LINES:], line]
-            on_progress(line)
-        try:
+        with self._translated(last_lines):
+            process = self._repo.git.execute(["git", *options, *arguments], as_process=True)
+            for line in _lines(process.stderr):
+                last_lines[:] = [*last_lines[-KEPT_LINES:], line]
+                on_progress(line)
             process.wait()
+
+    @contextmanager
+    def _translated(self, printed: Sequence[str] = ()) -> Iterator[None]:
+        """Raise a failure of git as `RemoteUnusable`, with the cause that git printed."""
+        try:
+            yield
+        except GitCommandNotFound as error:
+            raise StoreBroken(NO_GIT) from error
         except GitCommandError as error:
-            raise RemoteUnusable(self.address, why=_cause(last_lines)) from error
+            lines = printed or str(error.stderr).strip().removesuffix("'").splitlines()
+            raise RemoteUnusable(self.address, why=_cause(lines)) from error
 
 
 def _lines(stream: IO[bytes]) -> Iterator[str]:

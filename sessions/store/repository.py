@@ -35,9 +35,10 @@ from sessions.errors import StoreBroken, StoreDamaged
 from sessions.files import locked, sync_folder, write_all
 
 from .loose_objects import LooseObjects
-from .refs import Refs, read_ref, read_refs
-from .skeleton import check_skeleton
+from .refs import Refs, check_skeleton, read_ref, read_refs
 
+HEADS = "refs/heads/"
+NO_GIT = "git is not installed; the store needs it"
 AUTHOR = "Wavedeck <wavedeck@localhost>"
 FILE_MODE = 0o100644
 LOCK_WAIT_S = 60.0
@@ -111,9 +112,7 @@ class Repository:
     def create(cls, path: Path, *, lock: Path) -> Repository:
         """Open the bare repository at `path`; if there is none, create it, completely or not at all."""
         if not path.exists():
-            with locked(lock, wait_s=LOCK_WAIT_S) as got:
-                if not got:
-                    raise _lock_timeout(lock)
+            with _held(lock):
                 if not path.exists():
                     _initialise(path)
         return cls(path, lock=lock)
@@ -125,9 +124,9 @@ class Repository:
 
     # Objects: they are durable and readable once the commit that contains them is written.
 
-    def write_file(self, data: bytes) -> str:
-        """Write a file's content; returns its id."""
-        return self._write(b"blob", data)
+    def write_files(self, files: Mapping[str, bytes]) -> dict[str, str]:
+        """Write the contents of files; returns the id of each by path."""
+        return {path: self._write(b"blob", data) for path, data in files.items()}
 
     def write_tree(self, files: Mapping[str, str]) -> str:
         """Write the folders of `files` (path to id of content); returns the id of the root."""
@@ -227,19 +226,11 @@ class Repository:
             parents = tuple(parent.hexsha for parent in commit.parents)
             return Commit(sha, parents, commit.tree.hexsha, message, commit.authored_date)
 
-    def read_tree(self, sha: str) -> dict[str, str]:
-        """Returns the id of every file below a commit or tree, by path."""
+    def read_tree(self, sha: str, *, depth: int = -1) -> dict[str, str]:
+        """Returns the id of every file below a commit or tree, by path; with depth 1, only files in its root."""
         with self._reading(sha):
-            files: dict[str, str] = {}
-            for item in self._repo.tree(sha).traverse():
-                if isinstance(item, git.Blob):
-                    files[str(item.path)] = item.hexsha
-            return files
-
-    def read_top(self, sha: str) -> dict[str, str]:
-        """Returns the id of every file directly in the root of a commit or tree, by name."""
-        with self._reading(sha):
-            return {str(blob.path): blob.hexsha for blob in self._repo.tree(sha).blobs}
+            items = self._repo.tree(sha).traverse(depth=depth)
+            return {str(item.path): item.hexsha for item in items if isinstance(item, git.Blob)}
 
     def history(self, sha: str) -> Iterator[Commit]:
         """Yield a commit and its first parents, newest first."""
@@ -272,12 +263,8 @@ class Repository:
         """Returns every branch with the id of its commit, and the damaged ones."""
         return read_refs(self.git_dir)
 
-    def refs(self) -> dict[str, str]:
-        """Returns every branch with the id of its commit: local (`refs/heads/...`) and fetched (`refs/remotes/...`)."""
-        return self.branches().commits
-
     def read_ref(self, ref: str) -> str | None:
-        """Returns the commit of a ref of this store; `None` if there is none. For a clone use `refs`."""
+        """Returns the commit of a ref of this store; `None` if there is none. For a clone use `branches`."""
         return read_ref(self.git_dir, ref)
 
     @contextmanager
@@ -285,9 +272,7 @@ class Repository:
         """Hold the store's lock: refs are written, and read in order to be written, only inside this block."""
         if self._lock is None:
             raise self._read_only_error()
-        with self._thread_lock, locked(self._lock, wait_s=LOCK_WAIT_S) as got:
-            if not got:
-                raise _lock_timeout(self._lock)
+        with self._thread_lock, _held(self._lock):
             yield
 
     def _read_only_error(self) -> StoreBroken:
@@ -409,8 +394,14 @@ def _take_ref_lock(lock: Path) -> int:
             continue
 
 
-def _lock_timeout(lock: Path) -> StoreBroken:
-    return StoreBroken(f"{lock} has been held for {LOCK_WAIT_S:g} s; find its holder with: fuser {lock}")
+@contextmanager
+def _held(lock: Path) -> Iterator[None]:
+    with locked(lock, wait_s=LOCK_WAIT_S) as got:
+        if not got:
+            raise StoreBroken(
+                f"{lock} has been held for {LOCK_WAIT_S:g} s; find its holder with: fuser {lock}"
+            )
+        yield
 
 
 @contextmanager
@@ -419,7 +410,7 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except GitCommandNotFound as error:
-        raise StoreBroken("git is not installed; the store needs it") from error
+        raise StoreBroken(NO_GIT) from error
     except GitCommandError as error:
         lines = [line.strip() for line in str(error.stderr).splitlines() if line.strip()]
         words = lines[0].removeprefix("stderr: '").removesuffix("'") if lines else error.status

@@ -6,16 +6,16 @@ The branch `accepted` stays, because each home decides for itself.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from sessions.errors import AmbiguousSession, BranchDiffers, NoSuchSession
+from sessions.errors import BranchDiffers
 from sessions.home import Home
-from sessions.names import SESSION, fitting_names
+from sessions.names import SESSION, choose_session
 
 from .remote import Remote
-from .store import HEADS, Store, journal_branch
+from .repository import HEADS
+from .store import Store, journal_branch, local_branches
 
 FETCHED = "refs/wavedeck/fetched/"
 """Prefix of the refs that hold fetched branches until they are compared with the store's."""
@@ -41,8 +41,7 @@ def push_sessions(
     if not home.store.exists():
         return _shared(_chosen(prefixes, ()), ())
     with Store.read_only(home.store) as store, Remote(store.repository.git_dir, address) as remote:
-        own = store.repository.refs()
-        heads = {ref.removeprefix(HEADS): sha for ref, sha in own.items() if ref.startswith(HEADS)}
+        heads = local_branches(store.repository.branches().commits)
         names = _chosen(prefixes, _sessions(heads))
         theirs = remote.heads()
         branches = _branches(heads, names)
@@ -111,18 +110,9 @@ def _branches(heads: Mapping[str, str], sessions: Sequence[str]) -> list[str]:
 
 def _chosen(prefixes: Sequence[str], names: Sequence[str]) -> list[str]:
     """Returns the sessions that the prefixes name, all without prefixes."""
-    if not prefixes:
-        return list(names)
-    chosen = []
-    for prefix in prefixes:
-        fitting = fitting_names(prefix, names)
-        if not fitting:
-            nearest = difflib.get_close_matches(prefix, names, n=3, cutoff=0.5)
-            raise NoSuchSession(prefix, nearest=nearest)
-        if len(fitting) > 1:
-            raise AmbiguousSession(prefix, fitting=fitting)
-        chosen += fitting
-    return list(dict.fromkeys(chosen))
+    return (
+        list(dict.fromkeys(choose_session(prefix, names) for prefix in prefixes)) if prefixes else list(names)
+    )
 
 
 def _shared(names: Sequence[str], branches: Sequence[str]) -> SharedSessions:

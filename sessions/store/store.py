@@ -6,14 +6,16 @@ an event loop calls them through `asyncio.to_thread`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from harness import EVALUATION_DECODER, Evaluation, Verdict
-from sessions.errors import NoSuchSession, StoreBroken, StoreDamaged
+from harness import Verdict
+from sessions.errors import NoSuchSession, StoreDamaged
 from sessions.home import JOURNAL, Home
 from sessions.journal.journal import Journal, parse
 from sessions.names import split_instance
@@ -21,11 +23,10 @@ from sessions.settings import SCHEMA, SessionDescription
 from sessions.state.description import DESCRIPTION, SUMMARY, SessionSummary
 
 from .attempt_commits import trailers_of, with_trailers
-from .repository import Commit, Repository
+from .repository import HEADS, Repository
 
 T = TypeVar("T")
 
-HEADS = "refs/heads/"
 REMOTES = "refs/remotes/origin/"
 ACCEPTED = "refs/heads/accepted"
 
@@ -45,6 +46,17 @@ class AcceptedKernel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ACCEPTED_KERNEL: msgspec.json.Decoder[AcceptedKernel] = msgspec.json.Decoder(AcceptedKernel)
+
+
+class DecisionCommit(NamedTuple):
+    """A commit of the branch `accepted`."""
+
+    commit: str
+    accepts: bool
+    """False if it withdraws."""
+    task: str
+    attempt: tuple[str, str]
+    """Session and attempt."""
 
 
 def attempt_branch(session: str, instance: str) -> str:
@@ -74,6 +86,11 @@ def segments_of(tree: Mapping[str, str]) -> list[str]:
         (path for path in tree if path.startswith("journal/")),
         key=lambda path: int(path.removeprefix("journal/").removesuffix(".jsonl")),
     )
+
+
+def local_branches(refs: Mapping[str, str], prefix: str = HEADS) -> dict[str, str]:
+    """Returns the commits of the refs below `prefix`, by the name of the branch."""
+    return {ref.removeprefix(prefix): sha for ref, sha in refs.items() if ref.startswith(prefix)}
 
 
 class Store:
@@ -106,23 +123,22 @@ class Store:
 
     def heads(self) -> dict[str, str]:
         """Returns the commit of each branch: this store's own and, in a clone, the branches fetched from `origin`."""
-        refs = self.repository.refs()
-        fetched = {ref.removeprefix(REMOTES): sha for ref, sha in refs.items() if ref.startswith(REMOTES)}
-        own = {ref.removeprefix(HEADS): sha for ref, sha in refs.items() if ref.startswith(HEADS)}
-        return fetched | own
+        commits = self.repository.branches().commits
+        return local_branches(commits, REMOTES) | local_branches(commits)
 
-    def sessions(self) -> list[str]:
-        """Returns the names of the sessions with a journal here, oldest first; also if its branch is damaged."""
-        suffix = f"/{JOURNAL}"
-        names = {branch.removesuffix(suffix) for branch in self.heads() if branch.endswith(suffix)}
-        return sorted(names | self.damaged_sessions())
-
-    def damaged_sessions(self) -> set[str]:
-        """Returns the names of the sessions whose journal's branch has no commit id."""
-        return {
-            ref.removeprefix(HEADS).removesuffix(f"/{JOURNAL}")
+    def journals(self) -> dict[str, str | None]:
+        """Returns the commit of each session's journal by session, oldest first; `None` if its branch is damaged."""
+        damaged = {
+            ref.removeprefix(HEADS): None
             for ref in self.repository.branches().damaged
-            if ref.startswith(HEADS) and ref.endswith(f"/{JOURNAL}")
+            if ref.startswith(HEADS)
+        }
+        branches: dict[str, str | None] = {**damaged, **self.heads()}
+        suffix = f"/{JOURNAL}"
+        return {
+            branch.removesuffix(suffix): commit
+            for branch, commit in sorted(branches.items())
+            if branch.endswith(suffix)
         }
 
     def session_tree(self, session: str) -> dict[str, str]:
@@ -136,7 +152,7 @@ class Store:
         sha = self._head(journal_branch(session))
         if sha is not None:
             return sha
-        if session in self.damaged_sessions():
+        if session in self.journals():
             raise damaged_branch(journal_branch(session))
         raise NoSuchSession(session)
 
@@ -145,15 +161,17 @@ class Store:
         tree = self.session_tree(session)
         return b"".join(self.repository.read_file(tree[path]) for path in segments_of(tree))
 
-    def session_journal(self, session: str) -> Journal:
-        """Returns the journal: events, and lines that were skipped."""
-        return parse(self.session_bytes(session))
+    def session_journal(self, session: str, *, most_bytes: int | None = None) -> Journal:
+        """Returns the journal: events, and lines that were skipped. With `most_bytes`, about so much of its beginning."""
+        tree = self.session_tree(session)
+        segments = (io.BytesIO(self.repository.read_file(tree[path])) for path in segments_of(tree))
+        return parse(chain.from_iterable(segments), most_bytes=most_bytes)
 
     def describe(
         self, session: str, *, commit: str | None = None
     ) -> tuple[SessionDescription | None, SessionSummary | None]:
         """Returns `session.json` and `summary.json`; `None` for a file that is missing or cannot be read."""
-        tree = self.repository.read_top(commit or self._journal_head(session))
+        tree = self.repository.read_tree(commit or self._journal_head(session), depth=1)
         return (
             self._read_record(tree.get("session.json"), DESCRIPTION),
             self._read_record(tree.get("summary.json"), SUMMARY),
@@ -165,19 +183,6 @@ class Store:
         except msgspec.DecodeError:
             return None
 
-    def attempt_files(self, commit: str) -> dict[str, bytes]:
-        """Returns the files of an attempt's commit: content by path."""
-        tree = self.repository.read_tree(commit)
-        return {path: self.repository.read_file(sha) for path, sha in tree.items()}
-
-    def evaluation(self, commit: str) -> Evaluation:
-        """Returns an attempt's evaluation."""
-        tree = self.repository.read_tree(commit)
-        try:
-            return EVALUATION_DECODER.decode(self.repository.read_file(tree["evaluation.json"]))
-        except (KeyError, msgspec.DecodeError) as error:
-            raise StoreBroken(f"the commit {commit} has no readable evaluation") from error
-
     def _head(self, branch: str) -> str | None:
         # Read the ref file first: listing all refs of a clone starts a process.
         return self.repository.read_ref(HEADS + branch) or self.heads().get(branch)
@@ -188,9 +193,7 @@ class Store:
         self, branch: str, files: Mapping[str, bytes], *, parents: Sequence[str], message: str, wall: float
     ) -> str:
         """Commit files to a branch and return the id; durable, without effect if the branch already has this commit."""
-        tree = self.repository.write_tree(
-            {path: self.repository.write_file(data) for path, data in files.items()}
-        )
+        tree = self.repository.write_tree(self.repository.write_files(files))
         commit = self.repository.write_commit(tree, parents=parents, message=message, wall=wall)
         ref = HEADS + branch
         with self.repository.writing():
@@ -212,8 +215,9 @@ class Store:
         `afresh` drops the old segments: for a branch that contradicts the journal or is damaged. A damaged history is
         dropped too.
         """
-        written = {segment_name(first): self.repository.write_file(data) for first, data in segments.items()}
-        written |= {path: self.repository.write_file(data) for path, data in files.items()}
+        written = self.repository.write_files(
+            {segment_name(first): data for first, data in segments.items()} | dict(files)
+        )
         ref = HEADS + journal_branch(session)
         with self.repository.writing():
             head = self._head(journal_branch(session))
@@ -270,26 +274,22 @@ class Store:
         """Put a kernel on `accepted`; has no effect if the branch already has this decision."""
         with self.repository.writing():
             head = self._head("accepted")
-            last = self._last_commit(head, decision) if head else None
-            if (
-                last
-                and last.message.startswith("accept ")
-                and self._accepted_at(last.sha)[task].wall == decision.wall
-            ):
+            last = self._last_decision(head, decision) if head else None
+            if last and last.accepts and self._accepted_at(last.commit)[task].wall == decision.wall:
                 return
             tree = self.repository.read_tree(head) if head else {}
-            tree |= {
-                f"{task}/kernel.py": self.repository.write_file(source),
-                f"{task}/decision.json": self.repository.write_file(msgspec.json.encode(decision) + b"\n"),
-            }
+            record = msgspec.json.encode(decision) + b"\n"
+            tree |= self.repository.write_files(
+                {f"{task}/kernel.py": source, f"{task}/decision.json": record}
+            )
             self._commit_accepted(head, tree, "accept", task, decision)
 
     def withdraw(self, task: str, decision: AcceptedKernel) -> None:
         """Withdraw an attempt's acceptance; the kernel accepted before it for the task is restored, if there is one."""
         with self.repository.writing():
             head = self._head("accepted")
-            last = self._last_commit(head, decision) if head else None
-            if head is None or last is None or not last.message.startswith("accept "):
+            last = self._last_decision(head, decision) if head else None
+            if head is None or last is None or not last.accepts:
                 return
             tree = {
                 path: sha
@@ -302,27 +302,27 @@ class Store:
                 tree |= {path: sha for path, sha in earlier.items() if path.rpartition("/")[0] == task}
             self._commit_accepted(head, tree, "withdraw", task, decision)
 
-    def _last_commit(self, head: str, decision: AcceptedKernel) -> Commit | None:
-        """The newest commit about this attempt."""
+    def _decisions(self, head: str) -> Iterator[DecisionCommit]:
+        """Yield the commits of `accepted` from `head` on, newest first."""
         for commit in self.repository.history(head):
             trailers = trailers_of(commit.message)
-            if (trailers.get("Session"), trailers.get("Attempt")) == (decision.session, decision.attempt):
-                return commit
-        return None
+            attempt = (trailers.get("Session", ""), trailers.get("Attempt", ""))
+            accepts = commit.message.startswith("accept ")
+            yield DecisionCommit(commit.sha, accepts, trailers.get("Task", ""), attempt)
+
+    def _last_decision(self, head: str, decision: AcceptedKernel) -> DecisionCommit | None:
+        """The newest commit about this attempt."""
+        attempt = (decision.session, decision.attempt)
+        return next((last for last in self._decisions(head) if last.attempt == attempt), None)
 
     def _accepted_before(self, head: str, task: str, leaving: AcceptedKernel) -> str | None:
         """The newest commit that accepted another attempt for the task and was not withdrawn."""
         withdrawn = {(leaving.session, leaving.attempt)}
-        for commit in self.repository.history(head):
-            trailers = trailers_of(commit.message)
-            if trailers.get("Task") != task:
-                continue
-            attempt = (trailers.get("Session", ""), trailers.get("Attempt", ""))
-            if attempt in withdrawn:
-                continue
-            if commit.message.startswith("accept "):
-                return commit.sha
-            withdrawn.add(attempt)
+        for last in self._decisions(head):
+            if last.task == task and last.attempt not in withdrawn:
+                if last.accepts:
+                    return last.commit
+                withdrawn.add(last.attempt)
         return None
 
     def _commit_accepted(
@@ -351,4 +351,6 @@ class Store:
         """Delete all branches of a session; accepted kernels stay."""
         prefix = f"{HEADS}{session}/"
         with self.repository.writing():
-            self.repository.delete_refs([ref for ref in self.repository.refs() if ref.startswith(prefix)])
+            self.repository.delete_refs(
+                [ref for ref in self.repository.branches().commits if ref.startswith(prefix)]
+            )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from suites.public.plain_yaml import yaml_scalars
+from suites.public.yaml_files import read_yaml, texts_of
 
 
 class ArenaConfig(msgspec.Struct, frozen=True):
@@ -21,18 +21,21 @@ class ArenaConfig(msgspec.Struct, frozen=True):
 
 
 def read_config(path: Path) -> ArenaConfig:
-    """Return the values of a `config.yaml`. Raises `OSError`, or `ValueError` if the file is no text."""
-    values = yaml_scalars(path.read_text(encoding="utf-8"))
+    """Return the values of a `config.yaml`. Raises as `read_yaml`."""
+    values = read_yaml(path)
+    prompt = values.get("prompt")
 
-    def first(key: str) -> str:
-        return next(iter(values.get(key, ())), "")
+    def first(value: object) -> str:
+        return next(iter(texts_of(value)), "")
 
-    names = [name.strip() for text in values.get("target_kernel_functions", ()) for name in text.split(",")]
+    names = [
+        name.strip() for text in texts_of(values.get("target_kernel_functions")) for name in text.split(",")
+    ]
     return ArenaConfig(
-        task_type=first("task_type"),
-        sources=tuple(values.get("source_file_path", ())),
-        harness=first("harness_path"),
+        task_type=first(values.get("task_type")),
+        sources=texts_of(values.get("source_file_path")),
+        harness=first(values.get("harness_path")),
         functions=tuple(name for name in names if name),
-        correctness=tuple(values.get("correctness_command", ())),
-        instructions=first("prompt.instructions").strip(),
+        correctness=texts_of(values.get("correctness_command")),
+        instructions=first(prompt.get("instructions") if isinstance(prompt, dict) else None).strip(),
     )

@@ -15,11 +15,10 @@ from suites.public.known import issues_of
 from suites.public.loading import Loading
 from suites.public.metadata import first_sentence
 from suites.public.outline import Outline
-from suites.public.plain_yaml import yaml_scalars
 from suites.public.separated import task_name, unsupported
 from suites.public.signatures import entry_point
 from suites.public.task import Part, PublicTask, ReferenceKind, TestForm
-from suites.python_source import parse_literal
+from suites.public.yaml_files import read_yaml
 
 ENTRY = "custom_kernel"
 MOST_SECONDS = 2
@@ -58,12 +57,12 @@ def _task(loading: Loading, root: Path, path: Path) -> PublicTask:
     )
     place = path.parent.relative_to(clone.folder)
     try:
-        values = yaml_scalars(path.read_text(encoding="utf-8"))
+        values = read_yaml(path)
         sources = {str(file["name"]): path.parent / str(file["source"]) for file in _maps(values, "files")}
         tests = _maps(values, "tests")
-    except (OSError, ValueError, SyntaxError, KeyError) as error:
+    except (OSError, ValueError, KeyError) as error:
         return unsupported(task, f"{place}/task.yml cannot be read: {error}")
-    description = next(iter(values.get("description", ())), "").strip()
+    description = str(values.get("description") or "").strip()
     task = msgspec.structs.replace(
         task, title=first_sentence(description) or task.title, instruction=description
     )
@@ -108,11 +107,11 @@ def _with_reference(
     )
 
 
-def _maps(values: Mapping[str, list[str]], key: str) -> list[Mapping[str, object]]:
-    maps = [parse_literal(text) for text in values.get(key, ())]
-    if not all(isinstance(item, dict) for item in maps):
+def _maps(values: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
+    items = values.get(key) or []
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise ValueError(f"an item of `{key}` is no map")
-    return [item for item in maps if isinstance(item, dict)]
+    return items
 
 
 def _size(test: Mapping[str, object]) -> float:

@@ -91,7 +91,7 @@ async def test_failed_variant_is_not_repaired(tmp_path: Path) -> None:
 
 async def test_recording_plays_with_and_without_sweeps(tmp_path: Path) -> None:
     made, _ = await geak(tmp_path / "made", "correct", "wrong", "correct")
-    folder = write_recording(made, "tuned", tmp_path / "recordings")
+    folder = write_recording([made], "tuned", tmp_path / "recordings")
     recording = load_recording(folder)
     assert recording.longest_chain() == 3, "only attempts with model calls count"
     for tune in (True, False):

@@ -38,7 +38,7 @@ from sessions.events import (
     WaitingForPerson,
 )
 from sessions.home import LiveFiles
-from sessions.state.info import live_info
+from sessions.state.info import LiveSession
 from sessions.store.repository import Repository
 from sessions.store.store import Store
 from tests.support.command_line import scripted_judge
@@ -278,7 +278,7 @@ async def test_engine_answers_while_it_puts_the_session_away(
     assert re.match(
         r"the engine is putting the session away, for \d+ s so far; give the command again", refused.error
     )
-    assert live_info(live).putting_away_since is not None
+    assert LiveSession(live).info().putting_away_since is not None
     go_on.set()
     assert await engine == 0
     assert not live.folder.exists()

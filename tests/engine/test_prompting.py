@@ -36,7 +36,7 @@ from harness.hardware.targets import hardware
 from harness.wire.provenance import Provenance
 from sessions.events import Message
 from suites import CATEGORIES, Task, Tolerance, load_suite, load_task
-from suites.task import Script
+from suites.task import RecordedScript
 from tests.support.judged_candidates import failing, mismatch, passing
 
 SETTING = Setting(load_task("softmax"), (target("gfx942"),))
@@ -61,7 +61,7 @@ def every_prompt(setting: Setting = SETTING) -> dict[str, tuple[Message, ...]]:
 
 
 def test_a_task_of_a_script_promises_no_hidden_sizes_and_no_float64_reference() -> None:
-    task = msgspec.structs.replace(load_task("softmax"), script=Script("wavedeck_call(call, x=None)"))
+    task = msgspec.structs.replace(load_task("softmax"), script=RecordedScript("wavedeck_call(call, x=None)"))
     system, user = first_prompt(Setting(task, SETTING.targets))
     assert "makes the calls that the request lists" in system.content
     assert "Hidden cases" not in system.content

@@ -255,7 +255,7 @@ async def test_recorded_messages_equal_the_sent_messages(home: Home) -> None:
 
 async def test_recorded_session_plays_to_the_same_verdicts(home: Home) -> None:
     events = await play(home, scripted_model("wrong", "prose", "correct"), session_plan=plan(instances=2))
-    write_recording(fold(events), "again", home.recordings)
+    write_recording([fold(events)], "again", home.recordings)
     client = RecordedClient(load_recording(home.recordings / "again"), pieces_a_second=None)
     session_plan = plan("20260101-000001-geak-0001", model="recorded:again", instances=2, iterations=4)
     again = await play(home, client, session_plan=session_plan)

@@ -31,9 +31,10 @@ from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.tabs import page_of
 from tui.cockpit.screens.header import header_line
-from tui.facts.evaluation.spread import spread_lines, timing_words
+from tui.facts.evaluation.spread import spread_lines
 from tui.facts.instance import FactsCache
 from tui.facts.report.metrics import task_metrics
+from tui.facts.settings_words import timing_words
 from tui.print.narrate import Narrator
 from tui.print.summary import summary
 
@@ -85,7 +86,7 @@ async def test_winner_is_measured_on_every_gpu_after_its_exam(tmp_path: Path) ->
     assert task_metrics(state)[0].best_spread == "0 1.50x, 1 1.40x, 2 -"
     files = exam_files(state)
     assert {"spread/starter/vector_add/1/1/0.json", "spread/starter/vector_add/1/1/2.json"} <= files.keys()
-    pane = "\n".join(map(plain, page_of("speed", PageSubject(winner), 160).lines))
+    pane = "\n".join(map(plain, page_of("speed", PageSubject(winner), 160)))
     assert "timed again on these GPUs, in new processes" in pane
     assert re.search(r"^small +1 .* 1\.40x ", pane, re.MULTILINE), "one row per GPU"
     assert "eager" in pane

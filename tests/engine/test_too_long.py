@@ -10,7 +10,7 @@ from engine.models.clients.scripted import ScriptedClient
 from engine.plan.plan import SessionPlan
 from sessions import Home, fold
 from sessions.events import CallFailed, CallStarted, InstanceFinished
-from sessions.recording import load_recording, record_sessions
+from sessions.recording import load_recording, write_recording
 from tests.support.engines import plan, play, scripted_model
 
 PLAN: SessionPlan = plan(iterations=4)
@@ -58,7 +58,7 @@ async def test_recording_of_a_shortened_prompt_plays_the_same(tmp_path: Path) ->
     whole = await play(Home(tmp_path / "whole"), scripted_model(*VERDICTS), session_plan=PLAN)
     length = max(len(event.messages[-1].content) for event in whole if isinstance(event, CallStarted))
     state = fold(await play(Home(tmp_path / "narrow"), narrow(length - 1), session_plan=PLAN))
-    record_sessions([state], "narrow", tmp_path / "recording")
+    write_recording([state], "narrow", tmp_path / "recording")
     client = RecordedClient(load_recording(tmp_path / "recording" / "narrow"), pieces_a_second=None)
     again = fold(await play(Home(tmp_path / "again"), client, session_plan=PLAN))
     assert [attempt.source for attempt in again.attempts()] == [

@@ -23,7 +23,7 @@ from sessions import Home, fold
 from sessions.engine_info import read_engine_info
 from sessions.errors import NothingToResume
 from sessions.events import EngineStarted, Event, SessionFinished
-from sessions.store.store import Store
+from sessions.store.store import Store, attempt_branch
 from tests.conftest import SOAK
 from tests.faults.person import Person
 from tests.faults.promises import (
@@ -165,3 +165,10 @@ def assert_store_is_whole(home: Home, session: str, events: list[Event], clone: 
     git(home.root, "clone", "-q", "--bare", str(home.store), str(clone))
     with Store.read_only(clone) as store:
         assert store.session_journal(session).events == events
+    state = fold(events)  # type: ignore[arg-type]
+    for instance in state.instances.values():
+        branch = attempt_branch(session, instance.key)
+        commits = {attempt.commit for attempt in instance.attempts if attempt.evaluation is not None}
+        assert commits <= set(git(home.store, "rev-list", branch).split()), branch
+    exams = git(home.store, "ls-tree", "-r", "--name-only", f"{session}/_journal", "exams/").split()
+    assert len(exams) == sum(attempt.exam is not None for attempt in state.attempts())

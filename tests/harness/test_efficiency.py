@@ -12,7 +12,7 @@ from harness.hardware.product_tables import PRODUCTS, find_product
 from harness.stages.timing.efficiency import ROUNDING, case_efficiency, efficiency, least_seconds
 from suites import load_task
 
-H200, MI300X, RTX_4090 = find_product("H200 SXM"), find_product("MI300X"), find_product("RTX 4090")
+H200, MI300X = find_product("H200 SXM"), find_product("MI300X")
 GIB, MIB = 1 << 30, 1 << 20
 
 

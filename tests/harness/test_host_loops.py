@@ -37,7 +37,7 @@ async def judge_flip(pool: DevicePool, source: str) -> Evaluation:
         task.cases[0], cpu={"rows": 2, "columns": 2}, gpu={"rows": 2, "columns": 1_000_000}
     )
     task = msgspec.structs.replace(task, cases=(case,))
-    return await evaluate(source, task, pool=pool, targets=[target("gfx942")], seed=1, hidden=False)
+    return await evaluate(source, task, pool=pool, targets=[target("gfx942")], seed=1, cases=[case.name])
 
 
 def line_of(source: str, text: str) -> int:

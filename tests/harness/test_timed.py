@@ -276,8 +276,8 @@ async def test_speedup_of_partly_timed_task_says_how_many_cases_it_covers(
     evaluating_self = SimpleNamespace(
         _pool=None,
         _slot=SimpleNamespace(channel=channel),
+        _task=TASK,
         _request=SimpleNamespace(
-            task=TASK,
             targets=(target("sm_90"),),
             source="",
             timing_seed=1,
@@ -321,7 +321,7 @@ def test_tape_is_proof_only_with_binaries_of_the_source(
 
 def test_exam_is_timed_with_different_values() -> None:
     def seed(*, exam: bool) -> int:
-        request = Request(TASK, TASK, "", (), None, 5, (), exam, USUAL, WHOLE)
+        request = Request(TASK, "", (), None, 5, (), exam, USUAL, WHOLE)
         return request.timing_seed
 
     assert seed(exam=False) == 5

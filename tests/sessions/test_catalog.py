@@ -17,12 +17,11 @@ from sessions import (
     fold,
     journal_of,
     list_sessions,
-    undo,
 )
 from sessions import events as ev
+from sessions.catalog import SessionList
 from sessions.errors import AmbiguousSession, NoSuchAttempt, NoSuchSession, NotDecidable, SessionBusy
 from sessions.journal.codec import encode
-from sessions.session_list import SessionList
 from sessions.store.reconcile import take_up
 from tests.support import story
 from tests.support.story import SESSION, assert_sound, git
@@ -48,7 +47,11 @@ async def test_list_shows_the_state_of_each_session(copied_home: Home) -> None:
         assert (running.name, running.state, running.attempts) == (OTHER, "running", 3)
         assert (finished.name, finished.state) == (SESSION, "finished")
     for info in (list_sessions(copied_home)[0], finished):
-        assert (info.method, info.model, info.tasks) == ("geak", "recorded:starter", ("starter/softmax",))
+        assert (info.settings.method, info.settings.model, info.settings.tasks) == (
+            "geak",
+            "recorded:starter",
+            ("starter/softmax",),
+        )
         assert info.solved == ("starter/softmax",)
         assert info.best == {"starter/softmax": "softmax#1/3"}
         assert info.speeds["starter/softmax"].figure == "1.42x"
@@ -115,7 +118,11 @@ def test_events_are_read_from_live_files_or_store(copied_home: Home) -> None:
 
 def test_decision_about_a_finished_session_is_an_event_in_its_journal(copied_home: Home) -> None:
     before = journal_of(copied_home, SESSION).events
-    event = decide(copied_home, SESSION, "softmax#1/3", accepted=True, why="fast\nand right", by="ada")
+    event = decide(
+        copied_home,
+        SESSION,
+        ev.DecisionMade(attempt="softmax#1/3", accepted=True, why="fast\nand right", by="ada"),
+    )
     after = journal_of(copied_home, SESSION).events
     assert after == [*before, event]
     assert event.seq == len(before) + 1
@@ -123,7 +130,7 @@ def test_decision_about_a_finished_session_is_an_event_in_its_journal(copied_hom
         assert store.accepted()["starter/softmax"].why == "fast\nand right"
     assert list_sessions(copied_home)[0].accepted == ("softmax#1/3",)
     assert list_sessions(copied_home)[0].state == "finished"
-    undo(copied_home, SESSION, "softmax#1/3", by="ada")
+    decide(copied_home, SESSION, ev.DecisionUndone(attempt="softmax#1/3", by="ada"))
     with Store.read_only(copied_home.store) as store:
         assert store.accepted() == {}
     assert fold(journal_of(copied_home, SESSION).events).attempt("softmax#1/3").decision is None
@@ -134,7 +141,7 @@ def test_decision_about_a_finished_session_is_an_event_in_its_journal(copied_hom
 async def test_decision_about_a_stopped_session_is_in_its_journal(home: Home) -> None:
     with begin(home) as recorder:
         await story.play(recorder, [*story.instance(1), ev.EngineStopped(reason="asked")])
-    decide(home, OTHER, "softmax#1/2", accepted=False, why="too clever")
+    decide(home, OTHER, ev.DecisionMade(attempt="softmax#1/2", accepted=False, why="too clever"))
     state = fold(journal_of(home, OTHER).events)
     decision = state.attempt("softmax#1/2").decision
     assert decision is not None
@@ -145,21 +152,21 @@ async def test_decision_about_a_stopped_session_is_in_its_journal(home: Home) ->
 async def test_impossible_decision_is_refused_without_a_change(copied_home: Home) -> None:
     before = git(copied_home.store, "for-each-ref")
     with pytest.raises(NoSuchAttempt, match=r"nearest: softmax#[12]/3"):
-        decide(copied_home, SESSION, "softmax#3/3", accepted=True)
+        decide(copied_home, SESSION, ev.DecisionMade(attempt="softmax#3/3", accepted=True))
     with pytest.raises(NotDecidable):
-        undo(copied_home, SESSION, "softmax#1/3")
+        decide(copied_home, SESSION, ev.DecisionUndone(attempt="softmax#1/3"))
     with pytest.raises(NoSuchSession):
-        decide(copied_home, "nothing", "softmax#1/3", accepted=True)
+        decide(copied_home, "nothing", ev.DecisionMade(attempt="softmax#1/3", accepted=True))
     assert git(copied_home.store, "for-each-ref") == before
     assert copied_home.live_sessions() == []
     with begin(copied_home) as recorder:
         await story.play(recorder, story.instance(1))
         with pytest.raises(SessionBusy):
-            decide(copied_home, OTHER, "softmax#1/3", accepted=True)
+            decide(copied_home, OTHER, ev.DecisionMade(attempt="softmax#1/3", accepted=True))
 
 
 def test_deletion_keeps_accepted_kernels(copied_home: Home) -> None:
-    decide(copied_home, SESSION, "softmax#1/3", accepted=True)
+    decide(copied_home, SESSION, ev.DecisionMade(attempt="softmax#1/3", accepted=True))
     begin(copied_home).close()
     delete_session(copied_home, SESSION)
     assert [info.name for info in list_sessions(copied_home)] == [OTHER]
@@ -191,7 +198,11 @@ async def test_session_restored_from_the_store_has_its_start_facts(copied_home: 
     take_up(copied_home, OTHER).close()
     listed = list_sessions(copied_home)[0]
     assert copied_home.live(OTHER).journal.exists()
-    assert (listed.name, listed.method, listed.tasks) == (OTHER, "geak", ("starter/softmax",))
+    assert (listed.name, listed.settings.method, listed.settings.tasks) == (
+        OTHER,
+        "geak",
+        ("starter/softmax",),
+    )
 
 
 def test_list_that_is_read_again_equals_a_fresh_list(copied_home: Home) -> None:

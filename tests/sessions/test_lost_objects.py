@@ -148,13 +148,13 @@ def test_gc_keeps_an_old_object_that_a_session_needs_again(home: Home) -> None:
     home.ensure()
     with Store.of(home) as store:
         store.commit("b/1", {"f": b"1"}, parents=[], message="1", wall=1.0)
-        file = store.repository.write_file(b"new")
+        file = store.repository.write_files({"": b"new"})[""]
         tree = store.repository.write_tree({"kernel.py": file})
         commit = store.repository.write_commit(tree, parents=[], message="m", wall=1.0)
         for sha in (file, tree, commit):
             os.utime(home.store / "objects" / sha[:2] / sha[2:], (1.0, 1.0))
         assert store.repository.write_commit(tree, parents=[], message="m", wall=1.0) == commit
-        store.repository.write_tree({"kernel.py": store.repository.write_file(b"new")})
+        store.repository.write_tree(store.repository.write_files({"kernel.py": b"new"}))
         git(home.store, "gc", "--quiet")
         assert all(store.repository.has(sha) for sha in (file, tree, commit))
 

@@ -110,15 +110,6 @@ async def test_resume_repairs_git(crashed: Home, harm: Callable[[Home], None]) -
     assert None not in commits(crashed)
 
 
-async def test_resume_writes_a_lost_object_again(crashed: Home) -> None:
-    ids = commits(crashed)
-    path = crashed.store / "objects" / str(ids[-1])[:2] / str(ids[-1])[2:]
-    path.unlink()
-    with resume(crashed, SESSION):
-        assert path.exists()
-    assert_sound(crashed.store)
-
-
 async def test_resume_restores_events_from_git(crashed: Home) -> None:
     journal = crashed.live(SESSION).journal
     whole = journal.read_bytes()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -11,11 +10,9 @@ from harness import Verdict
 from sessions import Clock, Home, Recorder, Store, fold, journal_of, resume
 from sessions import events as ev
 from sessions.errors import (
-    HomeNotWritable,
     JournalNotWritable,
     NoSuchAttempt,
     NotDecidable,
-    NothingToResume,
     SessionBusy,
     SessionExists,
 )
@@ -132,22 +129,6 @@ async def test_cancelled_commit_is_made_at_the_end(home: Home) -> None:
     assert_sound(home.store)
 
 
-async def test_decision_updates_the_branch_of_accepted_kernels(home: Home) -> None:
-    with begin(home) as recorder:
-        await story.play(recorder, story.instance(1))
-        await recorder.decide(ev.DecisionMade(attempt="softmax#1/3", accepted=True, why="fast", by="ada"))
-        accepted = recorder.store.accepted()["starter/softmax"]
-        assert (accepted.attempt, accepted.commit) == (
-            "softmax#1/3",
-            recorder.state.attempt("softmax#1/3").commit,
-        )
-        assert git(home.store, "show", "accepted:starter/softmax/kernel.py").endswith("# softmax#1/3\n")
-        await recorder.decide(ev.DecisionUndone(attempt="softmax#1/3", by="ada"))
-        assert recorder.store.accepted() == {}
-        await recorder.decide(ev.DecisionMade(attempt="softmax#1/2", accepted=False))
-        assert recorder.store.accepted() == {}
-
-
 async def test_branch_has_the_kernel_that_was_accepted_last(home: Home) -> None:
     """Also if all decisions are made in one second, and if the first attempt has no commit yet."""
     with begin(home) as recorder:
@@ -186,25 +167,3 @@ async def test_session_has_only_one_recorder(home: Home) -> None:
         begin(home)
     with pytest.raises(JournalNotWritable):
         recorder.record(ev.Notice(level="info", message="too late"))
-
-
-async def test_unwritable_home_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(HomeNotWritable):
-        begin(Home(tmp_path / "file"))
-
-
-async def test_stopped_session_can_be_resumed_to_its_end(home: Home) -> None:
-    events = story.after_start()
-    with begin(home) as recorder:
-        await story.play(recorder, events[:40])
-        await story.play(recorder, [ev.EngineStopped(reason="asked")])
-        await recorder.flush()
-    with resume(home, SESSION) as recorder:
-        assert recorder.state.stopped == "asked"
-        await story.play(recorder, [ev.EngineStarted(host="node", pid=2, resumed=True), *events[40:]])
-        await recorder.finish()
-    assert fold(journal_of(home, SESSION).events).finished
-    with pytest.raises(NothingToResume, match="wavedeck replay"):
-        resume(home, SESSION)
-    assert_sound(home.store)

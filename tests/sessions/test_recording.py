@@ -9,7 +9,6 @@ import pytest
 from sessions import SessionState, fold, load_recording, write_recording
 from sessions import events as ev
 from sessions.errors import BadRecording
-from sessions.recording import record_sessions
 from tests.support import story
 
 TASK = "starter/softmax"
@@ -17,7 +16,7 @@ TASK = "starter/softmax"
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    return write_recording(fold(story.whole()), "mine", tmp_path / "recordings")
+    return write_recording([fold(story.whole())], "mine", tmp_path / "recordings")
 
 
 def test_recording_reads_back_all_replies(recorded: Path) -> None:
@@ -53,7 +52,7 @@ def test_corrective_request_has_its_own_reply(tmp_path: Path) -> None:
         *story.call("softmax#1/1", ev.Role.GENERATOR, "```python\n```", n=2),
         ev.SessionFinished(),
     ]
-    recording = load_recording(write_recording(fold(events), "two", tmp_path))
+    recording = load_recording(write_recording([fold(events)], "two", tmp_path))
     assert [(reply.attempt, reply.n) for reply in recording.chains[TASK, 1]] == [(1, 1), (1, 2)]
 
 
@@ -64,7 +63,7 @@ def test_unusual_characters_round_trip(tmp_path: Path) -> None:
         *story.call("softmax#1/1", ev.Role.GENERATOR, odd),
         ev.SessionFinished(),
     ]
-    recording = load_recording(write_recording(fold(events), "odd", tmp_path))
+    recording = load_recording(write_recording([fold(events)], "odd", tmp_path))
     assert recording.facts.model == odd
     assert recording.chains[TASK, 1][0].text == odd
 
@@ -83,7 +82,7 @@ def test_unusable_session_or_name_is_refused(
 ) -> None:
     before = sorted(recorded.parent.iterdir())
     with pytest.raises(BadRecording, match=words):
-        write_recording(fold(events), name, recorded.parent)
+        write_recording([fold(events)], name, recorded.parent)
     assert sorted(recorded.parent.iterdir()) == before
 
 
@@ -143,7 +142,7 @@ def story_of(session: str, mark: str, **changes: object) -> SessionState:
 
 def test_chains_are_numbered_across_sessions(tmp_path: Path) -> None:
     states = [story_of(story.SESSION, "first"), story_of(OTHER, "second")]
-    recording = load_recording(record_sessions(states, "both", tmp_path))
+    recording = load_recording(write_recording(states, "both", tmp_path))
     replies = [recording.reply(TASK, chain, 1, ev.Role.GENERATOR, 1) for chain in (1, 2, 3, 4)]
     assert [reply.text for reply in replies if reply] == ["first 1", "first 2", "second 1", "second 2"]
     assert recording.facts.session == f"{story.SESSION}, {OTHER}"
@@ -157,11 +156,11 @@ def test_sessions_of_a_recording_must_share_model_and_prompts(
 ) -> None:
     states = [story_of(story.SESSION, "first"), story_of(OTHER, "second", **changes)]
     with pytest.raises(BadRecording, match=f"{OTHER} was made with {words} than {story.SESSION}"):
-        record_sessions(states, "both", tmp_path)
+        write_recording(states, "both", tmp_path)
     assert not (tmp_path / "both").exists()
 
 
 def test_unfinished_session_prevents_the_recording(tmp_path: Path) -> None:
     running = fold(story.whole()[:-1])
     with pytest.raises(BadRecording, match="only a finished session"):
-        record_sessions([story_of(OTHER, "whole"), running], "both", tmp_path)
+        write_recording([story_of(OTHER, "whole"), running], "both", tmp_path)

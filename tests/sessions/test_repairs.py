@@ -11,6 +11,7 @@ import pytest
 
 from harness import Verdict
 from sessions import Home, decide, fold, journal_of, list_sessions
+from sessions import events as ev
 from sessions.repairs import Repair, repairs
 from sessions.store.store import Store
 from tests.support import stored_sessions as stored
@@ -24,7 +25,7 @@ def full(home: Home) -> Home:
     """Home with a finished session with an accepted kernel, and a stopped one."""
     stored.stopped(home, STOPPED, verdict=Verdict.CRASH)
     stored.finished(home, FINISHED)
-    decide(home, FINISHED, "softmax#1/2", accepted=True, why="fast", by="ada")
+    decide(home, FINISHED, ev.DecisionMade(attempt="softmax#1/2", accepted=True, why="fast", by="ada"))
     git(home.store, "config", "unpack.unpackLimit", "1000")
     return home
 

@@ -119,17 +119,19 @@ def test_git_show_prints_no_data_files(finished_home: Home) -> None:
 def test_clone_contains_the_same_events(finished_home: Home, tmp_path: Path) -> None:
     with Store.of(finished_home) as store:
         original = store.session_journal(SESSION).events
-        assert store.sessions() == [SESSION]
+        beginning = store.session_journal(SESSION, most_bytes=1)
+        assert (beginning.events, beginning.is_cut) == (original[:1], True)
+        assert list(store.journals()) == [SESSION]
     assert fold(original).finished
     git(tmp_path, "clone", "--quiet", str(finished_home.store), "clone")
     git(tmp_path, "clone", "--quiet", "--bare", str(finished_home.store), "bare")
     for path in (tmp_path / "clone", tmp_path / "bare"):
         with Store.read_only(path) as clone:
-            assert clone.sessions() == [SESSION]
+            assert list(clone.journals()) == [SESSION]
             assert clone.session_journal(SESSION).events == original
             commit = fold(original).attempt("softmax#2/3").commit or ""
-            assert clone.attempt_files(commit)["kernel.py"].endswith(b"# softmax#2/3\n")
-            assert clone.evaluation(commit).verdict is Verdict.CORRECT
+            kernel = clone.repository.read_tree(commit)["kernel.py"]
+            assert clone.repository.read_file(kernel).endswith(b"# softmax#2/3\n")
 
 
 def test_journal_can_be_assembled_with_plain_git(finished_home: Home) -> None:
@@ -156,7 +158,7 @@ def test_git_dir_of_the_environment_is_ignored(
     git(tmp_path, "init", "--quiet", "other")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
     with Store.read_only(finished_home.store) as store:
-        assert store.sessions() == [SESSION]
+        assert list(store.journals()) == [SESSION]
         assert store.session_journal(SESSION).events
 
 
@@ -198,7 +200,8 @@ def test_home_is_not_expanded(tmp_path: Path) -> None:
     with Store.of(home) as store:
         commit = store.commit("one/_journal", {"file": b"x"}, parents=[], message="m", wall=1.0)
     with Store.read_only(home.store) as store:
-        assert store.attempt_files(commit) == {"file": b"x"}
+        file = store.repository.read_tree(commit)["file"]
+        assert store.repository.read_file(file) == b"x"
 
 
 def test_missing_session_or_object_is_named(finished_home: Home, tmp_path: Path) -> None:
@@ -206,7 +209,7 @@ def test_missing_session_or_object_is_named(finished_home: Home, tmp_path: Path)
         with pytest.raises(NoSuchSession, match="nothing"):
             store.session_journal("nothing")
         with pytest.raises(StoreBroken, match="has no object"):
-            store.attempt_files("0" * 40)
+            store.repository.read_file("0" * 40)
         with pytest.raises(StoreBroken, match="reading only"):
             store.commit("x/y", {}, parents=[], message="m", wall=0.0)
     (tmp_path / "plain").mkdir()

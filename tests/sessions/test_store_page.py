@@ -8,13 +8,14 @@ import subprocess
 from pathlib import Path
 
 from sessions import Home, decide
+from sessions import events as ev
 from tests.support.story import SESSION
 
 PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 
 
 def test_commands_of_the_store_page_work(copied_home: Home) -> None:
-    decide(copied_home, SESSION, "softmax#2/3", accepted=True, why="fast", by="ada")
+    decide(copied_home, SESSION, ev.DecisionMade(attempt="softmax#2/3", accepted=True, why="fast", by="ada"))
     table = PAGE.read_text(encoding="utf-8").partition("## Commands")[2].partition("\n## ")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
     commands = [command for row in rows for command in re.findall(r"`([^`]+)`", row)]

@@ -39,7 +39,7 @@ async def opened(
         )
         screen = app.screen
         assert isinstance(screen, AgentScreen)
-        await until(pilot, lambda: bool(screen.facts.shapes), "the task's facts")
+        await until(pilot, lambda: bool(screen.code.files.shapes), "the task's facts")
         yield pilot, screen, source
 
 

@@ -8,23 +8,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 from textual._context import active_app
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from sessions.catalog import SessionInfo
+from sessions.catalog import SessionInfo, Standing
 from sessions.events import AnyEvent
 from sessions.home import Home
+from sessions.settings import RunSettings
+from sessions.state.info import UNKNOWN
 from tests.support.journals import SESSION
 from tests.support.pictures import screen_text
 from tests.support.waiting import LIMIT_S, check_time
 from tui.cockpit.app import Cockpit
 from tui.cockpit.data.replays import Story, read_story
 from tui.cockpit.data.sources import EventBatch
-from tui.cockpit.desk.decider import DecisionFailed
 from tui.cockpit.desk.doors import Doors
 from tui.cockpit.terminal.preferences import Preferences
 from tui.cockpit.viewer import ExitNote
+from tui.diagnostics import Complaint
 from tui.facts.node_facts import Gpu, NodeFacts
 
 HOME = Home(Path("/home/ada/.local/share/wavedeck"))
@@ -77,7 +80,7 @@ class RecordingDecider:
 
     async def give(self, session: str, name: str, **arguments: object) -> None:
         if self.refusal:
-            raise DecisionFailed(self.refusal)
+            raise Complaint(self.refusal)
         if name in ("accept", "reject"):
             self.decisions.append((session, arguments["attempt"], name == "accept", arguments["why"]))
         elif name == "undo":
@@ -212,3 +215,12 @@ async def until(pilot: Pilot[ExitNote], condition: Callable[[], bool], awaited: 
         check_time(limit, awaited, lambda: screen_text(pilot.app))
         await asyncio.sleep(0.01)
     await pilot.pause()
+
+
+def listed(name: str, state: Standing, **fields: object) -> SessionInfo:
+    """Return the line of a session in a list, from its settings and its results."""
+    own = set(RunSettings.__struct_fields__) - {"title"}
+    settings = {field: fields.pop(field) for field in own & fields.keys()}
+    return SessionInfo(
+        name=name, state=state, settings=msgspec.structs.replace(UNKNOWN, **settings), **fields
+    )

@@ -44,12 +44,13 @@ async def judge(
 ) -> Evaluation:
     """`cases`: judge only so many of the task's cases, from the first."""
     judged = load_task(task)
+    judged = msgspec.structs.replace(judged, cases=judged.cases[:cases])
     return await evaluate(
         source,
-        msgspec.structs.replace(judged, cases=judged.cases[:cases]),
+        judged,
         pool=pool,
         targets=[target(name) for name in targets],
         seed=seed,
-        hidden=hidden,
+        cases=() if hidden else [case.name for case in judged.open_cases],
         on_event=on_event,
     )

@@ -187,7 +187,7 @@ def vector_add_recording(home: Home, name: str, *, instances: int = 1) -> Path:
             if verdict is Verdict.WRONG:
                 call(recorder, attempt_name, ev.Role.REFLECTOR, "It subtracts; it should add.")
     recorder.record(ev.SessionFinished())
-    folder = write_recording(recorder.state, name, home.recordings)
+    folder = write_recording([recorder.state], name, home.recordings)
     recorder.close()
     for file in sorted(recorder.live.folder.iterdir()):
         file.unlink()

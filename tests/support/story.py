@@ -214,7 +214,7 @@ def ends_an_attempt(event: ev.Event) -> str | None:
 async def play(recorder: Recorder, events: Iterable[ev.Event]) -> None:
     """Record the events as an engine does: durable events off the loop, and a commit when an attempt ends."""
     for event in events:
-        if isinstance(event, ev.DURABLE):
+        if isinstance(event, ev.DurableEvent):
             await recorder.record_durable(event)
         else:
             recorder.record(event)

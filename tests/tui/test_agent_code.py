@@ -37,9 +37,9 @@ async def test_d_goes_from_code_to_base_baseline_best_and_back() -> None:
             await pilot.press("d")
             titles.append(title(screen).partition("   ")[0])
         assert titles == [
-            "diff #1/3 -> #1/4",
+            "diff base #1/3 -> #1/4",
             "diff baseline triton -> #1/4",
-            "diff #1/5 -> #1/4",
+            "diff best #1/5 -> #1/4",
             "code #1/4",
         ]
 
@@ -51,15 +51,15 @@ async def test_less_and_greater_choose_the_other_side_and_d_leads_back_to_the_co
             await pilot.press(key)
             titles.append(title(screen).partition("   ")[0])
         assert titles == [
-            "diff #1/3 -> #1/5", "diff #1/2 -> #1/5", "diff #1/1 -> #1/5", "diff #1/2 -> #1/5", "code #1/5",
+            "diff base #1/3 -> #1/5", "diff #1/2 -> #1/5", "diff #1/1 -> #1/5", "diff #1/2 -> #1/5", "code #1/5",
         ]  # fmt: skip
         assert screen.code.copy_text == FAST_SOURCE
 
 
 async def test_diff_is_made_in_a_thread_while_the_plain_source_is_shown() -> None:
     async with opened("softmax#1", 5, events=chain()) as (pilot, screen, _):
-        screen.action_diff()
-        assert title(screen) == "diff #1/3 -> #1/5   comparing"
+        screen.action_code("diff")
+        assert title(screen) == "diff base #1/3 -> #1/5   comparing"
         assert screen.code.copy_text == FAST_SOURCE
         assert {span.style for row in screen.code.lines for span in row} <= {"", "dim"}, "no colours yet"
         await pilot.pause()
@@ -157,7 +157,7 @@ async def test_key_e_visits_each_line_of_the_error_once_and_marks_it_every_time(
             (14, "> kernel"),
         ):
             await pilot.press("e")
-            assert screen.chosen_error == line
+            assert screen.code.chosen_error == line
             assert marked_lines(screen) == [line]
             assert link in screen.page.text
 
@@ -178,7 +178,7 @@ async def test_second_e_on_the_only_line_marks_it_and_says_so() -> None:
 async def test_error_line_is_marked_in_a_diff_and_its_fold_opens() -> None:
     async with opened("softmax#1", 2, events=chain()) as (pilot, screen, _):
         await pilot.press("d", "e")
-        assert title(screen).startswith("diff #1/1 -> #1/2")
+        assert title(screen).startswith("diff base #1/1 -> #1/2")
         assert "E     y = e / tl.sum(e, axis=0)" in screen.code.text
 
 

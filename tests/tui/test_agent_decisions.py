@@ -56,15 +56,6 @@ async def test_reject_cancel_and_undo_send_the_right_decisions() -> None:
         ]
 
 
-async def test_refused_decision_is_notified_and_changes_nothing() -> None:
-    decider = RecordingDecider(refusal="the engine of this session runs on node18; decide there")
-    async with opened("softmax#1", decider=decider) as (pilot, screen, _):
-        await pilot.press("a", "enter")
-        await until(pilot, lambda: bool(pilot.app._notifications), "the notification")
-        assert any("node18" in notification.message for notification in pilot.app._notifications)
-        assert "3C+" not in screen.strip.text
-
-
 async def test_read_only_hides_and_disables_decisions() -> None:
     decider = RecordingDecider()
     async with opened("softmax#1", decider=decider, readonly=True) as (pilot, screen, _):

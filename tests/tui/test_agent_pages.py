@@ -22,7 +22,7 @@ from tui.cockpit.screens.agent.verdict_head import head_lines, pinned_lines
 def page(name: str, evaluation: Evaluation, width: int = 100) -> str:
     attempt = fold(running()).attempt("softmax#1/1")
     attempt.evaluation = evaluation
-    return "\n".join(map(plain, page_of(name, PageSubject(attempt), width).lines))
+    return "\n".join(map(plain, page_of(name, PageSubject(attempt), width)))
 
 
 def verdict_of(name: str, events: list[AnyEvent], width: int = 100) -> list[str]:
@@ -30,7 +30,7 @@ def verdict_of(name: str, events: list[AnyEvent], width: int = 100) -> list[str]
     attempt = state.attempt(name)
     instance = state.instances[name.partition("/")[0]]
     subject = PageSubject(attempt, instance, attempts.base_of(state, attempt))
-    return list(map(plain, page_of("verdict", subject, width).lines))
+    return list(map(plain, page_of("verdict", subject, width)))
 
 
 def head(evaluation: Evaluation) -> list[str]:
@@ -185,7 +185,7 @@ def test_long_plan_is_below_the_error_and_the_error_is_shown_once() -> None:
     attempt.evaluation = msgspec.structs.replace(
         attempt.evaluation, compile_errors={"gfx942": "needs 131072 bytes of LDS"}, error=error
     )
-    shown = "\n".join(map(plain, page_of("verdict", PageSubject(attempt), 80).lines))
+    shown = "\n".join(map(plain, page_of("verdict", PageSubject(attempt), 80)))
     assert shown.count("131072") == 1
     assert shown.index("131072") < shown.index("keep the row")
 
@@ -226,7 +226,7 @@ def test_speed_page_says_why_nothing_or_not_all_was_measured() -> None:
 
 def test_times_of_the_exam_count_where_it_timed_the_attempt_again() -> None:
     attempt = fold(timed_again()).attempt("vector_add#1/1")
-    shown = "\n".join(map(plain, page_of("speed", PageSubject(attempt), 100).lines))
+    shown = "\n".join(map(plain, page_of("speed", PageSubject(attempt), 100)))
     assert shown.index("timed again for the exam") < shown.index("speedup against triton: 1.14x")
 
 
@@ -274,7 +274,7 @@ def test_cases_with_equal_code_share_a_row_and_each_launch_is_listed() -> None:
 
 def test_stages_have_words_and_not_only_colours() -> None:
     subject = PageSubject(fold(running()).attempt("softmax#2/1"))
-    shown = list(map(plain, page_of("stages", subject, 100).lines))
+    shown = list(map(plain, page_of("stages", subject, 100)))
     assert shown[0].startswith("ok    static")
     assert shown[1].startswith("FAIL  call")
     assert shown[2].startswith("-     compile")

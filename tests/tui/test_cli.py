@@ -63,12 +63,6 @@ def test_empty_home_names_the_next_command(shell: Shell, home: Home) -> None:
     assert not home.root.exists()
 
 
-def test_empty_list_is_an_empty_json_array(shell: Shell) -> None:
-    done = shell("sessions", "list", "--json")
-    assert (done.code, done.out, done.err) == (0, "[]\n", "")
-    assert shell("sessions", "--json").out == "[]\n"
-
-
 def test_sessions_are_listed_newest_first_with_their_state(shell: Shell, home: Home) -> None:
     stored.finished(home, stored.FIRST)
     stored.stopped(home, stored.SECOND)

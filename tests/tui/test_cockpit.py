@@ -115,14 +115,14 @@ async def test_palette_opens_any_attempt() -> None:
 
 
 async def test_keymap_changes_any_key() -> None:
-    app, _ = live(running(), preferences=Preferences(keys={"agent.diff": "ctrl+t"}))
+    app, _ = live(running(), preferences=Preferences(keys={"code.diff": "ctrl+t"}))
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         await pilot.press("enter", "d")
         assert isinstance(app.screen, AgentScreen)
-        assert app.screen.comparison == "code"
+        assert str(app.screen.code.border_title).startswith("code")
         await pilot.press("ctrl+t")
-        assert app.screen.comparison == "base"
+        assert str(app.screen.code.border_title).startswith("diff base")
         assert " ^t diff" in app.screen.query_one("KeyBar").text
 
 
@@ -130,7 +130,7 @@ def test_every_key_binding_has_a_name() -> None:
     names = key_names(Cockpit)
     for expected in (
         "app.quit",
-        "agent.accept",
+        "decide.accept",
         "replay.attempt",
         "screen.back",
         "home.reload",
@@ -141,8 +141,8 @@ def test_every_key_binding_has_a_name() -> None:
 
 
 def test_unknown_key_name_error_names_the_nearest() -> None:
-    with pytest.raises(Complaint, match=r"agent\.acept.*did you mean 'agent\.accept'"):
-        check_keymap({"agent.acept": "A"}, Cockpit)
+    with pytest.raises(Complaint, match=r"decide\.acept.*did you mean 'decide\.accept'"):
+        check_keymap({"decide.acept": "A"}, Cockpit)
 
 
 @pytest.mark.parametrize(

@@ -11,24 +11,23 @@ from textual.widgets import Static
 from harness import Verdict
 from sessions import Home
 from sessions.catalog import journal_of
-from sessions.events import DecisionMade
+from sessions.events import DecisionMade, DecisionUndone
 from sessions.files import FileLock
 from sessions.state.folding import fold
-from sessions.store.decisions import decide as decide_at_rest
-from sessions.store.decisions import undo as undo_at_rest
+from sessions.store.reconcile import decide as decide_at_rest
 from sessions.store.store import Store
 from tests.support import stored_sessions as stored
 from tests.support.cockpits import NARROW, WIDE, until
 from tui.cockpit.app import Cockpit
+from tui.cockpit.data.archive import read_archive
 from tui.cockpit.desk.decider import SessionDecider
-from tui.cockpit.desk.review_reasons import accepted_place
 from tui.cockpit.dialogs.dialogs import ReasonDialog
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import SessionTable
 from tui.cockpit.screens.review.review import ReviewScreen
-from tui.cockpit.screens.review.review_library import HomeLibrary
 from tui.cockpit.viewer import ExitNote
+from tui.facts.decisions import accepted_place
 
 
 def cockpit_of(pilot: Pilot[ExitNote]) -> Cockpit:
@@ -95,13 +94,12 @@ async def test_decisions_of_other_shells_are_seen_after_the_end_and_not_overwrit
         screen = await opened_agent(pilot)
         await pilot.press("a")
         assert isinstance(app.screen, ReasonDialog)
-        await asyncio.to_thread(
-            decide_at_rest, home, stored.FIRST, "softmax#1/1", accepted=False, why="not readable", by="kim"
-        )
+        rejection = DecisionMade(attempt="softmax#1/1", accepted=False, why="not readable", by="kim")
+        await asyncio.to_thread(decide_at_rest, home, stored.FIRST, rejection)
         await until(pilot, lambda: "1Cx" in screen.strip.text, "the decision of another shell")
         await pilot.press("enter")
         await until(pilot, lambda: bool(app._notifications), "the refusal")
-        assert "kim rejected it meanwhile (not readable)" in [note.message for note in app._notifications][-1]
+        assert "meanwhile rejected by kim" in [note.message for note in app._notifications][-1]
     events = journal_of(home, stored.FIRST).events
     assert [event.accepted for event in events if isinstance(event, DecisionMade)] == [False]
 
@@ -121,7 +119,9 @@ async def test_finished_session_is_decided_at_the_end_of_its_replay(home: Home) 
         assert "reflector" not in hint, "no further prompt follows"
         await pilot.press(*"slow", "enter")
         await until(pilot, lambda: "2Cx" in screen.strip.text, "the decision")
-        await asyncio.to_thread(undo_at_rest, home, session, "softmax#1/2", by="kim")
+        await asyncio.to_thread(
+            decide_at_rest, home, session, DecisionUndone(attempt="softmax#1/2", by="kim")
+        )
         await until(pilot, lambda: "2Cx" not in screen.strip.text, "the undoing in another shell")
         await pilot.press("0")
         assert not screen.check_action("reject", ()), "the past is not decided"
@@ -136,12 +136,12 @@ async def test_winner_of_a_finished_session_is_accepted_on_review_and_written_wh
         await until(pilot, lambda: bool(app.screen.query_one(SessionTable).rows), "the list")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = ReviewScreen(library=HomeLibrary(home))
+        screen = ReviewScreen(read_archive=lambda: read_archive(home))
         app.push_screen(screen)
         await until(pilot, lambda: bool(screen.queue.rows), "the queue")
         assert screen.queue.cursor_key == "softmax#1/2"
         baseline = "diff baseline"
-        await until(pilot, lambda: baseline in str(screen.change.border_title), "the suite's baseline")
+        await until(pilot, lambda: baseline in str(screen.code.border_title), "the suite's baseline")
         await until(pilot, lambda: "accepted: none" in screen.evidence.text, "the store's kernels")
         await pilot.press("a", *"fine", "enter")
         await until(
@@ -156,7 +156,9 @@ async def test_winner_of_a_finished_session_is_accepted_on_review_and_written_wh
         assert head is not None
         assert path in store.repository.read_tree(head)
         store.close()
-        await asyncio.to_thread(undo_at_rest, home, session, "softmax#1/2", by="kim")
+        await asyncio.to_thread(
+            decide_at_rest, home, session, DecisionUndone(attempt="softmax#1/2", by="kim")
+        )
         await until(pilot, lambda: "decided 0" in screen.decided.text, "the undoing in another shell")
         await until(
             pilot, lambda: "Review: 1 open" in str(screen.queue.border_title), "the attempt, open again"

@@ -17,7 +17,7 @@ from tui.cockpit.draw.diffing import (
     side_by_side,
     unified,
 )
-from tui.cockpit.draw.highlighting import highlighted
+from tui.cockpit.draw.highlighting import LONGEST_COLOURED, highlighted
 from tui.cockpit.draw.lines import cells, clean, plain
 
 
@@ -99,3 +99,13 @@ def test_too_long_sources_are_not_compared() -> None:
 @given(st.text(max_size=300))
 def test_highlighting_changes_no_character(source: str) -> None:
     assert "\n".join(plain(line) for line in highlighted(source)) == clean(source).removesuffix("\n")
+
+
+def test_very_long_line_has_colours_at_its_start_only() -> None:
+    source = f"values = [{', '.join(map(str, range(20_000)))}]\ny = 1\n"
+    long, short = highlighted(source)
+    assert "\n".join(map(plain, (long, short))) == source.removesuffix("\n")
+    coloured = [span for span in long if span.style]
+    assert coloured
+    assert len(plain(long[:-1])) < LONGEST_COLOURED + 100, "a paint must not draw thousands of spans"
+    assert short[-1].style == "code-number"

@@ -18,7 +18,7 @@ from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell
 from tui.doctor import examination, machine, model_checks, store_checks, terminal_checks
 from tui.doctor.doctor_findings import DoctorFinding, DoctorSection, State, page, tally
-from tui.doctor.examination import Examination, section
+from tui.doctor.examination import section
 
 
 def finding_of(findings: Iterable[DoctorFinding], subject: str) -> DoctorFinding:
@@ -82,7 +82,7 @@ def test_failed_examination_is_a_finding() -> None:
         yield DoctorFinding("first", State.OK, "fine")
         raise PermissionError(13, "Permission denied", "/sys/thing")
 
-    report = section(Examination("GPUs", look))
+    report = section("GPUs", look)
     assert [finding.subject for finding in report.findings] == ["first", "GPUs"]
     assert report.findings[1].state is State.WARNING
     assert "PermissionError" in report.findings[1].found

@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
@@ -30,7 +31,7 @@ from harness.worker.oracle.mismatch_wording import mismatch
 from suites import baseline_source, load_task
 from tests.support.command_line import Done, Shell, run_script
 from tui.commands.run import evaluate
-from tui.commands.run.evaluate import exit_code, read_candidate
+from tui.commands.run.evaluate import EXIT_CODES, read_candidate
 from tui.diagnostics import ExitCode, say
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline
@@ -191,7 +192,7 @@ def test_no_line_without_a_terminal_or_with_json(
     ],
 )
 def test_exit_code_separates_candidate_errors_from_judge_errors(verdict: Verdict, code: ExitCode) -> None:
-    assert exit_code(judged(verdict)) is code
+    assert EXIT_CODES.get(verdict, ExitCode.NO) is code
 
 
 def page(evaluation: Evaluation, *, baseline: str = "") -> str:
@@ -312,8 +313,9 @@ def test_targets_default_to_the_targets_of_the_devices(
         return gpus
 
     monkeypatch.setattr(evaluate, "wait_for_devices", choose)
-    monkeypatch.setattr(evaluate, "DevicePool", lambda *_, **__: None)
-    monkeypatch.setattr(evaluate, "_judged_on", judging)
+    monkeypatch.setattr(evaluate, "DevicePool", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(evaluate, "evaluate", judging)
+    monkeypatch.setattr(evaluate, "evaluate_everywhere", judging)
     Path("kernel.py").write_text(baseline_source(load_task("vector_add")))
     assert shell("eval", "kernel.py", "--task", "vector_add", *arguments).code == ExitCode.DONE
     assert used == targets

@@ -21,6 +21,7 @@ from tests.support.cockpits import NARROW, WIDE, ScriptedSource, live, until
 from tests.support.journals import EventLog, correct, finished, latencies, running
 from tests.support.pictures import picture
 from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.draw.grid import heading, places, row_line
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet import device_view, fleet_cells, fleet_view
@@ -54,43 +55,21 @@ def tasks_of(state: SessionState) -> list[TaskFacts]:
 
 def rows_of(log: EventLog, *, width: int = 157, changes: dict[str, str] | None = None) -> list[str]:
     tasks = tasks_of(fold(log.events))
-    form = fleet_view.layout(tasks, width, wanted=fleet_view.wanted_extras(tasks))
-    rows = [
-        fleet_view.row(task, form, changes=changes or {}, now_wall=log.wall + 240.0, money=True)
-        for task in tasks
-    ]
-    return [plain(fleet_view.titles(form, "spent")), *(plain(row.line) for row in rows)]
+    _, table = fleet_view.fleet_table(tasks, width, changes=changes or {}, now_wall=log.wall + 240.0)
+    placed = places(table.columns, table.rows, width)
+    rows = [row_line(table.columns, placed, row) for row in table.rows]
+    return [plain(heading(table.columns, placed)), *map(plain, rows)]
 
 
 # Rows and cells
-
-
-def test_narrow_cell_has_state_attempt_and_newest_verdict() -> None:
-    _, softmax, layer_norm, *_ = rows_of(fleets.busy(), width=77)
-    assert "g2C  t2C  ?2C  r2W" in softmax
-    assert "g4X! q-   j1-  q-" in layer_norm, "the first repeats an error"
-
-
-def test_wide_cell_has_words_and_the_best_speedup() -> None:
-    _, softmax, layer_norm, *_ = rows_of(fleets.busy())
-    for words in ("generate     2 1.31x", "judge:time   2 1.52x", "REVIEW       2 1.84x", "reflect      2 W"):
-        assert words in softmax
-    assert "stuck !      4 X" in layer_norm
-
-
-def test_best_names_its_interval_mark_and_attempt() -> None:
-    _, softmax, layer_norm, *_ = rows_of(fleets.busy())
-    assert "1.84x [1.80, 1.88]    ?  #3/2" in softmax
-    assert layer_norm.split()[:3] == ["!", "layer_norm", "-"]
 
 
 def test_estimate_says_so_and_is_never_green() -> None:
     log = fleets.busy(gpus=0)
     assert "est. 1.66x" in rows_of(log)[1]
     (task, *_) = tasks_of(fold(log.events))
-    form = fleet_view.layout([task], 157)
-    row = fleet_view.row(task, form, changes={}, now_wall=log.wall, money=True)
-    assert not [span for span in row.line if span.style == "good"]
+    _, table = fleet_view.fleet_table([task], 157, changes={}, now_wall=log.wall)
+    assert "good" not in [cell.style for cell in table.rows[0].cells]
 
 
 def test_speedup_is_green_only_with_its_whole_interval_above_one() -> None:
@@ -105,18 +84,18 @@ def test_bound_fits_its_cell() -> None:
     bounded = msgspec.structs.replace(latencies()[1], speedup=2.65, bound=Bound.AT_LEAST)
     fleets.judge(log, "softmax#1/1", correct(speed=(bounded,)))
     (task,) = tasks_of(fold(log.events))
-    spans = fleet_cells.cell(task.instances[0], fleet_cells.WIDE, digits=1, change="", named=False)
-    assert ">=2.65x" in plain(spans)
+    cell = fleet_cells.instance_cell(task.instances[0], fleet_cells.WIDE, digits=2, change="", named=False)
+    assert ">=2.65x" in cell.text
 
 
 def test_columns_drop_in_order_and_names_stay_whole() -> None:
     log = fleets.busy()
-    shown = {width: rows_of(log, width=width)[0].split() for width in (170, 117, 77, 57)}
+    shown = {width: rows_of(log, width=width)[0].split() for width in (170, 117, 77, 50)}
     assert {"spent", "gain", "by"} <= set(shown[170])
     assert "gain" not in shown[117]
     assert "spent" in shown[77]
-    assert shown[57] == ["task", "best", "#1", "#2", "#3", "#4"]
-    assert all(len(row) <= 57 for row in rows_of(log, width=57))
+    assert shown[50] == ["task", "best", "#1", "#2", "#3", "#4"]
+    assert all(len(row) <= 50 for row in rows_of(log, width=50))
 
 
 def test_more_instances_than_fit_show_the_most_interesting_and_a_count() -> None:
@@ -140,13 +119,6 @@ def test_orders_of_the_rows() -> None:
     assert order("spent")[0] == "softmax"
 
 
-def test_counts_of_states() -> None:
-    facts = [facts for task in tasks_of(fold(fleets.busy().events)) for facts in task.instances]
-    words = plain(fleet_view.counts(facts, short=False))
-    assert words.startswith("generate 2 · judge 1 · timing 1 · reflect 1 · review 1")
-    assert plain(fleet_view.counts(facts, short=True)) == "g2 j1 t1 r1 ?1 q9 .4 x1"
-
-
 @pytest.mark.parametrize("reason", [*EndReason, "of a newer writer"])
 def test_ended_instance_says_done_or_failed(reason: str) -> None:
     log = fleets.opened(tasks=("softmax",), instances=1)
@@ -162,14 +134,9 @@ def test_changed_cell_has_a_mark_for_five_seconds() -> None:
     model.update(fold(log.events), cache, 0.0, jumped=True)
     fleets.judge(log, "softmax#1/2", fleets.measured(1.5))
     cache.forget(("softmax#1",))
-    model.update(fold(log.events), cache, 10.0, jumped=False)
-
-    def row(now: float) -> str:
-        _, (row,) = model.rows(width=157, order="task", changed=False, now=now, now_wall=0.0)
-        return plain(row.line)
-
-    assert "1.50x  ▴" in row(14.0)
-    assert "▴" not in row(15.1)
+    assert model.update(fold(log.events), cache, 10.0, jumped=False)
+    assert "1.50x  ▴" in rows_of(log, changes=model.marks(14.0))[1]
+    assert model.marks(15.1) == {}
 
 
 def test_pieces_of_a_reply_change_no_facts_until_a_silent_model_answers() -> None:
@@ -241,9 +208,9 @@ def test_strip_of_many_gpus_names_no_attempts() -> None:
 
 async def test_cursor_moves_over_cells_and_enter_opens_the_instance() -> None:
     async with fleet(fleets.busy()) as (pilot, screen, _):
-        assert screen.tasks.spot == "softmax#1"
+        assert screen.tasks.cell_key == "softmax#1"
         await pilot.press("l", "l", "j")
-        assert screen.tasks.spot == "layer_norm#3"
+        assert screen.tasks.cell_key == "layer_norm#3"
         await pilot.press("h", "enter")
         assert isinstance(screen.app.screen, AgentScreen)
         assert screen.app.screen.key == "layer_norm#2"
@@ -256,7 +223,7 @@ async def test_jumps_go_to_what_waits_what_is_best_and_what_failed() -> None:
         seen = []
         for key in ("w", "b", "B", "x", "x", "X"):
             await pilot.press(key)
-            seen.append(screen.tasks.spot)
+            seen.append(screen.tasks.cell_key)
         assert seen == [
             "softmax#3",
             "rms_norm#1",
@@ -279,12 +246,12 @@ async def test_next_leads_to_the_attempt_that_waits() -> None:
 async def test_order_and_filter_keep_the_cursor() -> None:
     async with fleet(fleets.busy()) as (pilot, screen, _):
         await pilot.press("j", "j", "o")
-        assert screen.tasks.spot == "rms_norm#1"
+        assert screen.tasks.cell_key == "rms_norm#1"
         assert "order: task" in screen.tasks_title.text
         await pilot.press("slash", *"rms")
         assert [row.key for row in screen.tasks.rows] == ["starter/rms_norm"]
         await until(pilot, lambda: "filter: 1 of 5" in screen.tasks_title.text, "the title")
-        assert screen.tasks.spot == "rms_norm#1"
+        assert screen.tasks.cell_key == "rms_norm#1"
 
 
 async def test_only_changed_cells_are_painted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,8 @@ from textual.widgets import Input
 
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
-from sessions.state.info import UNKNOWN
 from sessions.state.speed import Speed
-from tests.support.cockpits import NARROW, NODE, WIDE, at_home, until
+from tests.support.cockpits import NARROW, NODE, WIDE, at_home, listed, until
 from tests.support.journals import SESSION, running, write_live
 from tests.support.pictures import picture
 from tui.cockpit.app import Cockpit
@@ -34,7 +33,7 @@ def session(name: str, state: Standing = Standing.FINISHED, **fields: object) ->
     """Return a session on one GPU with three attempts."""
     usual = {"method": "geak", "model": "recorded:starter", "tasks": ("starter/softmax",), "devices": ("0",)}
     results = {"attempts": 3, "started": 1_795_183_380.0}
-    return SessionInfo(name=name, state=state, **UNKNOWN.settings() | results | usual | fields)
+    return listed(name, state, **usual | results | fields)
 
 
 TASKS = tuple(f"tritonbench/kernel_{number}" for number in range(184))
@@ -120,17 +119,6 @@ async def test_empty_home_shows_two_ways_to_start(snapshot: SnapshotAssertion) -
         assert picture(app) == snapshot
 
 
-async def test_header_shows_the_node_and_what_waits() -> None:
-    app = at_home(lambda: INFOS)
-    async with app.run_test(size=WIDE) as pilot:
-        await wait_for_list(pilot)
-        assert (
-            "8x MI300X idle · ROCm 7.0 · triton 3.7.1 · key: anthropic"
-            in app.screen.query_one("#header").text
-        )
-        assert "2 running · ! 2 reviews for you" in app.screen.query_one("#header").text
-
-
 def test_an_interval_around_one_is_not_green() -> None:
     assert [best_cell(info).style for info in INFOS[:4]] == ["good", "good", "", "dim"]
     assert best_cell(INFOS[1]).text == ">= 37.00x", "a bound has no interval"
@@ -147,7 +135,7 @@ async def test_filter_narrows_as_one_types_and_explains_errors() -> None:
         prompt.query_one(Input).value = "state:crashed"
         await pilot.pause()
         home = app.screen_stack[-2]
-        assert [row.key for row in home.query_one(SessionTable).rows] == ["# finished", INFOS[5].name]
+        assert [row.key for row in home.query_one(SessionTable).rows] == ["# Finished", INFOS[5].name]
         assert "1 of 6 sessions" in str(prompt.query_one("#about").render())
         prompt.query_one(Input).value = "stat:crashed"
         await pilot.pause()
@@ -184,7 +172,7 @@ async def test_report_covers_the_marked_sessions(monkeypatch: pytest.MonkeyPatch
 
         def posted(screen: HomeScreen, message: object) -> bool:
             if isinstance(message, messages.OpenReport):
-                reports.append(message.sessions)
+                reports.append(tuple(message.sessions))
                 return True
             return original(screen, message)
 

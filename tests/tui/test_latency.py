@@ -18,12 +18,11 @@ from tui.cockpit.desk.messages import OpenLatency
 from tui.cockpit.dialogs.dialogs import TextDialog
 from tui.cockpit.draw.grid import places
 from tui.cockpit.draw.lines import Line, plain
-from tui.cockpit.screens.latency.absences import absence_lines
-from tui.cockpit.screens.latency.captions import caption_lines, footnotes, title_lines
+from tui.cockpit.screens.latency.captions import absence_lines, caption_lines, footnotes, title_lines
 from tui.cockpit.screens.latency.cell_facts import detail_lines
 from tui.cockpit.screens.latency.latency import LatencyScreen
 from tui.cockpit.screens.latency.plotted import PLOTS, plot_lines
-from tui.cockpit.screens.latency.time_table import GAP, Shown, cursor_columns, time_table
+from tui.cockpit.screens.latency.time_table import Shown, time_table
 from tui.cockpit.screens.latency.timings import Timings, timings_of
 from tui.cockpit.viewer import ExitNote
 
@@ -96,11 +95,11 @@ def of(events: list[ev.AnyEvent]) -> tuple[SessionState, Timings]:
 
 def table(timings: Timings, shown: Shown = Shown.TIME, width: int = 158) -> dict[str, dict[str, str]]:
     """Return the texts by case and title."""
-    columns, rows = time_table(timings, shown, width, "GPU2")
-    placed = places(columns, rows, width, None, GAP)
+    drawn = time_table(timings, shown)
+    placed = places(drawn.columns, drawn.rows, width)
     return {
-        row.key: {columns[place.column].title: row.cells[place.column].text for place in placed}
-        for row in rows
+        row.key: {drawn.columns[place.column].title: row.cells[place.column].text for place in placed}
+        for row in drawn.rows
     }
 
 
@@ -168,22 +167,15 @@ def test_the_title_gives_the_bound_and_the_measured_part_beside_each_other() -> 
     assert "copy measured here 7.00 TB/s = 88 % of the vendor's peak" in caption
 
 
-def test_a_narrow_table_keeps_name_base_gpus_and_speedup() -> None:
-    timings = of(eight_gpus())[1]
-    kept = table(timings, width=78)["fp32"]
-    assert {"  case", "base", "speedup", *(f"GPU{number}" for number in range(8))} <= set(kept)
-    assert "limit" not in kept
-
-
 def test_of_more_gpus_than_fit_those_around_the_cursor_are_shown() -> None:
     log = opened(*map(str, range(64)))
     log.attempt(ATTEMPT, RIGHT_SOURCE, evaluated())
     timings = of(log.events)[1]
-    columns, _ = time_table(timings, Shown.TIME, 78, "GPU63")
-    titles = [column.title for column in columns]
+    drawn = time_table(timings, Shown.TIME)
+    names = [column.title for column in drawn.columns]
+    titles = [names[place.column] for place in places(drawn.columns, drawn.rows, 78, at=names.index("GPU63"))]
     assert "GPU63" in titles
     assert "GPU0" not in titles
-    assert len(cursor_columns(timings, Shown.TIME)) == 65
     assert "of 64 GPUs" in text(caption_lines(timings, Shown.TIME, 200, titles))
 
 
@@ -251,9 +243,9 @@ async def test_keys_move_the_cell_and_open_its_figures() -> None:
     app, _ = live(eight_gpus(), decider=decider)
     async with app.run_test(size=NARROW) as pilot:
         screen = await shown(app, ATTEMPT, pilot)
-        assert screen.times.cursor_title == "GPU2"
+        assert screen.times.cell_key == "GPU2"
         await pilot.press("l", "j")
-        assert (screen.times.cursor_title, screen.times.cursor_key) == ("GPU3", "narrow")
+        assert (screen.times.cell_key, screen.times.cursor_key) == ("GPU3", "narrow")
         assert "GPU3 B: <20.5 us" in screen.notes.text
         await pilot.press("k", "tab", "tab")
         await pilot.pause()

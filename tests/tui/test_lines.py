@@ -18,7 +18,7 @@ from tui.cockpit.draw.lines import (
     shorten,
     wrap,
     wrap_paragraph,
-    wrap_words,
+    wrap_phrases,
 )
 from tui.facts import vocabulary
 from tui.facts.tables import GAP, Cell, Column, Row
@@ -104,11 +104,6 @@ def test_shortened_name_keeps_both_ends(text: str, width: int) -> None:
     assert width < 5 or short == text or (short[0] == text[0] and short[-1] == text[-1])
 
 
-def test_numbers_are_right_aligned() -> None:
-    placed = places(COLUMNS, ROWS, 60)
-    assert "   12" in plain(row_line(COLUMNS, placed, ROWS[0]))
-
-
 @pytest.mark.parametrize(
     ("value", "words"), [(0, "0"), (950, "950"), (1840, "1.84k"), (12_345, "12.3k"), (4_560_000, "4.56M")]
 )
@@ -138,9 +133,9 @@ def test_plain_joins_the_texts_of_spans() -> None:
     assert plain((Span("a", "good"), Span("b"))) == "ab"
 
 
-def test_styled_words_wrap_at_spaces_and_keep_their_styles() -> None:
-    styled = (Span("correct", "good"), Span(" on 5 of 6 cases; too short: "), Span("one row", "dim"))
-    rows = wrap_words(styled, 18)
-    assert [plain(row) for row in rows] == ["correct on 5 of 6", "cases; too short:", "one row"]
-    assert rows[0][0] == Span("correct", "good")
-    assert rows[2] == (Span("one row", "dim"),)
+def test_phrases_wrap_between_them_and_long_ones_at_spaces() -> None:
+    phrases = (Span("correct", "good"), Span("on 5 of 6 cases; too short:"), Span("one row", "dim"))
+    rows = wrap_phrases(phrases, 18, Span(" · ", "dim"))
+    assert [plain(row) for row in rows] == ["correct", "on 5 of 6 cases;", "too short:", "one row"]
+    assert rows[0] == (Span("correct", "good"),)
+    assert rows[-1] == (Span("one row", "dim"),)

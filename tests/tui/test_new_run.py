@@ -16,8 +16,7 @@ from engine.errors import EngineDidNotStart
 from engine.plan.plan import RunPlan
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
-from sessions.state.info import UNKNOWN
-from tests.support.cockpits import NARROW, NODE, WIDE, at_home, until
+from tests.support.cockpits import NARROW, NODE, WIDE, at_home, listed, until
 from tests.support.pictures import picture
 from tui.actions.run_estimates import Spread, estimate
 from tui.actions.run_form import check, command_line
@@ -36,8 +35,7 @@ MODEL = "anthropic:claude-opus-5"
 def past(name: str, *, attempts: int = 10, **fields: object) -> SessionInfo:
     """Return a finished session on softmax."""
     usual = {"method": "geak", "model": MODEL, "tasks": ("starter/softmax",)}
-    settings = UNKNOWN.settings() | usual | fields
-    return SessionInfo(name=name, state=Standing.FINISHED, attempts=attempts, **settings)
+    return listed(name, Standing.FINISHED, **usual | {"attempts": attempts} | fields)
 
 
 PAST = [

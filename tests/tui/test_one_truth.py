@@ -31,18 +31,20 @@ from tui.cockpit.screens.fleet import fleet_view
 from tui.cockpit.screens.header import header_line
 from tui.cockpit.screens.latency.captions import title_lines
 from tui.cockpit.screens.report import report_view
-from tui.cockpit.screens.review.review_queue import gain_words
-from tui.cockpit.screens.review.review_view import evidence
-from tui.commands.watch.best import best_table
-from tui.commands.watch.status import status_table
+from tui.cockpit.screens.review.evidence import evidence
+from tui.commands.watch.best import FIELDS as BEST_FIELDS
+from tui.commands.watch.status import FIELDS as STATUS_FIELDS
+from tui.facts.attempt import gain_words
 from tui.facts.attention import attention
 from tui.facts.evaluation.certainty import certainty_words, exam_sentence, tolerance_words
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline
 from tui.facts.instance import FactsCache
 from tui.facts.report import facts_of, report_of, sections_of
+from tui.facts.report.attempt_sections import changes_of, decision_sections
+from tui.facts.report.count_sections import task_costs
 from tui.facts.report.winner_sections import winner_sections
-from tui.print.plain import tables_text
+from tui.print.plain import listing, tables_text
 from tui.print.report_pages import as_html, as_text
 from tui.print.summary import outcomes, summary
 
@@ -85,9 +87,8 @@ def session() -> SessionState:
 def fleet(state: SessionState) -> str:
     cache = FactsCache()
     tasks = [fleet_view.task_facts("starter/softmax", cache.all(state))]
-    form = fleet_view.layout(tasks, 157, wanted=fleet_view.wanted_extras(tasks))
-    row = fleet_view.row(tasks[0], form, changes={}, now_wall=0.0, money=True)
-    return plain(row.line)
+    _, table = fleet_view.fleet_table(tasks, 157, changes={}, now_wall=0.0)
+    return " ".join(cell.text for cell in table.rows[0].cells)
 
 
 def agent(state: SessionState) -> str:
@@ -137,11 +138,15 @@ def eval_line(state: SessionState) -> str:
 
 
 def best(state: SessionState) -> str:
-    return best_table([BestEver("20261118-090000-geak-1a2b", measured) for measured in measured_bests(state)])
+    return listing(
+        BEST_FIELDS, [BestEver("20261118-090000-geak-1a2b", measured) for measured in measured_bests(state)]
+    )
 
 
 def status(state: SessionState) -> str:
-    return status_table([info_of("20261118-090000-geak-1a2b", None, summarise(state), running=True)])
+    return listing(
+        STATUS_FIELDS, [info_of("20261118-090000-geak-1a2b", None, summarise(state), running=True)]
+    )
 
 
 def notices(state: SessionState) -> str:
@@ -200,7 +205,7 @@ def test_case_has_the_same_times_on_the_printed_page_and_in_the_tabs() -> None:
     assert attempt.evaluation is not None
     printed = tables_text(evaluation_tables(attempt.evaluation)).splitlines()
     for tab in ("verdict", "speed"):
-        drawn = [plain(row).rstrip() for row in page_of(tab, PageSubject(attempt), 10_000).lines]
+        drawn = [plain(row).rstrip() for row in page_of(tab, PageSubject(attempt), 10_000)]
         rows = [row for row in drawn if row.startswith(attempt.evaluation.latency[0].case)]
         assert rows
         assert {f"  {row}" for row in rows} <= set(printed)
@@ -210,7 +215,7 @@ def test_gain_is_the_same_in_review_header_and_report() -> None:
     state = session()
     assert gain_words(state.attempt(BEST), state.instances["softmax#1"]) == GAIN
     assert f"{GAIN} on its best" in notices(state)
-    change = next(change for change in report_of(state).changes if change.attempt == BEST)
+    change = next(change for change in changes_of(state) if change.attempt.attempt == BEST)
     assert change.gain == pytest.approx(0.04, abs=0.005)
 
 
@@ -218,7 +223,7 @@ def test_judged_attempts_are_counted_alike() -> None:
     state = session()
     info = info_of("s", None, summarise(state), running=True)
     assert info.state is Standing.RUNNING
-    assert info.attempts == report_of(state).summary.tally.judged == 4
+    assert info.attempts == report_of(state).tally.judged == 4
     assert "4 judged, 1 not counted" in summary(state)
     cache = FactsCache()
     header = header_line(state, cache.all(state), name="s", status=(), concerns=(), width=200)
@@ -233,8 +238,9 @@ def test_best_attempts_and_spending_are_the_same_everywhere() -> None:
     assert outcome.best is not None
     bests = {outcome.best.attempt, report.winners[0].attempt, report.metrics[0].best_attempt}
     assert bests == {BEST} == set(summarise(state).best.values())
-    assert (outcome.attempts, report.costs[0].attempts, report.metrics[0].attempts) == (4, 4, 4)
-    assert report.costs[0].spent.cost_usd == report.metrics[0].cost_usd == pytest.approx(state.cost_usd)
+    (cost,) = task_costs(state)
+    assert (outcome.attempts, cost.attempts, report.metrics[0].attempts) == (4, 4, 4)
+    assert cost.spent.cost_usd == report.metrics[0].cost_usd == pytest.approx(state.cost_usd)
     spent = facts_of(report)["spent"]
     assert spent in summary(state)
     assert spent in printed_report(state)
@@ -244,7 +250,7 @@ def test_decisions_are_counted_alike() -> None:
     state = session()
     report = report_of(state)
     assert facts_of(report)["people"].startswith("2 accepted, 1 rejected")
-    assert len(report.decisions) == 3
+    assert len(decision_sections(report)[0].rows) == 3
     assert plain(report_view.summary_line(report, 157)).count("2 accepted, 1 rejected") == 1
 
 
@@ -262,4 +268,5 @@ def test_report_names_the_kernel_that_was_accepted_last() -> None:
     assert re.search(r"softmax#1/2 +correct +accepted, replaced by softmax#2/1 +ada", text)
     assert re.search(r"softmax#2/3 +correct +rejected +ada .* reads twice", text)
     winner = report_of(session()).winners[0]
-    assert (winner.accepted_file, winner.accepted_instead) == ("", "softmax#2/1")
+    assert winner.chosen is not None
+    assert (winner.is_chosen, winner.chosen.attempt) == (False, "softmax#2/1")

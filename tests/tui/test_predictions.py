@@ -44,7 +44,7 @@ def test_predictions_are_judged_once_and_written(shell: Shell, home: Home, suite
     assert "call accuracy 50.0%, execution accuracy 50.0%, over 2 predictions that can be judged" in done.out
     assert "pass@1 50.0%, pass@2 100.0%" in done.out
     (session,) = list_sessions(home)
-    assert (session.state, session.method) == ("finished", "predictions")
+    assert (session.state, session.settings.method) == ("finished", "predictions")
     results = home.root / "results" / suite / "mine" / "mine_all_passes.json"
     assert [row["exec_status"] for row in json.loads(results.read_bytes())] == [1, 0]
 

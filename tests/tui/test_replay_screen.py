@@ -104,7 +104,7 @@ async def test_keys_step_single_events_and_reach_both_ends() -> None:
         assert replay.playing
         await pilot.press("0")
         assert replay.position == 0
-        assert screen.tasks.spot is None
+        assert screen.tasks.cell_key is None
 
 
 async def test_agent_screen_follows_the_replay_position() -> None:

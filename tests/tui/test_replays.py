@@ -27,6 +27,8 @@ from tests.support.journals import SESSION, examined, finished
 from tui.cockpit.data import checkpoints
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.data.replays import LONGEST_GAP_S, SPEEDS, Replay, open_story, read_story
+from tui.cockpit.data.timeline import timeline_line
+from tui.cockpit.draw.lines import plain
 
 EVENTS = finished()
 STORY = read_story(SESSION, EVENTS)
@@ -89,6 +91,28 @@ def test_story_plays_before_its_marks_are_found() -> None:
     assert replay.story.state_after(place) == story.state_after(place)
 
 
+def test_beginning_plays_on_in_the_whole_story() -> None:
+    beginning = open_story(SESSION, EVENTS[:20], is_whole=False)
+    replay = Replay(beginning, speed=100.0)
+    feed = Feed(replay)
+    for second in range(1000):
+        feed.drain(float(second))
+    assert (replay.position, replay.playing, replay.at_end) == (20, True, False), "it waits for the rest"
+    assert "reading the rest" in plain(timeline_line(replay, 160))
+    replay.extend(STORY)
+    feed.drain(1001.0)
+    assert replay.position > 20
+    assert feed.state == fold(EVENTS[: replay.position])
+    assert "reading" not in plain(timeline_line(replay, 160))
+
+
+def test_end_of_the_beginning_leads_to_the_end_of_the_story() -> None:
+    replay = Replay(open_story(SESSION, EVENTS[:20], is_whole=False), playing=False)
+    replay.seek(20)
+    replay.extend(STORY)
+    assert replay.at_end
+
+
 def test_paused_replay_does_not_advance() -> None:
     replay = Replay(STORY, playing=False)
     replay.take(0.0)
@@ -144,11 +168,12 @@ def test_empty_session_can_be_replayed() -> None:
 def test_time_line_marks_verdicts_bests_and_decisions() -> None:
     signs = dict.fromkeys(sign for sign, _ in STORY.landmarks)
     assert {"C", "X", "*", "+"} <= set(signs)
-    places = {sign: [mark for landmark, mark in STORY.landmarks if landmark == sign] for sign in signs}
-    assert places["*"] == list(STORY.marks.bests)
-    assert all(isinstance(EVENTS[mark - 1], DecisionMade) for mark in places["+"])
+    moments = {sign: [moment for landmark, moment in STORY.landmarks if landmark == sign] for sign in signs}
+    shares = [offset / STORY.duration_s for offset in STORY.offsets]
+    assert moments["*"] == [shares[mark - 1] for mark in STORY.marks.bests]
+    assert set(moments["+"]) <= {shares[mark - 1] for mark in STORY.marks.decisions}
     order = [sign for sign, _ in STORY.landmarks]
-    assert order.index("X") > len(places["C"]) - 1, "a correct sign must not cover a failure"
+    assert order.index("X") > len(moments["C"]) - 1, "a correct sign must not cover a failure"
     assert order.index("+") > order.index("*"), "no sign must cover a decision"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import msgspec
 import pytest
@@ -16,10 +15,10 @@ from harness import Verdict
 from harness.wire.provenance import Provenance
 from sessions import events as ev
 from sessions.best_ever import BestEver
-from sessions.settings import RunSettings
 from sessions.state.bests import MeasuredBest
 from sessions.state.speed import Speed
-from tests.support import reviews
+from sessions.store.store import AcceptedKernel
+from tests.support import reviews, story
 from tests.support.cockpits import (
     NARROW,
     WIDE,
@@ -33,38 +32,37 @@ from tests.support.journals import RIGHT_SOURCE, SESSION, EventLog, examined, fi
 from tests.support.pictures import picture
 from tui.actions.send import login_name
 from tui.cockpit.app import Cockpit
+from tui.cockpit.data.archive import Archive
 from tui.cockpit.dialogs.dialogs import ReasonDialog
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.review.review import ReviewScreen
-from tui.cockpit.screens.review.review_library import Accepted, Archive
 from tui.cockpit.viewer import ExitNote
 
 MIDDLE = (120, 40)
 
 
-@dataclass(frozen=True)
-class Shelf:
-    """Library with one baseline for all tasks, one accepted kernel and one best."""
-
-    source: str
-
-    def baseline(self, started: RunSettings, task: str) -> str:
-        return self.source
-
-    def archive(self) -> Archive:
-        best = MeasuredBest(
-            task="starter/softmax",
-            attempt="softmax#4/2",
-            confirmed=False,
-            speed=Speed(4.1, 4.0, 4.2, "", 4, 4),
-            product="MI300X",
-            against="triton",
-            provenance=Provenance(python="3.11.9", torch="2.13.0", triton="3.7.1"),
-        )
-        return Archive(
-            {"starter/vector_add": Accepted("20261118-090000-geak-1a2b", "vector_add#2/3")},
-            [BestEver("20261118-090000-geak-1a2b", best)],
-        )
+def archive() -> Archive:
+    """Return one accepted kernel and one best of other sessions."""
+    best = MeasuredBest(
+        task="starter/softmax",
+        attempt="softmax#4/2",
+        confirmed=False,
+        speed=Speed(4.1, 4.0, 4.2, "", 4, 4),
+        product="MI300X",
+        against="triton",
+        provenance=Provenance(python="3.11.9", torch="2.13.0", triton="3.7.1"),
+    )
+    session = "20261118-090000-geak-1a2b"
+    kernel = AcceptedKernel(
+        session=session,
+        attempt="vector_add#2/3",
+        commit="c0ffee",
+        why="",
+        by="kim",
+        wall=0.0,
+        verdict=Verdict.CORRECT,
+    )
+    return Archive({"starter/vector_add": kernel}, [BestEver(session, best)])
 
 
 class Review:
@@ -113,15 +111,18 @@ async def review(
     baseline: str = "",
 ) -> AsyncIterator[Review]:
     """Open Review on a running session, at the moment of its last event."""
-    log = EventLog(wall=events[-1].wall, events=list(events))
+    started, *rest = events
+    if baseline:
+        started = story.changed(started, against="triton", against_source=baseline)
+    log = EventLog(wall=events[-1].wall, events=[started, *rest])
     app, source = live(log.events, decider=decider, readonly=readonly, wall=lambda: log.wall)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: app.feed is not None and bool(app.feed.state.instances), "events")
-        screen = ReviewScreen(library=Shelf(baseline))
+        screen = ReviewScreen(read_archive=archive)
         app.push_screen(screen)
         await pilot.pause()
         if baseline and screen.queue.rows:
-            await until(pilot, lambda: "baseline" in str(screen.change.border_title), "the baseline")
+            await until(pilot, lambda: "baseline" in str(screen.code.border_title), "the baseline")
             await until(pilot, lambda: screen._archive is not None, "the other sessions")
         yield Review(pilot, screen, source, log)
 
@@ -188,9 +189,16 @@ async def test_decision_of_another_person_is_seen_and_not_overwritten() -> None:
         await opened.hears(ev.DecisionMade(attempt="softmax#1/3", accepted=True, why="fast", by="kim"))
         await opened.press(*"no", "enter")
         assert decider.decisions == []
-        assert "kim accepted it meanwhile (fast)" in opened.toasts[-1]
+        assert "meanwhile accepted by kim" in opened.toasts[-1]
         assert opened.cursor == "softmax#1/3", "the person stays there and sees why"
-        assert "+ kim accepted 0:00 ago: fast" in opened.screen.evidence.text
+        assert "+ accepted by kim 0:00 ago: fast" in opened.screen.evidence.text
+
+
+async def test_decision_of_another_person_that_comes_first_does_not_lead_on() -> None:
+    async with review(reviews.waiting(), decider=RecordingDecider()) as opened:
+        await opened.press("r", "enter")
+        await opened.hears(ev.DecisionMade(attempt="softmax#1/3", accepted=True, by="kim"))
+        assert opened.cursor == "softmax#1/3"
 
 
 async def test_read_only_view_has_no_decision_keys_and_says_why() -> None:
@@ -228,17 +236,17 @@ async def test_waits_grow_without_events() -> None:
         assert "? 5:20" in opened.screen.queue.text
 
 
-async def test_diff_goes_from_baseline_to_base_to_code() -> None:
+async def test_diff_goes_from_baseline_to_code_to_base() -> None:
     baseline = RIGHT_SOURCE.replace("tl.exp", "tl.math.exp")
     async with review(reviews.waiting(), baseline=baseline) as opened:
         titles = []
         for _ in range(4):
-            titles.append(str(opened.screen.change.border_title).partition(" ->")[0].partition("  ")[0])
+            titles.append(str(opened.screen.code.border_title).partition(" ->")[0].partition("  ")[0])
             await opened.press("d")
         assert titles == [
             "diff baseline triton",
-            "diff base softmax#1/1",
-            "code softmax#1/3",
+            "code #1/3",
+            "diff base #1/1",
             "diff baseline triton",
         ]
 
@@ -249,13 +257,6 @@ async def test_kernels_of_other_sessions_are_named() -> None:
         assert "accepted: softmax#1/1 >= 2.37x  session's best: this  best ever: 4.10x (20261118)" in text
         await opened.press("j")
         assert "accepted: vector_add#2/3 (20261118)" in opened.screen.evidence.text
-
-
-async def test_hunk_keys_walk_the_diff_from_any_pane() -> None:
-    async with review(reviews.waiting(), baseline=RIGHT_SOURCE) as opened:
-        assert "hunk 1 of 2" in str(opened.screen.change.border_title)
-        await opened.press("right_curly_bracket")
-        assert "hunk 2 of 2" in str(opened.screen.change.border_title)
 
 
 async def test_enter_opens_the_attempt() -> None:
@@ -269,9 +270,9 @@ async def test_enter_opens_the_attempt() -> None:
 
 async def test_zoom_gives_the_diff_the_whole_screen() -> None:
     async with review(reviews.waiting(), size=NARROW, baseline=RIGHT_SOURCE) as opened:
-        before = opened.screen.change.size.height
+        before = opened.screen.code.size.height
         await opened.press("3", "z")
-        assert opened.screen.change.size.height > before + 10
+        assert opened.screen.code.size.height > before + 10
         assert not opened.screen.queue.display
         await opened.press("escape")
         assert opened.screen.queue.display
@@ -324,7 +325,10 @@ async def test_toasts_cover_no_line_at_the_bottom() -> None:
         screen = ReviewScreen()
         app.push_screen(screen)
         await pilot.press("dollar_sign")
-        app.refuse("not decided", "kim rejected it meanwhile (not readable); undo that first, or leave it")
+        app.refuse(
+            "not decided",
+            "meanwhile rejected by kim at 2026-11-20 14:03 UTC: not readable; undo that first, or leave it",
+        )
         await until(pilot, lambda: bool(screen.query("Toast")), "the toast")
         assert screen.banner.display
         free = (screen.decided, screen.banner, screen.timeline, screen.query_one("KeyBar"))

@@ -11,20 +11,20 @@ from sessions.state.folding import fold
 from sessions.state.state import SessionState
 from tests.support import reviews
 from tests.support.journals import RIGHT_SOURCE, EventLog, correct, finished, running
-from tui.cockpit.desk.review_reasons import decision_words
 from tui.cockpit.draw.lines import Line, cells, plain
+from tui.cockpit.screens.review.evidence import evidence
 from tui.cockpit.screens.review.review_queue import (
     QueueKind,
-    SentDecisions,
-    decided_words,
+    decision_counts,
     empty_words,
     footer,
-    gain_words,
-    next_undecided,
+    is_undecided,
+    next_entry,
     queue_title,
     review_queue,
 )
-from tui.cockpit.screens.review.review_view import evidence
+from tui.facts.attempt import gain_words
+from tui.facts.decisions import consequences
 
 
 def facts(state: SessionState, name: str, *, width: int = 100, wall: float | None = None) -> dict[str, str]:
@@ -52,7 +52,7 @@ def test_waiting_attempts_come_first_and_the_oldest_before_all() -> None:
         ("softmax#1/1", QueueKind.DECIDED),
     ]
     assert queue_title(entries) == "Review: 2 wait"
-    assert decided_words(entries) == "decided 2: 1 accepted, 1 rejected"
+    assert decision_counts(entries) == "decided 2: 1 accepted, 1 rejected"
 
 
 def test_winners_of_a_finished_session_are_open() -> None:
@@ -80,13 +80,13 @@ def test_attempt_stays_in_the_queue_when_its_decision_is_undone() -> None:
 
 def test_next_entry_wraps_around_and_is_never_the_same() -> None:
     entries = review_queue(fold(reviews.waiting()), over=False)
-    following = next_undecided(entries, "softmax#1/3")
+    following = next_entry(entries, "softmax#1/3", is_undecided)
     assert following is not None
     assert following.key == "vector_add#1/1"
-    again = next_undecided(entries, "vector_add#1/1")
+    again = next_entry(entries, "vector_add#1/1", is_undecided)
     assert again is not None
     assert again.key == "softmax#1/3"
-    assert next_undecided(entries[:1], "softmax#1/3") is None
+    assert next_entry(entries[:1], "softmax#1/3", is_undecided) is None
 
 
 def test_gain_is_the_ratio_of_the_speeds_on_screen() -> None:
@@ -102,9 +102,10 @@ def test_gain_is_the_ratio_of_the_speeds_on_screen() -> None:
 def test_claim_names_worst_case_bounds_and_cases_left_out() -> None:
     shown = facts(fold(reviews.waiting()), "softmax#1/3")
     assert shown["claim"] == (
-        ">= 2.43x  1.72x [1.70, 1.74] exact, 2 of 4  worst case ragged 1.63x  narrow >= 12.00x  too short on both sides: one-row"
+        ">= 2.43x; 1.72x [1.70, 1.74] exact, 2 of 4 against triton on GPU 2  worst case ragged 1.63x  narrow >= 12.00x"
+        "  too short on both sides: one-row"
     )
-    assert shown["measured"] == "GPU 2 only (t: all)  against triton  no case slower  91 % of the roof"
+    assert shown["measured"] == "one GPU only (t: all)  no case slower  91 % of the roof"
     assert shown["before"] == "accepted: softmax#1/1 >= 2.37x  session's best: this"
     assert shown["checks"] == "static C  call C  compile C  execution 27/27  integrity C  timing C"
     assert shown["tolerance"] == "used 80 % (case fp32-outlier)"
@@ -129,7 +130,7 @@ def test_claim_is_green_if_its_interval_or_its_lower_bound_is_above_one() -> Non
 
 def test_unmeasured_attempt_has_an_estimate_and_no_speedup() -> None:
     shown = facts(fold(finished()), "softmax#1/3")
-    assert shown["claim"] == "not measured, estimate only (no GPU)  est. 1.70x roof"
+    assert shown["claim"] == "no speedup: no GPU judged it  est. 1.70x roof"
     assert "measured" not in shown
     assert shown["exam"] == "confirmed by exam: tolerance used 59 % (case fp16 wide)"
 
@@ -162,12 +163,12 @@ def test_decision_of_another_person_is_named_with_its_age() -> None:
     decision = state.attempt("softmax#2/1").decision
     assert decision is not None
     shown = facts(state, "softmax#2/1", wall=decision.wall + 5)
-    assert shown["decision"] == "x kim rejected 0:05 ago: ignores the stride"
+    assert shown["decision"] == "x rejected by kim 0:05 ago: ignores the stride"
     assert "UTC" in facts(state, "softmax#2/1", wall=None)["decision"], "at rest no clock runs"
 
 
 def words(state: SessionState, name: str, *, accepted: bool, over: bool = False) -> str:
-    return decision_words(state, state.attempt(name), accepted=accepted, over=over)
+    return consequences(state, state.attempt(name), accepted=accepted, over=over)
 
 
 def test_dialog_says_who_reads_the_reason() -> None:
@@ -208,18 +209,3 @@ def test_last_line_fits_and_keeps_what_the_instance_does() -> None:
     assert shown == " decided 2   if accepted: stored, and softmax#1 goes on from it"
     wide = plain(footer(state, entries, entries[0], None, over=False, width=160))
     assert "accepted:starter/softmax/kernel.py instead of #1/1" in wide
-
-
-def test_decisions_of_others_do_not_count_as_sent_from_here() -> None:
-    log = EventLog(events=reviews.waiting())
-    log.wall = log.events[-1].wall
-    sent = SentDecisions()
-    sent.send("softmax#1/3", log.events[-1].seq)
-    sent.send("vector_add#1/1", log.events[-1].seq)
-    log.add(ev.DecisionMade(attempt="softmax#1/3", accepted=True, by="kim"))
-    log.add(ev.DecisionMade(attempt="vector_add#1/1", accepted=False, by="ada"))
-    state = fold(log.events)
-    entries = review_queue(state, over=False)
-    assert sent.arrived(entries, state.last_seq, "ada") == ["vector_add#1/1"]
-    assert sent.arrived(entries, state.last_seq, "ada") == []
-    assert sent.undoable(entries, None) == "vector_add#1/1"

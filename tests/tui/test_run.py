@@ -189,8 +189,8 @@ def test_journal_with_a_bad_line_is_not_resumed_or_changed(shell: Shell, home: H
     [
         (("run", "sofmax", *MINE), "no task is called 'sofmax' (did you mean 'softmax'?)"),
         (("run", "--suite", "stater", *MINE), "no suite is called 'stater' (did you mean 'starter'?)"),
-        (("run", "--instances", "-1"), "--instances must be a whole number, 1 or more, not -1"),
-        (("run", "--instances", "two"), "'two' is not a valid integer"),
+        (("run", "--instances", "-1"), "--instances must be a whole number, 1 or more, not '-1'"),
+        (("run", "--instances", "two"), "--instances must be a whole number, 1 or more, not 'two'"),
         (
             (*RUN, "--instances", "2"),
             "--instances 2 is more than the 1 that recorded:mine has for vector_add",

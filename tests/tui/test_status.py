@@ -13,11 +13,14 @@ from harness import Verdict
 from sessions import Home
 from sessions import events as ev
 from sessions.files import FileLock
+from sessions.state.info import running_infos
 from sessions.store.recorder import Recorder
 from tests.support import journals
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
 from tests.test_imports import loaded_by
+from tui.cockpit.draw.lines import plain
+from tui.cockpit.screens.home.home_view import about_line, waits_cell
 from tui.diagnostics import ExitCode
 from tui.print import follow
 
@@ -74,6 +77,16 @@ def test_status_says_that_a_session_is_being_put_away(shell: Shell, home: Home) 
         assert "being put away for" in shell("status").out
         [info] = json.loads(shell("status", "--json").out)
         assert info["putting_away_since"] == recorder.state.last_wall
+
+
+def test_status_and_home_say_what_a_session_prepares(shell: Shell, home: Home) -> None:
+    with stored.begin(home) as recorder:
+        recorder.record(ev.BaselineStageStarted(task="starter/softmax", stage="compile"))
+        assert "judging the baseline of softmax: compile, " in shell("status").out
+        [info] = running_infos(home)
+        assert waits_cell(info).text == "preparing"
+        words = "judging the baseline of softmax: compile, 0:12"
+        assert words in plain(about_line(info, info.preparing[0].since + 12.0))
 
 
 async def test_follower_says_once_that_a_session_is_being_put_away(

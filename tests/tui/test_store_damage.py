@@ -11,9 +11,9 @@ import pytest
 
 from harness import Verdict
 from sessions import Home, LiveFiles, list_sessions
+from sessions.catalog import SessionList
 from sessions.events import WaitingForPerson
 from sessions.journal.journal import read_journal
-from sessions.session_list import SessionList
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line, scripted_judge, start
 from tests.support.story import git

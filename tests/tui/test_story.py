@@ -117,7 +117,7 @@ def read_the_wrong_attempt(pane: Tmux) -> None:
     pane.press("]")
     pane.wait_for("[2C?*]")
     pane.press("d")
-    pane.wait_for("diff #1/1 -> #1/2", "x - y, mask=mask", "x + y, mask=mask")
+    pane.wait_for("diff base #1/1 -> #1/2", "x - y, mask=mask", "x + y, mask=mask")
 
 
 def decide_two(pane: Tmux) -> None:

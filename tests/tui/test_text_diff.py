@@ -1,4 +1,4 @@
-"""Diffs: complete, mirrored by swapped texts, and paired by content; moved blocks are recognised."""
+"""Diffs: complete, and paired by content; moved blocks are recognised."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.facts.text_diff import CONTEXT, DiffRow, LineKind, compare_lines, diff_text
+from tui.facts.text_diff import CONTEXT, LineKind, compare_lines, diff_text
 
 TEXTS = st.lists(
     st.sampled_from(
@@ -18,30 +18,11 @@ TEXTS = st.lists(
 )
 
 
-def all_rows(old: list[str], new: list[str]) -> list[DiffRow]:
-    """Return the rows of a diff with its skipped lines as rows of same lines."""
-    diff = compare_lines(old, new)
-    rows: list[DiffRow] = []
-    i = j = 0
-    for skipped, hunk_rows in [*diff.hunks, (diff.rest, ())]:
-        rows += [DiffRow(LineKind.SAME, i + step, j + step) for step in range(skipped)]
-        rows += hunk_rows
-        i = 1 + max(
-            (row.old for row in rows if row.old is not None and row.kind is not LineKind.MOVED_HERE),
-            default=-1,
-        )
-        j = 1 + max(
-            (row.new for row in rows if row.new is not None and row.kind is not LineKind.MOVED_AWAY),
-            default=-1,
-        )
-    return rows
-
-
 @given(TEXTS, TEXTS)
 def test_new_text_follows_from_the_old_text_and_the_diff(old: list[str], new: list[str]) -> None:
     rebuilt: list[str] = []
     used: list[int] = []
-    for row in all_rows(old, new):
+    for row in compare_lines(old, new).rows:
         if row.kind in (LineKind.SAME, LineKind.MOVED_HERE) and row.old is not None:
             rebuilt.append(old[row.old])
         elif row.kind in (LineKind.ADDED, LineKind.CHANGED) and row.new is not None:
@@ -53,18 +34,12 @@ def test_new_text_follows_from_the_old_text_and_the_diff(old: list[str], new: li
 
 
 @given(TEXTS, TEXTS)
-def test_swapped_texts_give_the_mirrored_diff(old: list[str], new: list[str]) -> None:
-    mirror = {
-        LineKind.REMOVED: LineKind.ADDED,
-        LineKind.ADDED: LineKind.REMOVED,
-        LineKind.MOVED_AWAY: LineKind.MOVED_HERE,
-        LineKind.MOVED_HERE: LineKind.MOVED_AWAY,
-    }
-    mirrored = {
-        DiffRow(mirror.get(row.kind, row.kind), row.new, row.old, row.new_marks, row.old_marks)
-        for row in all_rows(new, old)
-    }
-    assert set(all_rows(old, new)) == mirrored
+def test_hunks_and_folds_have_every_row_once_and_folds_have_no_change(old: list[str], new: list[str]) -> None:
+    diff = compare_lines(old, new)
+    assert [row for part in diff.parts() for rows in part for row in rows] == list(diff.rows)
+    folds = [folded for folded, _ in diff.parts()]
+    assert all(row.kind is LineKind.SAME for folded in folds for row in folded)
+    assert not diff.hunks or 1 not in map(len, folds)
 
 
 @given(TEXTS)
@@ -74,7 +49,7 @@ def test_same_texts_have_no_hunks(text: list[str]) -> None:
 
 @given(TEXTS, TEXTS)
 def test_marks_cover_what_differs_in_a_pair(old: list[str], new: list[str]) -> None:
-    for row in all_rows(old, new):
+    for row in compare_lines(old, new).rows:
         if row.kind is not LineKind.CHANGED or row.old is None or row.new is None:
             assert row.old_marks == row.new_marks == ()
             continue
@@ -101,15 +76,14 @@ def test_lines_are_paired_by_content_not_by_position() -> None:
 
 def test_whole_words_are_marked() -> None:
     old, new = "acc = tl.dot(a, b, acc)", "acc = tl.dot(a, b2, total)"
-    (hunk,) = compare_lines([old], [new]).hunks
-    (row,) = hunk.rows
+    (row,) = compare_lines([old], [new]).rows
     assert [old[first:last] for first, last in row.old_marks] == ["b", "acc"]
     assert [new[first:last] for first, last in row.new_marks] == ["b2", "total"]
 
 
 def test_unrelated_lines_are_removed_and_added() -> None:
     diff = compare_lines(["import torch"], ["x = tl.load(p)"])
-    assert [row.kind for row in diff.hunks[0].rows] == [LineKind.REMOVED, LineKind.ADDED]
+    assert [row.kind for row in diff.rows] == [LineKind.REMOVED, LineKind.ADDED]
 
 
 def test_moved_block_is_shown_in_its_new_place() -> None:
@@ -146,7 +120,7 @@ def test_rewritten_text_takes_no_time_that_a_person_notices() -> None:
         "the screen waits: 0.06 s here, 0.4 s with a quadratic comparison of words"
     )
     assert diff.summary == "+199 -199"
-    row = diff.hunks[0].rows[0]
+    row = diff.rows[0]
     assert {old[0][first:last] for first, last in row.old_marks} == {"*"}
 
 

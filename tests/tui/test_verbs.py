@@ -13,7 +13,6 @@ from tests.support.journals import EventLog, finished, running
 from tui.actions.catalogue import ACTIONS
 from tui.actions.line import VERBS, NotUnderstood, Order, Subject, completions, parse
 from tui.actions.possible import is_possible, possible_orders
-from tui.cockpit.dialogs.line_prompt import common_start
 
 STATE = fold(running())
 HERE = Subject(("softmax#1", "softmax#2"), "softmax#1/2")
@@ -82,8 +81,6 @@ def test_completions_follow_the_verb() -> None:
     assert completions("retire ", STATE) == [*STATE.instances]
     assert completions("pause soft", STATE) == ["softmax#1", "softmax#2"]
     assert completions("accept softmax#1/", STATE) == ["softmax#1/1", "softmax#1/2", "softmax#1/3"]
-    assert common_start(["softmax#1", "softmax#2"]) == "softmax#"
-    assert common_start([]) == ""
 
 
 def test_page_of_the_cockpit_documents_every_action_of_the_line() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
@@ -15,14 +15,14 @@ from tests.support.cockpits import NARROW, WIDE, live, replayed, until
 from tests.support.journals import SESSION, EventLog
 from tests.support.pictures import picture
 from tests.support.waiting import LIMIT_S
-from tui.cockpit.data.replays import Story
+from tui.cockpit.data.archive import Archive
+from tui.cockpit.data.replays import Story, open_story
 from tui.cockpit.data.sources import TailHealth
 from tui.cockpit.data.steps import steps_of
 from tui.cockpit.draw.lines import Line, plain
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.review.review import ReviewScreen
-from tui.cockpit.screens.review.review_library import Archive
 from tui.cockpit.widgets.bar import Bar
 from tui.facts.attention import attention
 from tui.facts.doing import preparing
@@ -38,17 +38,19 @@ def preparing_log() -> EventLog:
 
 def test_baseline_that_is_judged_has_its_stage_and_its_time_until_it_is_measured() -> None:
     log = preparing_log()
-    assert preparing(fold(log.events), log.wall + 12.0) == ["judging the baseline of softmax: compile, 0:12"]
+    assert preparing(fold(log.events).preparing, log.wall + 12.0) == [
+        "judging the baseline of softmax: compile, 0:12"
+    ]
     log.add(ev.BaselineMeasured(task="starter/softmax", evaluation=fleets.measured(1.0)))
-    assert preparing(fold(log.events), log.wall) == []
+    assert preparing(fold(log.events).preparing, log.wall) == []
 
 
 def test_session_without_instances_starts_its_judge() -> None:
     log = EventLog()
     log.open()
-    assert preparing(fold(log.events), log.wall + 5.0) == ["starting the judge, 0:05"]
+    assert preparing(fold(log.events).preparing, log.wall + 5.0) == ["starting the judge, 0:05"]
     log.add(ev.EngineStopped(reason="no GPU"))
-    assert preparing(fold(log.events), log.wall + 5.0) == []
+    assert fold(log.events).preparing == ()
 
 
 async def test_fleet_says_what_is_prepared_and_the_clock_goes_on_without_events() -> None:
@@ -121,7 +123,7 @@ async def test_next_waiting_goes_round_in_fleet_and_from_one_instance_to_another
         seen = []
         for _ in range(3):
             await pilot.press("w")
-            seen.append(fleet.tasks.spot)
+            seen.append(fleet.tasks.cell_key)
         assert set(seen) == {"softmax#1", "swiglu#1"}
         assert seen[0] == seen[2] != seen[1]
         await pilot.press("enter")
@@ -169,26 +171,13 @@ def test_steps_have_the_result_of_a_sweep() -> None:
     ]
 
 
-@dataclass(frozen=True)
-class Shelf:
-    """Library with one baseline and no other session."""
-
-    source: str
-
-    def baseline(self, started: ev.SessionStarted, task: str) -> str:
-        return self.source
-
-    def archive(self) -> Archive:
-        return Archive()
-
-
 async def test_first_drawing_of_review_has_the_selection_and_the_count_of_the_last() -> None:
     log = two_waiting()
     app, _ = live(log.events)
     seen: set[tuple[str, str | None, str]] = set()
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = ReviewScreen(library=Shelf("@triton.jit\ndef baseline(): ...\n"))
+        screen = ReviewScreen(read_archive=Archive)
         show = screen.evidence.show
 
         def shown(lines: Sequence[Line], **more: str) -> None:
@@ -198,7 +187,7 @@ async def test_first_drawing_of_review_has_the_selection_and_the_count_of_the_la
         screen.evidence.show = shown  # type: ignore[method-assign]
         app.push_screen(screen)
         await until(pilot, lambda: screen.queue.cursor_key is not None, "the queue")
-        await until(pilot, lambda: "baseline" in str(screen.change.border_title), "the diff")
+        await until(pilot, lambda: "baseline" in str(screen.code.border_title), "the diff")
         await app.workers.wait_for_complete()
         await pilot.pause()
     [(title, attempt, _)] = seen
@@ -221,6 +210,29 @@ async def test_replay_is_named_in_the_header_before_it_is_read() -> None:
         assert bar.text == f" {SESSION}  reading ..."
         go_on.set()
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
+
+
+async def test_replay_shows_the_beginning_while_the_rest_is_read() -> None:
+    events = fleets.busy().events
+    app = replayed(events)
+    doors, go_on = app._doors, threading.Event()
+
+    def load_later(session: str) -> Story:
+        assert go_on.wait(LIMIT_S)
+        return doors.load_story(session)
+
+    beginning = open_story(SESSION, events[: len(events) // 2], is_whole=False)
+    app._doors = replace(doors, load_story=load_later, load_beginning=lambda _: beginning)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
+        timeline = app.screen.query_one("#timeline", Bar)
+        await until(pilot, lambda: "reading the rest" in timeline.text, "a time line without an end")
+        go_on.set()
+        feed = app.feed
+        assert feed is not None
+        await until(pilot, lambda: feed.replay is not None and feed.replay.story.is_whole, "the rest")
+        await pilot.press("full_stop")
+        await until(pilot, lambda: f"/{len(events)} " in f"{timeline.text} ", "the whole session")
 
 
 @pytest.mark.parametrize(

@@ -53,30 +53,24 @@ class Order:
 
     def requests(self) -> list[dict[str, object]]:
         """Return the arguments of each command to the engine: one command for each instance."""
-        match self.action.takes:
-            case Takes.INSTANCES | Takes.INSTANCES_OR_SESSION:
-                return [{"instance": instance} for instance in self.instances or ("",)]
-            case Takes.HINT:
-                return [{"instance": instance, "text": self.text} for instance in self.instances]
-            case Takes.ATTEMPT if self.name == "measure":
-                # Imported here: it loads the methods.
-                from engine.process.commands import ALL_GPUS
+        takes = self.action.takes
+        common: dict[str, object] = {"attempt": self.attempt} if self.attempt else {}
+        if takes is Takes.NUMBER:
+            common["iterations"] = int(self.text)
+        elif takes in (Takes.HINT, Takes.FORK, Takes.GPU, Takes.TEXT):
+            common["text"] = self.text
+        elif takes is Takes.DECISION:
+            common["why"] = self.text
+        if self.gpu:
+            common["devices"] = (self.gpu,)
+        elif self.name == "measure":
+            # Imported here: it loads the methods.
+            from engine.process.commands import ALL_GPUS
 
-                return [{"attempt": self.attempt, "devices": ALL_GPUS}]
-            case Takes.ATTEMPT:
-                return [{"attempt": self.attempt}]
-            case Takes.FORK:
-                return [{"attempt": self.attempt, "text": self.text}]
-            case Takes.DECISION:
-                return [{"attempt": self.attempt, "why": self.text}]
-            case Takes.GPU:
-                return [{"devices": (self.gpu,), "text": self.text}]
-            case Takes.NUMBER:
-                return [{"iterations": int(self.text)}]
-            case Takes.TEXT:
-                return [{"text": self.text}]
-            case _:
-                return [{}]
+            common["devices"] = ALL_GPUS
+        if takes in (Takes.INSTANCES, Takes.INSTANCES_OR_SESSION, Takes.HINT):
+            return [{"instance": instance, **common} for instance in self.instances or ("",)]
+        return [common]
 
     @property
     def given(self) -> str:

@@ -81,5 +81,5 @@ def estimate(plan: SessionPlan, infos: Sequence[SessionInfo]) -> RunEstimate:
 
 
 def _fits(plan: SessionPlan, info: SessionInfo, task: str) -> bool:
-    same = (info.model, info.method) == (plan.model, plan.method)
-    return same and task in info.tasks and info.attempts > 0 and info.state.value != "running"
+    same = (info.settings.model, info.settings.method) == (plan.model, plan.method)
+    return same and task in info.settings.tasks and info.attempts > 0 and info.state.value != "running"

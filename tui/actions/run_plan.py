@@ -18,40 +18,11 @@ RECORDED = "recorded:starter"
 
 def plan(settings: Settings, tasks: tuple[str, ...], model: str, *, title: str = "") -> RunPlan:
     """Return the plan of a run for the engine."""
+    values = {name: getattr(settings, name) for name in Settings.__struct_fields__}
+    options = {name: values[name] for name in MethodOptions.__struct_fields__ if name in values}
+    run = {name: values[name] for name in RunPlan.__struct_fields__ if name in values}
     return RunPlan(
-        model=model,
-        title=title,
-        tasks=tasks,
-        suite=settings.suite,
-        method=settings.method,
-        instances=settings.instances,
-        iterations=settings.iterations,
-        devices=settings.devices,
-        targets=settings.targets,
-        review=settings.review,
-        budget_usd=settings.budget_usd,
-        budget_tokens=settings.budget_tokens,
-        budget_attempts=settings.budget_attempts,
-        budget_device_s=settings.budget_device_s,
-        budget_wall_s=settings.budget_wall_s,
-        stop_at_speedup=settings.stop_at_speedup,
-        stop_without_gain=settings.stop_without_gain,
-        allocate=settings.allocate,
-        seed=settings.seed,
-        prices=settings.prices,
-        limits=settings.limits,
-        providers=settings.providers,
-        against=settings.against,
-        spread=settings.spread,
-        options=MethodOptions(
-            without=settings.without,
-            tune=settings.tune,
-            start=settings.start,
-            workers=settings.workers,
-            descendants=settings.descendants,
-            prompt_style=settings.prompt_style,
-            corpus=settings.corpus,
-        ),
+        **{**run, "model": model, "title": title, "tasks": tasks}, options=MethodOptions(**options)
     )
 
 

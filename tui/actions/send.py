@@ -9,14 +9,14 @@ from typing import Any
 from engine.errors import CommandRefused
 from engine.plan.job import plan_of, read_plan
 from engine.plan.plan import SessionPlan
-from engine.process.commands import record_at_rest
+from engine.process.commands import decision_of, record_at_rest
 from engine.process.control import Request, send
 from engine.process.launch import resume
 from sessions import fold
 from sessions.catalog import journal_of
 from sessions.home import Home
 from sessions.home_access import require_private
-from sessions.store.decisions import decide, undo
+from sessions.store.reconcile import decide
 from tui.actions.catalogue import ACTIONS
 from tui.diagnostics import Complaint
 
@@ -46,21 +46,11 @@ async def give(home: Home, session: str, name: str, **arguments: Any) -> None:
 
 
 def _record(home: Home, session: str, request: Request) -> None:
-    match request.command:
-        case "accept" | "reject":
-            decide(
-                home,
-                session,
-                request.attempt,
-                accepted=request.command == "accept",
-                why=request.why,
-                by=request.by,
-                forced=request.forced,
-            )
-        case "undo":
-            undo(home, session, request.attempt, by=request.by)
-        case _:
-            record_at_rest(home, session, request)
+    decision = decision_of(request)
+    if decision is not None:
+        decide(home, session, decision)
+    else:
+        record_at_rest(home, session, request)
 
 
 def plan_at_rest(home: Home, session: str) -> SessionPlan:

@@ -31,8 +31,10 @@ from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.terminal import terminal, themes
+from tui.cockpit.terminal.ascii_drawing import AsciiOnly
+from tui.cockpit.terminal.frame_pace import Governor
 from tui.cockpit.terminal.preferences import Preferences
-from tui.cockpit.terminal.terminal import AsciiOnly, Governor, Outside
+from tui.cockpit.terminal.terminal import Outside
 from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import write_crash
@@ -195,11 +197,15 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     @on(messages.OpenReview)
     def _on_open_review(self, message: messages.OpenReview) -> None:
+        from tui.cockpit.data.archive import read_archive
         from tui.cockpit.screens.review.review import ReviewScreen
-        from tui.cockpit.screens.review.review_library import HomeLibrary
 
         if self.feed is not None:
-            self._go_to(ReviewScreen(message.attempt, library=HomeLibrary(self.home)))
+            home = self.home
+            review = ReviewScreen(
+                message.attempt, registry=home.suites, read_archive=lambda: read_archive(home)
+            )
+            self._go_to(review)
 
     @on(messages.OpenReport)
     def _on_open_report(self, message: messages.OpenReport) -> None:
@@ -305,10 +311,6 @@ class Cockpit(Viewer, inherit_bindings=False):
         self.notify(clean(why), title=title, severity="error", timeout=15, markup=False)
 
     def action_explain(self) -> None:
-        """Show the help of the focused pane."""
-        self.explain()
-
-    def explain(self) -> None:
         """Show the help of the focused pane."""
         self.push_screen(HelpDialog(self.screen))
 

@@ -17,7 +17,6 @@ from tui.cockpit.screens.report.merged_report import MergedReportScreen
 from tui.cockpit.screens.report.report import ReportScreen
 from tui.cockpit.screens.review.review import ReviewScreen
 from tui.cockpit.terminal.preferences import check_names
-from tui.cockpit.widgets.cell_table import CellTable
 from tui.cockpit.widgets.code import CodePane
 from tui.cockpit.widgets.key_bar import declared
 from tui.cockpit.widgets.line_view import LineView
@@ -37,7 +36,6 @@ OWNERS: tuple[type[DOMNode], ...] = (
     LinePrompt,
     LineView,
     LineTable,
-    CellTable,
     StepsView,
     CodePane,
 )
@@ -49,9 +47,8 @@ def key_names(app: type[DOMNode]) -> list[str]:
     # Imported here: the first frame does not need the form of a new run.
     from tui.cockpit.dialogs.choosing import ChoiceDialog
     from tui.cockpit.screens.new_run.new_run import NewRunScreen
-    from tui.cockpit.widgets.form_table import FormTable
 
-    owners: Iterable[type[DOMNode]] = (app, *OWNERS, NewRunScreen, FormTable, ChoiceDialog)
+    owners: Iterable[type[DOMNode]] = (app, *OWNERS, NewRunScreen, ChoiceDialog)
     return sorted({binding.id for owner in owners for binding in declared(owner) if binding.id})
 
 

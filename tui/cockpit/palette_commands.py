@@ -71,7 +71,7 @@ class SessionCommands(Provider):
 def _sessions(home: HomeScreen) -> Iterator[Command]:
     """The form of a new run, and each session."""
     yield Command("new run", "choose tasks and a model, see the cost, start", home.action_new_run, True)
-    for info in ordered(home.table.infos, ORDERS[0]):
+    for info in ordered(home.table.infos.values(), ORDERS[0]):
         words = ", ".join(filter(None, (info.title, waits_cell(info).text)))
         yield Command(f"session {info.name}", words, partial(home.post_message, OpenSession(info.name)), True)
 

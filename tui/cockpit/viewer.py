@@ -93,13 +93,17 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
                 self._watch(replay)
 
         self.call_from_thread(self.notify, f"reading {session} ...", timeout=2)
-        story = self._doors.load_story(session)
+        beginning = self._doors.load_beginning(session) if playing else None
+        story = beginning or self._doors.load_story(session)
         if not playing:
             story = marked(story)
         replay = Replay(story, speed=self._speed, playing=playing)
         if not playing:
             replay.seek(len(story.events))
         self.call_from_thread(watch, replay)
+        if not story.is_whole and not worker.is_cancelled:
+            story = self._doors.load_story(session)
+            self.call_from_thread(replay.extend, story)
         if playing and not worker.is_cancelled:
             self.call_from_thread(replay.extend, marked(story))
 

@@ -50,6 +50,74 @@ def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: 
     return [item for item in items if item.value.startswith(incomplete)]
 
 
+MODELS = (
+    "anthropic:NAME, openai:NAME, either with @URL, azure:DEPLOYMENT, gemini:NAME or recorded:NAME; "
+    "or by role: generator=...,reflector=.... [recorded:starter]"
+)
+SETTINGS = {
+    "suite": ("TEXT", "Take every task of this suite. [starter]"),
+    "method": ("NAME", "Method of the agents; see below. [geak]"),
+    "model": ("P:NAME", MODELS),
+    "instances": ("N", "Independent chains on each task. [4, or as recorded]"),
+    "iterations": ("N", "Attempts of each chain. [10, or as recorded]"),
+    "tune": (None, "geak: also sweep the launch parameters of each correct attempt."),
+    "without": ("MODULES", "Modules to switch off: knowledge,one-shot,optimizer,reflection."),
+    "workers": ("N", "kernelagent: number of parallel workers. [4]"),
+    "descendants": ("N", "geak-evolve: candidates per round. [8]"),
+    "prompt-style": ("NAME", "Prompt format of the model: chat, kernelllm or autotriton. [chat]"),
+    "corpus": ("PATH", "Triton kernels to use as further examples: a folder of *.py, or a JSON array."),
+    "start": ("FILE", "Kernel to start from: the first attempt of each instance; tune sweeps it."),
+    "against": (
+        "WHAT",
+        "Timing baseline on GPUs: task (the task's own baseline), eager, compile, or a kernel file. [task]",
+    ),
+    "spread": (None, "Measure each instance's winner on every GPU of the session, to compare them."),
+    "devices": ("NAMES", "Devices of the judge: idle, all, 0,1 or cpu. [idle]"),
+    "targets": (
+        "NAMES",
+        "Architectures to compile for; the first decides: gfx942,sm_90. [the devices' own; gfx942 on cpu]",
+    ),
+    "review": ("HOW", "auto, or manual: wait for a decision at each better attempt. [auto]"),
+    "budget-usd": ("X", "Highest cost of the session (needs prices)."),
+    "budget-tokens": ("N", "Highest number of tokens of the session."),
+    "budget-attempts": ("N", "Highest number of attempts of the session."),
+    "budget-device-s": ("X", "Most seconds of judging on devices, in sum."),
+    "budget-wall-s": ("X", "Most seconds that the session runs."),
+    "stop-at-speedup": ("X", "On GPUs: end an instance at this speedup. [never]"),
+    "stop-without-gain": (
+        "N",
+        "On GPUs: end an instance after N correct attempts in a row without a gain; 0: never. [2]",
+    ),
+    "allocate": ("HOW", "even, or best: move iterations from solved and hopeless tasks to others. [even]"),
+    "seed": ("N", "Seed of the judge's inputs. [random]"),
+}
+"""Name of the value and help of each setting that is an option of a command; without a name it is a switch."""
+
+
+def setting_options(*keys: str, **other_words: str) -> Callable[[F], F]:
+    """Add the options of these settings, in this order. `tui.config` checks their values, which stay text.
+
+    `other_words` replace the help of a key, where a command means it in another way.
+    """
+
+    def add(function: F) -> F:
+        for key in reversed(keys):
+            value, words = SETTINGS[key]
+            words = other_words.get(key.replace("-", "_"), words)
+            option = (
+                click.option(f"--{key}", is_flag=True, default=None, help=words)
+                if value is None
+                else click.option(f"--{key}", metavar=value, help=words)
+            )
+            function = option(function)
+        return function
+
+    return add
+
+
+targets_option = setting_options("targets")
+
+
 def json_option(function: F) -> F:
     """Add the option `--json`, passed as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")(
@@ -60,15 +128,6 @@ def json_option(function: F) -> F:
 def session_argument(function: F) -> F:
     """Add the argument `SESSION`: what `find_session` takes."""
     return click.argument("session", shell_complete=complete_sessions)(function)
-
-
-def targets_option(function: F) -> F:
-    """Add the option `--targets`."""
-    return click.option(
-        "--targets",
-        metavar="NAMES",
-        help="Architectures to compile for; the first decides: gfx942,sm_90. [the devices' own; gfx942 on cpu]",
-    )(function)
 
 
 def predictions_options(function: F) -> F:

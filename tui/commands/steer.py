@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,14 @@ import click
 
 from engine.plan.plan import read_kernel
 from engine.process.commands import ALL_GPUS
-from sessions import SessionState, fold
-from sessions.catalog import find_session, journal_of
-from sessions.home import Home, home_from
+from sessions import SessionState
+from sessions.home import Home
 from sessions.names import split_attempt
 from sessions.state.findings import finding_words, findings_of
 from sessions.store.store import AcceptedKernel, Store
 from tui.actions.catalogue import GPU_WORDS, Action, Takes, done_words, further_words
 from tui.actions.send import give
+from tui.commands.opening import open_session
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint, say
 from tui.facts.evaluation.certainty import exam_sentence
@@ -84,8 +83,8 @@ def command_of(action: Action) -> click.Command:
 def _obey(action: Action, session: str, **values: Any) -> None:
     """Send the command and print what follows."""
     fields = _fields(**values)
-    home = home_from(os.environ)
-    name = find_session(home, session)
+    opened = open_session(session)
+    home, name = opened
     before = accepted_kernels(home) if action.name == "accept" else {}
     asyncio.run(give(home, name, action.name, **fields))
     about = str(values.get("instance") or values.get("attempt") or values.get("gpu") or "")
@@ -93,14 +92,14 @@ def _obey(action: Action, session: str, **values: Any) -> None:
     done = done_words(action, f"{about} of {name}" if about else name, text=text or values.get("text", ""))
     match action.name:
         case "accept" | "reject":
-            state = fold(journal_of(home, name).events)
+            state = opened.state
             done += _known(state, about)
             if action.name == "accept":
                 task = state.instances[split_attempt(about).instance].task
                 done += _replaced(before.get(task), name, about)
                 done += f"; all accepted kernels: git clone -b accepted {home.store}"
         case "fork" | "edit":
-            done += f": {list(fold(journal_of(home, name).events).forks)[-1]}"
+            done += f": {list(opened.state.forks)[-1]}"
         case "pause":
             done += f"; end the pause with: wavedeck unpause {name} {values['instance']}".rstrip()
         case "stop":

@@ -32,6 +32,21 @@ class DoctorFinding(msgspec.Struct, frozen=True):
     """The consequence, and what to do."""
 
 
+def ok(subject: str, fact: str, follows: str = "") -> DoctorFinding:
+    """Return a fact that is as it should be."""
+    return DoctorFinding(subject, State.OK, fact, follows)
+
+
+def note(subject: str, fact: str, follows: str = "") -> DoctorFinding:
+    """Return a fact to know; nothing is wrong."""
+    return DoctorFinding(subject, State.NOTE, fact, follows)
+
+
+def warning(subject: str, fact: str, follows: str = "") -> DoctorFinding:
+    """Return a fact because of which something will not work, or may be lost."""
+    return DoctorFinding(subject, State.WARNING, fact, follows)
+
+
 class DoctorSection(msgspec.Struct, frozen=True):
     """Findings about one thing."""
 
@@ -42,29 +57,20 @@ class DoctorSection(msgspec.Struct, frozen=True):
 def page(section: DoctorSection) -> str:
     """Return a section as text, folded to the terminal (80 columns without a terminal)."""
     columns = min(width(), 110) if is_terminal() else 80
-    return "\n".join([section.name, *_lines(section, columns)])
-
-
-def _lines(section: DoctorSection, columns: int) -> Iterable[str]:
     subjects = max((len(finding.subject) for finding in section.findings), default=0)
     margin = 2 + len(State.WARNING) + 2 + subjects + 2
+    lines = [section.name]
     for finding in section.findings:
         head = f"  {finding.state:<{len(State.WARNING)}}  {finding.subject:<{subjects}}  "
-        yield textwrap.fill(
-            finding.found,
-            columns,
-            initial_indent=head,
-            subsequent_indent=" " * margin,
-            break_on_hyphens=False,
-        )
-        if finding.follows:
-            yield textwrap.fill(
-                finding.follows,
-                columns,
-                initial_indent=" " * margin + "-> ",
-                subsequent_indent=" " * (margin + 3),
-                break_on_hyphens=False,
-            )
+        lines += _folded(finding.found, columns, head, margin)
+        lines += _folded(finding.follows, columns, " " * margin + "-> ", margin + 3)
+    return "\n".join(lines)
+
+
+def _folded(text: str, columns: int, head: str, margin: int) -> list[str]:
+    return textwrap.wrap(
+        text, columns, initial_indent=head, subsequent_indent=" " * margin, break_on_hyphens=False
+    )
 
 
 def tally(sections: Iterable[DoctorSection]) -> str:

@@ -18,7 +18,7 @@ from tui.facts.evaluation.provenance import provenance_words
 from tui.facts.evaluation.times import state_words
 from tui.facts.vocabulary import size
 
-from .doctor_findings import DoctorFinding, State
+from .doctor_findings import DoctorFinding, State, note, ok, warning
 from .verify_gpu.standing import verification_finding
 
 GUEST_BYTES = 8 << 30
@@ -31,15 +31,11 @@ VISIBLE = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"
 
 def machine() -> Iterator[DoctorFinding]:
     """Yield Python, cores and memory that this process may use."""
-    yield DoctorFinding(
-        "system", State.OK, f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
-    )
+    yield ok("system", f"{platform.system()} {platform.release()}, Python {platform.python_version()}")
     cores = len(os.sched_getaffinity(0))
     quota = cpu_quota(CGROUP)
     limit = f", limited to {quota:g} by a control group" if quota is not None and quota < cores else ""
-    yield DoctorFinding(
-        "cores", State.OK, f"{cores}{limit}", f"device cpu judges up to {cores} candidates at a time"
-    )
+    yield ok("cores", f"{cores}{limit}", f"device cpu judges up to {cores} candidates at a time")
     yield memory(meminfo(MEMINFO), memory_limit(CGROUP))
 
 
@@ -47,7 +43,7 @@ def memory(facts: Mapping[str, int], limit: int | None) -> DoctorFinding:
     """Return whether a judge and a guest fit into memory; `facts` and `limit` are in bytes."""
     total, available = facts.get("MemTotal"), facts.get("MemAvailable")
     if total is None:
-        return DoctorFinding("memory", State.NOTE, "unknown: the kernel does not report it")
+        return note("memory", "unknown: the kernel does not report it")
     is_limited = limit is not None and limit < total
     usable = limit if limit is not None and is_limited else total
     limited = " (a control group's limit)" if is_limited else ""
@@ -92,11 +88,9 @@ def gpu(device: Device) -> DoctorFinding:
     name = f"{device.description}, {device.target}" if device.target else device.description
     product, why = product_of(device)
     if product is None:
-        return DoctorFinding(
-            f"GPU {device.name}", State.OK, f"{name}; unknown product", f"no efficiency is shown: {why}"
-        )
+        return ok(f"GPU {device.name}", f"{name}; unknown product", f"no efficiency is shown: {why}")
     peak = f"{product.memory_bytes_per_s / 1e12:.4g} TB/s, {product.matrix_flops['float16'] / 1e12:.4g} TFLOP/s of float16"
-    return DoctorFinding(f"GPU {device.name}", State.OK, f"{name}; {product.name}, at most {peak}")
+    return ok(f"GPU {device.name}", f"{name}; {product.name}, at most {peak}")
 
 
 def gpus(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
@@ -109,47 +103,34 @@ def gpus(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
             yield telemetry(device.name, answer)
             yield verification_finding(device, answer, environ)
         if not device.visibility:
-            yield DoctorFinding(
-                f"GPU {device.name} is",
-                State.WARNING,
-                "silent: its runtime does not answer",
-                "it cannot judge",
-            )
+            yield warning(f"GPU {device.name} is", "silent: its runtime does not answer", "it cannot judge")
     if devices:
         yield capacity(devices)
         yield from use(environ)
     else:
-        yield DoctorFinding(
+        yield note(
             "GPUs",
-            State.NOTE,
             "none found by a driver",
             "device cpu: kernels run in Triton's interpreter and are compiled for gfx942 (MI300X) or any of --targets; "
             "speed is an estimate between two bounds, never a measurement",
         )
     if AMD_NODE.exists() and not os.access(AMD_NODE, os.R_OK | os.W_OK):
-        yield DoctorFinding(
+        yield warning(
             str(AMD_NODE),
-            State.WARNING,
             "exists, but you may not open it",
             "join the groups render and video, then log in again",
         )
     chosen = [f"{name}={environ[name]}" for name in VISIBLE if name in environ]
     if chosen:
-        yield DoctorFinding(
-            "visible devices",
-            State.NOTE,
-            ", ".join(chosen),
-            "these variables limit the visible GPUs",
-        )
+        yield note("visible devices", ", ".join(chosen), "these variables limit the visible GPUs")
 
 
 def capacity(devices: Sequence[Device]) -> DoctorFinding:
     """Return how many candidates each GPU judges at a time if a run uses all GPUs."""
     counts = {device.name: slots_of(device, gpus=len(devices), cores=own_cores()) for device in devices}
     shown = ", ".join(f"GPU {name}: {count}" for name, count in counts.items())
-    return DoctorFinding(
+    return ok(
         "candidates",
-        State.OK,
         f"{shown} at a time",
         "by cores and memory, for tasks with cases up to 1 GiB; larger cases mean fewer",
     )
@@ -160,9 +141,9 @@ def telemetry(name: str, answer: StateReport) -> DoctorFinding:
     subject = f"telemetry {name}"
     if not answer.source:
         follows = "times have no clock, power, temperature or other processes, and disturbed samples cannot be left out"
-        return DoctorFinding(subject, State.WARNING, answer.note, follows)
+        return warning(subject, answer.note, follows)
     facts = ", ".join(filter(None, (provenance_words(answer.provenance), state_words(answer.state))))
-    return DoctorFinding(subject, State.OK, f"{answer.source}: {facts}", answer.note)
+    return ok(subject, f"{answer.source}: {facts}", answer.note)
 
 
 def use(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
@@ -172,24 +153,20 @@ def use(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
         kept_out = not_granted(environ)
         folder = lease_folder(environ)
     except HarnessError as error:
-        yield DoctorFinding("leases", State.WARNING, str(error), "GPUs cannot be used until this is fixed")
+        yield warning("leases", str(error), "GPUs cannot be used until this is fixed")
         return
     for usage in usages:
         unseen = f"not visible here: {usage.unseen}" if usage.unseen else ""
         state = State.NOTE if usage.busy else State.OK
         yield DoctorFinding(f"GPU {usage.device.name} is", state, usage.busy or "idle", unseen)
     for device in kept_out:
-        yield DoctorFinding(
-            f"GPU {device.name} is", State.NOTE, "not granted to this job by Slurm", "never used"
-        )
+        yield note(f"GPU {device.name} is", "not granted to this job by Slurm", "never used")
     idle = [usage.device.name for usage in usages if not usage.busy]
     chosen = (
         f"--devices idle means {','.join(idle)}" if idle else "no GPU is idle; --devices all shares busy GPUs"
     )
     yield DoctorFinding("a run", State.OK if idle else State.NOTE, chosen)
-    yield DoctorFinding(
-        "leases", State.OK, str(folder), "engines and users that share GPUs must use the same folder"
-    )
+    yield ok("leases", str(folder), "engines and users that share GPUs must use the same folder")
 
 
 def judge(report: HarnessReport) -> Iterator[DoctorFinding]:
@@ -197,19 +174,15 @@ def judge(report: HarnessReport) -> Iterator[DoctorFinding]:
     yield version("torch", report.torch)
     yield triton(report)
     if report.judges:
-        yield DoctorFinding("judging", State.OK, f"a guest was started and answered; {report.fork_detail}")
+        yield ok("judging", f"a guest was started and answered; {report.fork_detail}")
     else:
-        yield DoctorFinding(
-            "judging", State.WARNING, f"not possible here: {report.why_not}", "replay, review and report work"
-        )
+        yield warning("judging", f"not possible here: {report.why_not}", "replay, review and report work")
 
 
 def sandbox(report: HarnessReport) -> Iterator[DoctorFinding]:
     """Yield the sandbox, layer by layer, as applied to a guest just now."""
     if not report.sandbox:
-        yield DoctorFinding(
-            "layers", State.WARNING, "not known: no guest could be started", "see the section about the judge"
-        )
+        yield warning("layers", "not known: no guest could be started", "see the section about the judge")
     for layer in report.sandbox:
         yield sandboxed(layer)
 
@@ -217,10 +190,8 @@ def sandbox(report: HarnessReport) -> Iterator[DoctorFinding]:
 def version(package: str, installed: str | None) -> DoctorFinding:
     """Return the installed version of a package."""
     if installed is None:
-        return DoctorFinding(
-            package, State.WARNING, "not installed", "`make setup`, or pip install 'wavedeck[judge]'"
-        )
-    return DoctorFinding(package, State.OK, installed)
+        return warning(package, "not installed", "`make setup`, or pip install 'wavedeck[judge]'")
+    return ok(package, installed)
 
 
 def triton(report: HarnessReport) -> DoctorFinding:
@@ -229,10 +200,9 @@ def triton(report: HarnessReport) -> DoctorFinding:
         return version("triton", None)
     tested = ", ".join(report.tested_triton)
     if report.triton.partition("+")[0] in report.tested_triton:
-        return DoctorFinding("triton", State.OK, f"{report.triton}, a tested version")
-    return DoctorFinding(
+        return ok("triton", f"{report.triton}, a tested version")
+    return note(
         "triton",
-        State.NOTE,
         f"{report.triton}; tested: {tested}",
         "counted bytes and verdicts on device cpu depend on Triton's internals: trust them less here",
     )
@@ -241,7 +211,7 @@ def triton(report: HarnessReport) -> DoctorFinding:
 def sandboxed(layer: Layer) -> DoctorFinding:
     """Return the state of a sandbox layer, and the risk without it."""
     if layer.state == "active":
-        return DoctorFinding(layer.name, State.OK, f"active{f': {layer.why}' if layer.why else ''}")
+        return ok(layer.name, f"active{f': {layer.why}' if layer.why else ''}")
     why = f"{layer.state}: {layer.why}" if layer.why else layer.state
     name = layer.name.removeprefix(COMPILING)
     grave = layer.state == "failed" or name in GRAVE

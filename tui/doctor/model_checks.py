@@ -10,7 +10,7 @@ from engine.models.access import AZURE_ENDPOINT, HEADERS_VARIABLE, PROVIDERS, az
 from engine.models.spec import ELSEWHERE, SHIPPED_RECORDINGS
 from sessions.home import home_from
 
-from .doctor_findings import DoctorFinding, State
+from .doctor_findings import DoctorFinding, State, note, ok, warning
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -22,21 +22,13 @@ def models(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     for name, provider in PROVIDERS.items():
         if environ.get(provider.key_variable, "").strip():
             present = True
-            yield DoctorFinding(
-                provider.key_variable,
-                State.OK,
-                "set",
-                f"--model {name}:NAME can be used; its calls cost money",
-            )
+            yield ok(provider.key_variable, "set", f"--model {name}:NAME can be used; its calls cost money")
         else:
             where = " without @URL" if name in ELSEWHERE else ""
-            yield DoctorFinding(
-                provider.key_variable, State.NOTE, "not set", f"{name}:NAME cannot be used{where}"
-            )
+            yield note(provider.key_variable, "not set", f"{name}:NAME cannot be used{where}")
         if environ.get(provider.url_variable, "").rstrip("/") not in ("", provider.url):
-            yield DoctorFinding(
+            yield warning(
                 provider.url_variable,
-                State.WARNING,
                 "set, but ignored",
                 f"write --model {name}:NAME@URL, with its key in WAVEDECK_MODEL_KEY",
             )
@@ -50,7 +42,7 @@ def models(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     yield from _gateway(environ)
     proxies = [name for name in PROXIES if environ.get(name)]
     if proxies:
-        yield DoctorFinding("proxy", State.NOTE, f"{', '.join(proxies)} set", "model calls go through it")
+        yield note("proxy", f"{', '.join(proxies)} set", "model calls go through it")
     names = recordings(home_from(environ).recordings)
     listed = ", ".join(f"recorded:{name}" for name in names)
     yield DoctorFinding(
@@ -68,18 +60,16 @@ def _gateway(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     try:
         headers = ", ".join(name for name, _ in extra_headers(environ))
         if headers:
-            yield DoctorFinding(
-                HEADERS_VARIABLE, State.OK, f"sets {headers}", "sent only to @URLs and to Azure"
-            )
+            yield ok(HEADERS_VARIABLE, f"sets {headers}", "sent only to @URLs and to Azure")
     except UsageProblem as error:
-        yield DoctorFinding(HEADERS_VARIABLE, State.WARNING, "cannot be used", str(error))
+        yield warning(HEADERS_VARIABLE, "cannot be used", str(error))
     if environ.get(AZURE_ENDPOINT, "").strip():
         try:
             azure_access(environ)
         except UsageProblem as error:
-            yield DoctorFinding(AZURE_ENDPOINT, State.WARNING, "cannot be used yet", str(error))
+            yield warning(AZURE_ENDPOINT, "cannot be used yet", str(error))
         else:
-            yield DoctorFinding(AZURE_ENDPOINT, State.OK, "set", "--model azure:DEPLOYMENT can be used")
+            yield ok(AZURE_ENDPOINT, "set", "--model azure:DEPLOYMENT can be used")
     for name in CERTIFICATES:
         if environ.get(name):
             there = Path(environ[name]).exists()

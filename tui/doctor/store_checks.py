@@ -18,7 +18,7 @@ from sessions.home import Home, home_from
 from sessions.home_access import readers_warning, require_private
 from tui.facts.vocabulary import size
 
-from .doctor_findings import DoctorFinding, State
+from .doctor_findings import DoctorFinding, State, note, ok, warning
 
 LOW_SPACE_BYTES = 2 << 30
 
@@ -42,9 +42,8 @@ def nearest_folder(path: Path) -> Path:
 def writable(home: Home) -> Iterator[DoctorFinding]:
     """Yield whether the home can be made, written and locked. Leaves no file or folder behind."""
     if home.root.exists() and not home.root.is_dir():
-        yield DoctorFinding(
+        yield warning(
             "home",
-            State.WARNING,
             f"{home.root}: is a file, not a folder",
             "nothing can run; set WAVEDECK_HOME to a folder you may write",
         )
@@ -57,14 +56,13 @@ def writable(home: Home) -> Iterator[DoctorFinding]:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (OSError, UnicodeEncodeError) as error:
         why = "the path is not UTF-8" if isinstance(error, UnicodeError) else error.strerror or str(error)
-        yield DoctorFinding(
+        yield warning(
             "home",
-            State.WARNING,
             f"{home.root}: cannot be written or locked ({why})",
             "nothing can run; set WAVEDECK_HOME to a folder you may write",
         )
         return
-    yield DoctorFinding("home", State.OK, f"{home.root}, writable{note}")
+    yield ok("home", f"{home.root}, writable{note}")
 
 
 def private(home: Home) -> Iterator[DoctorFinding]:
@@ -74,29 +72,23 @@ def private(home: Home) -> Iterator[DoctorFinding]:
     try:
         require_private(home)
     except HomeNotPrivate as error:
-        yield DoctorFinding("privacy", State.WARNING, str(error), "run and resume refuse this home")
+        yield warning("privacy", str(error), "run and resume refuse this home")
         return
-    warning = readers_warning(home)
-    if warning:
-        yield DoctorFinding("privacy", State.WARNING, warning)
-    else:
-        yield DoctorFinding("privacy", State.OK, "no other user can open the home")
+    readers = readers_warning(home)
+    yield warning("privacy", readers) if readers else ok("privacy", "no other user can open the home")
 
 
 def filesystem(home: Home) -> DoctorFinding:
     """Return the file system of the home, and whether it survives the end of this machine."""
     mount = mount_of(home.root)
     if mount is None:
-        return DoctorFinding(
-            "file system",
-            State.NOTE,
-            "unknown: the kernel does not report it",
-            "make sure that it outlives this machine",
+        return note(
+            "file system", "unknown: the kernel does not report it", "make sure that it outlives this machine"
         )
     place = f"{mount.filesystem}, mounted on {mount.point}"
     risk = home_risk(home.root)
     if risk is None:
-        return DoctorFinding("file system", State.OK, place)
+        return ok("file system", place)
     is_permanent = mount.filesystem in NETWORK_FILESYSTEMS
     return DoctorFinding("file system", State.NOTE if is_permanent else State.WARNING, place, risk)
 
@@ -105,26 +97,21 @@ def space(home: Home) -> DoctorFinding:
     """Return the free space."""
     free = shutil.disk_usage(nearest_folder(home.root)).free
     if free < LOW_SPACE_BYTES:
-        return DoctorFinding(
+        return warning(
             "free space",
-            State.WARNING,
             size(free),
             "a full disk stops an engine (the session can be resumed); free some space",
         )
-    return DoctorFinding("free space", State.OK, size(free))
+    return ok("free space", size(free))
 
 
 def git() -> DoctorFinding:
     """Return the version of git; the store needs git."""
     path = shutil.which("git")
     if path is None:
-        return DoctorFinding("git", State.WARNING, "not found", "no session can be stored; install git")
+        return warning("git", "not found", "no session can be stored; install git")
     done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False)
-    return DoctorFinding(
-        "git",
-        State.OK,
-        f"{done.stdout.strip().removeprefix('git version ') or 'unknown version'} at {path}",
-    )
+    return ok("git", f"{done.stdout.strip().removeprefix('git version ') or 'unknown version'} at {path}")
 
 
 def sessions(home: Home) -> DoctorFinding:
@@ -139,17 +126,15 @@ def sessions(home: Home) -> DoctorFinding:
             with Store.read_only(home.store) as store:
                 damaged += [f"{ref} is damaged" for ref in sorted(store.repository.branches().damaged)]
     except SessionsError as error:
-        return DoctorFinding("sessions", State.WARNING, str(error))
+        return warning("sessions", str(error))
     if damaged:
         words = ", ".join(damaged[:4]) + (", ..." if len(damaged) > 4 else "")
-        return DoctorFinding(
-            "sessions", State.WARNING, words, "repair the store with: wavedeck doctor --repair"
-        )
+        return warning("sessions", words, "repair the store with: wavedeck doctor --repair")
     if not infos:
-        return DoctorFinding("sessions", State.OK, "none yet", "begin with: wavedeck run")
+        return ok("sessions", "none yet", "begin with: wavedeck run")
     states = [info.state for info in infos]
     counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
-    return DoctorFinding("sessions", State.OK, counts)
+    return ok("sessions", counts)
 
 
 def detached(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
@@ -159,21 +144,16 @@ def detached(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     # The section about the store already reports the risk of the home's file system.
     risks = [risk for risk in detach_risks(home, environ=environ) if risk != home_risk(home)]
     for risk in risks:
-        yield DoctorFinding("after you leave", State.WARNING, risk)
+        yield warning("after you leave", risk)
     if not risks:
-        yield DoctorFinding(
-            "after you leave", State.OK, "no known risk: engines keep running when you log out"
-        )
+        yield ok("after you leave", "no known risk: engines keep running when you log out")
 
 
 def sockets(environ: Mapping[str, str]) -> DoctorFinding:
     """Return the folder of the engines' sockets."""
     folder = socket_place(environ)
     if not os.access(nearest_folder(folder), os.W_OK):
-        return DoctorFinding(
-            "sockets",
-            State.WARNING,
-            f"{folder} cannot be made",
-            "engines cannot receive commands; unset XDG_RUNTIME_DIR",
+        return warning(
+            "sockets", f"{folder} cannot be made", "engines cannot receive commands; unset XDG_RUNTIME_DIR"
         )
-    return DoctorFinding("sockets", State.OK, f"{folder}")
+    return ok("sockets", f"{folder}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from tui.print.plain import colours
 
-from .doctor_findings import DoctorFinding, State
+from .doctor_findings import DoctorFinding, State, note, ok, warning
 
 SMALLEST = (80, 24)
 """Columns and lines below which parts of the screens are cut."""
@@ -21,37 +21,22 @@ def terminal(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     both = sys.stdin is not None and sys.stdin.isatty() and sys.stdout is not None and sys.stdout.isatty()
     if not both or kind in ("", "dumb"):
         why = "standard input or output is not a terminal" if not both else f"TERM is {kind or 'not set'}"
-        yield DoctorFinding(
-            "cockpit", State.NOTE, why, "runs are headless, replay and attach print plain text"
-        )
+        yield note("cockpit", why, "runs are headless, replay and attach print plain text")
     else:
         yield from _screen(kind, environ)
     encoding = locale.getpreferredencoding(False)
     if encoding.lower().replace("-", "") != "utf8":
-        yield DoctorFinding(
-            "encoding",
-            State.WARNING,
-            encoding,
-            "lines and symbols will look wrong; set LANG to a UTF-8 locale",
-        )
+        yield warning("encoding", encoding, "lines and symbols will look wrong; set LANG to a UTF-8 locale")
     if environ.get("TMUX"):
-        yield DoctorFinding(
+        yield note(
             "tmux",
-            State.NOTE,
             "inside tmux",
             "copying needs `set -g set-clipboard on`; `set -s escape-time 10` makes escape quick",
         )
     elif environ.get("STY"):
-        yield DoctorFinding(
-            "screen", State.NOTE, "inside GNU screen", "colours are few there; tmux shows more"
-        )
+        yield note("screen", "inside GNU screen", "colours are few there; tmux shows more")
     if environ.get("SSH_CONNECTION"):
-        yield DoctorFinding(
-            "ssh",
-            State.NOTE,
-            "logged in over SSH",
-            "on a slow line `ssh -C` makes the screens 10 times smaller",
-        )
+        yield note("ssh", "logged in over SSH", "on a slow line `ssh -C` makes the screens 10 times smaller")
 
 
 def _screen(kind: str, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
@@ -64,12 +49,10 @@ def _screen(kind: str, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
         f"below {SMALLEST[0]} by {SMALLEST[1]} parts of the screens are cut" if small else "",
     )
     if environ.get("NO_COLOR"):
-        yield DoctorFinding("colours", State.NOTE, "NO_COLOR is set", "the cockpit draws without colours")
+        yield note("colours", "NO_COLOR is set", "the cockpit draws without colours")
     elif (number := colours(environ)) > 256:
-        yield DoctorFinding("colours", State.OK, "16 million")
+        yield ok("colours", "16 million")
     elif number == 256:
-        yield DoctorFinding(
-            "colours", State.OK, "256", "COLORTERM=truecolor gives more, where the terminal can"
-        )
+        yield ok("colours", "256", "COLORTERM=truecolor gives more, where the terminal can")
     else:
-        yield DoctorFinding("colours", State.NOTE, "16", "TERM=xterm-256color or tmux-256color gives more")
+        yield note("colours", "16", "TERM=xterm-256color or tmux-256color gives more")

@@ -17,7 +17,7 @@ from sessions.state.state import Confirmation
 from sessions.state.tally import tally
 from sessions.state.winners import best_of
 
-from .session_words import option_words
+from .settings_words import option_words
 from .spending import spending_of
 
 NOT_RUN = "not run"

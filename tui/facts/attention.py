@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from sessions.state.speed import attempt_speed, gain, is_apart
+from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, CallState, Confirmation, DeviceState, SessionState
-from sessions.state.winners import earlier_best
-from tui.facts.doing import live_calls
+from tui.facts.attempt import gain_words
+from tui.facts.doing import refused_calls
+from tui.facts.endings import ending_words
 from tui.facts.evaluation.provenance import APART
 from tui.facts.instance import FactsCache, InstanceFacts
-from tui.facts.session_words import ending_words
-from tui.facts.vocabulary import clock, count, counted, duration, money, percent_change
+from tui.facts.vocabulary import UNKNOWN, clock, count, counted, duration, money
 
 BUDGET_SHARE = 0.9
 """A budget needs a person above this share."""
@@ -56,18 +56,8 @@ class Kind(StrEnum):
 
 
 URGENCY = {kind: place for place, kind in enumerate(Kind)}
-STYLES = {
-    Kind.ENGINE: "bad",
-    Kind.MODEL: "bad",
-    Kind.REVIEW: "warn",
-    Kind.LOST: "bad",
-    Kind.STUCK: "bad",
-    Kind.FAILED: "bad",
-    Kind.BUDGET: "warn",
-    Kind.GPU: "warn",
-    Kind.IDLE: "warn",
-}
-"""Yellow waits for a person, red is wrong or failed."""
+WRONG = frozenset({Kind.ENGINE, Kind.MODEL, Kind.LOST, Kind.STUCK, Kind.FAILED})
+"""Kinds in red: something is wrong or failed. The others are yellow: they wait for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +77,7 @@ class Concern:
     @property
     def style(self) -> str:
         """`warn` if it waits for a person, `bad` if something failed."""
-        return STYLES[self.kind]
+        return "bad" if self.kind in WRONG else "warn"
 
 
 def attention(
@@ -135,12 +125,7 @@ def summary(concerns: Sequence[Concern]) -> str:
 
 def model_trouble(state: SessionState, now_wall: float) -> str:
     """Return `MODEL 429 for 2:10, retry in 0:20, 31 wait` while a model refuses calls; empty if it does not."""
-    refused = [
-        call
-        for instance in state.instances.values()
-        for call in live_calls(instance)
-        if call.retries and not call.text_words and not call.reasoning_words
-    ]
+    refused = [call for instance in state.instances.values() for call in refused_calls(instance)]
     if not refused:
         return ""
     since = min(call.refused_wall for call in refused)
@@ -159,12 +144,13 @@ def ended_words(state: SessionState, now_wall: float, *, crashed: bool) -> str:
 
 def waiting_words(state: SessionState, attempt: AttemptState, now_wall: float) -> str:
     """Return `waits 4:10: 1.84x, +6 % on its best, not examined`."""
-    figures = []
     speed = attempt_speed(attempt)
-    if speed is None:
-        figures.append("not measured")
-    else:
-        figures += [speed.figure, _gain_words(state, attempt)]
+    figures = ["not measured"]
+    if speed is not None:
+        gain = gain_words(attempt, state.instances[attempt.attempt.rpartition("/")[0]])
+        without_figure = dict.fromkeys(("first", UNKNOWN), "its first speedup")
+        without_figure["apart"] = APART.format(name="its best")
+        figures = [speed.figure, without_figure.get(gain, f"{gain} on its best")]
     examined = {
         Confirmation.CONFIRMED: "confirmed by the exam",
         Confirmation.NOT_CONFIRMED: "failed its exam",
@@ -213,15 +199,6 @@ def _reviews(state: SessionState, now_wall: float, instances: Iterable[InstanceF
         instance = attempt.attempt.rpartition("/")[0]
         words = waiting_words(state, attempt, now_wall)
         yield Concern(Kind.REVIEW, attempt.attempt, words, instance, attempt.number)
-
-
-def _gain_words(state: SessionState, attempt: AttemptState) -> str:
-    instance = state.instances[attempt.attempt.rpartition("/")[0]]
-    before = earlier_best(attempt, instance)
-    if before is not None and is_apart(attempt, before):
-        return APART.format(name="its best")
-    share = gain(attempt, before) if before is not None else None
-    return "its first speedup" if share is None else f"{percent_change(share)} on its best"
 
 
 def _stuck(instances: Iterable[InstanceFacts]) -> Iterator[Concern]:

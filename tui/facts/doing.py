@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from sessions.names import short_task, split_attempt
-from sessions.state.state import AttemptState, CallState, InstanceState, SessionState
+from sessions.names import split_attempt
+from sessions.state.state import AttemptState, CallState, InstanceState, Preparation, SessionState
 from tui.facts.vocabulary import clock
 
 CALLING = frozenset({"generate", "optimize", "reflect"})
@@ -45,24 +46,14 @@ def doing(state: SessionState, instance: InstanceState) -> Doing:
         return Doing("t", "judge: timing", "busy")
     if is_paused(state, instance):
         return Doing("=", "paused", "warn")
-    if waits_for_model(instance):
+    if refused_calls(instance):
         return Doing("m", "no model", "warn")
     return Doing(*WORDS.get(instance.word, ("j", f"judge: {instance.word}", "busy")))
 
 
-def preparing(state: SessionState, now_wall: float) -> list[str]:
-    """Return what the engine does before the first model call: `judging the baseline of softmax: compile, 0:12`.
-
-    One line for each baseline, with the time of its present stage; empty if nothing is prepared, or if no engine works.
-    """
-    if state.started is None or state.engine_mono is None:
-        return []
-    if not state.instances:
-        return [f"starting the judge, {clock(now_wall - (state.started_wall or now_wall))}"]
-    return [
-        f"judging the baseline of {short_task(task)}: {stage}, {clock(now_wall - since)}"
-        for task, (stage, since) in state.baseline_stages.items()
-    ]
+def preparing(preparations: Iterable[Preparation], now_wall: float) -> list[str]:
+    """Return what an engine prepares, with the time of the present stage: `judging the baseline of softmax: compile, 0:12`."""
+    return [f"{preparation.step}, {clock(now_wall - preparation.since)}" for preparation in preparations]
 
 
 def is_paused(state: SessionState, instance: InstanceState) -> bool:
@@ -83,8 +74,10 @@ def live_calls(instance: InstanceState) -> list[CallState]:
     return [call for call in calls if call.live]
 
 
-def waits_for_model(instance: InstanceState) -> bool:
-    """True if a call of the instance was refused and nothing has arrived since."""
-    return any(
-        call.retries and not call.text_words and not call.reasoning_words for call in live_calls(instance)
-    )
+def refused_calls(instance: InstanceState) -> list[CallState]:
+    """Return the calls that the model refused and for which nothing has arrived since."""
+    return [
+        call
+        for call in live_calls(instance)
+        if call.retries and not call.text_words and not call.reasoning_words
+    ]

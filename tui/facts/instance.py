@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from harness import Verdict
 from sessions.state.findings import findings_of
@@ -118,13 +119,12 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
     """Return the facts of an instance."""
     judged = sorted(
         (attempt for attempt in instance.attempts if attempt.evaluation is not None),
-        key=lambda attempt: (attempt.judged_seq, attempt.number),
+        key=attrgetter("judged_seq"),
     )
     busy = busy_attempts(instance)
     best = next((attempt for attempt in judged if attempt.attempt == instance.best), None)
     best = best if best is not None and best.verdict is Verdict.CORRECT else None
     same_error, errors = _repeated_error(judged)
-    usages = [attempt.usage for attempt in instance.attempts]
     speeds = [attempt_speed(attempt) for attempt in judged]
     shown = busy[-1] if busy else instance.attempts[-1] if instance.attempts else None
     counts = tally(judged)
@@ -148,8 +148,8 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
         judged=counts.judged,
         correct=counts.correct,
         cost_usd=spent.cost_usd,
-        read_tokens=sum(usage.input_tokens or 0 for usage in usages),
-        written_tokens=sum(usage.output_tokens or 0 for usage in usages),
+        read_tokens=spent.input_tokens or 0,
+        written_tokens=spent.output_tokens or 0,
         device_s=spent.device_s,
         confirmed=any(attempt.confirmation is Confirmation.CONFIRMED for attempt in instance.attempts),
         history=tuple(
@@ -181,10 +181,10 @@ def baseline_names(facts: Iterable[InstanceFacts]) -> list[str]:
 
 def _repeated_error(judged: list[AttemptState]) -> tuple[str, int]:
     """The first line and the number of the latest failures that are the same, numbers aside."""
-    kinds = [_error_kind(attempt) for attempt in judged]
+    newest = _error_kind(judged[-1]) if judged else None
     count = 0
-    for kind in reversed(kinds):
-        if kind is None or kind != kinds[-1]:
+    for attempt in reversed(judged):
+        if newest is None or _error_kind(attempt) != newest:
             break
         count += 1
     if count < STUCK_AFTER:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sessions.names import short_task
@@ -14,24 +14,22 @@ from .vocabulary import UNKNOWN
 if TYPE_CHECKING:
     from sessions.catalog import SessionInfo
 
-SESSION_FIELDS = frozenset(
-    {
-        "name",
-        "title",
-        "state",
-        "method",
-        "model",
-        "task",
-        "solved",
-        "confirmed",
-        "attempts",
-        "speedup",
-        "cost",
-        "tokens",
-        "waiting",
-    }
-)
-"""Keys of `session_fields`."""
+_FIELDS: dict[str, Callable[[SessionInfo], Value]] = {
+    "name": lambda info: info.name,
+    "title": lambda info: info.title,
+    "state": lambda info: str(info.state),
+    "method": lambda info: info.settings.method,
+    "model": lambda info: info.settings.model,
+    "task": lambda info: " ".join(map(short_task, info.settings.tasks)),
+    "solved": lambda info: len(info.solved),
+    "confirmed": lambda info: None if info.confirmed is None else len(info.confirmed),
+    "attempts": lambda info: info.attempts,
+    "speedup": lambda info: None if (best := fastest(info)[1]) is None else best.value,
+    "cost": lambda info: info.cost_usd,
+    "tokens": lambda info: info.input_tokens + info.output_tokens,
+    "waiting": lambda info: len(info.waiting),
+}
+SESSION_FIELDS = frozenset(_FIELDS)
 
 
 def session_fields(info: SessionInfo) -> Mapping[str, Value]:
@@ -39,21 +37,7 @@ def session_fields(info: SessionInfo) -> Mapping[str, Value]:
 
     Unknown values are `None`: a session without an exam has no `confirmed`.
     """
-    return {
-        "name": info.name,
-        "title": info.title,
-        "state": str(info.state),
-        "method": info.method,
-        "model": info.model,
-        "task": " ".join(map(short_task, info.tasks)),
-        "solved": len(info.solved),
-        "confirmed": None if info.confirmed is None else len(info.confirmed),
-        "attempts": info.attempts,
-        "speedup": best.value if (best := fastest(info)[1]) is not None else None,
-        "cost": info.cost_usd,
-        "tokens": info.input_tokens + info.output_tokens,
-        "waiting": len(info.waiting),
-    }
+    return {name: value(info) for name, value in _FIELDS.items()}
 
 
 def best_words(info: SessionInfo) -> str:

@@ -27,8 +27,9 @@ class Spending(NamedTuple):
 
 def spending_of(attempts: Sequence[AttemptState]) -> Spending:
     """Return what the attempts spent."""
-    usages = [attempt.usage for attempt in attempts]
-    costs = [attempt.cost_usd for attempt in attempts if attempt.cost_usd is not None]
+    calls = [call for attempt in attempts for call in attempt.calls]
+    usages = [call.usage for call in calls if call.finished]
+    costs = [call.cost_usd for call in calls if call.cost_usd is not None]
     return Spending(
         known_sum([usage.input_tokens for usage in usages]),
         known_sum([usage.output_tokens for usage in usages]),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from rich.cells import cell_len
 
@@ -20,11 +20,23 @@ NOTHING = frozenset({"", UNKNOWN, NOT_VISIBLE})
 """Texts of a cell without a known value."""
 
 
+T = TypeVar("T")
+
+
 class Cell(NamedTuple):
-    """One value in one style."""
+    """One value in one style, or in several."""
 
     text: str
     style: str = ""
+    key: str = ""
+    """The thing that the cell is about; a cursor stops at cells with a key."""
+    pieces: tuple[tuple[str, str], ...] = ()
+    """(text, style) of the parts of a text in several styles."""
+
+    @classmethod
+    def of(cls, *pieces: tuple[str, str], key: str = "") -> Cell:
+        """Return a cell of pieces."""
+        return cls("".join(text for text, _ in pieces), "", key, pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +56,39 @@ class Column:
     """Removed if no cell has a known value."""
     keep: bool = False
     """Whether the column is as wide as its contents, for names that users copy, unless it has a least width."""
+    gap: int = GAP
+    """Cells before the column."""
+    paged: bool = False
+    """If not all paged columns fit, those around the cursor are shown."""
+
+
+class Field(NamedTuple, Generic[T]):
+    """A column with the function that makes its values. A text is a cell in `style`; an empty text under a title is unknown."""
+
+    column: Column
+    value: Callable[[T], Cell | str]
+    style: str = ""
+
+    def cell(self, item: T) -> Cell:
+        """Return the cell of an item."""
+        value = self.value(item)
+        cell = Cell(value, self.style) if isinstance(value, str) else value
+        return cell if cell.text or not self.column.title else Cell(UNKNOWN, "dim")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row; `key` names the thing that it is about."""
+    """One row; `key` names the thing that it is about.
+
+    The last cell of a row with fewer cells than columns is as wide as its text.
+    """
 
     key: str
     cells: tuple[Cell, ...]
     style: str = ""
     """Laid under every cell."""
+    between: bool = False
+    """True for a line between rows, which the cursor skips: a title, and at the right its remark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +108,28 @@ class Table:
     def with_sentences(self, *texts: str, style: str = "") -> Table:
         """Return the table with these sentences; empty texts are left out."""
         return replace(self, sentences=tuple(Cell(text.strip("\n"), style) for text in texts if text.strip()))
+
+
+def columns_of(fields: Iterable[Field[T]]) -> tuple[Column, ...]:
+    """Return the columns of a table."""
+    return tuple(field.column for field in fields)
+
+
+def rows_of(
+    fields: Sequence[Field[T]], items: Iterable[T], key: Callable[[T], str] = lambda _: ""
+) -> tuple[Row, ...]:
+    """Return a row for each item; `key` names the thing that it is about."""
+    return tuple(Row(key(item), tuple(field.cell(item) for field in fields)) for item in items)
+
+
+def table_of(
+    title: str,
+    fields: Sequence[Field[T]],
+    items: Iterable[T],
+    key: Callable[[T], str] = lambda _: "",
+) -> Table:
+    """Return a table with a row for each item."""
+    return Table(title, columns_of(fields), rows_of(fields, items, key))
 
 
 def row(*values: Cell | str) -> Row:
@@ -100,12 +157,12 @@ def lay_out(
     rows: Sequence[Sequence[str]],
     width: int,
     only: Collection[str] | None = None,
-    gap: int = GAP,
+    at: int = 0,
 ) -> tuple[PlacedColumn, ...]:
-    """Return the columns that fit into `width` cells, `gap` cells apart, with the widths of their contents or less.
+    """Return the columns that fit into `width` cells, with the widths of their contents or less.
 
-    Columns with `drop` go first. If that is not enough, the widest column that may be narrower shrinks.
-    `only` are the titles of the columns that a person chose.
+    Of paged columns, those around the column `at` are shown. Then columns with `drop` go. If that is not enough, the
+    widest column that may be narrower shrinks. `only` are the titles of the columns that a person chose.
     """
     wanted = [
         min(
@@ -121,26 +178,42 @@ def lay_out(
         if (only is None or column.title in only)
         and (not column.if_known or any(row[place] not in NOTHING for row in rows))
     ]
-    while droppable := [place for place in shown if columns[place].drop]:
-        # A column that never goes is not narrowed while another one can go.
-        needed = sum(minimum[place] if columns[place].drop else wanted[place] for place in shown)
-        if needed + gap * (len(shown) - 1) <= width:
-            break
+
+    def needed(widths: Sequence[int]) -> int:
+        return sum(widths[place] for place in shown) + sum(columns[place].gap for place in shown[1:])
+
+    # A column that never goes is not narrowed while a column with `drop` is left.
+    lasting = [minimum[place] if column.drop else wanted[place] for place, column in enumerate(columns)]
+    if paged := [place for place in shown if columns[place].paged]:
+        stays = [place for place in shown if not (columns[place].drop or columns[place].paged)]
+        fixed = sum(wanted[place] + columns[place].gap for place in stays)
+        widths = [wanted[place] + columns[place].gap for place in paged]
+        page = _page(paged, widths, width - fixed, at)
+        shown = [place for place in shown if place in page or place not in paged]
+    while needed(lasting) > width and (droppable := [place for place in shown if columns[place].drop]):
         shown.remove(max(droppable, key=lambda place: (columns[place].drop, place)))
-    widths = {place: wanted[place] for place in shown}
-    over = sum(widths.values()) + gap * (len(shown) - 1) - width
-    while over > 0:
+    widths = list(wanted)
+    while needed(widths) > width:
         narrowable = [place for place in shown if widths[place] > minimum[place]]
         if not narrowable:
             break
         widths[max(narrowable, key=lambda place: widths[place])] -= 1
-        over -= 1
     x = 0
     places: list[PlacedColumn] = []
     for place in shown:
+        x += columns[place].gap if places else 0
         places.append(PlacedColumn(place, x, widths[place]))
-        x += widths[place] + gap
+        x += widths[place]
     return tuple(places)
+
+
+def _page(paged: Sequence[int], widths: Sequence[int], room: int, at: int) -> Sequence[int]:
+    """Return the page with the column `at` of columns with these widths; all columns if they fit."""
+    if sum(widths) <= room:
+        return paged
+    count = max(1, room // max(widths))
+    start = paged.index(at) // count * count if at in paged else 0
+    return paged[max(0, min(start, len(paged) - count)) :][:count]
 
 
 def _least(column: Column, wanted: int) -> int:

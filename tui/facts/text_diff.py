@@ -1,7 +1,6 @@
 """The difference between two texts as hunks of rows, and as plain lines.
 
-Lines are matched by content: equal lines, similar lines with their changed words, and moved blocks. Swapped texts give
-the mirrored difference.
+Lines are matched by content: equal lines, similar lines with their changed words, and moved blocks.
 """
 
 from __future__ import annotations
@@ -57,24 +56,25 @@ class DiffRow(NamedTuple):
     new_marks: Marks = ()
 
 
-class Hunk(NamedTuple):
-    """Changes close to each other, with same lines around them."""
-
-    skipped: int
-    """Same lines between the hunk before, or the start, and this hunk."""
-    rows: tuple[DiffRow, ...]
-
-
 class Diff(NamedTuple):
     """A whole difference; no hunks if the texts are the same."""
 
-    hunks: tuple[Hunk, ...]
-    rest: int
-    """Same lines after the last hunk."""
+    rows: tuple[DiffRow, ...]
+    """All lines: between two pairs first those of the old text, then those of the new text."""
+    hunks: tuple[range, ...]
+    """Places of the rows of each hunk: changes close to each other, with same lines around them."""
+
+    def parts(self) -> Iterator[tuple[Sequence[DiffRow], Sequence[DiffRow]]]:
+        """Yield the same rows before a hunk and the rows of the hunk; at last the rows behind all hunks, and none."""
+        start = 0
+        for hunk in self.hunks:
+            yield self.rows[start : hunk.start], self.rows[hunk.start : hunk.stop]
+            start = hunk.stop
+        yield self.rows[start:], ()
 
     def count(self, *kinds: LineKind) -> int:
         """Returns the number of rows of these kinds."""
-        return sum(row.kind in kinds for hunk in self.hunks for row in hunk.rows)
+        return sum(row.kind in kinds for row in self.rows)
 
     @property
     def summary(self) -> str:
@@ -89,34 +89,21 @@ class Diff(NamedTuple):
 
 def compare_lines(old: Sequence[str], new: Sequence[str]) -> Diff:
     """Returns the difference from the lines `old` to the lines `new`."""
-    rows = list(_rows(old, new))
-    is_shown = [False] * len(rows)
+    rows = tuple(_rows(old, new))
+    hunks: list[range] = []
     for place, row in enumerate(rows):
-        if row.kind is not LineKind.SAME:
-            first, last = max(place - CONTEXT, 0), min(place + CONTEXT + 1, len(rows))
-            is_shown[first:last] = [True] * (last - first)
-    if not any(is_shown):
-        return Diff((), len(rows))
-    for place, neighbours in enumerate(zip([True, *is_shown], [*is_shown[1:], True], strict=False)):
+        if row.kind is LineKind.SAME:
+            continue
+        first, last = place - CONTEXT, place + CONTEXT + 1
         # A note about one hidden line would take the place of that line.
-        is_shown[place] = is_shown[place] or all(neighbours)
-    hunks: list[Hunk] = []
-    skipped = 0
-    for shown, stretch in groupby(zip(is_shown, rows, strict=True), key=lambda item: item[0]):
-        stretch_rows = tuple(row for _, row in stretch)
-        if shown:
-            hunks.append(Hunk(skipped, stretch_rows))
-        skipped = 0 if shown else len(stretch_rows)
-    return Diff(tuple(hunks), skipped)
+        if hunks and first <= hunks[-1].stop + 1:
+            first = hunks.pop().start
+        hunks.append(range(first if first > 1 else 0, last if last < len(rows) - 1 else len(rows)))
+    return Diff(rows, tuple(hunks))
 
 
 def _rows(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffRow]:
-    """Yield all lines: between two pairs first those of the old text, then those of the new text."""
-    # Ties are decided by position. With one fixed order of the texts, both directions agree.
-    mirrored = list(new) < list(old)
-    pairs, moves = _matched(new, old) if mirrored else _matched(old, new)
-    if mirrored:
-        pairs, moves = [(i, j) for j, i in pairs], {there: here for here, there in moves.items()}
+    pairs, moves = _matched(old, new)
     sources = {there: here for here, there in moves.items()}
     for (last, new_last), (i, j) in pairwise([(-1, -1), *pairs, (len(old), len(new))]):
         for number in range(last + 1, i):
@@ -128,8 +115,7 @@ def _rows(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffRow]:
         if i < len(old) and old[i] == new[j]:
             yield DiffRow(LineKind.SAME, i, j)
         elif i < len(old):
-            marks = _marks(new[j], old[i])[::-1] if mirrored else _marks(old[i], new[j])
-            yield DiffRow(LineKind.CHANGED, i, j, *marks)
+            yield DiffRow(LineKind.CHANGED, i, j, *_marks(old[i], new[j]))
 
 
 def _matched(old: Sequence[str], new: Sequence[str]) -> tuple[list[tuple[int, int]], dict[int, int]]:
@@ -232,9 +218,10 @@ def _ranges(line: str, tokens: Sequence[re.Match[str]], edits: Iterable[tuple[in
 def diff_text(diff: Diff, old: Sequence[str], new: Sequence[str]) -> list[str]:
     """Returns the difference as plain lines, each after its sign: `-`, `+`, `>` for a moved line, or a space."""
     lines: list[str] = []
-    for hunk in diff.hunks:
-        lines += [f"... {skipped_words(hunk.skipped)}"] if hunk.skipped else []
-        for kind, rows in stretches(hunk.rows):
+    for folded, hunk in diff.parts():
+        if folded and diff.hunks:
+            lines.append(f"... {skipped_words(len(folded))}")
+        for kind, rows in stretches(hunk):
             if kind is LineKind.MOVED_AWAY:
                 lines.append(f"... {moved_words(rows)}")
                 continue
@@ -243,8 +230,6 @@ def diff_text(diff: Diff, old: Sequence[str], new: Sequence[str]) -> list[str]:
                     lines.append(f"{' ' if kind is LineKind.SAME else '-'}{old[row.old]}")
                 if row.new is not None and kind is not LineKind.SAME:
                     lines.append(f"{'>' if kind is LineKind.MOVED_HERE else '+'}{new[row.new]}")
-    if lines and diff.rest:
-        lines.append(f"... {skipped_words(diff.rest)}")
     return lines
 
 

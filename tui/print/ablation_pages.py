@@ -8,92 +8,80 @@ from sessions.catalog import Standing
 from sessions.names import short_task
 from tui.facts.ablation import AblationReport, ReportContribution, ReportRow
 from tui.facts.report.metrics import ratio
-from tui.facts.tables import Column
-from tui.facts.vocabulary import UNKNOWN, grouped, money
+from tui.facts.tables import Column, Field, columns_of
+from tui.facts.vocabulary import grouped, money
 
-from .plain import csv_page, markdown_table, table, wrapped
+from .plain import csv_page, listing, markdown_table, texts_of, wrapped
 
-ROW_HEADS = (
-    Column("row", right=True),
-    Column("knowledge", keep=True),
-    Column("one-shot", keep=True),
-    Column("optimizer", keep=True),
-    Column("reflection", keep=True),
-    Column("n", right=True),
-    Column("call", right=True),
-    Column("exec", right=True),
-    Column("95 %", right=True),
-    Column("confirmed", right=True, if_known=True, drop=1),
-    Column("speedup", right=True, if_known=True),
-    Column("geomean", right=True, if_known=True),
-    Column("attempts", right=True, drop=2),
-    Column("tokens in", right=True, drop=3),
-    Column("out", right=True, drop=4),
-    Column("cost", right=True, if_known=True, drop=5),
+ROWS: tuple[Field[ReportRow], ...] = (
+    Field(Column("row", right=True), lambda row: str(row.row)),
+    Field(Column("knowledge", keep=True), lambda row: switch(on=row.knowledge)),
+    Field(Column("one-shot", keep=True), lambda row: switch(on=row.one_shot)),
+    Field(Column("optimizer", keep=True), lambda row: switch(on=row.optimizer)),
+    Field(Column("reflection", keep=True), lambda row: switch(on=row.reflection)),
+    Field(Column("n", right=True), lambda row: str(row.instances)),
+    Field(Column("call", right=True), lambda row: share(row.call_accuracy)),
+    Field(Column("exec", right=True), lambda row: share(row.execution_accuracy)),
+    Field(
+        Column("95 %", right=True),
+        lambda row: (
+            "" if row.execution_low is None else f"{share(row.execution_low)}-{share(row.execution_high)}"
+        ),
+    ),
+    Field(Column("confirmed", right=True, if_known=True, drop=1), lambda row: grouped(row.confirmed)),
+    Field(Column("speedup", right=True, if_known=True), lambda row: ratio(row.speedup_mean)),
+    Field(Column("geomean", right=True, if_known=True), lambda row: ratio(row.speedup_geomean)),
+    Field(
+        Column("attempts", right=True, drop=2),
+        lambda row: (
+            f"{row.attempts_correct}/{row.attempts}" + (f" (+{row.uncounted})" if row.uncounted else "")
+        ),
+    ),
+    Field(Column("tokens in", right=True, drop=3), lambda row: grouped(row.input_tokens)),
+    Field(Column("out", right=True, drop=4), lambda row: grouped(row.output_tokens)),
+    Field(Column("cost", right=True, if_known=True, drop=5), lambda row: money(row.cost_usd)),
 )
-CONTRIBUTION_HEADS = (
-    Column("module", keep=True),
-    Column("added to"),
-    Column("rows", right=True),
-    Column("exec", right=True),
-    Column("95 %", right=True),
-    Column("", keep=True),
+CONTRIBUTIONS: tuple[Field[ReportContribution], ...] = (
+    Field(Column("module", keep=True), lambda added: added.module),
+    Field(Column("added to"), lambda added: added.to),
+    Field(Column("rows", right=True), lambda added: f"{added.row_on} - {added.row_off}"),
+    Field(Column("exec", right=True), lambda added: points(added.difference)),
+    Field(
+        Column("95 %", right=True),
+        lambda added: "" if added.low is None else f"{points(added.low)} to {points(added.high)}",
+    ),
+    Field(
+        Column("", keep=True),
+        lambda added: "not known yet" if added.low is None else "" if added.resolved else "not resolved",
+    ),
 )
-SESSION_HEADS = (
-    Column("row", right=True),
-    Column("session", keep=True),
-    Column("state", keep=True),
-    Column("remark", if_known=True),
+SESSIONS: tuple[Field[ReportRow], ...] = (
+    Field(Column("row", right=True), lambda row: str(row.row)),
+    Field(Column("session", keep=True), lambda row: row.session or ""),
+    Field(Column("state", keep=True), lambda row: row.state),
+    Field(Column("remark", if_known=True), lambda row: remark(row)),
 )
 
 
-def row_cells(row: ReportRow) -> tuple[str, ...]:
-    """Return the cells of a row, in the order of `ROW_HEADS`."""
-    marks = ("on" if on else "off" for on in (row.knowledge, row.one_shot, row.optimizer, row.reflection))
-    left_out = f" (+{row.uncounted})" if row.uncounted else ""
-    interval = (
-        f"{row.execution_low:.0%}-{row.execution_high:.0%}"
-        if row.execution_low is not None and row.execution_high is not None
-        else UNKNOWN
-    )
-    return (
-        str(row.row),
-        *marks,
-        str(row.instances),
-        share(row.call_accuracy),
-        share(row.execution_accuracy),
-        interval,
-        grouped(row.confirmed),
-        ratio(row.speedup_mean),
-        ratio(row.speedup_geomean),
-        f"{row.attempts_correct}/{row.attempts}{left_out}",
-        grouped(row.input_tokens),
-        grouped(row.output_tokens),
-        money(row.cost_usd),
-    )
+def switch(*, on: bool) -> str:
+    """Return whether a module is on."""
+    return "on" if on else "off"
 
 
-def contribution_cells(contribution: ReportContribution) -> tuple[str, ...]:
-    """Return the cells of a module, in the order of `CONTRIBUTION_HEADS`."""
-    module, added_to = contribution.module, contribution.to
-    rows = f"{contribution.row_on} - {contribution.row_off}"
-    if contribution.difference is None or contribution.low is None or contribution.high is None:
-        return module, added_to, rows, UNKNOWN, UNKNOWN, "not known yet"
-    interval = f"{points(contribution.low)} to {points(contribution.high)}"
-    remark = "" if contribution.resolved else "not resolved"
-    return module, added_to, rows, points(contribution.difference), interval, remark
-
-
-def points(difference: float) -> str:
+def points(difference: float | None) -> str:
     """Return a difference of shares in percentage points, with its sign."""
-    return f"{100 * difference:+.0f}"
+    return "" if difference is None else f"{100 * difference:+.0f}"
 
 
-def session_cells(row: ReportRow) -> tuple[str, ...]:
-    """Return the session of a row and its state, in the order of `SESSION_HEADS`."""
+def share(value: float | None) -> str:
+    """Return a share in percent, without a space: `61%`."""
+    return "" if value is None else f"{value:.0%}"
+
+
+def remark(row: ReportRow) -> str:
+    """Return why a row did not finish, and which instances ended before their method was done."""
     early = ", ".join(f"{number} {reason.replace('_', ' ')}" for reason, number in row.ended_early.items())
-    remark = "; ".join(part for part in (row.why, f"ended early: {early}" if early else "") if part)
-    return str(row.row), row.session or UNKNOWN, row.state, remark or UNKNOWN
+    return "; ".join(filter(None, (row.why, f"ended early: {early}" if early else "")))
 
 
 def legend(report: AblationReport) -> list[str]:
@@ -130,18 +118,13 @@ def heading(report: AblationReport) -> str:
     )
 
 
-def share(value: float | None) -> str:
-    """Return a share in percent, without a space: `61%`."""
-    return UNKNOWN if value is None else f"{value:.0%}"
-
-
 def as_table(report: AblationReport) -> str:
     """Return plain tables of rows, modules and sessions, with the legend below."""
     parts = [
         wrapped(heading(report)),
-        table(ROW_HEADS, [row_cells(row) for row in report.rows], indent=2),
-        table(CONTRIBUTION_HEADS, list(map(contribution_cells, report.contributions)), indent=2),
-        table(SESSION_HEADS, [session_cells(row) for row in report.rows], indent=2),
+        listing(ROWS, report.rows, indent=2),
+        listing(CONTRIBUTIONS, report.contributions, indent=2),
+        listing(SESSIONS, report.rows, indent=2),
         wrapped("\n".join(legend(report))),
     ]
     return "\n\n".join(parts)
@@ -152,9 +135,9 @@ def as_markdown(report: AblationReport) -> str:
     parts = [
         f"### {report.ablation}",
         heading(report),
-        markdown_table(ROW_HEADS, [row_cells(row) for row in report.rows]),
-        markdown_table(CONTRIBUTION_HEADS, list(map(contribution_cells, report.contributions))),
-        markdown_table(SESSION_HEADS, [session_cells(row) for row in report.rows]),
+        markdown_table(columns_of(ROWS), texts_of(ROWS, report.rows)),
+        markdown_table(columns_of(CONTRIBUTIONS), texts_of(CONTRIBUTIONS, report.contributions)),
+        markdown_table(columns_of(SESSIONS), texts_of(SESSIONS, report.rows)),
         *legend(report),
     ]
     return "\n\n".join(parts)

@@ -8,10 +8,8 @@ import msgspec
 
 from sessions import SessionState
 from sessions.state.state import CallState
-from tui.facts.tables import Column
+from tui.facts.tables import Column, Field
 from tui.facts.vocabulary import UNKNOWN, grouped, money
-
-from .plain import table
 
 
 class ModelUsage(msgspec.Struct, frozen=True):
@@ -60,32 +58,19 @@ def _sum_calls(role: str, model: str, calls: Sequence[CallState]) -> ModelUsage:
     )
 
 
-def usage_table(usages: Sequence[ModelUsage]) -> str:
-    """Return the usage as a plain table."""
-    columns = [
-        Column("role", keep=True),
-        Column("model", keep=True),
-        Column("calls", right=True),
-        Column("tokens in", right=True),
-        Column("cached", right=True, drop=1),
-        Column("out", right=True),
-        Column("cost", right=True, if_known=True),
+USAGE: tuple[Field[ModelUsage], ...] = (
+    Field(Column("role", keep=True), lambda usage: usage.role),
+    Field(Column("model", keep=True), lambda usage: usage.model),
+    Field(Column("calls", right=True), lambda usage: str(usage.calls)),
+    Field(Column("tokens in", right=True), lambda usage: grouped(usage.input_tokens)),
+    Field(Column("cached", right=True, drop=1), lambda usage: grouped(usage.cached_tokens)),
+    Field(Column("out", right=True), lambda usage: grouped(usage.output_tokens)),
+    Field(Column("cost", right=True, if_known=True), lambda usage: _cost(usage)),
+    Field(
         Column("temperature", if_known=True, drop=2),
-    ]
-    rows = [
-        (
-            usage.role,
-            usage.model,
-            str(usage.calls),
-            grouped(usage.input_tokens),
-            grouped(usage.cached_tokens),
-            grouped(usage.output_tokens),
-            _cost(usage),
-            "the model's own" if usage.own_temperature else UNKNOWN,
-        )
-        for usage in usages
-    ]
-    return table(columns, rows)
+        lambda usage: "the model's own" if usage.own_temperature else "",
+    ),
+)
 
 
 def _cost(usage: ModelUsage) -> str:

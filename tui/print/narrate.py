@@ -12,10 +12,13 @@ from sessions.events import AnyEvent
 from sessions.names import instance_key, short_task
 from suites.python_source import source_lines
 from tui.diagnostics import one_line
+from tui.facts.attempt import decision_words, origin_words
+from tui.facts.endings import ending_words
 from tui.facts.evaluation.certainty import exam_sentence, exam_word, is_winner
-from tui.facts.evaluation.spread import measured_words, timing_words
+from tui.facts.evaluation.provenance import verification_words
+from tui.facts.evaluation.spread import measured_words
 from tui.facts.evaluation.verdict import error_table, headline
-from tui.facts.session_words import ending_words, method_words, verification_words
+from tui.facts.settings_words import method_words, timing_words
 from tui.facts.spending import spent_words
 from tui.facts.text_diff import compare_lines, diff_text
 from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, money
@@ -50,7 +53,7 @@ class Narrator:
                     f"{event.session}: {method_words(run.method, run.options)} with {run.model}, "
                     f"{counted(len(run.tasks), 'task')}, {counted(run.instances, 'instance')} each, "
                     f"up to {counted(run.iterations, 'attempt')}"
-                    + "".join(f"; {words}" for words in filter(None, [timing_words(run)]))
+                    + (f"; {words}" if (words := timing_words(run)) else "")
                 )
             case ev.EngineStarted(resumed=True):
                 return "session", f"resumed on {event.host}"
@@ -88,8 +91,7 @@ class Narrator:
                 command = f"wavedeck accept {session} {event.attempt} --why TEXT"
                 return event.attempt, f"waits for a decision, accept or reject: {command}"
             case ev.DecisionMade():
-                why = f": {event.why}" if event.why else ""
-                return event.attempt, f"{'accepted' if event.accepted else 'rejected'} by {event.by}{why}"
+                return event.attempt, decision_words(event)
             case ev.DecisionUndone():
                 return event.attempt, f"decision undone by {event.by}"
             case ev.HintGiven():
@@ -130,13 +132,13 @@ class Narrator:
             case ev.Unpaused():
                 return event.instance or "session", f"unpaused by {event.by}"
             case ev.InstanceFinished():
-                word = self._exam_word(event)
+                instance = self.state.instances[instance_key(event.task, event.instance)]
+                word = exam_word(self.state.attempt(event.best), instance) if event.best else ""
                 best = f", best {event.best}{f' ({word})' if word else ''}" if event.best else ""
                 # The line of a failed call already has this message.
                 message = f" ({event.message})" if event.message not in ("", self._failure) else ""
-                return f"{self._key(event)}", (
-                    f"ends: {ending_words(event.reason)}{best}{message}{self._spent(event)}"
-                )
+                spent = f"; spent {words}" if (words := spent_words(instance.attempts)) else ""
+                return instance.key, f"ends: {ending_words(event.reason)}{best}{message}{spent}"
             case ev.DeviceAwaited():
                 return f"device {event.device}", f"waits: {'; '.join(event.holders)}"
             case ev.DeviceQuarantined():
@@ -159,27 +161,9 @@ class Narrator:
 
     def _proposed(self, event: ev.CandidateProposed) -> str:
         attempt = self.state.attempt(event.attempt)
-        origin = f"{attempt.origin} of {attempt.base}" if attempt.base else f"{attempt.origin}"
         lines = counted(len(source_lines(event.source)), "line") if event.source else no_code(event.unusable)
         strategy = textwrap.shorten(event.strategy, STRATEGY_WIDTH, placeholder=" ...")
-        return f"{origin}, {lines}" + (f": {strategy}" if strategy else "")
-
-    def _exam_word(self, event: ev.InstanceFinished) -> str:
-        instance = self.state.instances.get(self._key(event))
-        attempts = instance.attempts if instance else []
-        best = next((attempt for attempt in attempts if attempt.attempt == event.best), None)
-        return exam_word(best, instance)
-
-    def _spent(self, event: ev.InstanceFinished) -> str:
-        instance = self.state.instances.get(self._key(event))
-        words = spent_words(instance.attempts) if instance else ""
-        return f"; spent {words}" if words else ""
-
-    def _key(self, event: ev.InstanceFinished) -> str:
-        for key, instance in self.state.instances.items():
-            if (instance.task, instance.instance) == (event.task, event.instance):
-                return key
-        return event.task
+        return f"{origin_words(attempt)}, {lines}" + (f": {strategy}" if strategy else "")
 
 
 def no_code(why: str) -> str:
@@ -236,7 +220,7 @@ def log(state: SessionState) -> Iterator[str]:
 
 
 def _attempt(attempt: AttemptState, base: AttemptState | None, instance: InstanceState) -> Iterator[str]:
-    yield f"== {attempt.attempt}  {attempt.origin}" + (f" of {attempt.base}" if attempt.base else "")
+    yield f"== {attempt.attempt}  {origin_words(attempt)}"
     for call in attempt.calls:
         tokens = f"{grouped(call.usage.input_tokens)} tokens in, {grouped(call.usage.output_tokens)} out"
         cost = f", {money(call.cost_usd)}" if call.cost_usd is not None else ""
@@ -262,8 +246,7 @@ def _attempt(attempt: AttemptState, base: AttemptState | None, instance: Instanc
     if attempt.exam is not None or is_winner(attempt, instance):
         yield f"   {exam_sentence(attempt, instance)}"
     if attempt.decision is not None:
-        why = f": {attempt.decision.why}" if attempt.decision.why else ""
-        yield f"   {'accepted' if attempt.decision.accepted else 'rejected'} by {attempt.decision.by}{why}"
+        yield f"   {decision_words(attempt.decision)}"
 
 
 def _change(attempt: AttemptState, base: AttemptState | None) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from tui.diagnostics import OutputGone, printable
-from tui.facts.tables import GAP, Column, Table, lay_out
+from tui.facts.tables import GAP, Column, Field, T, Table, columns_of, lay_out
 
 PIPE_WIDTH = 10_000
 """Width of an output that is not a terminal: programs get unfolded lines."""
@@ -119,6 +119,16 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, indent: i
             ]
             lines.append(" " * indent + (" " * GAP).join(aligned).rstrip())
     return "\n".join(lines)
+
+
+def listing(fields: Sequence[Field[T]], items: Iterable[T], *, indent: int = 0) -> str:
+    """Return a table with a row for each item."""
+    return table(columns_of(fields), texts_of(fields, items), indent=indent)
+
+
+def texts_of(fields: Sequence[Field[T]], items: Iterable[T]) -> list[list[str]]:
+    """Return the texts of a row for each item."""
+    return [[field.cell(item).text for field in fields] for item in items]
 
 
 def tables_text(tables: Iterable[Table]) -> str:

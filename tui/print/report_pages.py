@@ -13,6 +13,7 @@ from tui.facts.report.metrics import TaskMetrics
 from tui.print.plain import csv_page, indented, markdown_table, table, wrapped
 
 BAR_CELLS = 24
+RIGHT = ' class="r"'
 STYLE = (
     "body{font:15px/1.5 sans-serif;max-width:75em;margin:2em auto;padding:0 1em}"
     "table{border-collapse:collapse;margin:.5em 0}"
@@ -27,10 +28,11 @@ def as_text(reports: Sequence[SessionReport]) -> str:
     """Return the reports as plain text for a terminal."""
     blocks = []
     for report in reports:
-        width = max(map(len, facts_of(report)))
-        facts = "\n".join(f"{name:<{width}}  {value}" for name, value in facts_of(report).items())
-        blocks.append("\n\n".join([wrapped(facts), *map(_section_text, sections_of(report))]))
-    return "\n\n\n".join([*blocks, *(_section_text(section) for section in _merged(reports))])
+        facts = facts_of(report)
+        width = max(map(len, facts))
+        head = "\n".join(f"{name:<{width}}  {value}" for name, value in facts.items())
+        blocks.append("\n\n".join([wrapped(head), *map(_section_text, sections_of(report))]))
+    return "\n\n\n".join([*blocks, *map(_section_text, _merged(reports))])
 
 
 def _section_text(section: Section) -> str:
@@ -38,9 +40,8 @@ def _section_text(section: Section) -> str:
         section.title,
         *(wrapped(indented(sentence)) for sentence in section.sentences),
         *(f"  {line}" for line in bar_lines(section.bars, BAR_CELLS)),
+        *([table(*section.printed(), indent=2)] if section.rows else []),
     ]
-    if section.rows:
-        parts.append(table(*section.printed(), indent=2))
     return "\n".join(parts)
 
 
@@ -49,9 +50,8 @@ def as_markdown(reports: Sequence[SessionReport]) -> str:
     blocks = []
     for report in reports:
         facts = "\n".join(f"- {name}: {value}" for name, value in facts_of(report).items())
-        title = f"# {report.summary.session}"
-        blocks += [title, facts, *map(_section_markdown, sections_of(report))]
-    return "\n\n".join([*blocks, *(_section_markdown(section) for section in _merged(reports))])
+        blocks += [f"# {report.session}", facts, *map(_section_markdown, sections_of(report))]
+    return "\n\n".join([*blocks, *map(_section_markdown, _merged(reports))])
 
 
 def _section_markdown(section: Section) -> str:
@@ -65,44 +65,44 @@ def _section_markdown(section: Section) -> str:
 
 def as_html(reports: Sequence[SessionReport]) -> str:
     """Return the reports as one page of HTML without scripts and without references to other files."""
-    names = ", ".join(report.summary.session for report in reports)
+    names = ", ".join(report.session for report in reports)
     parts = [
         "<!doctype html>",
-        f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(names)}</title>',
+        f'<html lang="en"><head><meta charset="utf-8">{_element("title", names)}',
         f"<style>{STYLE}</style></head><body>",
     ]
     for report in reports:
-        parts.append(f"<h1>{html.escape(report.summary.session)}</h1>")
         facts = (
-            f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
-            for name, value in facts_of(report).items()
+            _row(_element("th", name), _element("td", value)) for name, value in facts_of(report).items()
         )
-        parts.append(f"<table>{''.join(facts)}</table>")
+        parts += [_element("h1", report.session), f"<table>{''.join(facts)}</table>"]
         parts += map(_section_html, sections_of(report))
-    parts += map(_section_html, _merged(reports))
-    return "\n".join([*parts, "</body></html>"])
+    return "\n".join([*parts, *map(_section_html, _merged(reports)), "</body></html>"])
 
 
 def _section_html(section: Section) -> str:
-    parts = [f"<h2>{html.escape(section.title)}</h2>"]
-    parts += [f"<p>{html.escape(sentence)}</p>" for sentence in section.sentences]
+    parts = [_element("h2", section.title), *(_element("p", sentence) for sentence in section.sentences)]
     if section.bars:
-        parts.append(f"<pre>{html.escape(chr(10).join(bar_lines(section.bars, BAR_CELLS)))}</pre>")
+        parts.append(_element("pre", "\n".join(bar_lines(section.bars, BAR_CELLS))))
     if section.rows:
         columns, rows = section.printed()
-        aligned = [' class="r"' if column.right else "" for column in columns]
-        head = "".join(
-            f"<th{kind}>{html.escape(column.title)}</th>"
-            for kind, column in zip(aligned, columns, strict=True)
-        )
-        body = [
-            "<tr>"
-            + "".join(f"<td{kind}>{html.escape(cell)}</td>" for kind, cell in zip(aligned, row, strict=True))
-            + "</tr>"
+        head = _row(*(_element("th", column.title, right=column.right) for column in columns))
+        body = (
+            _row(
+                *(_element("td", cell, right=column.right) for cell, column in zip(row, columns, strict=True))
+            )
             for row in rows
-        ]
-        parts.append("\n".join([f"<table><tr>{head}</tr>", *body, "</table>"]))
+        )
+        parts.append("\n".join([f"<table>{head}", *body, "</table>"]))
     return "\n".join(parts)
+
+
+def _element(tag: str, text: str, *, right: bool = False) -> str:
+    return f"<{tag}{RIGHT if right else ''}>{html.escape(text)}</{tag}>"
+
+
+def _row(*cells: str) -> str:
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _merged(reports: Sequence[SessionReport]) -> list[Section]:

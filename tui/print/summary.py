@@ -10,14 +10,14 @@ from sessions.names import short_task
 from sessions.state.findings import findings_of
 from sessions.state.tally import tally
 from sessions.state.winners import bests_by_task
+from tui.facts.endings import session_ending
 from tui.facts.evaluation.certainty import against_words, speed_words, used_share, worst_first
 from tui.facts.evaluation.spread import spread_lines
-from tui.facts.session_words import session_ending
 from tui.facts.spending import device_words, session_spent_words
-from tui.facts.tables import Column
+from tui.facts.tables import Column, Field
 from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped
 
-from .plain import table
+from .plain import listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,32 +61,21 @@ def outcomes(state: SessionState) -> list[TaskOutcome]:
     return results
 
 
+FIELDS: tuple[Field[TaskOutcome], ...] = (
+    Field(Column("task", keep=True), lambda outcome: short_task(outcome.task)),
+    Field(Column("best verdict", keep=True), lambda outcome: verdict_words(outcome.best)),
+    Field(Column("exam", keep=True, if_known=True), lambda outcome: outcome.exam),
+    Field(Column("tolerance used", right=True, if_known=True, drop=1), lambda outcome: outcome.tolerance),
+    Field(Column("speedup", right=True, if_known=True), lambda outcome: speed(outcome.best)),
+    Field(Column("best attempt", keep=True), lambda outcome: outcome.best.attempt if outcome.best else ""),
+    Field(Column("correct", right=True, drop=3), lambda outcome: str(outcome.correct)),
+    Field(Column("attempts", right=True, drop=2), lambda outcome: str(outcome.attempts)),
+)
+
+
 def summary(state: SessionState) -> str:
     """Return best attempts by task, state, attempts, tokens and cost; the caller adds the next command."""
     name = state.started.session if state.started else UNKNOWN
-    rows = [
-        (
-            short_task(outcome.task),
-            verdict_words(outcome.best) if outcome.best else UNKNOWN,
-            outcome.exam or UNKNOWN,
-            outcome.tolerance or UNKNOWN,
-            speed(outcome.best),
-            outcome.best.attempt if outcome.best else UNKNOWN,
-            str(outcome.correct),
-            str(outcome.attempts),
-        )
-        for outcome in outcomes(state)
-    ]
-    columns = [
-        Column("task", keep=True),
-        Column("best verdict", keep=True),
-        Column("exam", keep=True, if_known=True),
-        Column("tolerance used", right=True, if_known=True, drop=1),
-        Column("speedup", right=True, if_known=True),
-        Column("best attempt", keep=True),
-        Column("correct", right=True, drop=3),
-        Column("attempts", right=True, drop=2),
-    ]
     counts = tally(state.attempts())
     uncounted = f", {grouped(counts.uncounted)} not counted" if counts.uncounted else ""
     spent = "; ".join(filter(None, (session_spent_words(state), device_words(state.device_s))))
@@ -98,7 +87,7 @@ def summary(state: SessionState) -> str:
     ]
     return "\n".join(
         [
-            table(columns, rows),
+            listing(FIELDS, outcomes(state)),
             *spread,
             "",
             f"session   {name}, {session_ending(state)} after {duration(state.worked_s)}",
@@ -107,20 +96,20 @@ def summary(state: SessionState) -> str:
     )
 
 
-def verdict_words(attempt: AttemptState) -> str:
+def verdict_words(attempt: AttemptState | None) -> str:
     """Return the verdict of a judged attempt: `correct`, or `correct, 2 findings`."""
+    if attempt is None:
+        return ""
     findings = findings_of(attempt)
     return f"{attempt.verdict}, {counted(len(findings), 'finding')}" if findings else f"{attempt.verdict}"
+
+
+def speed(attempt: AttemptState | None) -> str:
+    """Return the measured speedup (found and confirmed) with its baseline; empty if nothing was timed."""
+    words = "" if attempt is None else speed_words(attempt)
+    return f"{words}{against_words(attempt.evaluation)}" if words and attempt and attempt.evaluation else ""
 
 
 def next_line(command: str) -> str:
     """Return the line with the next command, for the end of a summary."""
     return f"{command.split()[1]:<10}{command}"
-
-
-def speed(attempt: AttemptState | None) -> str:
-    """Return the measured speedup (found and confirmed) with its baseline; unknown if nothing was timed."""
-    if attempt is None or attempt.evaluation is None:
-        return UNKNOWN
-    words = speed_words(attempt)
-    return f"{words}{against_words(attempt.evaluation)}" if words else UNKNOWN

@@ -17,7 +17,6 @@ from suites.task import Case, Task
 
 ROUNDING = 1.03
 """Sheets round: the memory clock and bus of an H200 give 4.92 TB/s, its sheet says 4.8."""
-_SUMMED_IN_HALF = ("float16", *FLOAT8)
 
 
 def efficiency(
@@ -112,17 +111,15 @@ def most_flops(product: Product, dtype: str) -> float | None:
     """
     FLOP/s that no kernel of this dtype can pass, whichever units it uses; `None` if no peak is known.
 
-    Taken at the highest clock that the driver allows (above the sheet's clock on some products) and with sums in half
-    precision where those are faster. It is a limit for suspicion, not a peak for comparisons.
+    Taken at the boost clock, even if the sheet gives the peak of the matrix units at a lower clock. It is a limit for
+    suspicion, not a peak for comparisons.
     """
-    highest = product.max_mhz or product.boost_mhz
     matrix, vector = product.matrix_peak(dtype), product.vector_peak(dtype)
     limits = []
     if matrix is not None:
-        faster = product.half_accumulation if dtype in _SUMMED_IN_HALF else 1.0
-        limits.append(matrix * faster * highest / (product.matrix_mhz or product.boost_mhz))
+        limits.append(matrix * product.boost_mhz / (product.matrix_mhz or product.boost_mhz))
     if vector is not None:
-        limits.append(vector * highest / product.boost_mhz)
+        limits.append(vector)
     return max(limits) * ROUNDING if limits else None
 
 

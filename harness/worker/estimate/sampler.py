@@ -52,8 +52,6 @@ _UNUSED = {
     "create_atomic_cas": (1, 2),
 }
 """Arguments of which the functions below read only the shape, so their values need no computing."""
-_IDLE = frozenset({"ReduceOps", "ScanOps"})
-"""Operations that need not run: a sample does not look for lanes that meet."""
 
 RunProgram = Callable[[tuple[int, int, int]], None]
 
@@ -246,7 +244,7 @@ def _launch(self: Any, *args: Any, **named: Any) -> None:
     with interpreted.launched(self, args, named) as (arguments, grid):
         if math.prod(grid) > 0:
             sampler = _sampler()
-            run = interpreted.Programs(self.fn, arguments, several=True, unused=_UNUSED, idle=_IDLE).run
+            run = interpreted.Programs(self.fn, arguments, several=True, unused=_UNUSED).run
             sampler.run(LaunchGrid(grid, sampler.dies), run)
 
 

@@ -8,16 +8,13 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
-from triton._C.libtriton import ir as _ir
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
 from harness.worker.kit.poison import INTEGER
 
-from . import reductions
-from .observing import current, meet, race_finder
-from .races import Order
+from .observing import current
 
 _CARRIERS = ("addptr", "splat", "unsplat", "broadcast", "expand_dims", "reshape", "trans", "bitcast")
 """Builder methods that return a pointer into the tensor of their argument."""
@@ -43,21 +40,14 @@ def install() -> None:
             observation = current()
             if other is not None and observation is not None:
                 observation.note_undefined_lanes()
-        races = race_finder()
-        if races is not None:  # programs can wait for each other by a volatile load, without an atomic
-            races.volatile = bool(is_volatile) or cache_modifier == _ir.CACHE_MODIFIER.CV
         return load(
             self, ptrs, _guard("load", ptrs, mask), other, cache_modifier, eviction_policy, is_volatile
         )
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        races = race_finder()
-        if races is not None:
-            races.changing = functools.partial(_changing, ptrs, value)
         return store(self, ptrs, value, _guard("store", ptrs, mask), *rest, **named)
 
     def rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:
-        _note_order(sem, scope)
         guarded = _guard("atomic", ptr, mask)
         old = atomic_rmw(self, operation, ptr, val, guarded, sem, scope)
         undefined = _undefined(ptr, guarded)
@@ -66,7 +56,6 @@ def install() -> None:
         return old
 
     def cas(self: Any, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
-        _note_order(sem, scope)
         guarded = _guard("atomic", ptr, None)
         if guarded is None:
             return atomic_cas(self, ptr, cmp, val, sem, scope)
@@ -83,7 +72,6 @@ def install() -> None:
     def counted_dot(self: Any, a: Any, b: Any, d: Any, *rest: Any, **named: Any) -> Any:
         observation = current()
         if observation is not None:
-            meet()
             observation.dot_flops += 2 * int(d.data.size) * int(a.data.shape[-1])
         return dot(self, a, b, d, *rest, **named)
 
@@ -93,10 +81,7 @@ def install() -> None:
     )
     builder.create_masked_load, builder.create_masked_store = masked_load, masked_store
     builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot = rmw, cas, counted_dot
-    builder.create_barrier = _note_barrier
     TritonSemantic._load_legacy = _with_true_tensors(TritonSemantic._load_legacy)
-    for operations in (interpreter.ReduceOps, interpreter.ScanOps):
-        operations.apply_impl = _meeting(operations.apply_impl)
     for name in _CARRIERS:
         setattr(builder, f"create_{name}", _carrying(getattr(builder, f"create_{name}")))
     for owner in (interpreter.BlockPointerHandle, interpreter.TensorDescHandle):
@@ -155,44 +140,6 @@ def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
     item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
     inside = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
     return mask if inside is None else TensorHandle(inside, tl.int1)
-
-
-def _changing(ptrs: Any, value: Any, active: Any) -> Any:
-    """See `lanes.Changing`."""
-    addresses = ptrs.data
-    values = np.ascontiguousarray(np.broadcast_to(value.data, addresses.shape))
-    words = values.view(f"u{values.itemsize}")
-    lanes = np.ones(addresses.shape, dtype=bool) if active is None else active.reshape(addresses.shape)
-    return (interpreter._interpreter.load(addresses, lanes, words, words.dtype) != words).ravel()
-
-
-def _note_order(sem: Any, scope: Any) -> None:
-    races = race_finder()
-    if races is not None:
-        both = _ir.MEM_SEMANTIC.ACQUIRE_RELEASE
-        races.order = Order(
-            wide=scope != _ir.MEM_SYNC_SCOPE.CTA,
-            acquires=sem in (_ir.MEM_SEMANTIC.ACQUIRE, both),
-            releases=sem in (_ir.MEM_SEMANTIC.RELEASE, both),
-        )
-
-
-def _note_barrier(_: Any) -> None:
-    races = race_finder()
-    if races is not None:
-        races.barrier()
-
-
-def _meeting(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A reduction or scan: its lanes wait for each other if it crosses warps."""
-
-    @functools.wraps(method)
-    def apply(self: Any, operands: Any) -> Any:
-        if reductions.is_across_warps(operands[0].handle.data.shape, self.axis):
-            meet()
-        return method(self, operands)
-
-    return apply
 
 
 def _undefined(ptrs: Any, mask: Any) -> Any:

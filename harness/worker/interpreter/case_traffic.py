@@ -25,7 +25,6 @@ def case_traffic(case: str, observation: Observation) -> CaseTraffic:
             Finding(kind=kind, message=message, case=case, line=line_in(message))
             for kind, messages in (
                 ("out_of_bounds", observation.missed_loads),
-                ("race", observation.races),
                 ("false_promise", observation.false_promises),
                 ("uninitialised", observation.uninitialised),
             )

@@ -48,12 +48,17 @@ def _refuse_float8(dtype: Any) -> None:
 
 def _types() -> None:
     size_fits, dtype_of = interpreter._validate_np_data_size, interpreter._get_np_dtype
+    dtypes: dict[str, Any] = {}
 
     def validate(array: Any, dtype: Any) -> bool:
         return array.itemsize <= 4 if _is_bfloat16(dtype) else bool(size_fits(array, dtype))
 
     def np_dtype(dtype: Any) -> Any:
-        return np.dtype(np.float32) if _is_bfloat16(dtype) else dtype_of(dtype)
+        """Triton builds its whole table for each lookup."""
+        name = dtype.scalar.name
+        if name not in dtypes:
+            dtypes[name] = np.dtype(np.float32) if _is_bfloat16(dtype) else dtype_of(dtype)
+        return dtypes[name]
 
     def constant(self: Any, value: float) -> TensorHandle:
         return TensorHandle(bfloat16_rounded([value]), tl.bfloat16)

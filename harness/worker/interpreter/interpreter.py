@@ -25,7 +25,6 @@ from . import (
     interpreted_launches,
     loops,
     programs,
-    quick,
     reductions,
     tuning,
 )
@@ -46,7 +45,7 @@ def prepare(target: Target) -> None:
     cuda_shim.install(target)
     # A device is silent about overflow and invalid values; numpy would print warnings into the candidate's output.
     np.seterr(all="ignore")
-    for module in (arithmetic, quick, reductions, float_hooks, indices):
+    for module in (arithmetic, reductions, float_hooks, indices):
         module.install()
     interpreted_launches.install(target)
     for module in (tuning, aliases, loops, expressions, constants, accesses, gaps, programs):

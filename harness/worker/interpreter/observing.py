@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from .races import Races
 from .traffic import Observation
 
 Watching = TypeVar("Watching", bound=Observation)
@@ -44,18 +43,6 @@ def running(observation: Watching) -> Iterator[Watching]:
 def current() -> Observation | None:
     """The current observation; `None` outside of `running`, where nothing is counted."""
     return _running[-1] if _running else None
-
-
-def race_finder() -> Races | None:
-    """The race finder of the current observation, if it has one."""
-    return _running[-1].race_finder if _running else None
-
-
-def meet() -> None:
-    """Note that all lanes of the running program wait for each other."""
-    races = race_finder()
-    if races is not None:
-        races.meet()
 
 
 def cannot(why: str) -> UnsupportedHere:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,13 +32,6 @@ def mark(marks: NDArray[np.uint8], places: Places, item_bytes: int) -> None:
         return
     for byte in range(item_bytes):
         marks[places + byte] = 1
-
-
-def spread(notes: NDArray[Any], item_bytes: int) -> None:
-    """Copy the note at the first byte of each element to its other bytes."""
-    first = np.flatnonzero(notes)
-    for byte in range(1, item_bytes):
-        notes[first + byte] = notes[first]
 
 
 def elements_text(count: int) -> str:

@@ -14,14 +14,8 @@ _Step = tuple[int, Callable[..., Any], tuple[int, ...], int | tuple[int, ...]]
 class Tape:
     """Runs other programs of a launch by the operations of a traced program."""
 
-    def __init__(
-        self, trace: Trace, unused: Mapping[str, tuple[int, ...]], idle: frozenset[str] = frozenset()
-    ) -> None:
-        """
-        `unused`: positions of arguments by operation, of which only the shape matters.
-
-        `idle`: operations that count here only for their value, not for their effects.
-        """
+    def __init__(self, trace: Trace, unused: Mapping[str, tuple[int, ...]]) -> None:
+        """`unused`: positions of arguments by operation, of which only the shape matters."""
         self.operations = trace.operations
         self._inputs = trace.inputs
         self._values: list[Any] = trace.values
@@ -29,7 +23,7 @@ class Tape:
         live: set[int] = set()
         kept: list[tuple[Operation, tuple[int, ...]]] = []
         for operation, places in zip(reversed(trace.operations), reversed(inputs), strict=True):
-            if not (operation.pure or operation.name in idle) or not live.isdisjoint(operation.outputs):
+            if not operation.pure or not live.isdisjoint(operation.outputs):
                 live.update(places)
                 kept.append((operation, places))
         # Tier 0: constant. Tier 1: depends on pointers or the grid, once a launch. Tier 2: in each program.
@@ -39,7 +33,7 @@ class Tape:
         for operation, places in reversed(kept):
             name, outputs = operation.name, operation.outputs
             tier = max((tiers.get(at, 0) for at in places), default=0)
-            if name == PLACE or (name and not operation.pure and name not in idle):
+            if name == PLACE or (name and not operation.pure):
                 tier = 2
             if name == GRID:
                 tier = max(tier, 1)

@@ -47,12 +47,11 @@ class Programs:
         *,
         several: bool,
         unused: Mapping[str, tuple[int, ...]] | None = None,
-        idle: frozenset[str] = frozenset(),
     ) -> None:
-        """`several`: the launch has more than one program; `unused` and `idle`: see `Tape`."""
+        """`several`: the launch has more than one program; `unused`: see `Tape`."""
         self._function = function
         self._arguments = arguments
-        self._unused, self._idle = unused or {}, idle
+        self._unused = unused or {}
         self._inputs: list[Any] = []
         self._tape: program_tape.Tape | None = None
         self._values: list[Any] | None = None
@@ -93,7 +92,7 @@ class Programs:
         trace = tracing.Trace(self._inputs, _handles(self._arguments.values()))
         trace.run(self._function, self._arguments)
         if trace.whole:
-            tape = program_tape.Tape(trace, self._unused, self._idle)
+            tape = program_tape.Tape(trace, self._unused)
             self._remember(tape)
             self._take(tape)
 

@@ -8,7 +8,6 @@ pairwise and in order, halving the axis in each step. A device may do this too, 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,9 +21,6 @@ from .float_conversions import bfloat16_rounded
 Array = NDArray[Any]
 Combine = Callable[[Sequence[Array], Sequence[Array]], list[Array]]
 
-MOST_OF_A_WARP = 1024
-"""Most neighbours in one warp: 16 bytes in each of 64 lanes."""
-
 
 def install() -> None:
     """Replace the interpreter's general reduction and scan and its sums; its other fast special cases stay."""
@@ -33,13 +29,6 @@ def install() -> None:
     interpreter.ReduceOps.sum = _sum
     interpreter.ScanOps.cumsum = _running(interpreter.ScanOps.cumsum, np.add)
     interpreter.ScanOps.cumprod = _running(interpreter.ScanOps.cumprod, np.multiply)
-
-
-def is_across_warps(shape: Sequence[int], axis: int | None) -> bool:
-    """Whether lanes of several warps have to meet for this reduction. Along other axes a warp may have whole rows or columns."""
-    if axis is None or math.prod(shape) == shape[axis]:
-        return True
-    return axis % len(shape) == len(shape) - 1 and shape[axis] > MOST_OF_A_WARP
 
 
 def adder(dtype: Any) -> Callable[..., Array]:

@@ -24,7 +24,6 @@ from triton.runtime.interpreter import TensorHandle
 
 from . import operations as ops
 from .candidate_lines import UNKNOWN, candidate_line
-from .direct_calls import direct_call, numpy_function
 from .operations import PLACE, Operation, Untraceable, copied, handles_of, holds
 
 LONGEST = 1 << 14
@@ -37,7 +36,9 @@ srem urem shl lshr umulhi clampf select fma fabs erf extern_elementwise rsqrt re
 expand_dims broadcast cat join split splat unsplat make_block_ptr advance
 """
 _PURE = frozenset(f"create_{name}" for name in _NAMES.split())
-"""Builder methods without effects, beside constants and those of one numpy function."""
+"""Builder methods without effects, beside constants and element-wise methods."""
+_ELEMENTWISE = frozenset({"unary_op", "binary_op", "ternary_op"})
+"""A builder's method that calls one of them passes a numpy function to it and does nothing else."""
 
 
 class Call(NamedTuple):
@@ -64,7 +65,7 @@ class _Proxy:
         method = getattr(interpreter.interpreter_builder, name)
         if not callable(method) or name.endswith("_ty"):
             return method
-        pure = name in _PURE or name.startswith("get_") or numpy_function(name) is not None
+        pure = _is_pure(name)
 
         def call(*args: Any, **named: Any) -> Any:
             if self.inside:
@@ -101,7 +102,16 @@ _proxies: list[_Proxy] = []
 """The proxy that replaces the builder now; empty while no program is traced."""
 
 
-def operation(name: str, function: Callable[..., Any], *, changes: bool = False) -> Callable[..., Any]:
+def _is_pure(name: str) -> bool:
+    if name in _PURE or name.startswith("get_"):
+        return True
+    code = getattr(getattr(interpreter.InterpreterBuilder, name, None), "__code__", None)
+    return code is not None and not _ELEMENTWISE.isdisjoint(code.co_names)
+
+
+def operation(
+    name: str, function: Callable[..., Any], *, pure: bool = False, changes: bool = False
+) -> Callable[..., Any]:
     """Make a function of tensors an operation: its own reads of handles do not count as the kernel's. See `Call`."""
 
     @functools.wraps(function)
@@ -109,7 +119,7 @@ def operation(name: str, function: Callable[..., Any], *, changes: bool = False)
         proxy = _proxies[-1] if _proxies else None
         if proxy is None or proxy.inside or not any(map(holds, (*args, *named.values()))):
             return function(*args, **named)
-        return proxy.perform(Call(name, function, args, named, changes=changes))
+        return proxy.perform(Call(name, function, args, named, pure, changes))
 
     return run
 
@@ -117,7 +127,7 @@ def operation(name: str, function: Callable[..., Any], *, changes: bool = False)
 def install() -> None:
     """Once a process: make reductions and scans operations."""
     for owner in (interpreter.ReduceOps, interpreter.ScanOps):
-        owner.apply = operation(owner.__name__, owner.apply)
+        owner.apply = operation(owner.__name__, owner.apply, pure=True)
 
 
 class Trace(_Proxy):
@@ -176,13 +186,12 @@ class Trace(_Proxy):
         pure = pure or name == PLACE
         result = self._do(method, *args, **named)
         line = UNKNOWN if pure else candidate_line()
-        direct = self._do(direct_call, name, args, result) if not (named or changes) else None
         try:
             outputs = tuple(self._add(handle) for handle in handles_of(result))
         except Untraceable:
             self._broken = True
             return result
-        again = direct or _again(call, result, None if pure else line)
+        again = _again(call, result, None if pure else line)
         self.operations.append(
             Operation(
                 name, self.count, again, inputs, outputs, pure, pure or changes, ops.shown(result), line

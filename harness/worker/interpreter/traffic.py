@@ -15,9 +15,7 @@ from harness.worker.kit.arena import span_bytes
 
 from .allocations import Allocation, Span
 from .candidate_lines import candidate_line
-from .lanes import Access
 from .places import Addresses, Places, elements_text, indices_text, mark, places_of
-from .races import Races
 
 Mask = NDArray[np.bool_]
 
@@ -82,9 +80,6 @@ class Observation:
     """The programs of each launch run from the last to the first."""
     waits: bool = False
     """A program waited for a program that runs later (`Waits`)."""
-    race_finder: Races | None = None
-    races: list[str] = field(default_factory=list)
-    """The first race, in one line."""
     false_promises: list[str] = field(default_factory=list)
     """The first divisor in a kernel's hint that does not hold, in one line."""
     undefined_lanes: dict[int, None] = field(default_factory=dict)
@@ -118,16 +113,10 @@ class Observation:
         """Begin a program of the launch."""
         self.position = position
         self._looks = 0
-        if self.race_finder is not None:
-            self.race_finder.begin_program()
 
     def launch(self, record: LaunchRecord) -> None:
         """Note a launch before its programs run."""
         self.launches.append(record)
-        if self.race_finder is not None:
-            self.race_finder.begin_launch(lockstep=record.options.get("num_warps") == 1)
-        for allocation in self.allocations.values():
-            allocation.begin_launch()
         if self.on_launch is not None:
             self.on_launch(record)
 
@@ -216,7 +205,7 @@ class Observation:
             self._discover()
             home = self._home(low, high, origin)
         if home is not None:
-            self._inside(kind, Access(home, live, addresses, active, item_bytes, (low, high)), origin)
+            self._inside(kind, home, live, item_bytes, origin)
             return None
         return self._split(kind, addresses, active, item_bytes, origin).reshape(addresses.shape)
 
@@ -227,16 +216,13 @@ class Observation:
             self.waits = True
             raise Waits
 
-    def _inside(self, kind: str, access: Access, origin: Origin | None) -> None:
-        """Note an access with all active lanes in one allocation."""
-        home, item_bytes = access.home, access.item_bytes
-        places = places_of(home.span.start, access.live, item_bytes)
+    def _inside(
+        self, kind: str, home: Allocation, live: Addresses, item_bytes: int, origin: Origin | None
+    ) -> None:
+        """Note an access with all active lanes, at addresses `live`, in one allocation."""
+        places = places_of(home.span.start, live, item_bytes)
         if kind != "store":
             self._look_for_unwritten(kind, home, places, item_bytes, origin)
-        if self.race_finder is not None:
-            race = self.race_finder.look_at(kind, access)
-            if race and not self.races:
-                self.races.append(self._located(race.format(_name(origin))))
         if kind != "store":
             mark(home.reads, places, item_bytes)
         if kind != "load":
@@ -274,7 +260,7 @@ class Observation:
             start, end = np.uint64(home.span.start), max(home.span.end - item_bytes, 0)
             inside = wanted & (flat >= start) & (flat <= np.uint64(end))
             if inside.any() and home.span.end - home.span.start >= item_bytes:
-                self._inside(kind, Access(home, flat[inside], addresses, inside, item_bytes), origin)
+                self._inside(kind, home, flat[inside], item_bytes, origin)
                 good |= inside
         missed = wanted & ~good
         if missed.any():

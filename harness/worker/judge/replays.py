@@ -57,7 +57,7 @@ class Replays:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Calls that could not be replayed, and races that replays found."""
+        """Findings of the replays; a call that could not be replayed is a finding too."""
         return tuple(finding for outcome in self.outcomes for finding in replay_findings.of_outcome(outcome))
 
     def wants(self, step: Step) -> bool:
@@ -128,7 +128,6 @@ class Replays:
             arguments=arena.arguments,
             arena_bytes=arena.size_bytes,
             backwards=backwards,
-            find_races=self._begin.exam,
         )
         try:
             self._link.send(request, (arena.descriptor,))

@@ -324,7 +324,6 @@ def _patch_torch(target: Target) -> None:
     for name in ("disable", "allow_in_graph", "assume_constant_result"):
         setattr(torch.compiler, name, _undecorated)
     _patch_default_device()
-    _patch_generator()
     _patch_storages()
     _patch_backward()
 
@@ -375,14 +374,3 @@ def _patch_default_device() -> None:
         enter(self, on_cpu(device))
 
     context.__init__ = init
-
-
-def _patch_generator() -> None:
-    """Redirect `torch.Generator("cuda")`: its constructor is no function that `DeviceMode` sees."""
-    plain: Any = torch.Generator
-
-    class Generator(plain):  # type: ignore[misc]
-        def __new__(cls, device: Any = "cpu") -> Any:
-            return plain.__new__(cls, device=on_cpu(device))
-
-    torch.Generator = Generator  # type: ignore[misc]

@@ -20,11 +20,10 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from harness.wire import records
 from harness.wire.records import Function, Launch, Record, Step, Value, View
 from harness.worker.interpreter import interpreted_launches, interpreter, tuning
-from harness.worker.interpreter.races import Races
 from harness.worker.interpreter.traffic import Observation
-from harness.worker.recording.call_recorder import digest
 
 from . import shadow
+from .call_recorder import digest
 from .host_operators import HostOperators
 from .kernels_only import Kernels, NotAKernel, language
 from .replay_endings import Diverged, ProgramsWait
@@ -43,12 +42,7 @@ class Replayer:
         self._functions: dict[Function, Any] = {}
 
     def run(
-        self,
-        record: Record,
-        inputs: Mapping[str, torch.Tensor],
-        *,
-        backwards: bool = False,
-        find_races: bool = False,
+        self, record: Record, inputs: Mapping[str, torch.Tensor], *, backwards: bool = False
     ) -> Observation:
         """
         Replay a record on these inputs; `output` then gives the outputs.
@@ -61,7 +55,6 @@ class Replayer:
         self._functions = self._kernels.build(record.functions)
         with interpreter.observe(inputs) as observation:
             observation.backwards = backwards
-            observation.race_finder = Races() if find_races else None
             memory = self._memory = Memory(observation)
             operators = HostOperators(memory, self._allowed, self.decode)
             self._inputs = record.inputs

@@ -58,9 +58,7 @@ def _replay(replayer: Replayer, request: Replay, descriptor: int) -> VerifierRep
     os.close(descriptor)
     inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
     try:
-        observation = replayer.run(
-            request.record, inputs, backwards=request.backwards, find_races=request.find_races
-        )
+        observation = replayer.run(request.record, inputs, backwards=request.backwards)
         outputs = tuple(_output(replayer, view) for view in request.record.returned)
     except Diverged:
         return NotReplayed(kind="diverged", message="Python read values that these inputs do not give")

@@ -14,7 +14,6 @@ import triton
 from harness.hardware.targets import target
 from harness.worker.interpreter import program_tape, programs, tracing
 from harness.worker.interpreter.interpreter import observe, prepare
-from harness.worker.interpreter.races import Races
 
 torch.set_num_threads(1)
 prepare(target("gfx942"))
@@ -59,7 +58,6 @@ def call(name: str, calls: int) -> dict:
     for number in range(calls):
         inputs = taped_kernels.inputs(name, number)
         with observe(inputs) as seen:
-            seen.race_finder = Races()
             raised, out = "", ()
             try:
                 out = getattr(taped_kernels, name)(number, **inputs)
@@ -79,7 +77,6 @@ def call(name: str, calls: int) -> dict:
                 "dot_flops": seen.dot_flops,
                 "missed": [seen.missed_loads, seen.missed_stores],
                 "uninitialised": seen.uninitialised,
-                "races": seen.races,
                 "promises": seen.false_promises,
             }
         )

@@ -7,7 +7,6 @@ from sessions.state.folding import apply
 from sessions.state.state import SessionState
 from tui.cockpit.data.replays import Replay
 from tui.cockpit.data.sources import EventSource, LiveTail
-from tui.cockpit.draw.lines import Span
 from tui.facts.instance import FactsCache
 
 EVERYTHING = "*"
@@ -72,12 +71,6 @@ class Feed:
         """Whether no engine works on the session: it is finished, stopped or abandoned."""
         return self.state.finished or self.state.stopped is not None or self.abandoned
 
-    def word(self) -> Span:
-        """What the session does. A stop is an event; a crash is not."""
-        if self.abandoned and self.state.stopped is None:
-            return Span("engine gone", "bad")
-        return session_word(self.state)
-
     def trouble(self) -> str:
         """What the person must know about the engine behind a live session; one line, or nothing."""
         live = self.live
@@ -92,17 +85,3 @@ class Feed:
         if self.state.stopped is not None:
             return f"Stopped. Go on with: wavedeck resume {self.session}"
         return f"The engine is gone. Go on with: wavedeck resume {self.session}"
-
-
-def session_word(state: SessionState) -> Span:
-    """Return what the session does, from its events."""
-    if state.finished:
-        return Span("finished", "dim")
-    if state.stopped is not None:
-        return Span(f"stopped ({state.stopped})", "warn")
-    if state.started is None:
-        return Span("no events yet", "dim")
-    if "" in state.on_hold:
-        return Span("paused", "warn")
-    waiting = sum(instance.word == "person" for instance in state.instances.values())
-    return Span(f"running, {waiting} wait for you", "warn") if waiting else Span("running", "busy")

@@ -51,8 +51,10 @@ class Story:
     checkpoints: Checkpoints
     mark: tuple[int, ...] = ()
     """The store's mark of the session before its events were read."""
-    landmarks: tuple[tuple[str, int], ...] = ()
-    """A sign for the time line, and how many events have happened right after it; what matters more comes later."""
+    is_whole: bool = True
+    """False if only the beginning of the session was read."""
+    landmarks: tuple[tuple[str, float], ...] = ()
+    """Signs of the time line with their moments as shares of the duration; what matters more comes later."""
 
     @property
     def duration_s(self) -> float:
@@ -63,7 +65,10 @@ class Story:
         """Return the story with the places worth jumping to; folds all events once, which also makes jumps fast."""
         checkpoints = Checkpoints(self.events)
         marks = _marks(checkpoints)
-        landmarks = tuple(_landmarks(self.events, marks))
+        duration_s = self.duration_s or 1.0
+        landmarks = tuple(
+            (sign, self.offsets[mark - 1] / duration_s) for sign, mark in _landmarks(self.events, marks)
+        )
         return replace(self, marks=marks, checkpoints=checkpoints, landmarks=landmarks)
 
     def state_after(self, count: int) -> SessionState:
@@ -71,10 +76,12 @@ class Story:
         return self.checkpoints.state_after(count)
 
 
-def open_story(session: str, events: Iterable[AnyEvent | Skipped], *, mark: tuple[int, ...] = ()) -> Story:
+def open_story(
+    session: str, events: Iterable[AnyEvent | Skipped], *, mark: tuple[int, ...] = (), is_whole: bool = True
+) -> Story:
     """Return the story of a session's events without its marks: it can be played at once."""
     known = tuple(events)
-    return Story(session, known, tuple(_offsets(known)), Marks(), Checkpoints(known), mark)
+    return Story(session, known, tuple(_offsets(known)), Marks(), Checkpoints(known), mark, is_whole)
 
 
 def read_story(session: str, events: Iterable[AnyEvent | Skipped], *, mark: tuple[int, ...] = ()) -> Story:
@@ -159,11 +166,11 @@ class Replay:
     @property
     def at_end(self) -> bool:
         """Whether everything has happened."""
-        return self.position >= len(self.story.events)
+        return self.story.is_whole and self.position >= len(self.story.events)
 
     def extend(self, story: Story) -> None:
-        """Play on in a newer story of the same session; at the end, stay at the end."""
-        at_end = self.at_end
+        """Play on in a newer story of the same session; who paused at the end of the older one stays at the end."""
+        at_end = self.position >= len(self.story.events) and not self.playing
         self.story = story
         if at_end:
             self.seek(len(story.events))

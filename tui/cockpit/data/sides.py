@@ -24,9 +24,11 @@ class Side:
     """One source of a diff."""
 
     name: str
-    """`#2/7`, `base softmax#3/5`, or `baseline triton`."""
+    """`#2/7`, `base #3/5`, or `baseline triton`."""
     source: str
     commit: str | None = None
+    attempt: str = ""
+    """Whole name of the attempt; empty for a baseline."""
 
 
 class ComparedTo(StrEnum):
@@ -75,11 +77,10 @@ def _given_baseline(started: RunSettings) -> Side | None:
     return Side(f"baseline {started.against}", started.against_source) if started.against_source else None
 
 
-def side_of(attempt: AttemptState | None) -> Side | None:
-    """Return an attempt as a side of a diff; `None` without code."""
-    if attempt is None or not attempt.source:
-        return None
-    return Side(attempts.short_name(attempt.attempt), attempt.source, attempt.commit)
+def side_of(attempt: AttemptState, word: str = "") -> Side:
+    """Return an attempt with code as a side of a diff: `base #3/5`."""
+    name = f"{word} {attempts.short_name(attempt.attempt)}".lstrip()
+    return Side(name, attempt.source or "", attempt.commit, attempt.attempt)
 
 
 def other_sides(
@@ -91,43 +92,22 @@ def other_sides(
 ) -> dict[ComparedTo, Side]:
     """Return what an attempt can be compared with, each source once, in the order of `d`.
 
-    `chosen` is the number of the attempt that a person chose. Without a base, the attempt before counts as the base.
+    Without a base, the attempt before counts as the base; the best before it, if it is the best itself. `chosen` is the
+    number of the attempt that a person chose.
     """
     before = [earlier for earlier in instance.attempts if earlier.number < attempt.number]
     base = attempts.base_of(state, attempt) or (before[-1] if before else None)
-    sides = {
-        ComparedTo.BASE: side_of(base),
-        ComparedTo.BASELINE: baseline,
-        ComparedTo.BEST: side_of(attempts.best_of(instance)),
-    }
-    kept: dict[ComparedTo, Side] = {}
-    for comparison, side in sides.items():
-        names = [attempts.short_name(attempt.attempt), *(earlier.name for earlier in kept.values())]
-        if side is not None and side.name not in names:
-            kept[comparison] = side
-    picked = side_of(attempts.numbered(instance, chosen)) if chosen is not None else None
-    if picked is not None:
-        kept[ComparedTo.OTHER] = picked
-    return kept
-
-
-def review_sides(
-    state: SessionState, attempt: AttemptState, instance: InstanceState, baseline: str, baseline_name: str
-) -> list[Side]:
-    """Return what Review compares an attempt with: baseline, base, and the best before it, each attempt once.
-
-    `baseline` is the source of the baseline; empty if it is not known. A baseline in PyTorch comes last.
-    """
-    base, best = attempts.base_of(state, attempt), earlier_best(attempt, instance)
-    earlier = {"base": base, "best before": best if best is not base else None}
-    sides = [
-        Side(f"{word} {other.attempt}", other.source, other.commit)
-        for word, other in earlier.items()
-        if other is not None and other.source
-    ]
-    if baseline:
-        place = 0 if KERNEL_MARK in baseline else len(sides)
-        sides.insert(place, Side(f"baseline {baseline_name}".rstrip(), baseline))
+    best = attempts.best_of(instance)
+    if best is attempt:
+        best = earlier_best(attempt, instance)
+    sides = {ComparedTo.BASE: side_of(base, "base")} if base is not None and base.source else {}
+    if baseline is not None:
+        sides[ComparedTo.BASELINE] = baseline
+    if best is not None and best is not base and best.source:
+        sides[ComparedTo.BEST] = side_of(best, "best")
+    picked = attempts.numbered(instance, chosen)
+    if picked is not None and picked is not attempt and picked.source:
+        sides[ComparedTo.OTHER] = side_of(picked)
     return sides
 
 
@@ -137,12 +117,17 @@ def following(current: ComparedTo, sides: dict[ComparedTo, Side]) -> ComparedTo:
     return order[(order.index(current) + 1) % len(order)] if current in order else ComparedTo.CODE
 
 
+def first_for_review(sides: dict[ComparedTo, Side]) -> ComparedTo:
+    """Return what a reviewer sees first: the diff to a baseline that is a kernel, else to the base."""
+    baseline = sides.get(ComparedTo.BASELINE)
+    if baseline is not None and KERNEL_MARK in baseline.source:
+        return ComparedTo.BASELINE
+    return next(iter(sides), ComparedTo.CODE)
+
+
 def neighbour(instance: InstanceState, attempt: AttemptState, current: str, direction: int) -> int | None:
-    """Return the number of the attempt with code after (or before) the other side named `current`; `None` if none."""
-    numbers = [sibling.number for sibling in instance.attempts if sibling.source and sibling is not attempt]
-    here = next(
-        (sibling.number for sibling in instance.attempts if attempts.short_name(sibling.attempt) == current),
-        attempt.number,
-    )
-    later = [number for number in numbers if (number - here) * direction > 0]
-    return min(later, key=lambda number: abs(number - here), default=None)
+    """Return the number of the attempt with code after (or before) attempt `current`; `None` if none."""
+    names = [sibling.attempt for sibling in instance.attempts]
+    place = names.index(current if current in names else attempt.attempt)
+    later = instance.attempts[place + 1 :] if direction > 0 else instance.attempts[:place][::-1]
+    return next((sibling.number for sibling in later if sibling.source and sibling is not attempt), None)

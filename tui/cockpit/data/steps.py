@@ -14,6 +14,7 @@ from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, CallState
 from tui.cockpit.draw.lines import clean
 from tui.facts import vocabulary
+from tui.facts.decisions import decided_words
 from tui.facts.evaluation.certainty import exam_of
 from tui.facts.styles import speed_style, verdict_style
 from tui.print.narrate import rung_words, swept_words
@@ -134,9 +135,7 @@ def _judge_steps(attempt: AttemptState) -> Iterator[AttemptStep]:
     if exam is not None and (attempt.exam is not None or attempt.examining is not None):
         yield AttemptStep(f"{key} exam", "exam", clean(exam.sentence), style=exam.style, leads_to="verdict")
     if attempt.decision is not None:
-        word = "accepted" if attempt.decision.accepted else "rejected"
-        why = f": {clean(attempt.decision.why)}" if attempt.decision.why else ""
-        facts = f"{word} by {clean(attempt.decision.by) or 'a person'}{why}"
+        facts = clean(decided_words(attempt.decision))
         yield AttemptStep(
             f"{key} decision", "decision", facts, style="" if attempt.decision.accepted else "bad"
         )

@@ -18,7 +18,10 @@ def timeline_line(replay: Replay, width: int) -> Line:
     """Return the time line: state, speed, time, a bar with verdicts, bests and decisions at their moments, events."""
     story = replay.story
     word = "playing" if replay.playing else "at end " if replay.at_end else "paused "
-    left = f" {word} {replay.speed:g}x  {vocabulary.clock(replay.offset_s)} / {vocabulary.clock(story.duration_s)}  "
+    left = f" {word} {replay.speed:g}x  {vocabulary.clock(replay.offset_s)}"
+    if not story.is_whole:
+        return (Span(left, "busy"), Span("  reading the rest ...", "dim"))
+    left += f" / {vocabulary.clock(story.duration_s)}  "
     right = f"  event {replay.position}/{len(story.events)} "
     room = width - len(left) - len(right)
     if room < 8:
@@ -26,9 +29,8 @@ def timeline_line(replay: Replay, width: int) -> Line:
     share = replay.offset_s / story.duration_s if story.duration_s else float(replay.at_end)
     at = min(room - 1, int(share * room))
     bar = ["━" if cell < at else "─" for cell in range(room)]
-    for letter, mark in story.landmarks:
-        when = story.offsets[mark - 1] / story.duration_s if story.duration_s else 0.0
-        bar[min(room - 1, int(when * room))] = letter
+    for letter, moment in story.landmarks:
+        bar[min(room - 1, int(moment * room))] = letter
     bar[at] = "█"
     text = "".join(bar)
     return (

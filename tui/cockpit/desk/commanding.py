@@ -11,30 +11,32 @@ from typing import Any, Protocol
 
 from textual.app import App, SuspendNotSupported
 
+from engine.errors import EngineError
+from sessions.errors import SessionsError
 from sessions.names import split_attempt
 from sessions.state.state import AttemptState, Decision, InstanceState
 from tui.actions.catalogue import ACTIONS, Group, Takes, done_words
 from tui.actions.line import NotUnderstood, Order, with_text
 from tui.cockpit.data.feed import Feed
-from tui.cockpit.desk.decider import Decider, DecisionFailed
+from tui.cockpit.desk.decider import Decider
 from tui.cockpit.desk.editing import NotEdited, edited
-from tui.cockpit.desk.review_reasons import decision_words
 from tui.cockpit.dialogs.dialogs import ConfirmDialog, LineDialog, ReasonDialog
 from tui.cockpit.draw.lines import clean
+from tui.diagnostics import Complaint
+from tui.facts.decisions import consequences, decided_words
 from tui.facts.evaluation.certainty import certainty_words
-
-REFUSAL_S = 15
 
 
 class Host(Protocol):
     """The part of the app that commands use."""
 
     feed: Feed | None
+    """The open session; `None` at Home."""
     readonly: bool
 
     @property
     def app(self) -> App[Any]:
-        """The app that shows dialogs and toasts."""
+        """The app itself, for dialogs and toasts."""
         ...
 
     def look_again(self) -> None:
@@ -43,6 +45,10 @@ class Host(Protocol):
 
     def reopen(self, session: str) -> None:
         """Open a session again, whose engine has started."""
+        ...
+
+    def refuse(self, title: str, why: str) -> None:
+        """Show why something was not done."""
         ...
 
 
@@ -64,11 +70,12 @@ class Commander:
         seen = attempt.decision
 
         def answered(why: str | None) -> None:
-            now = self._decision(attempt.attempt)
             if why is None:
                 return
+            state = self._find(attempt.attempt)
+            now = state.decision if state is not None else None
             if now != seen:
-                self._refuse(f"{attempt.attempt}: not decided", _meanwhile(now))
+                self._host.refuse(f"{attempt.attempt}: not decided", _meanwhile(now))
                 return
             decided()
             self.carry_out(Order("accept" if accepted else "reject", attempt=attempt.attempt, text=why))
@@ -79,7 +86,7 @@ class Commander:
         dialog = ReasonDialog(
             attempt.attempt,
             accepted=accepted,
-            follows=decision_words(feed.state, attempt, accepted=accepted, over=feed.is_over),
+            follows=consequences(feed.state, attempt, accepted=accepted, over=feed.is_over),
             known=clean(certainty_words(attempt, self._instance(attempt.attempt))),
         )
         self._host.app.push_screen(dialog, answered)
@@ -106,7 +113,7 @@ class Commander:
             try:
                 self.carry_out(with_text(order, text))
             except NotUnderstood as error:
-                self._refuse(order.name, str(error))
+                self._host.refuse(order.name, str(error))
 
         if action.takes is Takes.DECISION:
             attempt = self._find(order.attempt)
@@ -146,15 +153,15 @@ class Commander:
         """Open an attempt's kernel in the person's editor; a changed kernel is judged as an instance of its own."""
         state = self._find(attempt)
         if state is None or not state.source:
-            self._refuse("edit", f"{attempt} has no code")
+            self._host.refuse("edit", f"{attempt} has no code")
             return
         try:
             with self._host.app.suspend():
                 source = edited(state.source, os.environ)
         except SuspendNotSupported:
-            self._refuse("edit", "no editor can be opened from here; use: wavedeck edit")
+            self._host.refuse("edit", "no editor can be opened from here; use: wavedeck edit")
         except NotEdited as error:
-            self._refuse("edit", str(error))
+            self._host.refuse("edit", str(error))
         else:
             if source == state.source:
                 self._host.app.notify("nothing was changed, so nothing is judged")
@@ -173,8 +180,8 @@ class Commander:
             return
         try:
             await self._decider.give(feed.session, name, **arguments)
-        except DecisionFailed as error:
-            self._refuse(f"{name}: refused", str(error))
+        except (EngineError, SessionsError, Complaint) as error:
+            self._host.refuse(f"{name}: refused", str(error))
             return
         if action.group is not Group.DECIDE:
             self._host.app.notify(clean(done), markup=False)
@@ -183,18 +190,14 @@ class Commander:
         else:
             self._look_again()
 
-    def _instance(self, attempt: str) -> InstanceState | None:
-        feed = self._host.feed
-        return feed.state.instances.get(split_attempt(attempt).instance) if feed is not None else None
-
     def _find(self, attempt: str) -> AttemptState | None:
         instance = self._instance(attempt)
         known = instance.attempts if instance is not None else []
         return next((state for state in known if state.attempt == attempt), None)
 
-    def _decision(self, attempt: str) -> Decision | None:
-        state = self._find(attempt)
-        return state.decision if state is not None else None
+    def _instance(self, attempt: str) -> InstanceState | None:
+        feed = self._host.feed
+        return feed.state.instances.get(split_attempt(attempt).instance) if feed is not None else None
 
     def _look_again(self) -> None:
         feed = self._host.feed
@@ -202,14 +205,8 @@ class Commander:
             feed.live.look_again()
         self._host.look_again()
 
-    def _refuse(self, title: str, why: str) -> None:
-        self._host.app.notify(clean(why), title=title, severity="error", timeout=REFUSAL_S, markup=False)
-
 
 def _meanwhile(decision: Decision | None) -> str:
     if decision is None:
         return "another person undid the decision meanwhile; look at the attempt, then decide again"
-    said = "accepted" if decision.accepted else "rejected"
-    why = f" ({decision.why})" if decision.why else ""
-    who = decision.by or "another person"
-    return f"{who} {said} it meanwhile{why}; undo that first, or leave it"
+    return f"meanwhile {decided_words(decision)}; undo that first, or leave it"

@@ -5,21 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from engine.errors import EngineError
-from sessions.errors import SessionsError
 from sessions.home import Home
-from tui.diagnostics import Complaint
-
-
-class DecisionFailed(Exception):
-    """A command was not taken; the message is one line that says why and what to do."""
 
 
 class Decider(Protocol):
     """Carries commands to whoever holds the session. Their effect is seen through the session's events alone."""
 
     async def give(self, session: str, name: str, **arguments: object) -> None:
-        """Give the command of an action; it is durable when this returns. Raises `DecisionFailed`."""
+        """Give the command of an action; it is durable when this returns. An error has one line for the person."""
         ...
 
 
@@ -38,8 +31,5 @@ class SessionDecider:
         """Give the command; new work starts an engine if none runs."""
         from tui.actions.send import give
 
-        try:
-            async with self._turn:
-                await give(self._home, session, name, **arguments)
-        except (EngineError, SessionsError, Complaint) as error:
-            raise DecisionFailed(str(error)) from error
+        async with self._turn:
+            await give(self._home, session, name, **arguments)

@@ -7,20 +7,16 @@ from typing import Protocol
 from textual.message import Message
 
 from sessions.home import Home
-from tui.cockpit.data.feed import Feed
-from tui.cockpit.desk.commanding import Commander
+from tui.cockpit.desk.commanding import Commander, Host
 from tui.cockpit.draw.lines import Span
 from tui.cockpit.terminal.preferences import Preferences
 
 
-class Desk(Protocol):
+class Desk(Host, Protocol):
     """The app, as screens see it. Where to go next is not asked here, but posted as a message (`messages`)."""
 
-    feed: Feed | None
-    """The open session; `None` at Home."""
     commander: Commander
     """Sends decisions and commands."""
-    readonly: bool
     home: Home
     preferences: Preferences
 
@@ -36,16 +32,12 @@ class Desk(Protocol):
         """Ask for another screen (`messages`)."""
         ...
 
-    def explain(self) -> None:
+    def action_explain(self) -> None:
         """Show the help of the focused pane."""
         ...
 
     def leave(self) -> None:
         """Leave the cockpit; engines go on."""
-        ...
-
-    def refuse(self, title: str, why: str) -> None:
-        """Show why something was not done."""
         ...
 
     def clock(self) -> float:

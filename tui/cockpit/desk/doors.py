@@ -13,15 +13,18 @@ from engine.process.keys import environment_with_keys
 from sessions.home import Home
 from tui.cockpit.data.collecting import many_objects_stay
 from tui.cockpit.data.replays import Story, open_story
-from tui.cockpit.data.sources import EventSource, LiveTail
+from tui.cockpit.data.sources import PORTION_BYTES, EventSource, LiveTail
 from tui.facts.node_facts import NodeFacts, read_node
 
 if TYPE_CHECKING:
     from engine.plan.plan import RunPlan
     from engine.process.launch import EngineStart
-    from sessions.catalog import SessionInfo
+    from sessions.catalog import SessionInfo, SessionList
     from sessions.events import AnyEvent
-    from sessions.session_list import SessionList
+
+
+def _no_beginning(session: str) -> None:
+    """A session from memory needs none."""
 
 
 def _no_start(run: RunPlan) -> str:
@@ -40,6 +43,8 @@ class Doors:
     open_live: Callable[[str], EventSource]
     mark: Callable[[str], tuple[int, ...]]
     """Changes when the store gets events of a session; cheap."""
+    load_beginning: Callable[[str], Story | None] = _no_beginning
+    """Reads the beginning of a session, or the whole if it is short; `None` if that does not pay. Runs in a thread."""
     list_mark: Callable[[], object] = tuple
     """Changes when the list of sessions does; cheap."""
     read_node: Callable[[], NodeFacts] = NodeFacts
@@ -55,7 +60,7 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
 
     @cache
     def sessions() -> SessionList:
-        from sessions.session_list import SessionList
+        from sessions.catalog import SessionList
 
         return SessionList(home)
 
@@ -64,13 +69,18 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
 
         return journal_of(home, session).events
 
-    def load_story(session: str) -> Story:
+    def load_story(session: str, most_bytes: int | None = None) -> Story:
         from sessions.catalog import journal_of
 
         mark = home.stored_mark(session)
         with many_objects_stay():
-            journal = journal_of(home, session)
-            return open_story(session, [*journal.events, *journal.skipped], mark=mark)
+            journal = journal_of(home, session, most_bytes=most_bytes)
+            # Skipped lines come last, so the beginning of a journal is the beginning of its story without them.
+            events = journal.events if journal.is_cut else [*journal.events, *journal.skipped]
+            return open_story(session, events, mark=mark, is_whole=not journal.is_cut)
+
+    def load_beginning(session: str) -> Story:
+        return load_story(session, PORTION_BYTES)
 
     def is_live(session: str) -> bool:
         return home.live(session).folder.is_dir()
@@ -90,6 +100,7 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
         is_live,
         open_live,
         home.stored_mark,
+        load_beginning=load_beginning,
         list_mark=lambda: sessions().mark(),
         read_node=lambda: read_node(environment_with_keys()),
         start=start,

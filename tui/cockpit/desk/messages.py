@@ -3,49 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from textual.message import Message
 
 
+@dataclass
 class OpenSession(Message):
     """Open a session: live, or as a replay at its end."""
 
-    def __init__(self, session: str) -> None:
-        super().__init__()
-        self.session = session
+    session: str
 
 
+@dataclass
 class OpenInstance(Message):
     """Open the Agent screen of an instance, at an attempt or at its newest."""
 
-    def __init__(self, key: str, number: int | None = None) -> None:
-        super().__init__()
-        self.key = key
-        self.number = number
+    key: str
+    number: int | None = None
 
 
+@dataclass
 class OpenLatency(Message):
     """Open the Latency screen of an attempt (`softmax#2/7`)."""
 
-    def __init__(self, attempt: str) -> None:
-        super().__init__()
-        self.attempt = attempt
+    attempt: str
 
 
+@dataclass
 class OpenReview(Message):
     """Open the Review queue, at an attempt or at the oldest that waits."""
 
-    def __init__(self, attempt: str | None = None) -> None:
-        super().__init__()
-        self.attempt = attempt
+    attempt: str | None = None
 
 
+@dataclass
 class OpenReport(Message):
     """Open the Report of the open session, or of these sessions merged."""
 
-    def __init__(self, sessions: Sequence[str] = ()) -> None:
-        super().__init__()
-        self.sessions = tuple(sessions)
+    sessions: Sequence[str] = ()
 
 
 class OpenFleet(Message):

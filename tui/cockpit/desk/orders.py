@@ -16,6 +16,14 @@ from tui.cockpit.desk.messages import (
     OpenReview,
 )
 
+SCREENS: dict[str, type[Message]] = {
+    "fleet": OpenFleet,
+    "review": OpenReview,
+    "report": OpenReport,
+    "home": LeaveSession,
+}
+"""Messages without arguments, by the name of their action."""
+
 
 def carry_out(order: Order, desk: Desk) -> None:
     """Do what an order says, through the same commands as the keys."""
@@ -23,7 +31,7 @@ def carry_out(order: Order, desk: Desk) -> None:
     if message is not None:
         desk.post_message(message)
     elif order.name == "help":
-        desk.explain()
+        desk.action_explain()
     elif order.name == "quit":
         desk.leave()
     elif When.READING not in order.action.when and not desk.commander.can_act:
@@ -35,18 +43,10 @@ def carry_out(order: Order, desk: Desk) -> None:
 def destination(order: Order) -> Message | None:
     """Return the message of an action that leads to another screen; `None` for any other action."""
     match order.name:
-        case "fleet":
-            return OpenFleet()
         case "latency":
             return OpenLatency(order.attempt)
-        case "review":
-            return OpenReview()
-        case "report":
-            return OpenReport()
-        case "home":
-            return LeaveSession()
         case "show":
             key, _, number = order.text.partition("/")
             return OpenInstance(key, int(number) if number.isdecimal() else None)
-        case _:
-            return None
+        case name:
+            return SCREENS[name]() if name in SCREENS else None

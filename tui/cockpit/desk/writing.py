@@ -64,7 +64,7 @@ def write_files(reports: Sequence[SessionReport], folder: Path) -> list[Path]:
 
     The names contain the session, or the number of sessions. Raises `OSError` if the folder cannot be written.
     """
-    name = reports[0].summary.session if len(reports) == 1 else f"{len(reports)}-sessions"
+    name = reports[0].session if len(reports) == 1 else f"{len(reports)}-sessions"
     texts = {
         "md": as_markdown(reports),
         "html": as_html(reports),

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from tui.cockpit.dialogs.dialogs import QUIT
 from tui.cockpit.dialogs.layers import ClosesOnce
 from tui.cockpit.dialogs.line_prompt import LinePrompt
-from tui.cockpit.draw.lines import clean
+from tui.cockpit.draw.lines import clean, escaped
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.table import LineTable
 from tui.facts.tables import Cell, Column, Row
@@ -70,7 +70,7 @@ class ChoiceDialog(ClosesOnce, ModalScreen[tuple[str, ...] | None]):
 
     def on_mount(self) -> None:
         """Show the choices, with the cursor on the present one."""
-        self.query_one("#window").border_title = self._title.replace("[", "\\[")
+        self.query_one("#window").border_title = escaped(self._title)
         self.table.styles.height = min(len(self._rows) + 1, max(self.app.size.height - 6, 4))
         self.table.set_rows(self._rows)
         self.table.focus()

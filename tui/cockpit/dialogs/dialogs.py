@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from tui.cockpit.dialogs.layers import ClosesOnce
-from tui.cockpit.draw.lines import Line, line, wrap
+from tui.cockpit.draw.lines import Line, escaped, line, wrap
 from tui.cockpit.widgets.line_view import LineView
 
 MOST_CHARACTERS = 2000
@@ -113,7 +113,7 @@ class TextDialog(ClosesOnce, ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Draw."""
-        self.query_one("#dialog").border_title = self._title.replace("[", "\\[")
+        self.query_one("#dialog").border_title = escaped(self._title)
         self.query_one("#dialog").border_subtitle = "escape closes"
         self.call_after_refresh(self._draw)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os.path import commonprefix
 from typing import ClassVar
 
 from textual import events, on
@@ -100,7 +101,7 @@ class LinePrompt(ClosesOnce, ModalScreen[str | None]):
             return
         names = self._complete(line.value)
         head, space, last = line.value.rpartition(" ")
-        common = common_start(names)
+        common = commonprefix(list(names))  # noqa: RUF071 -- words, not paths
         if len(common) > len(last) or len(names) == 1:
             line.value = f"{head}{space}{common}" + (" " if len(names) == 1 else "")
             line.cursor_position = len(line.value)
@@ -108,12 +109,3 @@ class LinePrompt(ClosesOnce, ModalScreen[str | None]):
     def action_cancel(self) -> None:
         """Leave; nothing happens."""
         self.dismiss(None)
-
-
-def common_start(names: Sequence[str]) -> str:
-    """Return the longest start that all names share."""
-    if not names:
-        return ""
-    first, last = min(names), max(names)
-    length = next((place for place, letter in enumerate(first) if letter != last[place]), len(first))
-    return first[:length]

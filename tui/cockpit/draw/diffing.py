@@ -75,12 +75,11 @@ def compare(old: str, new: str) -> SourceDiff | None:
     before, after = list(highlighted(old)), list(highlighted(new))
     texts = [plain(row) for row in before], [plain(row) for row in after]
     diff = compare_lines(*texts)
-    for hunk in diff.hunks:
-        for row in hunk.rows:
-            if row.old is not None and row.kind in (LineKind.REMOVED, LineKind.CHANGED):
-                before[row.old] = marked(before[row.old], row.old_marks, "del")
-            if row.new is not None and row.kind in (LineKind.ADDED, LineKind.CHANGED):
-                after[row.new] = marked(after[row.new], row.new_marks, "add")
+    for row in diff.rows:
+        if row.old is not None and row.kind in (LineKind.REMOVED, LineKind.CHANGED):
+            before[row.old] = marked(before[row.old], row.old_marks, "del")
+        if row.new is not None and row.kind in (LineKind.ADDED, LineKind.CHANGED):
+            after[row.new] = marked(after[row.new], row.new_marks, "add")
     return SourceDiff(before, after, diff, "\n".join(diff_text(diff, *texts)))
 
 
@@ -179,54 +178,38 @@ def _draw(
     diff: Diff, drawn: Callable[[DiffRow, str], list[Line]], view: DiffView, indent: int, width: int
 ) -> DrawnDiff:
     """Draw all hunks, each row as `drawn(row, bar)` draws it, with the folds between them."""
-    picture = DrawnDiff([], [], {}, None)
-    lines, hunks = picture.lines, picture.hunks
+    lines: list[Line] = []
+    hunks: list[int] = []
+    folds: dict[int, int] = {}
     chosen: int | None = None
-    for place, rows in enumerate(_folded_rows(diff)):
-        if rows and (place in view.opened or any(_is_chosen(row, view) for row in rows)):
-            for row in rows:
-                chosen = len(lines) if _is_chosen(row, view) else chosen
-                lines += drawn(row, " ")
-        elif rows:
-            picture.folds[len(lines)] = place
+
+    def draw_rows(rows: Sequence[DiffRow], bar: str) -> None:
+        nonlocal chosen
+        for row in rows:
+            chosen = len(lines) if _is_chosen(row, view) else chosen
+            lines.extend(drawn(row, bar))
+
+    for place, (folded, hunk) in enumerate(diff.parts()):
+        if place in view.opened or any(_is_chosen(row, view) for row in folded):
+            draw_rows(folded, " ")
+        elif folded:
+            folds[len(lines)] = place
             hint = " (enter opens them)" if place in adjacent_folds(view.hunk) else ""
-            lines.append(_note(skipped_words(len(rows)) + hint, indent, width))
-        if place == len(diff.hunks):
-            break
+            lines.append(_note(skipped_words(len(folded)) + hint, indent, width))
         bar = CURRENT if place == view.hunk and len(diff.hunks) > 1 else " "
-        for kind, stretch in stretches(diff.hunks[place].rows):
+        for kind, stretch in stretches(hunk):
             if kind is not LineKind.SAME and len(hunks) == place:
                 hunks.append(len(lines))
             if kind is LineKind.MOVED_AWAY:
                 lines.append(_note(moved_words(stretch), indent, width))
-                continue
-            for row in stretch:
-                chosen = len(lines) if _is_chosen(row, view) else chosen
-                lines += drawn(row, bar)
-    return picture._replace(chosen=chosen)
+            else:
+                draw_rows(stretch, bar)
+    return DrawnDiff(lines, hunks, folds, chosen)
 
 
 def adjacent_folds(hunk: int) -> tuple[int, int]:
     """Return the folds before and after a hunk."""
     return hunk, hunk + 1
-
-
-def _folded_rows(diff: Diff) -> list[list[DiffRow]]:
-    """The unchanged rows before each hunk, then those after the last one."""
-    folds: list[list[DiffRow]] = []
-    old = new = 0
-    for hunk in (*diff.hunks, None):
-        count = hunk.skipped if hunk is not None else diff.rest
-        folds.append([DiffRow(LineKind.SAME, old + step, new + step) for step in range(count)])
-        if hunk is not None:
-            olds = [
-                row.old for row in hunk.rows if row.old is not None and row.kind is not LineKind.MOVED_HERE
-            ]
-            news = [
-                row.new for row in hunk.rows if row.new is not None and row.kind is not LineKind.MOVED_AWAY
-            ]
-            old, new = max(olds, default=old + count - 1) + 1, max(news, default=new + count - 1) + 1
-    return folds
 
 
 def enclosing_function(source: str, line: int) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from rich.cells import cell_len
+
 from tui.cockpit.draw.lines import Line, Span, fit
-from tui.facts.tables import GAP, Cell, Column, PlacedColumn, Row, lay_out
+from tui.facts.tables import Cell, Column, PlacedColumn, Row, lay_out
 
 
 def places(
@@ -13,10 +15,11 @@ def places(
     rows: Sequence[Row],
     width: int,
     only: Collection[str] | None = None,
-    gap: int = GAP,
+    at: int = 0,
 ) -> tuple[PlacedColumn, ...]:
     """Return the columns that fit into `width` cells; the last of them is cut at the edge."""
-    laid_out = lay_out(columns, [[cell.text for cell in row.cells] for row in rows], width, only, gap)
+    texts = [[cell.text for cell in row.cells] for row in rows if len(row.cells) >= len(columns)]
+    laid_out = lay_out(columns, texts, width, only, at)
     return tuple(
         place._replace(width=min(place.width, width - place.x)) for place in laid_out if place.x < width
     )
@@ -32,11 +35,21 @@ def row_line(columns: Sequence[Column], placed: Sequence[PlacedColumn], row: Row
     """One row as a line."""
     spans: list[Span] = []
     x = 0
+    last = len(row.cells) - 1
     for place in placed:
+        if place.column > last:
+            break
         if place.x > x:
             spans.append(Span(" " * (place.x - x), row.style))
         cell = row.cells[place.column]
-        text = fit(cell.text, place.width, right=columns[place.column].right)
-        spans.append(Span(text, f"{row.style} {cell.style}".strip()))
+        is_wide = place.column == last < len(columns) - 1
+        space = place.width - cell_len(cell.text)
+        if is_wide or (cell.pieces and space >= 0):
+            pieces = cell.pieces or ((cell.text, cell.style),)
+            spans += [Span(text, f"{row.style} {style}".strip()) for text, style in pieces]
+            spans += [Span(" " * space, row.style)] if space > 0 else []
+        else:
+            text = fit(cell.text, place.width, right=columns[place.column].right)
+            spans.append(Span(text, f"{row.style} {cell.style}".strip()))
         x = place.x + place.width
     return tuple(spans)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from pygments.lexers.python import PythonLexer  # type: ignore[import-untyped]
 from pygments.token import Token, _TokenType  # type: ignore[import-untyped]
 
-from tui.cockpit.draw.lines import Line, Span, clean
+from tui.cockpit.draw.lines import Line, Span, clean, plain
 
 LONGEST_LINES = 4000
 """Longer sources are shown plain: colouring them would hold the screen for half a second."""
+LONGEST_COLOURED = 1000
+"""Characters of a line that have colours. Thousands of spans in one line would hold the screen at each paint."""
 
 STYLES: dict[_TokenType, str] = {
     Token.Comment: "code-comment",
@@ -44,7 +47,7 @@ def plain_rows(source: str) -> tuple[Line, ...]:
 
 @lru_cache(maxsize=64)
 def highlighted(source: str) -> tuple[Line, ...]:
-    """The source's lines, safe to draw; plain when there are more than `LONGEST_LINES`."""
+    """The source's lines, safe to draw; plain when there are more than `LONGEST_LINES`, and behind `LONGEST_COLOURED`."""
     text = clean(source)
     if text.count("\n") > LONGEST_LINES:
         return plain_rows(source)
@@ -59,8 +62,18 @@ def highlighted(source: str) -> tuple[Line, ...]:
         elif first:
             row.append(Span(first, style))
         for other in others:
-            lines.append(tuple(row))
+            lines.append(_plain_end(row))
             row = [Span(other, style)] if other else []
     if row or not lines:
-        lines.append(tuple(row))
+        lines.append(_plain_end(row))
     return tuple(lines)
+
+
+def _plain_end(row: Sequence[Span]) -> Line:
+    """A line with one plain span for all that begins behind `LONGEST_COLOURED`."""
+    length = 0
+    for place, span in enumerate(row):
+        if length >= LONGEST_COLOURED:
+            return (*row[:place], Span(plain(row[place:])))
+        length += len(span.text)
+    return tuple(row)

@@ -11,6 +11,8 @@ from tui.visible_text import replace_invisible
 
 TAB = 4
 ELLIPSIS = "…"
+GAP = 2
+"""Cells between the parts of a line."""
 
 
 class Span(NamedTuple):
@@ -40,6 +42,11 @@ def _replaced(_char: str) -> str:
 def line(text: str, style: str = "") -> Line:
     """One line in one style; line ends within become spaces."""
     return (Span(clean(text).replace("\n", " "), style),) if text else EMPTY
+
+
+def escaped(text: str) -> str:
+    """Return text that means itself in Textual's markup: in the title of a pane."""
+    return text.replace("[", "\\[")
 
 
 def plain(spans: Iterable[Span]) -> str:
@@ -148,30 +155,21 @@ def wrap_line(spans: Line, width: int) -> list[Line]:
     return rows
 
 
-def wrap_words(spans: Line, width: int) -> list[Line]:
-    """Return a styled line in lines of at most `width` cells, broken at spaces where there are some, styles kept."""
-    text, rows, start = plain(spans), [], 0
-    for piece in wrap(text, width):
-        start = text.index(piece, start)
-        rows.append(_between(spans, start, start + len(piece)))
-        start += len(piece)
+def wrap_phrases(phrases: Iterable[Span], width: int, gap: Span) -> list[Line]:
+    """Return phrases in lines of at most `width` cells, broken between phrases and, if need be, at spaces."""
+    rows: list[Line] = []
+    for phrase in phrases:
+        for part in wrap(clean(phrase.text), width) if cells([phrase]) > width else (phrase.text,):
+            span = Span(part, phrase.style)
+            if rows and cells((*rows[-1], gap, span)) <= width:
+                rows[-1] = (*rows[-1], gap, span)
+            else:
+                rows.append((span,))
     return rows
 
 
-def _between(spans: Line, start: int, end: int) -> Line:
-    """The characters `start` to `end` of a line."""
-    kept, place = [], 0
-    for span in spans:
-        text = span.text[max(start - place, 0) : max(end - place, 0)]
-        if text:
-            kept.append(Span(text, span.style))
-        place += len(span.text)
-    return tuple(kept)
-
-
-def joined(parts: Sequence[Line]) -> Line:
+def joined(parts: Sequence[Line], gap: Span = Span(" " * GAP)) -> Line:  # noqa: B008 -- a constant
     """Parts in one line with a gap between those that are not empty."""
-    gap = Span("  ")
     spans: list[Span] = []
     for part in parts:
         if part:

@@ -1,4 +1,4 @@
-"""What the screens of a session share where a person steers: keys for one instance and one attempt."""
+"""Keys about one instance and one attempt: a person steers the instance and decides about the attempt."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tui.cockpit.screens.base import SessionScreen
 from tui.diagnostics import Complaint
 
 STEERED = ("hint", "measure", "edit")
+DECISIONS = ("accept", "reject", "undo")
 INSTANCES = (Takes.INSTANCES_OR_SESSION, Takes.INSTANCES, Takes.HINT)
 """Arguments of actions about instances, not attempts."""
 
@@ -49,6 +50,9 @@ class ActingScreen(SessionScreen):
         """The attempt that the keys are about."""
         return None
 
+    def deciding(self, attempt: AttemptState) -> None:
+        """Called before a decision about an attempt is sent; the instance goes on after it."""
+
     @property
     def steered_case(self) -> str:
         """The case under the cursor; empty on a screen without cases."""
@@ -69,7 +73,7 @@ class ActingScreen(SessionScreen):
             return False
         if action == "pause" and self.feed.replay is not None:
             return True
-        if action in (*STEERED, "pause"):
+        if action in (*STEERED, *DECISIONS, "pause"):
             return self.is_possible(action)
         if action in ("reproduce", "write"):
             return self.steered_attempt is not None and bool(self.steered_attempt.source)
@@ -109,6 +113,28 @@ class ActingScreen(SessionScreen):
         """Give the instances a hint."""
         if self.subject.instances:
             self.desk.commander.ask(Order("hint", self.subject.instances))
+
+    def action_accept(self) -> None:
+        """Accept the attempt of the keys."""
+        self._decide(accepted=True)
+
+    def action_reject(self) -> None:
+        """Reject the attempt of the keys."""
+        self._decide(accepted=False)
+
+    def _decide(self, *, accepted: bool) -> None:
+        attempt = self.steered_attempt
+        if attempt is not None:
+            self.desk.commander.ask_and_decide(
+                attempt, accepted=accepted, decided=lambda: self.deciding(attempt)
+            )
+
+    def action_undo(self) -> None:
+        """Undo the decision about the attempt of the keys."""
+        attempt = self.steered_attempt
+        if attempt is not None:
+            self.deciding(attempt)
+            self._give("undo")
 
     def action_measure(self) -> None:
         """Measure the attempt again on all GPUs."""

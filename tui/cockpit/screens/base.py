@@ -143,8 +143,9 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         self.repaint(frozenset((EVERYTHING,)))
 
     def on_screen_resume(self) -> None:
-        """Others drew meanwhile."""
-        self.repaint(frozenset((EVERYTHING,)))
+        """Others drew meanwhile. Of several screens that close at once, only the last one left is drawn."""
+        if self.is_current:
+            self.repaint(frozenset((EVERYTHING,)))
 
     def on_resize(self, event: events.Resize) -> None:
         """Lines depend on the width. Children know theirs only after this."""

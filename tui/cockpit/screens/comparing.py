@@ -1,14 +1,18 @@
-"""A screen with a code pane: code or diff of an attempt, its hunks, and the lines that its error names."""
+"""The code pane that Agent and Review share: code or diff of an attempt, and the lines that its error names."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from textual import work
+from textual import on, work
 from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widget import Widget
 
 from sessions.settings import RunSettings
-from sessions.state.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, InstanceState, SessionState
 from tui.cockpit.data import attempts
 from tui.cockpit.data.feed import EVERYTHING
 from tui.cockpit.data.sides import (
@@ -19,178 +23,213 @@ from tui.cockpit.data.sides import (
     neighbour,
     other_sides,
     read_task_files,
-    side_of,
 )
 from tui.cockpit.data.steps import written_code
-from tui.cockpit.screens.deciding import DecidingScreen
+from tui.cockpit.screens.acting import ActingScreen
 from tui.cockpit.widgets.code import CodePane
 from tui.facts.evaluation.verdict import error_lines
 
 COMPARING: list[BindingType] = [
-    Binding("left_square_bracket", "walk(-1)", "attempt", id="agent.previous", key_display="[]"),
-    Binding("right_square_bracket", "walk(1)", "next attempt", id="agent.next", show=False),
-    Binding("e", "error", "error", id="agent.error"),
-    Binding("d", "diff", "diff", id="agent.diff"),
-    Binding("left_curly_bracket", "hunk(-1)", "hunk", id="agent.hunk_previous", key_display="{}"),
-    Binding("right_curly_bracket", "hunk(1)", "next hunk", id="agent.hunk_next", show=False),
-    Binding("less_than_sign", "other(-1)", "other side", id="agent.other_previous", key_display="<>"),
-    Binding("greater_than_sign", "other(1)", "next other side", id="agent.other_next", show=False),
-    Binding("D", "columns", "side by side", id="agent.columns", show=False),
+    Binding("left_square_bracket", "walk(-1)", "attempt", id="code.previous", key_display="[]"),
+    Binding("right_square_bracket", "walk(1)", "next attempt", id="code.next", show=False),
+    Binding("e", "code('error')", "error", id="code.error"),
+    Binding("d", "code('diff')", "diff", id="code.diff"),
+    Binding(
+        "left_curly_bracket", "code('go_to_hunk', -1)", "hunk", id="code.hunk_previous", key_display="{}"
+    ),
+    Binding("right_curly_bracket", "code('go_to_hunk', 1)", "next hunk", id="code.hunk_next", show=False),
+    Binding("less_than_sign", "code('other', -1)", "other side", id="code.other_previous", key_display="<>"),
+    Binding("greater_than_sign", "code('other', 1)", "next other side", id="code.other_next", show=False),
+    Binding("D", "code('toggle_columns')", "side by side", id="code.columns", show=False),
 ]
+"""Keys of a `ComparingScreen`, which it names among its own."""
 
 
-class ComparingScreen(DecidingScreen):
-    """Shows the code of `steered_attempt`, or its difference to another source."""
+class AttemptCode(CodePane):
+    """The code of an attempt, or its difference to another source. It keeps what a person chose to compare with."""
 
-    def __init__(self, *, registry: Path | None = None) -> None:
-        super().__init__()
+    @dataclass
+    class FilesRead(Message):
+        """The files of a task are read."""
+
+    def __init__(
+        self,
+        *,
+        registry: Path | None,
+        first: Callable[[dict[ComparedTo, Side]], ComparedTo] | None = None,
+    ) -> None:
+        """`registry` is the home's file of added suites.
+
+        `first` chooses from the other sides what is shown before a person chooses; without it the code is shown.
+        """
+        super().__init__(id="code")
         self._registry = registry
-        self.comparison = ComparedTo.CODE
-        self.compared_with: int | None = None
+        self._first = first
+        self._files: dict[str, TaskFiles | None] = {}
+        """Files by task; `None` while a thread reads them."""
+        self._state = SessionState()
+        self._instance: InstanceState | None = None
+        self._attempt: AttemptState | None = None
+        self._comparison: ComparedTo | None = None
+        """The comparison that a person chose; `None` before the first choice."""
+        self._other_number: int | None = None
         """Number of the attempt that a person chose as the other side."""
-        self.code = CodePane(id="code")
-        self.facts = TaskFiles()
-        self._facts_asked = False
         self._error = -1
         """Index of the error line that `e` went to last; -1 before the first."""
         self._error_of = ""
         """The attempt of `_error`."""
 
-    def bring_up_code(self) -> None:
-        """Put the code pane on screen; the subclass says how."""
-
     @property
-    def shows_code(self) -> bool:
-        """True if the code pane is on screen."""
-        return True
+    def files(self) -> TaskFiles:
+        """The task's baseline and shapes, as far as they are read."""
+        return (self._files.get(self._instance.task) if self._instance is not None else None) or TaskFiles()
 
     @property
     def chosen_error(self) -> int | None:
         """The line of the candidate that `e` went to last."""
-        attempt = self.steered_attempt
-        if attempt is None or attempt.attempt != self._error_of:
+        lines = self._error_lines
+        if self._attempt is None or self._attempt.attempt != self._error_of:
             return None
-        lines = error_lines(attempt)
         return lines[self._error] if 0 <= self._error < len(lines) else None
 
-    def redraw(self) -> None:
-        """Draw everything: the person chose something else."""
-        self.draw(frozenset((EVERYTHING,)))
+    @property
+    def _error_lines(self) -> list[int]:
+        return error_lines(self._attempt) if self._attempt is not None else []
 
-    def ask_for_facts(self, instance: InstanceState | None) -> None:
-        """Read the task's baseline and shapes once, in a thread."""
-        started = self.feed.state.started
-        if instance is not None and started is not None and not self._facts_asked:
-            self._facts_asked = True
-            self._read_facts(started, instance.task)
-
-    @work(thread=True, exit_on_error=False, name="reading the task")
-    def _read_facts(self, started: RunSettings, task: str) -> None:
-        facts = read_task_files(started, task, self._registry)
-        self.app.call_from_thread(self._take_facts, facts)
-
-    def _take_facts(self, facts: TaskFiles) -> None:
-        self.facts = facts
-        if self.is_mounted and self.desk.feed is not None:
-            self.redraw()
-
-    def draw_code(self, instance: InstanceState | None, attempt: AttemptState | None) -> None:
-        """Draw the code pane."""
-        code = self.code
+    def show_attempt(
+        self, state: SessionState, instance: InstanceState | None, attempt: AttemptState | None
+    ) -> None:
+        """Show the code of an attempt, or its difference to the other side."""
+        if instance is None or self._instance is None or instance.key != self._instance.key:
+            self._other_number = None
+        self._state, self._instance, self._attempt = state, instance, attempt
         if instance is None or attempt is None:
-            code.show_code(None, missing="")
+            self.show_side(None)
             return
-        errors = error_lines(attempt)
-        against, side = self._other_side(), side_of(attempt)
-        if against is not None and side is not None:
-            code.show_diff(against, side, errors=errors, chosen=self.chosen_error)
+        if instance.task not in self._files and state.started is not None:
+            self._files[instance.task] = None
+            self._read(state.started, instance.task)
+        if self._first is not None and self._comparison is None and self._files.get(instance.task) is None:
+            self.show_side(None, missing="reading the baseline ...")
             return
-        source = written_code(attempt)
+        source, against = written_code(attempt), self._against
         name = attempts.short_name(attempt.attempt)
-        code.show_code(
-            Side(name, source, attempt.commit) if source else None,
+        self.show_side(
+            Side(name, source, attempt.commit, attempt.attempt) if source else None,
+            against,
             missing=self._missing_words(attempt, name),
-            errors=errors,
+            errors=error_lines(attempt),
             chosen=self.chosen_error,
             growing=attempt.source is None,
         )
 
     def _missing_words(self, attempt: AttemptState, name: str) -> str:
         words = f"{name} has no code" if attempt.evaluation is not None else f"{name} has no code yet"
-        base = attempts.base_of(self.feed.state, attempt)
+        base = attempts.base_of(self._state, attempt)
         if base is None or not base.source:
             return words
         return f"{words}; [ ] lead to {attempts.short_name(base.attempt)}, from which it is made"
 
+    @work(thread=True, exit_on_error=False, name="reading the task")
+    def _read(self, started: RunSettings, task: str) -> None:
+        self._files[task] = read_task_files(started, task, self._registry)
+        self.post_message(self.FilesRead())
+
+    @property
     def _sides(self) -> dict[ComparedTo, Side]:
-        instance, attempt = self.steered_instance, self.steered_attempt
+        instance, attempt = self._instance, self._attempt
         if instance is None or attempt is None or not attempt.source:
             return {}
-        return other_sides(self.feed.state, instance, attempt, self.facts.baseline, self.compared_with)
+        return other_sides(self._state, instance, attempt, self.files.baseline, self._other_number)
 
-    def _other_side(self) -> Side | None:
-        return self._sides().get(self.comparison)
+    @property
+    def _against(self) -> Side | None:
+        sides = self._sides
+        return sides.get(self._shown(sides))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of diffs only where a diff is on screen; `e` only where the error names a line."""
-        if self.desk.feed is None:
-            return False
-        attempt = self.steered_attempt
-        if action == "diff":
-            return bool(self._sides())
-        if action == "other":
-            return len(self.steered_instance.attempts) > 1 if self.steered_instance is not None else False
-        if action == "columns":
-            return self.shows_code and self._other_side() is not None
-        if action == "hunk":
-            return self.shows_code and self.code.has_hunks
-        if action == "error":
-            return attempt is not None and bool(error_lines(attempt))
-        return super().check_action(action, parameters)
+    def _shown(self, sides: dict[ComparedTo, Side]) -> ComparedTo:
+        if self._comparison is not None and self._comparison in (ComparedTo.CODE, *sides):
+            return self._comparison
+        return ComparedTo.CODE if self._first is None else self._first(sides)
 
-    def action_diff(self) -> None:
+    def can(self, name: str) -> bool:
+        """Keys of diffs only where a diff is on screen; `error` only where the error names a line."""
+        match name:
+            case "diff":
+                return bool(self._sides)
+            case "other":
+                return self._instance is not None and len(self._instance.attempts) > 1
+            case "toggle_columns":
+                return self.display and self._against is not None
+            case "go_to_hunk":
+                return self.display and self.has_hunks
+            case _:
+                return bool(self._error_lines)
+
+    def diff(self) -> None:
         """Go on from the code to the diffs, and back to the code."""
-        if self.shows_code:
-            sides = self._sides()
-            current = self.comparison if self.comparison in sides else ComparedTo.CODE
-            self.comparison = following(current, sides)
-        self.bring_up_code()
-        self.redraw()
+        sides = self._sides
+        self._comparison = following(self._shown(sides), sides)
 
-    def action_other(self, direction: int) -> None:
+    def other(self, direction: int) -> None:
         """Compare with another attempt of the instance."""
-        instance, attempt = self.steered_instance, self.steered_attempt
+        instance, attempt = self._instance, self._attempt
         if instance is None or attempt is None:
             return
-        against = self._other_side()
-        number = neighbour(instance, attempt, against.name if against is not None else "", direction)
+        against = self._against
+        number = neighbour(instance, attempt, against.attempt if against is not None else "", direction)
         if number is None:
             self.notify(f"no attempt {'before' if direction < 0 else 'after'} this", timeout=2)
-            return
-        self.compared_with, self.comparison = number, ComparedTo.OTHER
-        self.bring_up_code()
-        self.redraw()
+        else:
+            self._other_number, self._comparison = number, ComparedTo.OTHER
 
-    def action_hunk(self, steps: int) -> None:
-        """Go to the hunk before, or to the next one."""
-        self.code.go_to_hunk(steps)
-        self.redraw()
-
-    def action_columns(self) -> None:
-        """Show the diff in one column or two."""
-        self.code.toggle_columns()
-
-    def action_error(self) -> None:
+    def error(self) -> None:
         """Go to the next line of the candidate that the error names."""
-        attempt = self.steered_attempt
-        lines = error_lines(attempt) if attempt is not None else []
-        if attempt is None or not lines:
+        lines = self._error_lines
+        if self._attempt is None or not lines:
             return
-        if attempt.attempt != self._error_of:
-            self._error_of, self._error = attempt.attempt, -1
+        if self._attempt.attempt != self._error_of:
+            self._error_of, self._error = self._attempt.attempt, -1
         if len(lines) == 1 and self._error == 0:
             self.notify(f"line {lines[0]} is the only line that the error names", timeout=2)
         self._error = (self._error + 1) % len(lines)
+        self.call_after_refresh(self.go_to_error)
+
+
+class ComparingScreen(ActingScreen):
+    """A screen with a code pane. The keys of the code pane work from every pane."""
+
+    code: AttemptCode
+
+    def bring_up_code(self) -> None:
+        """Put the code pane on screen; the subclass says how."""
+
+    def redraw(self) -> None:
+        """Draw everything: the person chose something else."""
+        self.draw(frozenset((EVERYTHING,)))
+
+    @on(AttemptCode.FilesRead)
+    def _show_files(self) -> None:
+        if self.is_mounted and self.desk.feed is not None:
+            self.redraw()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the code pane only where they do something."""
+        if self.desk.feed is None:
+            return False
+        if action == "code":
+            return self.code.can(str(parameters[0]))
+        return super().check_action(action, parameters)
+
+    def action_code(self, name: str, *arguments: int) -> None:
+        """Do what a key of the code pane says; `d` on another pane only brings the code pane up."""
+        if name != "diff" or self.code.display:
+            getattr(self.code, name)(*arguments)
         self.bring_up_code()
         self.redraw()
-        self.call_after_refresh(self.code.go_to_error)
+
+
+def set_title(pane: Widget, markup: str) -> None:
+    """Draw the title of a pane if it changed."""
+    if pane.border_title != markup:
+        pane.border_title = markup

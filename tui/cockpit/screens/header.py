@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from harness import Verdict
 from sessions.state.state import SessionState
 from tui.cockpit.data.feed import Feed
-from tui.cockpit.draw.lines import Line, Span, cells, clean
+from tui.cockpit.draw.lines import GAP, Line, Span, cells, clean, joined, plain
 from tui.facts import vocabulary
 from tui.facts.attention import Concern, Kind, ended_words, model_trouble, summary
 from tui.facts.instance import InstanceFacts, baseline_names
-from tui.facts.session_words import method_words
+from tui.facts.settings_words import method_words
 
-GAP = 2
 LONGEST_NAME = 40
+RIGHT = ("solved", "attempts", "spent", "waits")
+"""Parts at the right end."""
+SHORTENED = (
+    *("verified", "method", "model", "against", "spent", "attempts", "solved", "waits"),
+    *("attempts", "attempts", "spent", "name", "time", "unread", "spent", "solved", "solved"),
+)
+"""Parts that take their next shorter form, in this order, until the line fits."""
 
-
-@dataclass(slots=True)
-class _Part:
-    """One piece of the header, in forms from the longest to the shortest; an empty form is left out."""
-
-    forms: Sequence[Line]
-    right: bool = False
-    form: int = 0
-
-    @property
-    def line(self) -> Line:
-        return self.forms[self.form]
+Forms = list[Line]
+"""One part of the header, in forms from the longest to the shortest; an empty form is left out."""
 
 
 def header_line(
@@ -50,43 +45,35 @@ def header_line(
     title = clean(state.title or name)
     solved = len({instance.task for instance in facts if instance.correct})
     tasks = len(started.tasks) if started is not None else 0
-    parts = {
-        "name": _Part([(Span(_cut(title, LONGEST_NAME), "key"),), (Span(_cut(title, 17), "key"),)]),
-        "status": _Part([status]),
-        "method": _part(method_words(started.method, started.options) if started else ""),
-        "model": _part(started.model if started else ""),
-        "against": _part(_against(state, facts)),
-        "verified": _part("; ".join(dict.fromkeys(state.verification.values()))),
-        "time": _part(vocabulary.clock(state.worked_until(now_wall)) if started else ""),
-        "solved": _part(_solved(facts, solved, tasks), f"{solved}/{tasks} solved", f"{solved}/{tasks}"),
-        "attempts": _Part([*_attempts(facts), ()], right=True),
-        "spent": _part(*_spent(state), right=True),
-        "unread": _part(f"{state.skipped_events} events unread" if state.skipped_events else ""),
+    parts: dict[str, Forms] = {
+        "name": [(Span(_cut(title, LONGEST_NAME), "key"),), (Span(_cut(title, 17), "key"),)],
+        "status": [status],
+        "method": _forms(method_words(started.method, started.options) if started else ""),
+        "model": _forms(started.model if started else ""),
+        "against": _forms(_against(state, facts)),
+        "verified": _forms("; ".join(dict.fromkeys(state.verification.values()))),
+        "time": _forms(vocabulary.clock(state.worked_until(now_wall)) if started else ""),
+        "solved": _forms(_solved(facts, solved, tasks), f"{solved}/{tasks} solved", f"{solved}/{tasks}")
+        if tasks
+        else [()],
+        "attempts": [*_attempts(facts), ()],
+        "spent": _forms(*_spent(state)),
+        "unread": _forms(f"{state.skipped_events} events unread" if state.skipped_events else ""),
         "waits": _waits(concerns),
     }
-    if not tasks:
-        parts["solved"] = _part("")
-    parts["solved"].right = True
-    for step in (
-        *(
-            "verified",
-            "method",
-            "model",
-            "against",
-            "spent",
-            "attempts",
-            "solved",
-            "waits",
-            "attempts",
-            "attempts",
-        ),
-        *("spent", "name", "time", "unread", "spent", "solved", "solved"),
-    ):
-        if _width(parts) <= width:
+    for name in SHORTENED:
+        if cells(_joined(parts)) <= width:
             break
-        part = parts[step]
-        part.form = min(part.form + 1, len(part.forms) - 1)
-    return _joined(parts, width)
+        if len(parts[name]) > 1:
+            del parts[name][0]
+    over = cells(_joined(parts)) - width
+    if over > 0 and status:
+        text = plain(status)
+        parts["status"] = [(Span(_cut(text, max(8, len(text) - over)), status[0].style),)]
+    right = _joined({name: parts[name] for name in RIGHT})
+    left = _joined({name: forms for name, forms in parts.items() if name not in RIGHT})
+    space = max(GAP if right else 0, width - cells(left) - cells(right))
+    return (*left, Span(" " * space), *right) if right else left
 
 
 def status_line(
@@ -96,7 +83,8 @@ def status_line(
     state, spans = feed.state, []
     replay, live = feed.replay, feed.live
     if replay is not None:
-        place = f"{vocabulary.clock(replay.offset_s)} of {vocabulary.clock(replay.story.duration_s)}"
+        whole = f" of {vocabulary.clock(replay.story.duration_s)}" if replay.story.is_whole else ""
+        place = f"{vocabulary.clock(replay.offset_s)}{whole}"
         spans.append(Span(f"REPLAY at {place}" + (", decisions count" if can_act else ""), "warn"))
     if readonly and replay is None:
         spans.append(Span("READ-ONLY", "warn"))
@@ -120,15 +108,11 @@ def status_line(
         spans.append(Span("paused", "warn"))
     elif not feed.is_over and (trouble := model_trouble(state, now_wall)):
         spans.append(Span(trouble, "bad"))
-    return tuple(
-        span
-        for place, part in enumerate([*spans, *remarks])
-        for span in ((Span("  "), part) if place else (part,))
-    )
+    return joined([(span,) for span in (*spans, *remarks)])
 
 
-def _part(*texts: str, right: bool = False) -> _Part:
-    return _Part([*((Span(clean(text)),) if text else () for text in texts), ()], right=right)
+def _forms(*texts: str) -> Forms:
+    return [*((Span(clean(text)),) for text in texts if text), ()]
 
 
 def _against(state: SessionState, facts: Sequence[InstanceFacts]) -> str:
@@ -184,36 +168,18 @@ def _dollars(usd: float) -> str:
     return f"${usd:,.0f}" if usd == int(usd) else vocabulary.money(usd)
 
 
-def _waits(concerns: Sequence[Concern]) -> _Part:
+def _waits(concerns: Sequence[Concern]) -> Forms:
     """`! 2 reviews  1 stuck`, or `! 3`; an ended engine and a silent model have a status of their own."""
     shown = [concern for concern in concerns if concern.kind is not Kind.ENGINE]
     if not shown:
-        return _Part([()])
+        return [()]
     style = "warn" if any(concern.kind is Kind.REVIEW for concern in shown) else shown[0].style
-    return _Part([(Span(f"! {summary(shown)}", style),), (Span(f"! {len(shown)}", style),)], right=True)
+    return [(Span(f"! {summary(shown)}", style),), (Span(f"! {len(shown)}", style),)]
 
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def _width(parts: dict[str, _Part]) -> int:
-    lines = [part.line for part in parts.values() if part.line]
-    return sum(map(cells, lines)) + GAP * max(0, len(lines) - 1)
-
-
-def _joined(parts: dict[str, _Part], width: int) -> Line:
-    """Left parts, blanks, right parts; a status that is too long is cut."""
-    left: list[Span] = []
-    right: list[Span] = []
-    over = _width(parts) - width
-    for part in parts.values():
-        line = part.line
-        if part is parts["status"] and over > 0 and line:
-            text = "".join(span.text for span in line)
-            line = (Span(_cut(text, max(8, len(text) - over)), line[0].style),)
-        side = right if part.right else left
-        if line:
-            side += [Span(" " * GAP), *line] if side else line
-    space = max(GAP if right else 0, width - cells(left) - cells(right))
-    return (*left, Span(" " * space), *right) if right else tuple(left)
+def _joined(parts: dict[str, Forms]) -> Line:
+    return joined([forms[0] for forms in parts.values()])

@@ -20,7 +20,7 @@ from tui.cockpit.draw.diffing import (
     unified,
 )
 from tui.cockpit.draw.highlighting import highlighted, plain_rows
-from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, line
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, escaped, line
 from tui.cockpit.widgets.line_view import LineView
 from tui.facts.text_diff import LineKind
 
@@ -47,10 +47,8 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         Binding("enter", "unfold", "unchanged lines", id="code.unfold", show=False)
     ]
 
-    def __init__(self, *, id: str | None = None, empty: str = "code") -> None:
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._empty = empty
-        """Title without a source."""
         self._side: Side | None = None
         self._other: Side | None = None
         self._columns: bool | None = None
@@ -84,34 +82,20 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         self._columns = not self.two_columns
         self._draw()
 
-    def show_code(
+    def show_side(
         self,
         side: Side | None,
+        other: Side | None = None,
         *,
-        missing: str,
+        missing: str = "",
         errors: Sequence[int] = (),
         chosen: int | None = None,
         growing: bool = False,
     ) -> None:
-        """Show a source; `missing` says why there is none. A growing source is plain, and its end is followed."""
-        self._show(side, None, missing, errors, chosen, growing=growing)
+        """Show a source, or what changed from `other` to it; `missing` says why there is none.
 
-    def show_diff(
-        self, old: Side, new: Side, *, errors: Sequence[int] = (), chosen: int | None = None
-    ) -> None:
-        """Show what changed from `old` to `new`."""
-        self._show(new, old, "", errors, chosen)
-
-    def _show(
-        self,
-        side: Side | None,
-        other: Side | None,
-        missing: str,
-        errors: Sequence[int],
-        chosen: int | None,
-        *,
-        growing: bool = False,
-    ) -> None:
+        A growing source is plain, and its end is followed.
+        """
         wanted = (side, other, missing, growing)
         current = (self._side, self._other, self._missing, self._growing)
         view = self._view._replace(errors=frozenset(errors), chosen=chosen)
@@ -189,7 +173,7 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
             self.show(self._code(), copy_text=self._side.source)
         else:
             self._draw_diff(self._other, self._side)
-        title = self._title.replace("[", "\\[")
+        title = escaped(self._title)
         if self.border_title != title:
             self.border_title = title
 
@@ -228,7 +212,7 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
     def _title(self) -> str:
         """`diff #3/5 -> #3/6   +14 -9   hunk 1 of 3   softmax_rows`, or `code #3/6   88 lines`."""
         if self._side is None:
-            return self._empty
+            return "code"
         if self._other is None:
             so_far = " so far" if self._growing else ""
             return f"code {self._side.name}   {len(self.lines)} lines{so_far}"
@@ -239,7 +223,7 @@ or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
             return names
         diff = self._compared.diff
         hunk = f"hunk {self._view.hunk + 1} of {len(self._hunks)}" if self.has_hunks else ""
-        rows = diff.hunks[self._view.hunk].rows
+        rows = [diff.rows[place] for place in diff.hunks[self._view.hunk]]
         changed = [row.new for row in rows if row.kind is not LineKind.SAME and row.new is not None]
         function = enclosing_function(self._side.source, changed[0]) if changed else ""
         return "   ".join(filter(None, (names, diff.summary, hunk, function)))

@@ -7,8 +7,10 @@ from itertools import zip_longest
 from typing import ClassVar
 
 from rich.segment import Segment
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
@@ -19,7 +21,7 @@ from tui.facts.vocabulary import counted
 
 
 class LineView(ScrollView, Styled, can_focus=True):
-    """Lines that somebody else made. `copy_text` is what `y` copies."""
+    """Lines that somebody else made."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "scroll_down", "down", show=False, id="view.down"),
@@ -30,10 +32,15 @@ class LineView(ScrollView, Styled, can_focus=True):
         Binding("l", "scroll_right", "right", show=False, id="view.right"),
     ]
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+    class Resized(Message):
+        """The view has another size: lines that depend on it must be drawn again."""
+
+    def __init__(self, *, help: str = "", id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
+        if help:
+            self.HELP = help  # type: ignore[misc]  # Textual reads it from the instance
         self.lines: Sequence[Line] = ()
-        self.copy_text = ""
+        self._copied = ""
         self._strips: dict[int, Strip] = {}
         self._sought = ""
         self._match = -1
@@ -43,6 +50,11 @@ class LineView(ScrollView, Styled, can_focus=True):
     def text(self) -> str:
         """All lines, as plain text."""
         return "\n".join(plain(line) for line in self.lines)
+
+    @property
+    def copy_text(self) -> str:
+        """Text that `y` copies: the source of the lines if there is one, else the lines."""
+        return self._copied or self.text
 
     def notify_style_update(self) -> None:
         """The theme changed."""
@@ -54,7 +66,7 @@ class LineView(ScrollView, Styled, can_focus=True):
 
         `width` spares measuring lines that are known to be no wider.
         """
-        self.copy_text = copy_text
+        self._copied = copy_text
         old, self.lines = self.lines, lines
         for y, (before, after) in enumerate(zip_longest(old, lines)):
             if before != after:
@@ -64,6 +76,10 @@ class LineView(ScrollView, Styled, can_focus=True):
         size = Size(width, len(lines))
         if size != self.virtual_size:
             self.virtual_size = size
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Ask for lines of this size."""
+        self.post_message(self.Resized())
 
     def _changed(self, y: int) -> None:
         self._strips.pop(y, None)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from textual import events
-from textual.message import Message
-
 from tui.cockpit.widgets.line_view import LineView
 
 
 class PageView(LineView):
     """Shows the page of the chosen tab."""
-
-    class Resized(Message):
-        """The page depends on the width, which is known only now."""
 
     HELP = """\
 What the judge says of the attempt; digits choose the tab.
@@ -34,7 +28,3 @@ prompt     exactly what was sent to the model
 `j` `k` scroll, `h` `l` sideways, `z` gives the pane the whole screen, `y` copies
 the whole trace, prompt or table.
 """
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Ask for lines of this width."""
-        self.post_message(self.Resized())

@@ -13,9 +13,8 @@ from harness.node.selection import targets_for
 from suites import Task
 from tui.config import load
 from tui.diagnostics import say
-from tui.facts.tables import Column
-from tui.facts.vocabulary import UNKNOWN, counted
-from tui.print.plain import table
+from tui.facts.tables import Column, Field
+from tui.facts.vocabulary import counted
 
 
 def weigh(tasks: Sequence[Task], targets: str | None) -> list[OracleReport]:
@@ -54,28 +53,24 @@ def verdict(report: OracleReport) -> str:
     return "sound" if report.sound else f"not sound: its baseline is {report.baseline}"
 
 
-def oracle_table(reports: Sequence[OracleReport]) -> str:
-    """Return a table with the figures of each task."""
-    rows = [
-        (
-            report.task.removeprefix("starter/"),
-            str(report.baseline),
-            f"{report.closest.used:.1%}" if report.closest is not None else UNKNOWN,
-            f"{report.closest.case} {report.closest.output}" if report.closest is not None else UNKNOWN,
-            str(report.tried),
-            str(sum(weakness.control != "truth" for weakness in report.weaknesses)),
-        )
-        for report in reports
-    ]
-    columns = [
-        Column("task", keep=True),
-        Column("baseline", keep=True),
+FIELDS: tuple[Field[OracleReport], ...] = (
+    Field(Column("task", keep=True), lambda report: report.task.removeprefix("starter/")),
+    Field(Column("baseline", keep=True), lambda report: str(report.baseline)),
+    Field(
         Column("tolerance used", right=True),
+        lambda report: f"{report.closest.used:.1%}" if report.closest is not None else "",
+    ),
+    Field(
         Column("by", drop=1),
-        Column("wrong answers", right=True),
+        lambda report: f"{report.closest.case} {report.closest.output}" if report.closest is not None else "",
+    ),
+    Field(Column("wrong answers", right=True), lambda report: str(report.tried)),
+    Field(
         Column("accepted", right=True),
-    ]
-    return table(columns, rows)
+        lambda report: str(sum(weakness.control != "truth" for weakness in report.weaknesses)),
+    ),
+)
+"""The figures of each task."""
 
 
 def findings(reports: Sequence[OracleReport]) -> list[str]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from suites import load_public_suite, load_public_task
+from suites.public.clone import Clone
 from suites.public.instructions import Instruction
 from suites.public.loader import PublicSuite
 from suites.public.task import ISSUES, EntryKind, PublicTask, ReferenceKind
-from suites.registry import clones_of
 from tui.diagnostics import say
-from tui.facts.tables import Column
-from tui.facts.vocabulary import UNKNOWN
-from tui.print.plain import emit, emit_json, table, wrapped
+from tui.facts.tables import Column, Field
+from tui.print.plain import emit, emit_json, listing, wrapped
 
 REFERENCES = {
     ReferenceKind.TRITON: "Triton kernels",
@@ -37,51 +35,37 @@ def list_public(name: str, registry: Path, instruction: Instruction, *, as_json:
     if as_json:
         emit_json([public_entry(task) for task in tasks])
         return
-    supported = [task for task in tasks if not task.unsupported]
-    emit(table(_COLUMNS, [_row(task) for task in supported]))
-    unsupported = [(task.id, task.unsupported) for task in tasks if task.unsupported]
-    if unsupported:
-        columns = [Column("task", keep=True), Column("why it cannot be judged", least=20)]
-        emit("\n" + table(columns, unsupported))
+    emit(listing(_FIELDS, (task for task in tasks if not task.unsupported)))
+    if any(task.unsupported for task in tasks):
+        emit("\n" + listing(_UNSUPPORTED, (task for task in tasks if task.unsupported)))
 
 
-_COLUMNS = [
-    Column("task", keep=True),
-    Column("difficulty", right=True, if_known=True),
-    Column("category", keep=True, drop=2, if_known=True),
-    Column("entry points", least=20, drop=1),
-    Column("notes", least=20),
-]
-
-
-def _row(task: PublicTask) -> Sequence[str]:
-    return (
-        task.id,
-        UNKNOWN if task.difficulty is None else str(task.difficulty),
-        task.category or UNKNOWN,
-        ", ".join(entry.name for entry in task.entry_points) or UNKNOWN,
-        _short_notes(task),
-    )
-
-
-def _short_notes(task: PublicTask) -> str:
-    vendor = [f"{VENDORS[task.vendor]} only"] if task.vendor else []
-    return ", ".join([*vendor, *task.issues]) or UNKNOWN
-
-
-def clone_table(registry: Path) -> str:
-    """Return a table of the clones: one row each."""
-    rows = [
-        (clone.name, clone.kind, str(clone.folder), f"wavedeck suites list {clone.name}")
-        for clone in clones_of(registry)
-    ]
-    columns = [
-        Column("clone", keep=True),
-        Column("benchmark", keep=True),
-        Column("folder", drop=1),
-        Column("its tasks", keep=True),
-    ]
-    return table(columns, rows)
+_FIELDS: tuple[Field[PublicTask], ...] = (
+    Field(Column("task", keep=True), lambda task: task.id),
+    Field(
+        Column("difficulty", right=True, if_known=True),
+        lambda task: "" if task.difficulty is None else str(task.difficulty),
+    ),
+    Field(Column("category", keep=True, drop=2, if_known=True), lambda task: task.category),
+    Field(
+        Column("entry points", least=20, drop=1),
+        lambda task: ", ".join(entry.name for entry in task.entry_points),
+    ),
+    Field(
+        Column("notes", least=20),
+        lambda task: ", ".join([*([f"{VENDORS[task.vendor]} only"] if task.vendor else []), *task.issues]),
+    ),
+)
+_UNSUPPORTED: tuple[Field[PublicTask], ...] = (
+    Field(Column("task", keep=True), lambda task: task.id),
+    Field(Column("why it cannot be judged", least=20), lambda task: task.unsupported),
+)
+CLONES: tuple[Field[Clone], ...] = (
+    Field(Column("clone", keep=True), lambda clone: clone.name),
+    Field(Column("benchmark", keep=True), lambda clone: clone.kind),
+    Field(Column("folder", drop=1), lambda clone: str(clone.folder)),
+    Field(Column("its tasks", keep=True), lambda clone: f"wavedeck suites list {clone.name}"),
+)
 
 
 def public_entry(task: PublicTask) -> dict[str, object]:

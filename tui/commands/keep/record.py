@@ -6,10 +6,9 @@ import os
 
 import click
 
-from sessions import fold
-from sessions.catalog import find_session, journal_of
 from sessions.home import home_from
-from sessions.recording import record_sessions
+from sessions.recording import write_recording
+from tui.commands.opening import open_session
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint, say
 
@@ -24,10 +23,8 @@ def record_command(sessions: tuple[str, ...], name: str) -> None:
     """
     home = home_from(os.environ)
     home.ensure()
-    names = [find_session(home, session) for session in sessions]
-    if twice := next((session for session in names if names.count(session) > 1), None):
+    opened = list(map(open_session, sessions))
+    if twice := next((session.name for session in opened if opened.count(session) > 1), None):
         raise Complaint(f"{twice} is named twice; a recording holds each chain only once")
-    folder = record_sessions(
-        [fold(journal_of(home, session).events) for session in names], name, home.recordings
-    )
+    folder = write_recording([session.state for session in opened], name, home.recordings)
     say(f"recorded in {folder}; play it with: wavedeck run --model recorded:{name}")

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 
 import click
 
 from harness import Verdict
 from sessions import Journal, fold
-from sessions.catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
+from sessions.catalog import SessionInfo, Standing, delete_session, list_sessions
 from sessions.home import home_from
-from sessions.names import short_task
-from sessions.state.state import AttemptState
+from sessions.state.state import AttemptState, InstanceState, SessionState
 from tui.actions.send import give
 from tui.commands.keep.sharing import fetch_command, push_command
+from tui.commands.opening import open_session
 from tui.commands.options import json_option, session_argument
 from tui.diagnostics import Complaint, one_line, say
 from tui.facts.evaluation.certainty import confirmed_words, exam_sentence, exam_word
-from tui.facts.evaluation.spread import spread_lines, timing_words
+from tui.facts.evaluation.spread import spread_lines
 from tui.facts.filters import parse
 from tui.facts.session_fields import SESSION_FIELDS, best_words, session_fields
-from tui.facts.session_words import method_words, option_words
+from tui.facts.settings_words import method_words, option_words, timing_words
 from tui.facts.spending import spending_of
-from tui.facts.tables import Column
-from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, money, next_command
-from tui.print.model_usage import model_usage, usage_table
-from tui.print.plain import emit, emit_json, interactive, table
+from tui.facts.tables import Column, Field
+from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, moment, money, next_command
+from tui.print.model_usage import USAGE, model_usage
+from tui.print.plain import emit, emit_json, interactive, listing
 from tui.print.summary import next_line, outcomes, summary
 
 
@@ -70,7 +69,7 @@ def print_list(words: str = "", *, as_json: bool) -> None:
     infos = [info for info in list_sessions(home) if wanted.matches(session_fields(info))]
     say_damaged(infos)
     if as_json:
-        emit_json(infos)
+        emit_json([info.document() for info in infos])
     elif infos:
         emit(sessions_table(infos))
     elif wanted.terms:
@@ -86,36 +85,55 @@ def say_damaged(infos: Sequence[SessionInfo]) -> None:
             say(f"{info.name} is damaged: {info.problem}")
 
 
+FIELDS: tuple[Field[SessionInfo], ...] = (
+    Field(Column("session", keep=True), lambda info: info.name),
+    Field(Column("title", if_known=True), lambda info: info.title),
+    Field(Column("state", keep=True), lambda info: f"{info.state}"),
+    Field(Column("solved", right=True), lambda info: f"{len(info.solved)}/{len(info.settings.tasks)}"),
+    Field(
+        Column("confirmed", right=True, if_known=True),
+        lambda info: confirmed_words(info.solved, info.confirmed),
+    ),
+    Field(Column("attempts", right=True), lambda info: str(info.attempts)),
+    Field(Column("best", keep=True, if_known=True), best_words),
+    Field(Column("cost", right=True, if_known=True), lambda info: money(info.cost_usd)),
+    Field(Column("model"), lambda info: info.settings.model),
+    Field(Column("options", if_known=True), lambda info: option_words(info.settings.options)),
+)
+
+
 def sessions_table(infos: Sequence[SessionInfo]) -> str:
     """Return a table with one line per session."""
-    columns = [
-        Column("session", keep=True),
-        Column("title", if_known=True),
-        Column("state", keep=True),
-        Column("solved", right=True),
-        Column("confirmed", right=True, if_known=True),
-        Column("attempts", right=True),
-        Column("best", keep=True, if_known=True),
-        Column("cost", right=True, if_known=True),
-        Column("model"),
-        Column("options", if_known=True),
-    ]
-    return table(columns, list(map(_row, infos)))
+    return listing(FIELDS, infos)
 
 
-def _row(info: SessionInfo) -> tuple[str, ...]:
-    return (
-        info.name,
-        info.title or UNKNOWN,
-        f"{info.state}",
-        f"{len(info.solved)}/{len(info.tasks)}",
-        confirmed_words(info.solved, info.confirmed),
-        str(info.attempts),
-        best_words(info),
-        money(info.cost_usd),
-        info.model,
-        option_words(info.options) or UNKNOWN,
-    )
+INSTANCES: tuple[Field[InstanceState], ...] = (
+    Field(Column("instance", keep=True), lambda instance: instance.key),
+    Field(
+        Column("attempts by verdict"),
+        lambda instance: " ".join(f"{attempt.verdict or UNKNOWN}" for attempt in instance.attempts),
+    ),
+    Field(Column("best", keep=True), lambda instance: instance.best or ""),
+    Field(Column("exam", keep=True, if_known=True), lambda instance: exam_of_best(instance)),
+    Field(
+        Column("tokens", right=True, drop=3), lambda instance: grouped(spending_of(instance.attempts).tokens)
+    ),
+    Field(
+        Column("cost", right=True, if_known=True, drop=2),
+        lambda instance: money(spending_of(instance.attempts).cost_usd),
+    ),
+    Field(
+        Column("on devices", right=True, if_known=True, drop=1),
+        lambda instance: duration(spending_of(instance.attempts).device_s or None),
+    ),
+    Field(Column("ended"), lambda instance: (instance.finished or "").replace("_", " ")),
+)
+
+
+def exam_of_best(instance: InstanceState) -> str:
+    """Return the result of the exam of the instance's best attempt; empty if it needs none."""
+    best = next((attempt for attempt in instance.attempts if attempt.attempt == instance.best), None)
+    return exam_word(best, instance)
 
 
 @sessions_command.command("show")
@@ -123,18 +141,18 @@ def _row(info: SessionInfo) -> tuple[str, ...]:
 @json_option
 def show_command(session: str, *, as_json: bool) -> None:
     """Show one session: how it was started, and its results for each task and instance."""
-    home = home_from(os.environ)
-    name = find_session(home, session)
-    info = next((info for info in list_sessions(home) if info.name == name), None)
+    opened = open_session(session)
+    name = opened.name
+    info = next((info for info in list_sessions(opened.home) if info.name == name), None)
     if info is None:
         raise Complaint(f"session {name} was deleted just now; list sessions with: wavedeck sessions")
-    journal = journal_of(home, name)
+    journal = opened.journal
     state = fold(journal.events)
     usages = model_usage(state)
     if as_json:
         emit_json(
             {
-                "session": info,
+                "session": info.document(),
                 "started": state.started,
                 "skipped_events": len(journal.skipped),
                 "asked": usages,
@@ -155,73 +173,40 @@ def show_command(session: str, *, as_json: bool) -> None:
             }
         )
         return
-    emit(f"{name}: {info.state}{f', {info.title}' if info.title else ''}")
-    if info.started is not None:
-        method = method_words(info.method, info.options)
-        emit(
-            f"started {datetime.fromtimestamp(info.started, UTC):%Y-%m-%d %H:%M:%S} UTC, {method} with {info.model}"
-        )
-        if info.series:
-            emit(f"part of {info.series}")
-    if state.started is not None and timing_words(state.started):
-        emit(timing_words(state.started))
     if journal.skipped:
         say(skipped_words(journal))
-    emit("")
-    emit(
-        table(
-            [
-                Column("instance", keep=True),
-                Column("attempts by verdict"),
-                Column("best", keep=True),
-                Column("exam", keep=True, if_known=True),
-                Column("tokens", right=True, drop=3),
-                Column("cost", right=True, if_known=True, drop=2),
-                Column("on devices", right=True, if_known=True, drop=1),
-                Column("ended"),
-            ],
-            [
-                (
-                    f"{short_task(instance.task)}#{instance.instance}",
-                    " ".join(f"{attempt.verdict or UNKNOWN}" for attempt in instance.attempts) or UNKNOWN,
-                    instance.best or UNKNOWN,
-                    exam_word(state.attempt(instance.best), instance) or UNKNOWN
-                    if instance.best
-                    else UNKNOWN,
-                    grouped(spent.tokens),
-                    money(spent.cost_usd),
-                    duration(spent.device_s or None),
-                    (instance.finished or UNKNOWN).replace("_", " "),
-                )
-                for instance in state.instances.values()
-                for spent in (spending_of(instance.attempts),)
-            ],
-        )
+    instances = state.instances.values()
+    blocks = (
+        "\n".join(head_lines(info, state)),
+        listing(INSTANCES, instances),
+        "\n".join(
+            f"{instance.key}: {one_line(instance.message)}" for instance in instances if instance.message
+        ),
+        "\n".join(line for instance in instances for line in measured_lines(instance)),
+        listing(USAGE, usages) if usages else "",
+        f"{summary(state)}\n{next_line(next_for(info))}",
     )
-    messages = [(key, instance.message) for key, instance in state.instances.items() if instance.message]
-    if messages:
-        emit("")
-    for key, message in messages:
-        emit(f"{key}: {one_line(message)}")
-    examined = [
-        (attempt, instance)
-        for instance in state.instances.values()
-        for attempt in instance.attempts
-        if attempt.exam
-    ]
-    if examined:
-        emit("")
-    for attempt, instance in examined:
-        emit(f"{attempt.attempt}: {exam_sentence(attempt, instance)}")
-    for attempt in state.attempts():
-        for words in spread_lines(attempt):
-            emit(f"{attempt.attempt} on {words}")
-    if usages:
-        emit("")
-        emit(usage_table(usages))
-    emit("")
-    emit(summary(state))
-    emit(next_line(next_for(info)))
+    emit("\n\n".join(filter(None, blocks)))
+
+
+def head_lines(info: SessionInfo, state: SessionState) -> Iterator[str]:
+    """Yield the state of a session, and how it was started."""
+    yield f"{info.name}: {info.state}{f', {info.title}' if info.title else ''}"
+    if info.started is not None:
+        method = method_words(info.settings.method, info.settings.options)
+        yield f"started {moment(info.started)} UTC, {method} with {info.settings.model}"
+        if info.settings.series:
+            yield f"part of {info.settings.series}"
+    if state.started is not None and (words := timing_words(state.started)):
+        yield words
+
+
+def measured_lines(instance: InstanceState) -> Iterator[str]:
+    """Yield the exams of an instance's attempts, and their speedups on each GPU."""
+    for attempt in instance.attempts:
+        if attempt.exam:
+            yield f"{attempt.attempt}: {exam_sentence(attempt, instance)}"
+        yield from (f"{attempt.attempt} on {words}" for words in spread_lines(attempt))
 
 
 def attempt_row(attempt: AttemptState) -> dict[str, object]:
@@ -260,8 +245,7 @@ def skipped_words(journal: Journal) -> str:
 @click.argument("text")
 def title_command(session: str, text: str) -> None:
     """Give a session the title TEXT, one line of at most 80 characters; an empty TEXT removes the title."""
-    home = home_from(os.environ)
-    name = find_session(home, session)
+    home, name = open_session(session)
     asyncio.run(give(home, name, "title", text=text))
     say(f"{name} has the title {text.strip()}" if text.strip() else f"{name} has no title now")
 
@@ -271,8 +255,7 @@ def title_command(session: str, text: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete_command(session: str, *, yes: bool) -> None:
     """Delete a session that is not running, with all its attempts. Accepted kernels stay."""
-    home = home_from(os.environ)
-    name = find_session(home, session)
+    home, name = open_session(session)
     if not yes and not interactive(os.environ):
         raise Complaint(
             f"deleting {name} is final, and there is no terminal to ask for confirmation: add --yes"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 
 import click
 
@@ -68,11 +67,6 @@ def result_words(verb: str, shared: SharedSessions, owner: str) -> str:
         f"{verb} {counted(len(shared.sessions), 'session')}: {', '.join(shared.sessions)}"
         if shared.sessions
         else f"{verb} nothing",
-        already_words(shared.unchanged, owner),
+        f"{owner} {counted(len(shared.unchanged), 'session')} already" if shared.unchanged else "",
     ]
     return "; ".join(filter(None, parts))
-
-
-def already_words(unchanged: Sequence[str], owner: str) -> str:
-    """Return `the store has 3 sessions already`; empty if there are none."""
-    return f"{owner} {counted(len(unchanged), 'session')} already" if unchanged else ""

@@ -24,14 +24,14 @@ from suites import (
 )
 from suites.public.instructions import Instruction
 from suites.public.task import SuiteKind
+from suites.registry import clones_of
 from suites.tolerances import tolerance_of
 from tui.commands.options import complete_tasks, json_option, targets_option
 from tui.diagnostics import ExitCode, say
-from tui.facts.tables import Column
-from tui.facts.vocabulary import UNKNOWN
-from tui.print.plain import emit, emit_json, table, wrapped
+from tui.facts.tables import Column, Field
+from tui.print.plain import emit, emit_json, listing, wrapped
 
-from .public_suites import clone_table, list_public, public_entry, public_suite, show_public
+from .public_suites import CLONES, list_public, public_entry, public_suite, show_public
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -87,7 +87,17 @@ def list_all(*, as_json: bool) -> None:
         return
     list_tasks(tasks, as_json=False)
     if clones:
-        emit("\n" + clone_table(registry()))
+        emit("\n" + listing(CLONES, clones_of(registry())))
+
+
+TASKS: tuple[Field[Task], ...] = (
+    Field(Column("task", keep=True), lambda task: task.short_id),
+    Field(Column("suite", keep=True, drop=2), lambda task: task.suite),
+    Field(Column("difficulty", right=True), lambda task: str(task.difficulty)),
+    Field(Column("cases", right=True), lambda task: str(len(task.open_cases))),
+    Field(Column("category", keep=True, drop=1), lambda task: task.category),
+    Field(Column("title", least=30), lambda task: task.title),
+)
 
 
 def list_tasks(tasks: Sequence[Task], *, as_json: bool) -> None:
@@ -95,26 +105,7 @@ def list_tasks(tasks: Sequence[Task], *, as_json: bool) -> None:
     if as_json:
         emit_json([entry(task) for task in tasks])
         return
-    rows = [
-        (
-            task.short_id,
-            task.suite,
-            str(task.difficulty),
-            str(len(task.open_cases)),
-            task.category,
-            task.title,
-        )
-        for task in tasks
-    ]
-    columns = [
-        Column("task", keep=True),
-        Column("suite", keep=True, drop=2),
-        Column("difficulty", right=True),
-        Column("cases", right=True),
-        Column("category", keep=True, drop=1),
-        Column("title", least=30),
-    ]
-    emit(table(columns, rows))
+    emit(listing(TASKS, tasks))
 
 
 def entry(task: Task) -> dict[str, object]:
@@ -154,28 +145,16 @@ def show_command(task: str, *, instruction: str, as_json: bool) -> None:
     emit(wrapped(paragraphs(shown.instruction.strip())) + "\n")
     for entry_point in shown.entry_points:
         emit(f"def {entry_point.signature}")
-    rows = [
-        (
-            case.name,
-            case.dtype,
-            f"{case.distribution}",
-            sizes(case.cpu),
-            sizes(case.gpu),
-            "exam" if case.exam else UNKNOWN,
-            tolerance(shown, case),
-        )
-        for case in shown.cases
-    ]
-    columns = [
-        Column("case", keep=True),
-        Column("dtype", keep=True),
-        Column("values", keep=True),
-        Column("on cpu"),
-        Column("on a GPU"),
-        Column("for", keep=True, if_known=True),
-        Column("tolerance"),
-    ]
-    emit("\n" + table(columns, rows))
+    cases: tuple[Field[Case], ...] = (
+        Field(Column("case", keep=True), lambda case: case.name),
+        Field(Column("dtype", keep=True), lambda case: case.dtype),
+        Field(Column("values", keep=True), lambda case: f"{case.distribution}"),
+        Field(Column("on cpu"), lambda case: sizes(case.cpu)),
+        Field(Column("on a GPU"), lambda case: sizes(case.gpu)),
+        Field(Column("for", keep=True, if_known=True), lambda case: "exam" if case.exam else ""),
+        Field(Column("tolerance"), lambda case: tolerance(shown, case)),
+    )
+    emit("\n" + listing(cases, shown.cases))
 
 
 def paragraphs(markdown: str) -> str:
@@ -255,7 +234,7 @@ def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:
     Wrong answers (zeros, the mean, a copy of an input, ...) must be refused. Every input must matter. The exit code is 1 if
     there is a problem.
     """
-    from .checking import findings, oracle_table, weigh  # needs the judge's modules, which no listing needs
+    from .checking import FIELDS, findings, weigh  # needs the judge's modules, which no listing needs
 
     problems = check_suite(name, registry=registry())
     reports = []
@@ -273,7 +252,7 @@ def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:
     elif problems:
         emit("\n".join(map(str, problems)))
     elif reports:
-        emit(oracle_table(reports))
+        emit(listing(FIELDS, reports))
         emit("\n" + ("\n".join(findings(reports)) or f"{name}: {len(reports)} checked, no problem found"))
     sound = not problems and all(report.sound for report in reports)
     return ExitCode.DONE if sound else ExitCode.NO
@@ -308,7 +287,7 @@ def references_command(
     """
     import asyncio
 
-    from harness.stages.references import Result  # needs the judge's modules, which no listing needs
+    from harness.recording.references import Result  # needs the judge's modules, which no listing needs
     from tui.config import load
 
     from .references import judge_all, results_table, summary

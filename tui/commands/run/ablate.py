@@ -25,7 +25,7 @@ from sessions.files import locked
 from sessions.home import Home, home_from
 from suites import SuiteError
 from tui.actions.run_plan import RECORDED, model_of, plan
-from tui.commands.options import complete_tasks, targets_option
+from tui.commands.options import complete_tasks, setting_options
 from tui.commands.watch.home import prepare_home
 from tui.commands.watch.report import FORMATS
 from tui.config import load
@@ -42,24 +42,22 @@ LOCK_WAIT_S = 120.0
 
 @click.command(name="ablate")
 @click.argument("tasks", nargs=-1, metavar="[TASK]...", shell_complete=complete_tasks)
-@click.option("--suite", help="Take every task of this suite. [starter]")
-@click.option(
-    "--model",
-    metavar="P:NAME",
-    help=f"As in run. With recorded:NAME, row r plays the r-th block of chains. [{RECORDED}]",
+@setting_options(
+    "suite",
+    "model",
+    "instances",
+    "iterations",
+    "devices",
+    "targets",
+    "budget-usd",
+    "budget-tokens",
+    "seed",
+    model=f"As in run. With recorded:NAME, row r plays the r-th block of chains. [{RECORDED}]",
+    instances="Independent chains on each task, in each row. [4, or as recorded]",
+    budget_usd="Highest cost of each row (needs prices).",
+    budget_tokens="Highest number of tokens of each row.",
+    seed="Seed of the judge's inputs, in all rows. [random]",
 )
-@click.option(
-    "--instances",
-    type=int,
-    metavar="N",
-    help="Independent chains on each task, in each row. [4, or as recorded]",
-)
-@click.option("--iterations", type=int, metavar="N", help="Attempts of each chain. [10, or as recorded]")
-@click.option("--devices", metavar="NAMES", help="Devices of the judge: idle, all, 0,1 or cpu. [idle]")
-@targets_option
-@click.option("--budget-usd", type=float, metavar="X", help="Highest cost of each row (needs prices).")
-@click.option("--budget-tokens", type=int, metavar="N", help="Highest number of tokens of each row.")
-@click.option("--seed", type=int, metavar="N", help="Seed of the judge's inputs, in all rows. [random]")
 @click.option("--anew", is_flag=True, help="Start a new ablation, even if one with the same settings exists.")
 @click.option(
     "--format",

@@ -6,8 +6,10 @@ import asyncio
 import os
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,7 +20,6 @@ from harness import (
     Evaluation,
     StageEntered,
     StageLeft,
-    Target,
     Verdict,
     evaluate,
 )
@@ -26,13 +27,10 @@ from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.nursery import Nursery
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.stages.cascade import refuse_text
-from harness.stages.chosen_cases import evaluate_cases
-from harness.stages.sheet import OnEvent
 from harness.stages.spread import evaluate_everywhere
 from harness.stages.timing.baselines import (
     KINDS,
     TASK,
-    USUAL,
     Against,
     Baseline,
     kernel_baseline,
@@ -43,12 +41,15 @@ from sessions.home import home_from
 from suites import Task
 from tui.commands.keep.recording import judged_task
 from tui.commands.options import complete_tasks, json_option, predictions_options, targets_option
-from tui.config import load
+from tui.config import Settings, load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import FILE
 from tui.print.plain import emit, emit_json, tables_text
 from tui.print.waiting_line import WaitingLine
+
+EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAILED}
+"""Exit codes by verdict; any other verdict is `NO`."""
 
 
 @click.command(name="eval")
@@ -83,7 +84,7 @@ from tui.print.waiting_line import WaitingLine
 @click.option(
     "--exam",
     is_flag=True,
-    help="Judge the exam cases instead of the open cases, replay every call and look for races.",
+    help="Judge the exam cases instead of the open cases, and replay every call.",
 )
 @click.option(
     "--case",
@@ -100,12 +101,6 @@ def eval_command(
     file: str | None,
     *,
     task: str | None,
-    suite: str | None,
-    predictions: Path | None,
-    protocol: str,
-    only: str,
-    again: bool,
-    out: Path | None,
     device: str | None,
     targets: str | None,
     seed: int | None,
@@ -116,6 +111,7 @@ def eval_command(
     cases: tuple[str, ...],
     energy: bool,
     as_json: bool,
+    **of_predictions: Any,
 ) -> ExitCode:
     """Judge the kernel in FILE (- is standard input), or with --predictions all kernels that a model wrote for a benchmark.
 
@@ -126,8 +122,11 @@ def eval_command(
         {"devices": device, "targets": targets, "seed": seed}, environ=os.environ, folder=Path.cwd()
     )
     settings = configured.settings
-    if predictions is not None:
-        if suite is None or file is not None or task is not None:
+    prediction_flags = {
+        name: value for name, value in of_predictions.items() if value not in (None, "", False, "wavedeck")
+    }
+    if "predictions" in prediction_flags:
+        if "suite" not in prediction_flags or file is not None or task is not None:
             raise Complaint("--predictions FILE needs --suite NAME, and neither a kernel file nor --task")
         if against != TASK or cache != "cold" or spread or exam or cases or energy:
             raise Complaint(
@@ -135,12 +134,11 @@ def eval_command(
             )
         from .predictions import PredictionsOptions, judge_predictions
 
-        request = PredictionsOptions(suite, predictions, protocol=protocol, only=only, again=again, out=out)
-        return judge_predictions(request, settings, as_json=as_json)
+        return judge_predictions(PredictionsOptions(**prediction_flags), settings, as_json=as_json)
     if file is None or task is None:
         missing = "argument 'FILE'" if file is None else "option '--task'"
         raise click.UsageError(f"missing {missing}", ctx=click.get_current_context())
-    if suite is not None or protocol != "wavedeck" or only or again or out is not None:
+    if prediction_flags:
         raise Complaint("--suite, --protocol, --only, --again and --out need --predictions")
     if exam and spread:
         raise Complaint("--exam judges on one device; leave --spread out")
@@ -158,20 +156,15 @@ def eval_command(
     refused = refuse_text(source, loaded, exam=exam, cases=cases)
     evaluation = refused
     if evaluation is None:
+        judge = evaluate_everywhere if spread else partial(evaluate, exam=exam, cases=cases)
         with WaitingLine("starting the judge", wanted=not as_json) as status:
+            effort = WITH_ENERGY if energy else WHOLE
             evaluation = asyncio.run(
                 judged(
-                    source,
-                    loaded,
-                    devices=settings.devices,
-                    targets=settings.targets,
+                    partial(judge, source, loaded, seed=drawn, against=timing, effort=effort),
+                    settings,
                     spread=spread,
-                    seed=drawn,
-                    against=timing,
-                    exam=exam,
-                    energy=energy,
-                    cases=cases,
-                    status=status,
+                    on_stage=lambda stage: status.show(f"{loaded.short_id}: {stage}"),
                 )
             )
     if as_json:
@@ -181,37 +174,29 @@ def eval_command(
         emit(tables_text(evaluation_tables(evaluation, baseline=loaded.baseline, file=name)))
     if refused is None:
         say(f"seed {drawn}; judge these inputs again with --seed {drawn}")
-    return exit_code(evaluation)
+    return EXIT_CODES.get(evaluation.verdict, ExitCode.NO)
 
 
 async def judged(
-    source: str,
-    task: Task,
+    judge: Callable[..., Coroutine[Any, Any, Evaluation]],
+    settings: Settings,
     *,
-    devices: Sequence[str],
-    targets: Sequence[str],
     spread: bool,
-    seed: int,
-    against: Against = USUAL,
-    exam: bool = False,
-    energy: bool = False,
-    cases: Sequence[str] = (),
-    status: WaitingLine | None = None,
+    on_stage: Callable[[str], None],
 ) -> Evaluation:
-    """Judge a source with a new pool, on the first of the devices, or with `spread` on every one.
+    """Call `judge` with a new pool and its targets, on the first of the devices, or with `spread` on every one.
 
-    With `cases`, only these open cases. `status` shows the stages.
-    `devices` and `targets` as the settings name them. The nursery starts beside the search for devices: both take seconds.
+    The nursery starts beside the search for devices: both take seconds.
     """
 
-    def show_stage(event: StageEntered | StageLeft) -> None:
-        if status is not None and isinstance(event, StageEntered):
-            status.show(f"{task.short_id}: {event.stage}")
+    def on_event(event: StageEntered | StageLeft) -> None:
+        if isinstance(event, StageEntered):
+            on_stage(event.stage)
 
     async with Nursery() as nursery:
         opening = asyncio.create_task(nursery.open(), name="nursery")
         try:
-            chosen = await wait_for_devices(devices, on_wait=say_busy)
+            chosen = await wait_for_devices(settings.devices, on_wait=say_busy)
         finally:
             await opening
         if spread and chosen[0].kind == "cpu":
@@ -219,71 +204,9 @@ async def judged(
                 "--spread compares GPUs, but no GPU was chosen; name them, for example --device 0,1 or --device all"
             )
         used = chosen if spread else chosen[:1]
-        return await _judged_on(
-            source,
-            task,
-            pool=DevicePool(
-                [device.name for device in used], slots=len(used), on_device=say_wait, nursery=nursery
-            ),
-            targets=targets_for(used, targets),
-            seed=seed,
-            against=against,
-            exam=exam,
-            energy=energy,
-            cases=cases,
-            on_event=show_stage,
-        )
-
-
-async def _judged_on(
-    source: str,
-    task: Task,
-    *,
-    pool: DevicePool,
-    targets: Sequence[Target],
-    seed: int,
-    against: Against,
-    exam: bool,
-    energy: bool,
-    cases: Sequence[str],
-    on_event: OnEvent,
-) -> Evaluation:
-    effort = WITH_ENERGY if energy else WHOLE
-    async with pool:
-        if len(pool.devices) > 1:
-            return await evaluate_everywhere(
-                source,
-                task,
-                pool=pool,
-                targets=targets,
-                seed=seed,
-                against=against,
-                effort=effort,
-                on_event=on_event,
-            )
-        if cases:
-            return await evaluate_cases(
-                source,
-                task,
-                cases,
-                pool=pool,
-                targets=targets,
-                seed=seed,
-                against=against,
-                effort=effort,
-                on_event=on_event,
-            )
-        return await evaluate(
-            source,
-            task,
-            pool=pool,
-            targets=targets,
-            seed=seed,
-            exam=exam,
-            against=against,
-            effort=effort,
-            on_event=on_event,
-        )
+        names = [device.name for device in used]
+        async with DevicePool(names, slots=len(used), on_device=say_wait, nursery=nursery) as pool:
+            return await judge(pool=pool, targets=targets_for(used, settings.targets), on_event=on_event)
 
 
 def baseline_of(task: Task, against: str) -> Baseline | None:
@@ -334,14 +257,3 @@ def read_candidate(file: str) -> str:
         raise Complaint(
             f"{shown} is not UTF-8 text, so it is not Python; give the path of one Python module"
         ) from error
-
-
-def exit_code(evaluation: Evaluation) -> ExitCode:
-    """Return the exit code of a verdict."""
-    match evaluation.verdict:
-        case Verdict.CORRECT:
-            return ExitCode.DONE
-        case Verdict.INFRA_ERROR:
-            return ExitCode.FAILED
-        case _:
-            return ExitCode.NO

@@ -22,17 +22,18 @@ from engine.predictions.session import PredictionSession
 from harness import Device, DevicePool, Target
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.capacity import RECORDED_CASE_BYTES
-from harness.stages.original import check_definition
+from harness.recording.original import check_definition
 from sessions.home import Home, home_from
 from sessions.state.metrics import mean_pass_at_k
+from sessions.state.ratio_words import times
 from suites import public_suite_names
 from suites.public.task import PublicTask
 from tui.commands.keep.public_suites import public_suite
 from tui.config import Settings
 from tui.diagnostics import Complaint, ExitCode, say
-from tui.facts.tables import Column
-from tui.facts.vocabulary import UNKNOWN, counted
-from tui.print.plain import emit, emit_json, table
+from tui.facts.tables import Column, Field
+from tui.facts.vocabulary import counted
+from tui.print.plain import emit, emit_json, listing
 
 SEED = 0
 """Seed of the inputs without `--seed`: the same candidate gets the same verdict."""
@@ -43,7 +44,8 @@ class PredictionsOptions:
     """The options of the command."""
 
     suite: str
-    file: Path
+    predictions: Path
+    """The file."""
     protocol: str = WAVEDECK
     only: str = ""
     """A number of predictions, or a task; empty: all."""
@@ -68,7 +70,7 @@ def judge_predictions(request: PredictionsOptions, settings: Settings, *, as_jso
         raise Complaint(
             f"--suite {request.suite}: no public benchmark has this name; add a clone with: wavedeck suites add NAME PATH"
         )
-    reading = read_predictions(request.file)
+    reading = read_predictions(request.predictions)
     tasks = public_suite(request.suite, home.suites).tasks
     if request.protocol == ORIGINAL and tasks:
         check_definition(tasks[0].kind)
@@ -78,8 +80,11 @@ def judge_predictions(request: PredictionsOptions, settings: Settings, *, as_jso
         say(f"not judged: {problem}")
     samples = _chosen(samples, request.only)
     judged = asyncio.run(_judge(samples, request, settings)) if samples else JudgedPredictions([], [], "")
-    folder = request.out or home.root / "results" / request.suite / _folder_name(request)
-    written = write_results(tasks[0].kind, judged.results, folder, name=request.file.stem) if tasks else []
+    protocol = "" if request.protocol == WAVEDECK else f"-{request.protocol}"
+    folder = request.out or home.root / "results" / request.suite / (request.predictions.stem + protocol)
+    written = (
+        write_results(tasks[0].kind, judged.results, folder, name=request.predictions.stem) if tasks else []
+    )
     if as_json:
         emit_json(
             {
@@ -108,10 +113,6 @@ def _chosen(samples: Sequence[Sample], only: str) -> list[Sample]:
     if not chosen:
         raise Complaint(f"--only {only}: no prediction is for this task")
     return chosen
-
-
-def _folder_name(request: PredictionsOptions) -> str:
-    return request.file.stem + ("" if request.protocol == WAVEDECK else f"-{request.protocol}")
 
 
 async def _judge(
@@ -151,7 +152,9 @@ async def _judge(
         if (result := results.find(key_of(sample))) is not None
     ]
     return JudgedPredictions(
-        all_results, lost, session.name if session is not None else _newest_session(all_results)
+        all_results,
+        lost,
+        max((result.session for result in all_results), default="") if session is None else session.name,
     )
 
 
@@ -166,7 +169,7 @@ def _open_session(
     session = PredictionSession.open(
         home,
         samples,
-        file=request.file.name,
+        file=request.predictions.name,
         seed=seed,
         device=device.name,
         targets=[target.name for target in targets],
@@ -174,10 +177,6 @@ def _open_session(
     )
     say(f"session {session.name}")
     return session
-
-
-def _newest_session(results: Sequence[PredictionResult]) -> str:
-    return max((result.session for result in results), default="")
 
 
 def _entry(result: PredictionResult) -> dict[str, object]:
@@ -201,24 +200,20 @@ def _print(
 def results_table(results: Sequence[PredictionResult]) -> str:
     """Return one row for each prediction, failures first."""
     several = any(result.sample > 1 for result in results)
-    rows = [
-        (
-            result.task.partition("/")[2],
-            str(result.sample) if several else UNKNOWN,
-            result.verdict,
-            UNKNOWN if result.speedup is None else f"{result.speedup:.2f}x",
-            result.why or UNKNOWN,
-        )
-        for result in sorted(results, key=lambda result: (result.execution, result.task, result.sample))
-    ]
-    columns = [
-        Column("task", keep=True),
-        Column("sample", right=True, if_known=True),
-        Column("verdict", keep=True),
-        Column("speedup", right=True, if_known=True),
-        Column("why", least=30),
-    ]
-    return table(columns, rows)
+    fields: tuple[Field[PredictionResult], ...] = (
+        Field(Column("task", keep=True), lambda result: result.task.partition("/")[2]),
+        Field(
+            Column("sample", right=True, if_known=True), lambda result: str(result.sample) if several else ""
+        ),
+        Field(Column("verdict", keep=True), lambda result: result.verdict),
+        Field(
+            Column("speedup", right=True, if_known=True),
+            lambda result: "" if result.speedup is None else times(result.speedup),
+        ),
+        Field(Column("why", least=30), lambda result: result.why),
+    )
+    order = sorted(results, key=lambda result: (result.execution, result.task, result.sample))
+    return listing(fields, order)
 
 
 def summary(results: Sequence[PredictionResult], *, tasks: int, problems: int) -> list[str]:

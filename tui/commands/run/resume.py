@@ -8,8 +8,7 @@ import os
 import click
 
 from engine.process.launch import resume
-from sessions.catalog import find_session, journal_of
-from sessions.home import home_from
+from tui.commands.opening import open_session
 from tui.commands.options import session_argument
 from tui.commands.watch.home import prepare_home
 from tui.diagnostics import ExitCode
@@ -23,10 +22,10 @@ from tui.print.plain import interactive
 @click.option("--json", "as_json", is_flag=True, help="Print each new event as one JSON line.")
 def resume_command(session: str, *, headless: bool, as_json: bool) -> ExitCode:
     """Resume SESSION after a crash or a stop: no finished reply is paid for again, no verdict is lost."""
-    home = home_from(os.environ)
-    name = find_session(home, session)
+    opened = open_session(session)
+    home, name = opened
     prepare_home(home)
-    past = journal_of(home, name).events
+    past = opened.journal.events
     resume(home, name)
     if interactive(os.environ) and not headless and not as_json:
         from tui.commands.watch.cockpit import open_cockpit

@@ -17,8 +17,8 @@ from engine.process.keys import environment_with_keys
 from engine.process.launch import EngineStart, prepare
 from sessions.home import Home, home_from
 from suites import public_suite_names
-from tui.actions.run_plan import RECORDED, model_of, plan, shipped_price_words
-from tui.commands.options import complete_tasks, targets_option
+from tui.actions.run_plan import model_of, plan, shipped_price_words
+from tui.commands.options import SETTINGS, complete_tasks, setting_options
 from tui.commands.watch.home import prepare_home
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
@@ -30,80 +30,7 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
 
 @click.command(name="run", epilog=EPILOG)
 @click.argument("tasks", nargs=-1, metavar="[TASK]...", shell_complete=complete_tasks)
-@click.option("--suite", help="Take every task of this suite. [starter]")
-@click.option("--method", metavar="NAME", help="Method of the agents; see below. [geak]")
-@click.option(
-    "--model",
-    metavar="P:NAME",
-    help="anthropic:NAME, openai:NAME, either with @URL, azure:DEPLOYMENT, gemini:NAME or recorded:NAME; or by "
-    f"role: generator=...,reflector=.... [{RECORDED}]",
-)
-@click.option(
-    "--instances", type=int, metavar="N", help="Independent chains on each task. [4, or as recorded]"
-)
-@click.option("--iterations", type=int, metavar="N", help="Attempts of each chain. [10, or as recorded]")
-@click.option(
-    "--tune",
-    is_flag=True,
-    default=None,
-    help="geak: also sweep the launch parameters of each correct attempt.",
-)
-@click.option(
-    "--without", metavar="MODULES", help="Modules to switch off: knowledge,one-shot,optimizer,reflection."
-)
-@click.option("--workers", type=int, metavar="N", help="kernelagent: number of parallel workers. [4]")
-@click.option("--descendants", type=int, metavar="N", help="geak-evolve: candidates per round. [8]")
-@click.option(
-    "--prompt-style", metavar="NAME", help="Prompt format of the model: chat, kernelllm or autotriton. [chat]"
-)
-@click.option(
-    "--corpus",
-    metavar="PATH",
-    help="Triton kernels to use as further examples: a folder of *.py, or a JSON array.",
-)
-@click.option(
-    "--start",
-    metavar="FILE",
-    help="Kernel to start from: the first attempt of each instance; tune sweeps it.",
-)
-@click.option(
-    "--against",
-    metavar="WHAT",
-    help="Timing baseline on GPUs: task (the task's own baseline), eager, compile, or a kernel file. [task]",
-)
-@click.option(
-    "--spread",
-    is_flag=True,
-    default=None,
-    help="Measure each instance's winner on every GPU of the session, to compare them.",
-)
-@click.option("--devices", metavar="NAMES", help="Devices of the judge: idle, all, 0,1 or cpu. [idle]")
-@targets_option
-@click.option(
-    "--review", metavar="HOW", help="auto, or manual: wait for a decision at each better attempt. [auto]"
-)
-@click.option("--budget-usd", type=float, metavar="X", help="Highest cost of the session (needs prices).")
-@click.option("--budget-tokens", type=int, metavar="N", help="Highest number of tokens of the session.")
-@click.option("--budget-attempts", type=int, metavar="N", help="Highest number of attempts of the session.")
-@click.option(
-    "--budget-device-s", type=float, metavar="X", help="Most seconds of judging on devices, in sum."
-)
-@click.option("--budget-wall-s", type=float, metavar="X", help="Most seconds that the session runs.")
-@click.option(
-    "--stop-at-speedup", type=float, metavar="X", help="On GPUs: end an instance at this speedup. [never]"
-)
-@click.option(
-    "--stop-without-gain",
-    type=int,
-    metavar="N",
-    help="On GPUs: end an instance after N correct attempts in a row without a gain; 0: never. [2]",
-)
-@click.option(
-    "--allocate",
-    metavar="HOW",
-    help="even, or best: move iterations from solved and hopeless tasks to others. [even]",
-)
-@click.option("--seed", type=int, metavar="N", help="Seed of the judge's inputs. [random]")
+@setting_options(*SETTINGS)
 @click.option("--title", default="", metavar="TEXT", help="Title of the session, shown in lists. [none]")
 @click.option("--detach", is_flag=True, help="Start the session and return at once.")
 @click.option("--headless", is_flag=True, help="Print progress as lines, also in a terminal.")

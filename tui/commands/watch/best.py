@@ -3,21 +3,46 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 import click
 
 from harness.wire.provenance import Provenance
-from sessions.best_ever import BestEver, bests_of
+from sessions.best_ever import BestEver, bests_ever
 from sessions.catalog import list_sessions
 from sessions.home import home_from
 from sessions.names import full_task, short_task
 from tui.commands.keep.sessions import say_damaged
 from tui.commands.options import complete_tasks, json_option
 from tui.diagnostics import Complaint, say
-from tui.facts.tables import Column
-from tui.facts.vocabulary import UNKNOWN, moment
-from tui.print.plain import emit, emit_json, table
+from tui.facts.tables import Column, Field
+from tui.facts.vocabulary import moment
+from tui.print.plain import emit, emit_json, listing
+
+
+def provenance(best: BestEver) -> Provenance:
+    """Return the hardware and software of an attempt's times; unknown values are empty."""
+    return best.measured.provenance or Provenance()
+
+
+FIELDS: tuple[Field[BestEver], ...] = (
+    Field(Column("task", keep=True), lambda best: short_task(best.measured.task)),
+    Field(Column("speedup", keep=True), lambda best: str(best.measured.speed)),
+    Field(
+        Column("cases", right=True),
+        lambda best: f"{best.measured.speed.cases}/{best.measured.speed.all_cases}",
+    ),
+    Field(Column("exact cases", if_known=True, drop=4), lambda best: best.measured.speed.exact_words),
+    Field(Column("exam", keep=True), lambda best: "confirmed" if best.measured.confirmed else "not examined"),
+    Field(Column("against", if_known=True), lambda best: best.measured.against),
+    Field(Column("device"), lambda best: f"{best.measured.product} {provenance(best).partition}".rstrip()),
+    Field(Column("driver", if_known=True, drop=2), lambda best: provenance(best).driver),
+    Field(Column("triton", if_known=True, drop=2), lambda best: provenance(best).triton),
+    Field(Column("torch", if_known=True, drop=3), lambda best: provenance(best).torch),
+    Field(Column("judged (UTC)", keep=True, drop=1), lambda best: moment(best.measured.judged)),
+    Field(Column("session", keep=True), lambda best: best.session),
+    Field(Column("attempt", keep=True), lambda best: best.measured.attempt),
+)
+"""One line per task, provenance and baseline."""
 
 
 @click.command(name="best")
@@ -33,7 +58,7 @@ def best_command(task: str | None, *, as_json: bool) -> None:
     home = home_from(os.environ)
     infos = list_sessions(home)
     say_damaged(infos)
-    bests = bests_of(home, infos)
+    bests = bests_ever(home, infos)
     if task is not None:
         measured = {best.measured.task for best in bests}
         bests = [best for best in bests if best.measured.task == full_task(task)]
@@ -43,46 +68,6 @@ def best_command(task: str | None, *, as_json: bool) -> None:
     if as_json:
         emit_json(bests)
     elif bests:
-        emit(best_table(bests))
+        emit(listing(FIELDS, bests))
     else:
         say(f"no attempt was measured in {home.root}; device cpu gives no times")
-
-
-def best_table(bests: Sequence[BestEver]) -> str:
-    """Return a table with one line per task, provenance and baseline."""
-    columns = [
-        Column("task", keep=True),
-        Column("speedup", keep=True),
-        Column("cases", right=True),
-        Column("exact cases", if_known=True, drop=4),
-        Column("exam", keep=True),
-        Column("against", if_known=True),
-        Column("device"),
-        Column("driver", if_known=True, drop=2),
-        Column("triton", if_known=True, drop=2),
-        Column("torch", if_known=True, drop=3),
-        Column("judged (UTC)", keep=True, drop=1),
-        Column("session", keep=True),
-        Column("attempt", keep=True),
-    ]
-    return table(columns, list(map(_row, bests)))
-
-
-def _row(best: BestEver) -> tuple[str, ...]:
-    measured = best.measured
-    provenance = measured.provenance or Provenance()
-    return (
-        short_task(measured.task),
-        str(measured.speed),
-        f"{measured.speed.cases}/{measured.speed.all_cases}",
-        measured.speed.exact_words or UNKNOWN,
-        "confirmed" if measured.confirmed else "not examined",
-        measured.against or UNKNOWN,
-        " ".join(filter(None, (measured.product, provenance.partition))),
-        provenance.driver or UNKNOWN,
-        provenance.triton or UNKNOWN,
-        provenance.torch or UNKNOWN,
-        moment(measured.judged),
-        best.session,
-        measured.attempt,
-    )

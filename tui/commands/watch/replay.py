@@ -7,9 +7,9 @@ import os
 import click
 
 from sessions import fold
-from sessions.catalog import LATEST, find_session, journal_of
-from sessions.home import home_from
+from sessions.catalog import LATEST
 from tui.commands.keep.sessions import skipped_words
+from tui.commands.opening import open_session
 from tui.commands.options import complete_sessions
 from tui.diagnostics import ExitCode, say
 from tui.print.narrate import log
@@ -31,13 +31,12 @@ def replay_command(session: str, *, speed: float) -> ExitCode:
 
     Without a terminal: print the whole session as text, attempt by attempt, with sources, changes and verdicts.
     """
-    home = home_from(os.environ)
-    name = find_session(home, session)
+    opened = open_session(session)
     if interactive(os.environ):
         from tui.commands.watch.cockpit import open_cockpit
 
-        return open_cockpit(os.environ, session=name, mode="replay", readonly=True, speed=speed)
-    journal = journal_of(home, name)
+        return open_cockpit(os.environ, session=opened.name, mode="replay", readonly=True, speed=speed)
+    journal = opened.journal
     if journal.skipped:
         say(skipped_words(journal))
     state = fold(journal.events)

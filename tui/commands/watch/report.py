@@ -8,10 +8,9 @@ from pathlib import Path
 
 import click
 
-from sessions import fold
-from sessions.catalog import LATEST, find_session, journal_of
+from sessions.catalog import LATEST
 from sessions.files import write_whole
-from sessions.home import home_from
+from tui.commands.opening import open_session
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint, printable, say
 from tui.facts.report import SessionReport, report_of
@@ -48,15 +47,14 @@ def report_command(sessions: tuple[str, ...], *, form: str | None, output: Path 
     `csv` have the metrics by task.
     """
     form = form or ("table" if output is None else _form_of(output))
-    home = home_from(os.environ)
     reports = []
-    for prefix in dict.fromkeys(sessions or (LATEST,)):
-        name = find_session(home, prefix)
-        report = report_of(fold(journal_of(home, name).events))
+    for wanted in dict.fromkeys(sessions or (LATEST,)):
+        opened = open_session(wanted)
+        report = report_of(opened.state)
         if report.metrics:
             reports.append(report)
         else:
-            say(f"session {name} names no tasks: nothing to report")
+            say(f"session {opened.name} names no tasks: nothing to report")
     if output is not None:
         _write(output, reports, form)
     elif form == "json":

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Iterator
 
 import click
 from click.shell_completion import CompletionItem
 
-from sessions import fold
-from sessions.catalog import LATEST, find_session, journal_of
-from sessions.home import home_from
+from sessions.catalog import LATEST
 from sessions.state.state import AttemptState, InstanceState
 from sessions.store.attempt_commits import code_call
 from sessions.store.decidable import find_attempt
 from tui.commands.keep.sessions import attempt_row
+from tui.commands.opening import open_session
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint
+from tui.facts.attempt import decision_words, origin_words
 from tui.facts.evaluation.certainty import exam_sentence
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.spread import spread_lines
@@ -29,11 +28,9 @@ def complete_words(ctx: click.Context, param: click.Parameter, incomplete: str) 
     words = list(ctx.params.get(param.name or "") or ())
     if not words:
         return complete_sessions(ctx, param, incomplete)
-    home = home_from(os.environ)
-    attempts = fold(journal_of(home, find_session(home, words[0])).events).attempts()
     return [
         CompletionItem(attempt.attempt, help=str(attempt.verdict or "not judged"))
-        for attempt in attempts
+        for attempt in open_session(words[0]).state.attempts()
         if attempt.attempt.startswith(incomplete)
     ]
 
@@ -54,9 +51,8 @@ def show_command(
         raise Complaint(f"{words[2]!r} is too much: wavedeck show [SESSION] ATTEMPT")
     if source + bool(compared) + prompt + as_json > 1:
         raise Complaint("--source, --diff, --prompt and --json exclude each other; give one of them")
-    home = home_from(os.environ)
-    session = find_session(home, words[0] if len(words) == 2 else LATEST)
-    state = fold(journal_of(home, session).events)
+    opened = open_session(words[0] if len(words) == 2 else LATEST)
+    state = opened.state
     attempt, instance = find_attempt(state, words[-1])
     if source:
         emit_exactly(source_of(attempt))
@@ -66,15 +62,14 @@ def show_command(
         emit_exactly(prompt_of(attempt))
     elif as_json:
         more = {"source": attempt.source, "evaluation": attempt.evaluation, "exam_evaluation": attempt.exam}
-        emit_json({"session": session, **attempt_row(attempt), **more})
+        emit_json({"session": opened.name, **attempt_row(attempt), **more})
     else:
-        emit("\n".join(verdict_lines(session, attempt, instance)))
+        emit("\n".join(verdict_lines(opened.name, attempt, instance)))
 
 
 def verdict_lines(session: str, attempt: AttemptState, instance: InstanceState) -> Iterator[str]:
     """Yield lineage, evaluation, exam, measurements and decision of an attempt."""
-    base = f" of {attempt.base}" if attempt.base else ""
-    yield f"{attempt.attempt} of {session}: {attempt.origin}{base}"
+    yield f"{attempt.attempt} of {session}: {origin_words(attempt)}"
     if attempt.strategy:
         yield f"strategy: {attempt.strategy}"
     yield ""
@@ -82,9 +77,8 @@ def verdict_lines(session: str, attempt: AttemptState, instance: InstanceState) 
         tables_text(evaluation_tables(attempt.evaluation)) if attempt.evaluation is not None else "not judged"
     )
     further = [exam_sentence(attempt, instance), *(f"measured on {words}" for words in spread_lines(attempt))]
-    if (decision := attempt.decision) is not None:
-        why = f": {decision.why}" if decision.why else ""
-        further.append(f"{'accepted' if decision.accepted else 'rejected'} by {decision.by}{why}")
+    if attempt.decision is not None:
+        further.append(decision_words(attempt.decision))
     if any(further):
         yield ""
     yield from filter(None, further)

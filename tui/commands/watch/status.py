@@ -8,15 +8,27 @@ from collections.abc import Sequence
 
 import click
 
-from sessions.home import Home, home_from
+from sessions.home import home_from
 from sessions.names import short_task
 from sessions.state.info import SessionInfo, running_infos
 from tui.commands.options import complete_sessions, json_option
 from tui.diagnostics import Complaint, say
+from tui.facts.doing import preparing
 from tui.facts.session_fields import best_words, fastest
-from tui.facts.tables import Column
-from tui.facts.vocabulary import UNKNOWN, money, putting_away
-from tui.print.plain import emit, emit_json, table
+from tui.facts.tables import Column, Field
+from tui.facts.vocabulary import money, putting_away
+from tui.print.plain import emit, emit_json, listing
+
+FIELDS: tuple[Field[SessionInfo], ...] = (
+    Field(Column("session", keep=True), lambda info: info.name),
+    Field(Column("title", if_known=True), lambda info: info.title),
+    Field(Column("stage", if_known=True), lambda info: stage_words(info)),
+    Field(Column("solved", right=True), lambda info: f"{len(info.solved)}/{len(info.settings.tasks)}"),
+    Field(Column("attempts", right=True), lambda info: f"{info.attempts:,}"),
+    Field(Column("best", keep=True, if_known=True), best_words),
+    Field(Column("cost", right=True, if_known=True), lambda info: money(info.cost_usd)),
+    Field(Column("waits for you", if_known=True), lambda info: ", ".join(info.waiting)),
+)
 
 
 @click.command(name="status")
@@ -30,15 +42,19 @@ def status_command(session: str | None, *, short: bool, as_json: bool) -> None:
     if short and as_json:
         raise Complaint("--short and --json exclude each other; give one of them")
     home = home_from(os.environ)
-    name = full_name(home, session) if session else None
+    name = None
+    if session:
+        from sessions.catalog import find_session  # reads git, which the other forms do without
+
+        name = find_session(home, session)
     infos = [info for info in running_infos(home) if name in (None, info.name)]
     if as_json:
-        emit_json(infos)
+        emit_json([info.document() for info in infos])
     elif short:
         if infos:
             emit(short_line(infos))
     elif infos:
-        emit(status_table(infos))
+        emit(listing(FIELDS, infos))
     else:
         say(not_running(name))
 
@@ -46,7 +62,7 @@ def status_command(session: str | None, *, short: bool, as_json: bool) -> None:
 def short_line(infos: Sequence[SessionInfo]) -> str:
     """Return `wavedeck 2 running  12/20 solved  best 1.84x softmax  ! 2`; parts that are not known are left out."""
     solved = sum(len(info.solved) for info in infos)
-    tasks = sum(len(info.tasks) for info in infos)
+    tasks = sum(len(info.settings.tasks) for info in infos)
     waiting = sum(len(info.waiting) for info in infos)
     bests = [(task, best) for task, best in map(fastest, infos) if best is not None]
     task, best = max(bests, key=lambda pair: pair[1].value, default=("", None))
@@ -59,39 +75,12 @@ def short_line(infos: Sequence[SessionInfo]) -> str:
     return "  ".join(filter(None, parts))
 
 
-def status_table(infos: Sequence[SessionInfo]) -> str:
-    """Return a table with one line per session."""
-    columns = [
-        Column("session", keep=True),
-        Column("title", if_known=True),
-        Column("stage", if_known=True),
-        Column("solved", right=True),
-        Column("attempts", right=True),
-        Column("best", keep=True, if_known=True),
-        Column("cost", right=True, if_known=True),
-        Column("waits for you", if_known=True),
-    ]
-    return table(columns, list(map(_row, infos)))
-
-
-def _row(info: SessionInfo) -> tuple[str, ...]:
-    return (
-        info.name,
-        info.title or UNKNOWN,
-        UNKNOWN if info.putting_away_since is None else putting_away(info.putting_away_since, time.time()),
-        f"{len(info.solved)}/{len(info.tasks)}",
-        f"{info.attempts:,}",
-        best_words(info),
-        money(info.cost_usd),
-        ", ".join(info.waiting) or UNKNOWN,
-    )
-
-
-def full_name(home: Home, session: str) -> str:
-    """Return the session's full name; reads git."""
-    from sessions.catalog import find_session
-
-    return find_session(home, session)
+def stage_words(info: SessionInfo) -> str:
+    """Return the work of its engine before and after all attempts: it prepares the session, or puts it away."""
+    now = time.time()
+    if info.putting_away_since is not None:
+        return putting_away(info.putting_away_since, now)
+    return "; ".join(preparing(info.preparing, now))
 
 
 def not_running(name: str | None) -> str:

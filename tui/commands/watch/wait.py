@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 import click
 
-from sessions import JournalTail, SessionState, apply, fold
-from sessions.catalog import find_session, journal_of
-from sessions.home import Home, home_from
+from sessions import JournalTail, SessionState, apply
 from sessions.state.info import DETAILS
+from tui.commands.opening import open_session
 from tui.commands.options import session_argument
 from tui.diagnostics import ExitCode, say
 from tui.facts.vocabulary import duration, not_stored
@@ -36,8 +34,8 @@ def wait_command(session: str, *, goal: str, timeout: float | None) -> ExitCode:
     With --for review, standard output has the attempts that wait. Exit code: 0 if it happened; 1 if SESSION ended
     without it, or after --timeout; 3 if its engine is gone.
     """
-    home = home_from(os.environ)
-    name = find_session(home, session)
+    opened = open_session(session)
+    home, name = opened
     state = SessionState()
     limit = None if timeout is None else time.monotonic() + timeout
     with JournalTail(home.live(name).journal) as tail:
@@ -52,7 +50,9 @@ def wait_command(session: str, *, goal: str, timeout: float | None) -> ExitCode:
                 emit("\n".join(waiting))
                 return ExitCode.DONE
             if not running:
-                state = final_state(home, name, state)
+                if state.started is None:
+                    # It moved to the store before the first look.
+                    state = opened.state
                 if state.finished and home.live(name).journal.exists():
                     say(not_stored(name))
                     return ExitCode.FAILED
@@ -61,13 +61,6 @@ def wait_command(session: str, *, goal: str, timeout: float | None) -> ExitCode:
                 say(f"{name} still runs after {duration(timeout)}")
                 return ExitCode.NO
             time.sleep(POLL_S)
-
-
-def final_state(home: Home, session: str, state: SessionState) -> SessionState:
-    """Return the state of a session that ended; reads the store if the session moved there before the first look."""
-    if state.started is not None:
-        return state
-    return fold(journal_of(home, session).events)
 
 
 def say_end(session: str, state: SessionState, goal: str) -> ExitCode:

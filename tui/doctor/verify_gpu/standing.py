@@ -11,7 +11,7 @@ from harness.node.telemetry.samples import StateReport
 from harness.wire.provenance import Provenance
 from sessions.home import home_from
 from sessions.verifications import standing_of
-from tui.doctor.doctor_findings import DoctorFinding, State
+from tui.doctor.doctor_findings import DoctorFinding, note, ok
 
 
 def verification_finding(device: Device, answer: StateReport, environ: Mapping[str, str]) -> DoctorFinding:
@@ -20,10 +20,7 @@ def verification_finding(device: Device, answer: StateReport, environ: Mapping[s
     standing = standing_of(
         home_from(environ), host=socket.gethostname(), kind=device.kind, provenance=provenance
     )
-    verified = standing.startswith("verified")
-    return DoctorFinding(
-        f"judge on {device.name}",
-        State.OK if verified else State.NOTE,
-        standing,
-        "" if verified else "run `wavedeck doctor --verify-gpu`: ten minutes, and one file to send",
-    )
+    subject = f"judge on {device.name}"
+    if standing.startswith("verified"):
+        return ok(subject, standing)
+    return note(subject, standing, "run `wavedeck doctor --verify-gpu`: ten minutes, and one file to send")

@@ -10,8 +10,19 @@ from harness import Evaluation, Margin, Verdict
 from sessions.state.findings import finding_words, findings_of
 from sessions.state.speed import attempt_speed, found_speed, is_timed_again
 from sessions.state.state import AttemptState, Confirmation, InstanceState
-from tui.facts.tables import Cell, Column, Table, row
+from tui.facts.tables import Column, Field, Table, table_of
 from tui.facts.vocabulary import UNKNOWN, words
+
+MARGINS: tuple[Field[Margin], ...] = (
+    Field(Column("used", right=True), lambda margin: used_share(margin.used)),
+    Field(Column("case", keep=True), lambda margin: margin.case),
+    Field(Column("output", keep=True), lambda margin: margin.output),
+    Field(
+        Column("measured by"),
+        lambda margin: margin.measure + (f" at {list(margin.index)}" if margin.index else ""),
+        "dim",
+    ),
+)
 
 
 def used_share(used: float) -> str:
@@ -36,26 +47,10 @@ def tolerance_words(evaluation: Evaluation) -> str:
 
 def tolerance_table(evaluation: Evaluation | None) -> Table:
     """Return the share of its tolerance that the worst element of each output used; empty if it is not correct."""
-    columns = (
-        Column("used", right=True),
-        Column("case", keep=True),
-        Column("output", keep=True),
-        Column("measured by"),
-    )
     if evaluation is None or evaluation.verdict is not Verdict.CORRECT:
         return Table("")
-    rows = [
-        row(
-            used_share(margin.used),
-            margin.case,
-            margin.output,
-            Cell(margin.measure + (f" at {list(margin.index)}" if margin.index else ""), "dim"),
-        )
-        for margin in worst_first(evaluation)
-    ]
-    return Table(
-        f"tolerance used{' in the exam' if evaluation.exam else ''}, worst first", columns, tuple(rows)
-    )
+    title = f"tolerance used{' in the exam' if evaluation.exam else ''}, worst first"
+    return table_of(title, MARGINS, worst_first(evaluation))
 
 
 class Exam(NamedTuple):

@@ -1,8 +1,8 @@
-"""The hardware and software behind the figures of an evaluation, in words."""
+"""The hardware and software behind figures, and whether its GPUs were verified, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from harness import Evaluation
 from harness.wire.provenance import Provenance, same_provenance
@@ -42,3 +42,8 @@ def distinct_provenances(evaluations: Iterable[Evaluation]) -> list[Provenance]:
         if provenance is not None and not any(same_provenance(provenance, before) for before in distinct):
             distinct.append(provenance)
     return distinct
+
+
+def verification_words(standings: Mapping[str, str]) -> str:
+    """Return `MI300X: unverified on AMD`; empty without a GPU."""
+    return "; ".join(f"{product}: {standing}" for product, standing in standings.items())

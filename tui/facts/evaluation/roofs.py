@@ -60,6 +60,14 @@ def _ends(shares: Iterable[RoofShare | None]) -> tuple[RoofShare, RoofShare] | N
     return (min(values), max(values)) if values else None
 
 
+def roof_range_words(roof: tuple[RoofShare, RoofShare] | None) -> str:
+    """Return the range over the cases: `84-97 %`; empty if it is not known."""
+    if roof is None:
+        return ""
+    low, high = (f"{share.share * 100:.0f}" for share in roof)
+    return f"{low} %" if low == high else f"{low}-{high} %"
+
+
 def is_launch_bound(latency: Latency) -> bool:
     """True if the candidate takes hardly longer than an empty kernel."""
     return latency.outcome is Outcome.TOO_SHORT or latency.bound is Bound.AT_LEAST

@@ -1,4 +1,4 @@
-"""The timing baseline of a session, and the times of a winner on several GPUs."""
+"""The times of a winner on several GPUs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
 from sessions.events import WinnerMeasured
-from sessions.settings import RunSettings
 from sessions.state.speed import are_comparable, speed_of, timed_evaluation
 from sessions.state.state import AttemptState
 from tui.facts.tables import Table
@@ -15,15 +14,6 @@ from tui.facts.vocabulary import UNKNOWN
 from .certainty import against_words
 from .times import device_table, times_table
 from .verdict import failure_words
-
-
-def timing_words(started: RunSettings) -> str:
-    """Return `timed against eager; winners on every GPU`; empty with the default timing."""
-    parts = (
-        f"timed against {started.against}" if started.against else "",
-        "winners on every GPU" if started.spread else "",
-    )
-    return "; ".join(filter(None, parts))
 
 
 def spread_tables(attempt: AttemptState) -> list[Table]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from harness import Evaluation, Latency, Outcome
 from harness.wire.latency import Bound, DeviceState, LaunchTime, Window
@@ -35,11 +36,19 @@ def times_table(
     `baseline` is the name of the baseline for latencies without a name. `shapes` are sizes by case. `before` has the times
     of the attempt that this one was made from.
     """
+    columns = time_columns(latency, baseline, before_name)
+    return Table(title, columns, tuple(time_rows(latency, not_timed, shapes or {}, before)))
+
+
+def time_columns(
+    latency: Sequence[Latency], baseline: str = "", before_name: str = "base"
+) -> tuple[Column, ...]:
+    """Return the columns of `time_rows`."""
     names = {timing.against or baseline for timing in latency}
     name = names.pop() if len(names) == 1 else ""
     has_roof = any(roof_share(timing) for timing in latency)
     devices = {timing.device for timing in latency}
-    columns = (
+    return (
         Column("case", keep=True),
         Column("shape", drop=6, if_known=True),
         Column("GPU", keep=True, drop=0 if len(devices) > 1 else 7),
@@ -56,21 +65,24 @@ def times_table(
         Column("method", keep=True, drop=13),
         Column("confirmed by", keep=True, drop=8),
     )
+
+
+def time_rows(
+    latency: Sequence[Latency],
+    not_timed: Sequence[str],
+    shapes: Mapping[str, str],
+    before: Evaluation | None = None,
+) -> Iterator[Row]:
+    """Yield a row for each timed case, `GPU|case` as its key, then one for each case without a time."""
     earlier = (
         {(timing.device, timing.case): timing.candidate_ms for timing in before.latency} if before else {}
     )
-    rows = [
-        _time_row(timing, (shapes or {}).get(timing.case, ""), earlier.get((timing.device, timing.case)))
-        for timing in latency
-    ]
-    if rows:
-        blank = [""] * (len(columns) - 6)
-        shaped = [(case, (shapes or {}).get(case, "")) for case in not_timed]
-        rows += [
-            row(case, Cell(shape, "dim"), "", "", "", Cell("not timed", "warn"), *blank)
-            for case, shape in shaped
-        ]
-    return Table(title, columns, tuple(rows))
+    for timing in latency:
+        key = (timing.device, timing.case)
+        yield replace(_time_row(timing, shapes.get(timing.case, ""), earlier.get(key)), key="|".join(key))
+    for case in not_timed if latency else ():
+        shape, missing = Cell(shapes.get(case, ""), "dim"), Cell("not timed", "warn")
+        yield replace(row(case, shape, "", "", "", missing, *[""] * 9), key=f"|{case}")
 
 
 def _time_row(timing: Latency, shape: str, before_ms: float | None) -> Row:
@@ -138,12 +150,9 @@ def times_tables(evaluation: Evaluation, baseline: str = "") -> list[Table]:
     if not latency:
         return []
     states = (("before", evaluation.device_before), ("after", evaluation.device_after))
-    times = times_table(
-        latency,
-        title=f"times by case and GPU, {cache_words(latency)} caches",
-        baseline=baseline,
-        not_timed=evaluation.not_timed,
-    )
+    caches = " and ".join(sorted({timing.cache for timing in latency}))
+    title = f"times by case and GPU, {caches} caches"
+    times = times_table(latency, title=title, baseline=baseline, not_timed=evaluation.not_timed)
     speed = speed_of(evaluation)
     gained = f"speedup{against_words(evaluation, baseline)}: {speed.words}" if speed is not None else ""
     notes = (
@@ -155,11 +164,6 @@ def times_tables(evaluation: Evaluation, baseline: str = "") -> list[Table]:
         times.with_sentences(gained, missing_words(evaluation)),
         device_table(latency).with_sentences(*notes),
     ]
-
-
-def cache_words(latency: Iterable[Latency]) -> str:
-    """Return the state of the caches during timing: `cold`."""
-    return " and ".join(sorted({timing.cache for timing in latency}))
 
 
 def missing_words(evaluation: Evaluation) -> str:

@@ -95,7 +95,7 @@ def _correct(
     if findings:
         verdict = Cell(f"correct, {counted(len(findings), 'finding')}", "warn bold")
     return (
-        [verdict, *_speed(timed), Cell(located(findings[0]) if findings else "", "warn")],
+        [verdict, *speed_facts(timed), Cell(located(findings[0]) if findings else "", "warn")],
         [
             Cell(tolerance_words(evaluation)),
             Cell("" if exam is None else exam.brief, "" if exam is None else exam.style),
@@ -104,7 +104,7 @@ def _correct(
     )
 
 
-def _speed(evaluation: Evaluation) -> list[Cell]:
+def speed_facts(evaluation: Evaluation) -> list[Cell]:
     """The speedup with interval, baseline and GPU; without one the reason, and the estimate."""
     speed = speed_of(evaluation)
     if speed is None:

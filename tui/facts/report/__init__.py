@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from .building import report_of
-from .model import SessionReport
+from .model import SessionReport, report_of
+from .panes import PANES, facts_of, sections_of
 from .section import Section
-from .sections import PANES, facts_of, sections_of
 from .winner_sections import merged_section
 
 __all__ = [

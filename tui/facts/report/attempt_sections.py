@@ -1,207 +1,183 @@
-"""The sections of a report about its attempts: changes, stages, verdicts, decisions and cost."""
+"""The sections of a report about its attempts, one by one: what each changed and gained, and what people decided."""
 
 from __future__ import annotations
 
-from harness import Verdict
-from sessions.names import short_task
-from tui.facts.styles import speed_style, verdict_style
-from tui.facts.tables import Cell, Column
-from tui.facts.vocabulary import (
-    FINDING,
-    UNKNOWN,
-    duration,
-    estimate,
-    grouped,
-    letter,
-    moment,
-    money,
-    percent,
-    percent_change,
-    words,
-)
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
-from .bars import share_bar
-from .model import Change, Decided, SessionReport, StageCount, TaskCost, VerdictCount
-from .phrases import change_words, decided_words, figure_words, interval_words, origin_words
-from .section import Field, Section, columns_of, rows_of
+from harness import Verdict
+from sessions.names import split_attempt
+from sessions.state.findings import finding_words, findings_of
+from sessions.state.ranking import estimated_slowdown
+from sessions.state.speed import Speed, attempt_speed, gain, is_apart
+from sessions.state.state import AttemptState, SessionState
+from sessions.state.winners import accepted_attempt
+from suites.python_source import source_lines
+from tui.facts.attempt import origin_words
+from tui.facts.styles import verdict_style
+from tui.facts.tables import Cell, Column, Field
+from tui.facts.vocabulary import FINDING, estimate, grouped, letter, moment, percent_change, words
+
+from .model import SessionReport, is_best
+from .section import Section, section_of
+from .winner_sections import interval_cell, speed_cell
+
+COUNTED = 4096
+"""Pairs of texts with remembered counts: a live report asks for them again with each verdict."""
+
+
+class Change(NamedTuple):
+    """One attempt of an instance, compared with its base."""
+
+    attempt: AttemptState
+    base: AttemptState | None
+    is_best: bool
+    """True if it is the best of its instance."""
+    speed: Speed | None
+
+    @property
+    def gain(self) -> float | None:
+        """How much faster than its base: the ratio of their speeds, minus 1."""
+        return gain(self.attempt, self.base) if self.base is not None else None
+
+    @property
+    def is_apart(self) -> bool:
+        """True if it is not compared with its base, because other hardware or software timed it."""
+        return self.base is not None and is_apart(self.attempt, self.base)
+
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """Numbers of added and of removed lines; `None` without a base."""
+        if self.base is None or self.base.source is None or self.attempt.source is None:
+            return None
+        return _changed_lines(self.base.source, self.attempt.source)
+
+
+def changes_of(state: SessionState) -> Iterator[Change]:
+    """Yield every attempt, by instance in order of appearance, then by number."""
+    attempts = {attempt.attempt: attempt for attempt in state.attempts()}
+    for instance in state.instances.values():
+        for attempt in instance.attempts:
+            base = attempts.get(attempt.base or "")
+            yield Change(attempt, base, is_best(instance, attempt), attempt_speed(attempt))
+
+
+@lru_cache(COUNTED)
+def _changed_lines(before: str, after: str) -> tuple[int, int]:
+    """Return the numbers of lines that only the second and only the first text has; a moved line is no change."""
+    old, new = Counter(source_lines(before)), Counter(source_lines(after))
+    return (new - old).total(), (old - new).total()
+
+
+def report_style(verdict: Verdict | None) -> str:
+    """Return the style of a verdict; in a report green is for speedups only."""
+    return "" if verdict is Verdict.CORRECT else verdict_style(verdict)
+
+
+def _verdict(change: Change) -> Cell:
+    """Return `C correct`, `C correct !` with findings, or `. in progress`."""
+    verdict = change.attempt.verdict
+    text = "in progress" if verdict is None else words(verdict)
+    findings = bool(findings_of(change.attempt))
+    mark = f" {FINDING}" if findings else ""
+    return Cell(f"{letter(verdict)} {text}{mark}", "warn" if findings else report_style(verdict))
+
+
+def _estimate(change: Change) -> str:
+    evaluation = change.attempt.evaluation
+    if evaluation is None or evaluation.verdict is not Verdict.CORRECT or change.speed is not None:
+        return ""
+    slowdown = estimated_slowdown(evaluation)
+    return "" if slowdown is None else estimate(slowdown)
+
+
+def _lines(change: Change) -> str:
+    """Return the changed lines: `+14 -9`."""
+    lines = change.lines
+    return "" if lines is None else f"+{grouped(lines[0])} -{grouped(lines[1])}"
+
+
+def _reason(change: Change) -> Cell:
+    """Return the error, else the findings, else the strategy."""
+    attempt = change.attempt
+    error = attempt.evaluation.error if attempt.evaluation is not None else None
+    if error is not None:
+        return Cell(error.first_line)
+    return Cell(finding_words(findings_of(attempt)) or " ".join(attempt.strategy.split()), "dim")
+
 
 CHANGES: tuple[Field[Change], ...] = (
-    Field(Column("attempt", most=26, keep=True), lambda change: change.attempt),
-    Field(Column("", 1, 1, if_known=True), lambda change: Cell("*" if change.is_best else "", "key")),
-    Field(
-        Column("verdict", 2, 15, keep=True),
-        lambda change: Cell(
-            f"{letter(change.verdict)} {_verdict(change)}",
-            "warn" if change.findings else _verdict_style(change.verdict),
-        ),
-    ),
+    Field(Column("attempt", most=26, keep=True), lambda change: change.attempt.attempt),
+    Field(Column("", 1, 1, if_known=True), lambda change: "*" if change.is_best else "", "key"),
+    Field(Column("verdict", 2, 15, keep=True), _verdict),
     Field(
         Column("origin", 15, 18, drop=4),
-        lambda change: Cell(
-            origin_words(change.origin, change.base and change.base.rpartition("#")[2]), "dim"
-        ),
+        lambda change: origin_words(change.attempt, (change.attempt.base or "").rpartition("#")[2]),
+        "dim",
     ),
+    Field(Column("speedup", 9, 10, right=True, if_known=True), lambda change: speed_cell(change.speed)),
     Field(
-        Column("speedup", 9, 10, right=True, if_known=True),
-        lambda change: Cell(figure_words(change.speed), speed_style(change.speed)),
-    ),
-    Field(
-        Column("95 %", 12, 14, right=True, if_known=True, drop=6),
-        lambda change: Cell(interval_words(change.speed), speed_style(change.speed)),
+        Column("95 %", 12, 14, right=True, if_known=True, drop=6), lambda change: interval_cell(change.speed)
     ),
     Field(
         Column("to base", 7, 7, right=True, if_known=True, drop=2), lambda change: percent_change(change.gain)
     ),
-    Field(
-        Column("estimate", 18, 20, right=True, if_known=True, drop=1),
-        lambda change: Cell(UNKNOWN if change.slowdown is None else estimate(change.slowdown), "dim"),
-    ),
-    Field(
-        Column("lines", 6, 11, right=True, if_known=True, drop=5),
-        lambda change: Cell(change_words(change.added, change.removed), "dim"),
-    ),
-    Field(
-        Column("strategy, or error", 20, 90, drop=3),
-        lambda change: Cell(
-            change.error or change.findings or change.strategy or UNKNOWN, "" if change.error else "dim"
-        ),
-    ),
-)
-VERDICTS: tuple[Field[VerdictCount], ...] = (
-    Field(
-        Column("verdict", 8, 16, keep=True),
-        lambda count: Cell(f"{letter(count.verdict)} {words(count.verdict)}", _verdict_style(count.verdict)),
-    ),
-    Field(Column("error", 8, 24), lambda count: count.error.replace("_", " ") or UNKNOWN),
-    Field(Column("attempts", 8, 8, right=True), lambda count: grouped(count.attempts)),
-    Field(Column("share", 5, 6, right=True), lambda count: percent(count.share)),
-    Field(Column("newest", 8, 26, keep=True, drop=1), lambda count: Cell(count.example, "dim")),
-    Field(Column("message of the newest", 24, 100, if_known=True), lambda count: count.message or UNKNOWN),
-)
-DECISIONS: tuple[Field[Decided], ...] = (
-    Field(Column("attempt", most=26, keep=True), lambda decided: decided.attempt),
-    Field(
-        Column("verdict", 7, 14, drop=2),
-        lambda decided: words(decided.verdict) if decided.verdict is not None else UNKNOWN,
-    ),
-    Field(Column("decision", 8, 40, keep=True), decided_words),
-    Field(Column("by", 3, 16), lambda decided: Cell(decided.by or UNKNOWN, "dim")),
-    Field(Column("when (UTC)", 16, 16, drop=1), lambda decided: Cell(moment(decided.wall), "dim")),
-    Field(Column("reason", 20, 100, if_known=True), lambda decided: decided.why or UNKNOWN),
-)
-COSTS: tuple[Field[TaskCost], ...] = (
-    Field(Column("task", 8, 30, keep=True), lambda cost: short_task(cost.task)),
-    Field(Column("solved", 6, 6), lambda cost: "yes" if cost.to_first_correct else Cell("no", "dim")),
-    Field(Column("attempts", 8, 8, right=True), lambda cost: grouped(cost.attempts)),
-    Field(
-        Column("to first correct", 16, 16, right=True, if_known=True, drop=1),
-        lambda cost: grouped(cost.to_first_correct),
-    ),
-    Field(Column("cost", 7, 9, right=True, if_known=True), lambda cost: money(cost.spent.cost_usd)),
-    Field(
-        Column("tokens in", 9, 12, right=True, if_known=True, drop=2),
-        lambda cost: Cell(grouped(cost.spent.input_tokens), "dim"),
-    ),
-    Field(
-        Column("out", 7, 12, right=True, if_known=True, drop=3),
-        lambda cost: Cell(grouped(cost.spent.output_tokens), "dim"),
-    ),
-    Field(
-        Column("on devices", 10, 12, right=True, if_known=True, drop=4),
-        lambda cost: Cell(duration(cost.spent.device_s or None), "dim"),
-    ),
+    Field(Column("estimate", 18, 20, right=True, if_known=True, drop=1), _estimate, "dim"),
+    Field(Column("lines", 6, 11, right=True, if_known=True, drop=5), _lines, "dim"),
+    Field(Column("strategy, or error", 20, 90, drop=3), _reason),
 )
 
 
 def attempt_sections(report: SessionReport) -> tuple[Section, ...]:
     """Return every attempt with what it changed and gained."""
-    notes = []
-    if any(change.gain is not None for change in report.changes):
-        notes.append("To base: change in speed on the cases that both timed, without an interval.")
-    if any(change.is_apart for change in report.changes):
-        notes.append("No figure to base: other hardware or software timed the base.")
-    if any(change.is_best for change in report.changes):
-        notes.append("`*` is the best attempt of its instance.")
+    changes = list(changes_of(report.state))
+    to_base = any(change.gain is not None for change in changes)
+    apart = any(change.is_apart for change in changes)
     return (
-        Section(
+        section_of(
             "From attempt to attempt",
-            sentences=tuple(notes),
-            columns=columns_of(CHANGES),
-            rows=rows_of(CHANGES, report.changes, lambda change: change.attempt),
+            CHANGES,
+            changes,
+            lambda change: change.attempt.attempt,
+            "To base: change in speed on the cases that both timed, without an interval." if to_base else "",
+            "No figure to base: other hardware or software timed the base." if apart else "",
+            "`*` is the best attempt of its instance." if any(change.is_best for change in changes) else "",
         ),
     )
-
-
-def _verdict(change: Change) -> str:
-    """Return `correct`, `correct !` with findings, or `in progress`."""
-    if change.verdict is None:
-        return "in progress"
-    return f"{words(change.verdict)} {FINDING}" if change.findings else words(change.verdict)
-
-
-def _verdict_style(verdict: Verdict | None) -> str:
-    """Return the style of a verdict; in a report green is for speedups only."""
-    return "" if verdict is Verdict.CORRECT else verdict_style(verdict)
-
-
-def verdict_sections(report: SessionReport) -> tuple[Section, ...]:
-    """Return how far the attempts came, and their verdicts by class of error."""
-    judged = report.summary.tally.judged
-    no_gpu = report.summary.timing == "no GPU"
-    stages: tuple[Field[StageCount], ...] = (
-        Field(Column("stage", 12, 12, keep=True), lambda stage: stage.stage),
-        Field(
-            Column("reached", 7, 8, right=True),
-            lambda stage: "no GPU" if no_gpu and not stage.reached else grouped(stage.reached),
-        ),
-        Field(
-            Column("passed", 7, 8, right=True),
-            lambda stage: _passed(stage, grouped(stage.passed), no_gpu=no_gpu),
-        ),
-        Field(
-            Column("of all judged", 13, 13, right=True),
-            lambda stage: Cell(_passed(stage, percent(stage.passed / judged), no_gpu=no_gpu), "dim"),
-        ),
-        Field(Column("", 10, 60, drop=1), lambda stage: Cell(share_bar(stage.passed / judged), "bar")),
-    )
-    return (
-        Section(
-            "How far the attempts came",
-            columns=columns_of(stages),
-            rows=rows_of(stages, report.stages, lambda stage: f"stage:{stage.stage}") if judged else (),
-        ),
-        Section(
-            "Verdicts by class of error",
-            columns=columns_of(VERDICTS),
-            rows=rows_of(VERDICTS, report.verdicts, lambda count: f"{count.example}|{count.error}"),
-        ),
-    )
-
-
-def _passed(stage: StageCount, text: str, *, no_gpu: bool) -> str:
-    return UNKNOWN if no_gpu and not stage.reached else text
 
 
 def decision_sections(report: SessionReport) -> tuple[Section, ...]:
     """Return the decisions of people with their reasons, in the order in which they were made."""
+    decided = [
+        (attempt, attempt.decision) for attempt in report.state.attempts() if attempt.decision is not None
+    ]
+    decided.sort(key=lambda item: item[1].wall)
+
+    def decision_words(attempt: AttemptState) -> str:
+        """Return `accepted`, `accepted, replaced by softmax#1/3` or `rejected`."""
+        if attempt.decision is None or not attempt.decision.accepted:
+            return "rejected"
+        task = report.state.instances[split_attempt(attempt.attempt).instance].task
+        chosen = accepted_attempt(report.state, task)
+        return "accepted" if chosen in (None, attempt) else f"accepted, replaced by {chosen.attempt}"
+
     return (
-        Section(
+        section_of(
             "Decisions of people",
-            columns=columns_of(DECISIONS),
-            rows=rows_of(DECISIONS, report.decisions, lambda decided: decided.attempt),
-        ),
-    )
-
-
-def cost_sections(report: SessionReport) -> tuple[Section, ...]:
-    """Return what the attempts of each task spent."""
-    return (
-        Section(
-            "Cost by task",
-            sentences=("To first correct: attempts of the task that were judged until one was correct.",)
-            if report.summary.solved
-            else (),
-            columns=columns_of(COSTS),
-            rows=rows_of(COSTS, report.costs, lambda cost: f"task:{cost.task}"),
+            (
+                Field(Column("attempt", most=26, keep=True), lambda item: item[0].attempt),
+                Field(
+                    Column("verdict", 7, 14, drop=2),
+                    lambda item: "" if item[0].verdict is None else words(item[0].verdict),
+                ),
+                Field(Column("decision", 8, 40, keep=True), lambda item: decision_words(item[0])),
+                Field(Column("by", 3, 16), lambda item: item[1].by, "dim"),
+                Field(Column("when (UTC)", 16, 16, drop=1), lambda item: moment(item[1].wall), "dim"),
+                Field(Column("reason", 20, 100, if_known=True), lambda item: " ".join(item[1].why.split())),
+            ),
+            decided,
+            lambda item: item[0].attempt,
         ),
     )

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from sessions.names import short_task
 
 from .model import Winner
-from .phrases import speed_words
 
 NAME_CELLS = 24
 SHARE_CELLS = 24
@@ -60,7 +59,7 @@ def bars_of(winners: Sequence[Winner], cells: int, glyphs: Glyphs = PLAIN) -> li
         Bar(
             short_task(winner.task),
             _drawing(winner, most, max(cells, LEAST_CELLS), glyphs),
-            speed_words(winner.speed),
+            winner.speed.words if winner.speed is not None else "",
         )
         for winner in timed
     ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sessions.names import short_task
-from tui.facts.tables import Cell, Column
-from tui.facts.vocabulary import UNKNOWN, counted, grouped, money, percent
+from sessions.state.metrics import are_mixed
+from tui.facts.tables import Column, Field
+from tui.facts.vocabulary import UNKNOWN, counted, percent
 
 from .metrics import TaskMetrics, ratio
 from .model import SessionReport
-from .section import Field, Section, columns_of, rows_of
+from .section import Section, section_of
 
 
 class Metric(NamedTuple):
@@ -25,14 +26,14 @@ class Metric(NamedTuple):
 METRICS: tuple[Field[Metric], ...] = (
     Field(Column("metric", 18, 26, keep=True), lambda metric: metric.name),
     Field(Column("value", 6, 8, right=True), lambda metric: metric.value),
-    Field(Column("counts", 24, 60), lambda metric: Cell(metric.meaning, "dim")),
-    Field(Column("source", 13, 26, drop=1), lambda metric: Cell(metric.source, "dim")),
+    Field(Column("counts", 24, 60), lambda metric: metric.meaning, "dim"),
+    Field(Column("source", 13, 26, drop=1), lambda metric: metric.source, "dim"),
 )
 BY_TASK: tuple[Field[TaskMetrics], ...] = (
     Field(Column("task", 8, 26, keep=True), lambda row: short_task(row.task)),
     Field(
         Column("best verdict", 8, 14, keep=True),
-        lambda row: row.best_verdict or (f"{row.solved}/{row.tasks} solved" if row.tasks > 1 else UNKNOWN),
+        lambda row: row.best_verdict or (f"{row.solved}/{row.tasks} solved" if row.tasks > 1 else ""),
     ),
     Field(Column("exam", 12, 16, keep=True, if_known=True), lambda row: _exam(row)),
     Field(
@@ -45,18 +46,13 @@ BY_TASK: tuple[Field[TaskMetrics], ...] = (
     Field(Column("pass@k", right=True, drop=5), lambda row: percent(row.pass_at_k)),
     Field(Column("speedup", right=True, if_known=True), lambda row: ratio(row.speedup_geomean)),
     Field(Column("GEAK mean", right=True, if_known=True, drop=4), lambda row: ratio(row.speedup_mean)),
-    Field(Column("against", 7, 12, if_known=True, drop=9), lambda row: row.against or UNKNOWN),
-    Field(Column("by GPU", 12, 30, if_known=True, drop=8), lambda row: row.best_spread or UNKNOWN),
-    Field(Column("tokens in", right=True, drop=6), lambda row: grouped(row.input_tokens)),
-    Field(Column("out", right=True, drop=7), lambda row: grouped(row.output_tokens)),
-    Field(Column("cost", right=True, if_known=True, drop=2), lambda row: money(row.cost_usd)),
+    Field(Column("against", 7, 12, if_known=True, drop=6), lambda row: row.against),
 )
 
 
 def metric_sections(report: SessionReport) -> tuple[Section, ...]:
     """Return the metrics over all tasks with their meanings, and the metrics by task."""
-    judged = report.summary.tally.judged
-    total = report.metrics[-1] if report.metrics and judged else None
+    total = report.metrics[-1] if report.metrics and report.tally.judged else None
     notes = []
     if total is not None:
         notes.append(f"All metrics use the open cases and {counted(total.attempts, 'attempt')} of models.")
@@ -64,22 +60,14 @@ def metric_sections(report: SessionReport) -> tuple[Section, ...]:
             notes.append(
                 f"They leave out {total.uncounted} without a verdict on the candidate (unsupported, cancelled, our failure)."
             )
-        if len(report.summary.provenances) > 1:
+        if are_mixed(winner.evaluation for winner in report.winners):
             notes.append(
                 "No mean speedup over tasks: the winners were timed with different hardware or software."
             )
+    metrics, by_task = (_metrics(total), report.metrics) if total is not None else ((), ())
     return (
-        Section(
-            "Metrics of the field",
-            sentences=tuple(notes),
-            columns=columns_of(METRICS),
-            rows=rows_of(METRICS, _metrics(total) if total else (), lambda metric: f"metric:{metric.name}"),
-        ),
-        Section(
-            "Metrics by task",
-            columns=columns_of(BY_TASK),
-            rows=rows_of(BY_TASK, report.metrics if total else (), lambda row: f"task:{row.task}"),
-        ),
+        section_of("Metrics of the field", METRICS, metrics, lambda metric: f"metric:{metric.name}", *notes),
+        section_of("Metrics by task", BY_TASK, by_task, lambda row: f"task:{row.task}"),
     )
 
 

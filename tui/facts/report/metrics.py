@@ -21,7 +21,7 @@ from sessions.state.metrics import (
 from sessions.state.speed import attempt_speed, baseline_names, timed_evaluation
 from sessions.state.winners import bests_by_task, confirmed_tasks
 from tui.facts.evaluation.spread import by_gpu_words
-from tui.facts.session_words import option_words
+from tui.facts.settings_words import option_words
 from tui.facts.spending import spending_of
 from tui.facts.vocabulary import UNKNOWN
 

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, NamedTuple, TypeVar
+from typing import TypeVar
 
-from tui.facts.tables import NOTHING, UNBOUNDED, Cell, Column, Row
+from tui.facts.tables import NOTHING, UNBOUNDED, Column, Field, Row, columns_of, rows_of
 
 from .model import Winner
 
 T = TypeVar("T")
-
-
-class Field(NamedTuple, Generic[T]):
-    """A column with the function that makes its cells."""
-
-    column: Column
-    cell: Callable[[T], Cell | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +51,14 @@ def _unbounded(column: Column) -> Column:
     return replace(column, least=least, most=UNBOUNDED)
 
 
-def columns_of(fields: Iterable[Field[T]]) -> tuple[Column, ...]:
-    """Return the columns of a table."""
-    return tuple(field.column for field in fields)
-
-
-def rows_of(fields: Sequence[Field[T]], items: Iterable[T], key: Callable[[T], str]) -> tuple[Row, ...]:
-    """Return a row for each item."""
-    return tuple(Row(key(item), tuple(as_cell(field.cell(item)) for field in fields)) for item in items)
-
-
-def as_cell(value: Cell | str) -> Cell:
-    """Return the cell of a text in the plain style."""
-    return value if isinstance(value, Cell) else Cell(value)
+def section_of(
+    title: str,
+    fields: Sequence[Field[T]],
+    items: Iterable[T],
+    key: Callable[[T], str],
+    *sentences: str,
+    further: Iterable[Row] = (),
+) -> Section:
+    """Return a section with a row for each item, then the `further` rows. Without rows it has no sentences."""
+    rows = (*rows_of(fields, items, key), *further)
+    return Section(title, tuple(filter(None, sentences)) if rows else (), columns_of(fields), rows)

@@ -3,148 +3,168 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sessions.names import short_task
-from sessions.state.speed import MIXED
+from sessions.state.findings import finding_words, findings_of
+from sessions.state.speed import MIXED, Speed, baseline_names, found_speed, missing_speed
 from sessions.state.state import Confirmation
+from tui.facts.attempt import origin_words
+from tui.facts.evaluation.roofs import roof_range, roof_range_words
+from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.styles import speed_style
-from tui.facts.tables import Cell, Column, Row
-from tui.facts.vocabulary import UNKNOWN
+from tui.facts.tables import Cell, Column, Field, Row, columns_of
+from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, UNKNOWN, WAITS, interval
 
 from .model import SessionReport, Unsolved, Winner
-from .phrases import (
-    cases_words,
-    decision_words,
-    exact_words,
-    figure_words,
-    interval_words,
-    marks,
-    origin_words,
-    roof_range_words,
-    short_commit,
-)
-from .section import Field, Section, as_cell, columns_of, rows_of
+from .section import Section, section_of
 
 CAUTION = "Compare only rows with the same baseline and the same device."
+SCALE = "The scale is linear from 0. The baseline has a mark at 1x, an interval two ends; > is a lower bound, // a cut bar."
 EXAM_STYLES = {
     Confirmation.CONFIRMED: "",
     Confirmation.NOT_CONFIRMED: "bad",
     Confirmation.NOT_EXAMINED: "dim",
 }
+
+
+def speed_cell(speed: Speed | None) -> Cell:
+    """Return `1.84x` or `>= 2.65x` in the colour of the speed."""
+    return Cell("" if speed is None else speed.figure, speed_style(speed))
+
+
+def interval_cell(speed: Speed | None) -> Cell:
+    """Return the 95 % interval: `[1.79, 1.88]`."""
+    ends = None if speed is None else speed.interval
+    return Cell("" if ends is None else interval(*ends), speed_style(speed))
+
+
+def _cases(winner: Winner) -> str:
+    """Return the cases with a ratio: `6`, or `5 of 6`."""
+    speed = winner.speed
+    if speed is None:
+        return ""
+    return f"{speed.cases}" if speed.cases == speed.all_cases else f"{speed.cases} of {speed.all_cases}"
+
+
+def _decision(winner: Winner) -> str:
+    """Return `accepted`, `accepted: softmax#1/3` if it is another attempt, or `waits`."""
+    decision = winner.best.decision
+    accepted = decision is not None and decision.accepted
+    if winner.chosen is not None and not winner.is_chosen:
+        return f"{'accepted, then' if accepted else 'accepted:'} {winner.chosen.attempt}"
+    return "accepted" if accepted else "waits" if winner.best.waiting else ""
+
+
+def _marks(winner: Winner) -> Cell:
+    """Return the marks behind a winner: `!` findings, `?` waits, `+` accepted, `=` confirmed by the exam."""
+    best, findings = winner.best, findings_of(winner.best)
+    text = (
+        (FINDING if findings else "")
+        + (ACCEPTED if winner.is_chosen else WAITS if best.waiting else "")
+        + (CONFIRMED if best.confirmation is Confirmation.CONFIRMED else "")
+    )
+    return Cell(text, "warn" if best.waiting or findings else "")
+
+
+def _device(winner: Winner) -> str:
+    """Return `0 MI300X`: the devices of the times, with their products; empty if nothing was timed."""
+    products: dict[str, str] = {}
+    for latency in winner.evaluation.latency:
+        products.setdefault(latency.device, latency.efficiency.product if latency.efficiency else "")
+    return ", ".join(f"{device} {product}".strip() for device, product in products.items())
+
+
+def _against(winner: Winner) -> str:
+    return baseline_names(winner.evaluation.latency)
+
+
+def _attempt(winner: Winner) -> str:
+    return winner.attempt
+
+
+def _exam(winner: Winner) -> Cell:
+    return Cell(str(winner.best.confirmation), EXAM_STYLES[winner.best.confirmation])
+
+
 WINNERS: tuple[Field[Winner], ...] = (
-    Field(Column("attempt", most=26, keep=True), lambda winner: winner.attempt),
+    Field(Column("attempt", most=26, keep=True), _attempt),
+    Field(Column("speedup", 9, 10, right=True, if_known=True), lambda winner: speed_cell(winner.speed)),
     Field(
-        Column("speedup", 9, 10, right=True, if_known=True),
-        lambda winner: Cell(figure_words(winner.speed), speed_style(winner.speed)),
+        Column("95 %", 12, 14, right=True, if_known=True, drop=1), lambda winner: interval_cell(winner.speed)
     ),
+    Field(Column("", 3, 3, if_known=True), _marks),
+    Field(Column("cases", 6, 8, right=True, if_known=True, drop=4), _cases, "dim"),
     Field(
-        Column("95 %", 12, 14, right=True, if_known=True, drop=1),
-        lambda winner: Cell(interval_words(winner.speed), speed_style(winner.speed)),
+        Column("exact cases", right=True, if_known=True, drop=10),
+        lambda winner: winner.speed.exact_words if winner.speed is not None else "",
     ),
+    Field(Column("remark", 12, 40, if_known=True, drop=2), lambda winner: missing_speed(winner.evaluation)),
     Field(
-        Column("", 3, 3, if_known=True),
-        lambda winner: Cell(marks(winner), "warn" if winner.waiting or winner.findings else ""),
+        Column("roof", 7, 8, right=True, if_known=True, drop=3),
+        lambda winner: roof_range_words(roof_range(winner.evaluation)),
     ),
-    Field(
-        Column("cases", 6, 8, right=True, if_known=True, drop=4),
-        lambda winner: Cell(cases_words(winner.speed), "dim"),
-    ),
-    Field(
-        Column("exact cases", right=True, if_known=True, drop=10), lambda winner: exact_words(winner.speed)
-    ),
-    Field(Column("remark", 12, 40, if_known=True, drop=2), lambda winner: winner.no_speed or UNKNOWN),
-    Field(
-        Column("roof", 7, 8, right=True, if_known=True, drop=3), lambda winner: roof_range_words(winner.roof)
-    ),
-    Field(Column("exam", 12, 12), lambda winner: Cell(str(winner.confirmed), EXAM_STYLES[winner.confirmed])),
-    Field(Column("decision", 8, 30, if_known=True, drop=5), decision_words),
+    Field(Column("exam", 12, 12), _exam),
+    Field(Column("decision", 8, 30, if_known=True, drop=5), _decision),
     Field(
         Column("before exam", right=True, if_known=True, drop=6),
-        lambda winner: figure_words(winner.before_exam),
+        lambda winner: speed_cell(found_speed(winner.best)).text,
     ),
-    Field(
-        Column("against", 7, 12, if_known=True, drop=7), lambda winner: Cell(winner.against or UNKNOWN, "dim")
-    ),
-    Field(
-        Column("device", 6, 16, if_known=True, drop=8), lambda winner: Cell(winner.device or UNKNOWN, "dim")
-    ),
-    Field(Column("by GPU", 12, 30, if_known=True, drop=9), lambda winner: winner.by_gpu or UNKNOWN),
+    Field(Column("against", 7, 12, if_known=True, drop=7), _against, "dim"),
+    Field(Column("device", 6, 16, if_known=True, drop=8), _device, "dim"),
+    Field(Column("by GPU", 12, 30, if_known=True, drop=9), lambda winner: by_gpu_words(winner.best)),
 )
 WINNER_COLUMNS = columns_of(WINNERS)
 WHY: tuple[Field[Winner], ...] = (
-    Field(Column("attempt", keep=True), lambda winner: winner.attempt),
-    Field(Column("origin", if_known=True), lambda winner: origin_words(winner.origin, winner.base)),
-    Field(Column("why", least=30, if_known=True), lambda winner: winner.strategy or UNKNOWN),
+    Field(Column("attempt", keep=True), _attempt),
+    Field(Column("origin", if_known=True), lambda winner: origin_words(winner.best)),
+    Field(Column("why", least=30, if_known=True), lambda winner: " ".join(winner.best.strategy.split())),
     Field(
-        Column("findings", least=20, if_known=True), lambda winner: Cell(winner.findings or UNKNOWN, "warn")
+        Column("findings", least=20, if_known=True),
+        lambda winner: finding_words(findings_of(winner.best)),
+        "warn",
     ),
 )
 WHERE: tuple[Field[Winner], ...] = (
-    Field(Column("attempt", keep=True), lambda winner: winner.attempt),
-    Field(Column("commit", keep=True), lambda winner: short_commit(winner.commit)),
+    Field(Column("attempt", keep=True), _attempt),
+    Field(Column("commit", keep=True), lambda winner: (winner.best.commit or "")[:12]),
     Field(Column("branch", keep=True), lambda winner: winner.branch),
-    Field(Column("accepted file", keep=True, if_known=True), lambda winner: winner.accepted_file or UNKNOWN),
+    Field(
+        Column("accepted file", keep=True, if_known=True),
+        lambda winner: f"{winner.task}/kernel.py" if winner.is_chosen else "",
+    ),
 )
 
 
 def winner_sections(report: SessionReport) -> tuple[Section, ...]:
     """Return the winners with the tasks without one, the bars of their speedups, why they are fast, and where they are."""
-    solved = {winner.attempt for winner in report.winners}
+    unsolved = report.unsolved if report.tally.judged else ()
+    timed = tuple(winner for winner in report.winners if winner.speed is not None)
+    winners = section_of("Winners", WINNERS, report.winners, _attempt, further=map(_unsolved_row, unsolved))
     return (
-        Section(
-            "Winners",
-            sentences=tuple(_notes(report)),
-            columns=WINNER_COLUMNS,
-            rows=(
-                *rows_of(WINNERS, report.winners, _key),
-                *(_unsolved_row(task) for task in report.unsolved if report.summary.tally.judged),
-            ),
-        ),
-        Section(
-            "Speedup by task",
-            sentences=(
-                "The scale is linear from 0. The baseline has a mark at 1x, an interval two ends; > is a lower bound, // a cut bar.",
-            )
-            if any(winner.speed is not None for winner in report.winners)
-            else (),
-            bars=tuple(winner for winner in report.winners if winner.speed is not None),
-        ),
-        Section(
+        replace(winners, sentences=tuple(_notes(report))),
+        Section("Speedup by task", sentences=(SCALE,) if timed else (), bars=timed),
+        section_of(
             "Why: the strategy in the model's words, or the closest attempt's error",
-            columns=columns_of(WHY),
-            rows=(
-                *rows_of(WHY, report.winners, _key),
-                *(
-                    Row(
-                        _unsolved_key(task),
-                        (Cell(_unsolved_name(task)), Cell(UNKNOWN), Cell(_why_not(task)), Cell(UNKNOWN)),
-                    )
-                    for task in report.unsolved
-                    if report.summary.tally.judged
-                ),
-            ),
+            WHY,
+            report.winners,
+            _attempt,
+            further=map(_unsolved_reason, unsolved),
         ),
-        Section(
+        section_of(
             "Where the kernels lie",
-            sentences=(
-                "Read a kernel with `git show COMMIT:kernel.py` in the store, an accepted one on the branch `accepted`.",
-            )
-            if solved
-            else (),
-            columns=columns_of(WHERE),
-            rows=rows_of(WHERE, report.winners, _key),
+            WHERE,
+            report.winners,
+            _attempt,
+            "Read a kernel with `git show COMMIT:kernel.py` in the store, an accepted one on the branch `accepted`.",
         ),
     )
-
-
-def _key(winner: Winner) -> str:
-    return winner.attempt
 
 
 def _notes(report: SessionReport) -> Iterator[str]:
     """Yield what a reader must know about the winners."""
     if not report.winners:
-        attempts = "No task is solved." if report.summary.tally.judged else "No attempt was judged yet."
+        attempts = "No task is solved." if report.tally.judged else "No attempt was judged yet."
         yield f"There is no winner. {attempts}"
         return
     signs = {winner.speed.sign for winner in report.winners if winner.speed is not None}
@@ -154,67 +174,49 @@ def _notes(report: SessionReport) -> Iterator[str]:
         yield "`>=` is a lower bound: some cases are too short for an exact time."
     if MIXED in signs:
         yield "`~` is a mean over lower and upper bounds: the true speedup may be above or below."
-    if any(winner.roof is not None for winner in report.winners):
+    if any(roof_range(winner.evaluation) is not None for winner in report.winners):
         yield "Roof: share of the copy or matrix product that this session measured on the device."
-    if any(map(marks, report.winners)):
+    if any(_marks(winner).text for winner in report.winners):
         yield "Marks: `!` findings, `?` waits for review, `+` accepted, `=` confirmed by the exam."
-    if report.summary.timing == "no GPU":
+    if not report.has_gpu:
         yield "Estimate only: without a GPU no time was measured."
-    failed = [winner.attempt for winner in report.winners if winner.confirmed is Confirmation.NOT_CONFIRMED]
+    failed = [
+        winner.attempt for winner in report.winners if winner.best.confirmation is Confirmation.NOT_CONFIRMED
+    ]
     if failed:
         yield f"Do not use {', '.join(failed)}: wrong on the cases of the exam."
 
 
-def _unsolved_name(task: Unsolved) -> str:
-    """Return the attempt that came furthest, else the task."""
-    return task.closest or short_task(task.task)
-
-
-def _unsolved_key(task: Unsolved) -> str:
-    return task.closest or f"task:{task.task}"
-
-
 def _unsolved_row(task: Unsolved) -> Row:
-    texts = {"attempt": _unsolved_name(task), "exam": "not solved", "": ""}
+    texts = {"attempt": task.closest or short_task(task.task), "exam": "not solved", "": ""}
     cells = tuple(Cell(texts.get(column.title, UNKNOWN), "dim") for column in WINNER_COLUMNS)
-    return Row(_unsolved_key(task), cells)
+    return Row(task.closest or f"task:{task.task}", cells)
 
 
-def _why_not(task: Unsolved) -> str:
-    return f"{task.why}; ended: {task.ended}" if task.ended else task.why
-
-
-def ranked_winners(reports: Sequence[SessionReport]) -> list[tuple[SessionReport, Winner]]:
-    """Return the winners with their sessions: by task in order of appearance, the fastest first."""
-    tasks = dict.fromkeys(winner.task for report in reports for winner in report.winners)
-    return [
-        entry
-        for task in tasks
-        for entry in sorted(
-            ((report, winner) for report in reports for winner in report.winners if winner.task == task),
-            key=lambda entry: -entry[1].speed.value if entry[1].speed is not None else 0.0,
-        )
-    ]
-
-
-def are_comparable(winners: Sequence[Winner]) -> bool:
-    """True if all timed winners have the same baseline and the same product."""
-    timed = [winner for winner in winners if winner.speed is not None]
-    return len({(winner.against, winner.device.partition(" ")[2]) for winner in timed}) <= 1
+def _unsolved_reason(task: Unsolved) -> Row:
+    row = _unsolved_row(task)
+    return Row(row.key, (Cell(row.cells[0].text), Cell(UNKNOWN), Cell(task.why), Cell(UNKNOWN)))
 
 
 def merged_section(reports: Sequence[SessionReport]) -> Section:
-    """Return the winners of several sessions in one table. The key of a row begins with its session."""
-    ranked = ranked_winners(reports)
+    """Return the winners of several sessions, by task in order of appearance, the fastest first.
+
+    The key of a row begins with its session.
+    """
+    ranked = [(report.session, winner) for report in reports for winner in report.winners]
+    tasks = list(dict.fromkeys(winner.task for _, winner in ranked))
+    ranked.sort(key=lambda item: (tasks.index(item[1].task), -item[1].speed.value if item[1].speed else 0.0))
+    timed = [winner for _, winner in ranked if winner.speed is not None]
+    comparable = len({(_against(winner), _device(winner).partition(" ")[2]) for winner in timed}) <= 1
     return Section(
         "Winners of all sessions",
-        sentences=() if are_comparable([winner for _, winner in ranked]) else (CAUTION,),
+        sentences=() if comparable else (CAUTION,),
         columns=(*WINNER_COLUMNS, Column("session", 25, 34, keep=True)),
         rows=tuple(
             Row(
-                f"{report.summary.session}|{winner.attempt}",
-                (*(as_cell(field.cell(winner)) for field in WINNERS), Cell(report.summary.session, "key")),
+                f"{session}|{winner.attempt}",
+                (*(field.cell(winner) for field in WINNERS), Cell(session, "key")),
             )
-            for report, winner in ranked
+            for session, winner in ranked
         ),
     )

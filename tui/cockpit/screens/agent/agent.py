@@ -15,14 +15,13 @@ from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.data import attempts
 from tui.cockpit.data.feed import EVERYTHING
 from tui.cockpit.data.steps import steps_of
-from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, plain
-from tui.cockpit.screens.acting import STEERING
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, escaped, plain
+from tui.cockpit.screens.acting import DECISIONS, STEERING, action_bindings
 from tui.cockpit.screens.agent import agent_head, tabs
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.steps_view import StepsView
 from tui.cockpit.screens.agent.verdict_head import pinned_lines
-from tui.cockpit.screens.comparing import COMPARING, ComparingScreen
-from tui.cockpit.screens.deciding import DECIDING
+from tui.cockpit.screens.comparing import COMPARING, AttemptCode, ComparingScreen, set_title
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.page_view import PageView
 
@@ -53,7 +52,7 @@ Brackets are around the attempt that all panes are about.
         ("prompt", "prompt"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        *DECIDING,
+        *action_bindings("decide", DECISIONS),
         *COMPARING,
         *STEERING,
         Binding("z", "zoom", "zoom", id="agent.zoom"),
@@ -61,7 +60,7 @@ Brackets are around the attempt that all panes are about.
 
     def __init__(self, key: str, number: int | None = None, *, registry: Path | None = None) -> None:
         """`registry` is the home's file of added suites, for the baseline and the shapes of their tasks."""
-        super().__init__(registry=registry)
+        super().__init__()
         self.key = key
         self.number = number
         """The attempt on screen; `None` follows the newest."""
@@ -76,6 +75,7 @@ Brackets are around the attempt that all panes are about.
         self.strip = Bar(id="strip")
         self.verdict = (Bar(classes="pinned"), Bar(classes="pinned"))
         self.steps = StepsView(id="steps")
+        self.code = AttemptCode(registry=registry)
         self.body = Horizontal(self.steps, self.code, id="body")
         self.lower_tabs = Bar(id="lower-tabs")
         self.page = PageView(id="page")
@@ -101,11 +101,6 @@ Brackets are around the attempt that all panes are about.
     def tabbed(self) -> bool:
         """True for one pane alone: no room for more, or zoomed."""
         return self.zoomed or not self.has_room
-
-    @property
-    def shows_code(self) -> bool:
-        """True if the code pane is on screen."""
-        return not self.tabbed or self._pane == "code"
 
     def middle(self) -> Iterable[Widget]:
         """Head and strip, the pinned verdict, steps and code, a page of the judge."""
@@ -133,7 +128,6 @@ Brackets are around the attempt that all panes are about.
         if EVERYTHING not in dirty and self.key not in dirty:
             return
         instance, attempt = self.instance, self.attempt
-        self.ask_for_facts(instance)
         self._place()
         if instance is not None and attempt is not None:
             self.strip.show(agent_head.strip_line(instance, attempt, self.size.width))
@@ -141,7 +135,7 @@ Brackets are around the attempt that all panes are about.
             self.strip.show(EMPTY)
         self._draw_head()
         self._draw_steps(attempt)
-        self.draw_code(instance, attempt)
+        self.code.show_attempt(self.feed.state, instance, attempt)
         self._draw_page(attempt)
         self.refresh_bindings()
 
@@ -170,7 +164,7 @@ Brackets are around the attempt that all panes are about.
             view.restart(follows=is_live)
         view.show_steps(steps_of(attempt) if attempt is not None else ())
         hold = ", held: f follows" if is_live and not view.following else ""
-        _set_title(view, f"steps {attempts.short_name(name)}{hold}" if name else "steps")
+        set_title(view, escaped(f"steps {attempts.short_name(name)}{hold}" if name else "steps"))
 
     def _draw_page(self, attempt: AttemptState | None) -> None:
         for bar, line in zip(self.verdict, self._pinned(attempt), strict=True):
@@ -185,12 +179,7 @@ Brackets are around the attempt that all panes are about.
         if key == self._page_key:
             return
         self._page_key = key
-        content = tabs.page_of(self._tab, self._subject(attempt), width)
-        lines = list(content.lines)
-        chosen = next((place for place, number in content.links if number == self.chosen_error), None)
-        if self._tab == "verdict" and chosen is not None:
-            first, *spans = lines[chosen]
-            lines[chosen] = (Span("> ", "bad"), first._replace(text=first.text.removeprefix("  ")), *spans)
+        lines = tabs.page_of(self._tab, self._subject(attempt), width)
         page.show(lines, copy_text=tabs.copy_text(self._tab, attempt) or "\n".join(map(plain, lines)))
 
     def _pinned(self, attempt: AttemptState | None) -> list[Line]:
@@ -201,7 +190,16 @@ Brackets are around the attempt that all panes are about.
     def _subject(self, attempt: AttemptState) -> PageSubject:
         state = self.feed.state
         base = attempts.base_of(state, attempt)
-        return PageSubject(attempt, self.instance, base, self.facts.shapes, self.tabbed, self._can_act)
+        code = self.code
+        return PageSubject(
+            attempt,
+            self.instance,
+            base,
+            code.files.shapes,
+            self.tabbed,
+            self._can_act,
+            code.chosen_error,
+        )
 
     def _key_of_page(self, attempt: AttemptState, width: int) -> tuple[object, ...]:
         subject = self._subject(attempt)
@@ -212,7 +210,14 @@ Brackets are around the attempt that all panes are about.
         person = (attempt.strategy, attempt.waiting, attempt.decision)
         judged = (id(attempt.evaluation), id(attempt.exam), len(attempt.spread), attempt.examining)
         running = (attempt.stage, list(attempt.stages), prompts, failed)
-        drawn = (self._tab, width, self.chosen_error, subject.pinned, subject.can_act, id(self.facts))
+        drawn = (
+            self._tab,
+            width,
+            self.code.chosen_error,
+            subject.pinned,
+            subject.can_act,
+            bool(self.code.files.shapes),
+        )
         return attempt.attempt, *drawn, *person, *judged, *running, ended, base and id(base.evaluation)
 
     @on(PageView.Resized)
@@ -238,7 +243,7 @@ Brackets are around the attempt that all panes are about.
         self.lower_tabs.display = not tabbed
         self.lower_tabs.show(self.tabs(self._tab, [name for name in names if name not in ABOVE]))
         self.steps.display = not tabbed or self._pane == "steps"
-        self.code.display = self.shows_code
+        self.code.display = not tabbed or self._pane == "code"
         self.body.display = not tabbed or self._pane in ABOVE
         self.page.display = not tabbed or self._pane not in ABOVE
 
@@ -256,8 +261,8 @@ Brackets are around the attempt that all panes are about.
         if self.tabbed and self._pane != "code":
             self._choose("code")
 
-    def stay_at(self, attempt: AttemptState) -> None:
-        """Stay with an attempt although a newer one begins."""
+    def deciding(self, attempt: AttemptState) -> None:
+        """Stay with the attempt although a newer one begins."""
         self.number = attempt.number
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -317,9 +322,3 @@ Brackets are around the attempt that all panes are about.
             self.action_zoom()
         else:
             self.dismiss()
-
-
-def _set_title(pane: Widget, title: str) -> None:
-    escaped = title.replace("[", "\\[")
-    if pane.border_title != escaped:
-        pane.border_title = escaped

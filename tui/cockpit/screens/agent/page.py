@@ -1,4 +1,4 @@
-"""Parts of a page: lines, links to lines of the candidate, tables and wrapped text."""
+"""Parts of a page: tables, wrapped text, and blocks with empty lines between them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,6 @@ from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.draw.grid import heading, places, row_line
 from tui.cockpit.draw.lines import EMPTY, Line, clean, line, wrap
 from tui.facts.tables import Column, PlacedColumn, Row, Table
-
-
-class Page(NamedTuple):
-    """Lines, and where some of them lead."""
-
-    lines: list[Line]
-    links: Sequence[tuple[int, int]] = ()
-    """(index of the line, 1-based line of the candidate)."""
 
 
 class PageSubject(NamedTuple):
@@ -34,15 +26,22 @@ class PageSubject(NamedTuple):
     """True if the first lines of the verdict are on screen above the page."""
     can_act: bool = True
     """False in a replay or a view for reading only, where no key decides."""
+    chosen_error: int | None = None
+    """The line of the candidate that a person went to last, of those that the error names."""
+
+
+def spaced(blocks: Iterable[Sequence[Line]]) -> list[Line]:
+    """Return blocks of lines with an empty line between two; empty blocks are left out."""
+    lines: list[Line] = []
+    for block in blocks:
+        if block:
+            lines += [EMPTY, *block] if lines else block
+    return lines
 
 
 def tables_lines(tables: Iterable[Table], width: int) -> list[Line]:
     """Return tables with titles and sentences, an empty line between two; those without content are left out."""
-    lines: list[Line] = []
-    for shown in tables:
-        if shown.has_content:
-            lines += [EMPTY, *table_lines(shown, width)] if lines else table_lines(shown, width)
-    return lines
+    return spaced(table_lines(shown, width) for shown in tables if shown.has_content)
 
 
 def table_lines(shown: Table, width: int) -> list[Line]:
@@ -53,7 +52,7 @@ def table_lines(shown: Table, width: int) -> list[Line]:
         if any(column.title for column in shown.columns):
             lines.append(heading(shown.columns, placed))
         lines += [line for row in shown.rows for line in _row_lines(shown.columns, placed, row)]
-    return lines + [line for text, style in shown.sentences for line in paragraph(text, width, style)]
+    return lines + [line for text, style, *_ in shown.sentences for line in paragraph(text, width, style)]
 
 
 def _row_lines(columns: Sequence[Column], placed: Sequence[PlacedColumn], row: Row) -> Iterator[Line]:

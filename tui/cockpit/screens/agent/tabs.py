@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from harness import Evaluation
 from sessions.state.speed import missing_speed
 from sessions.state.state import AttemptState
-from tui.cockpit.draw.lines import line
-from tui.cockpit.screens.agent.page import Page, PageSubject, tables_lines
-from tui.cockpit.screens.agent.prompt import prompt_lines, prompt_text
+from tui.cockpit.draw.lines import Line, line
+from tui.cockpit.screens.agent.page import PageSubject, paragraph, spaced, tables_lines
 from tui.cockpit.screens.agent.verdict import verdict_page
 from tui.facts.evaluation.counted import estimates_table, sampled_table, traffic_table
 from tui.facts.evaluation.resources import LEGEND, resource_tables
@@ -19,16 +18,29 @@ from tui.facts.evaluation.times import launches_table, times_tables
 from tui.facts.tables import Table
 
 
-def page_of(tab: str, subject: PageSubject, width: int) -> Page:
+def page_of(tab: str, subject: PageSubject, width: int) -> list[Line]:
     """Return the page of a tab: `verdict`, `speed`, `resources`, `profile`, `stages` or `prompt`."""
     attempt = subject.attempt
     if tab == "verdict":
         return verdict_page(subject, width)
     if tab == "prompt":
-        return Page(prompt_lines(attempt, width))
+        return _prompt_lines(attempt, width)
     if tab != "stages" and attempt.evaluation is None:
-        return Page([line("No verdict yet.", "dim")])
-    return Page(tables_lines(_tables(tab, attempt), width))
+        return [line("No verdict yet.", "dim")]
+    return tables_lines(_tables(tab, attempt), width)
+
+
+def _prompt_lines(attempt: AttemptState, width: int) -> list[Line]:
+    """Every message of every call, exactly as it was sent to the model."""
+    messages = [
+        [
+            line(f"{call.role.value} {call.call.rpartition('/')[2]} · {message.role}", "rule"),
+            *paragraph(message.content, width),
+        ]
+        for call in attempt.calls
+        for message in call.messages
+    ]
+    return spaced(messages) or [line("Nothing was sent to a model yet.", "dim")]
 
 
 def _tables(tab: str, attempt: AttemptState) -> Iterator[Table]:
@@ -63,21 +75,24 @@ def _speed_tables(attempt: AttemptState, evaluation: Evaluation) -> Iterator[Tab
     yield from spread_tables(attempt)
 
 
-def _profile_tables(evaluation: Evaluation) -> tuple[Table, ...]:
-    return launches_table(evaluation.latency), traffic_table(evaluation), sampled_table(evaluation)
+def _profile_tables(evaluation: Evaluation) -> Iterator[Table]:
+    yield launches_table(evaluation.latency)
+    yield traffic_table(evaluation)
+    yield sampled_table(evaluation)
 
 
 def is_there(tab: str, attempt: AttemptState | None) -> bool:
     """Return whether a tab has anything to show: the profile may have nothing."""
+    if tab != "profile":
+        return True
     evaluation = attempt.evaluation if attempt is not None else None
-    has_profile = evaluation is not None and any(table.has_content for table in _profile_tables(evaluation))
-    return tab != "profile" or has_profile
+    return evaluation is not None and any(table.has_content for table in _profile_tables(evaluation))
 
 
 def copy_text(tab: str, attempt: AttemptState) -> str:
     """Return what `y` copies where that is not what is drawn: the exact prompt, the whole trace; else nothing."""
     if tab == "prompt":
-        return prompt_text(attempt)
+        return "\n\n".join(message.content for call in attempt.calls for message in call.messages)
     error = attempt.evaluation.error if attempt.evaluation is not None else None
     if tab == "verdict" and error is not None and error.trace:
         return f"{error.message}\n\n{error.trace}"

@@ -6,69 +6,79 @@ from harness import ErrorReport
 from sessions.state.speed import is_apart, timed_evaluation
 from sessions.state.state import AttemptState
 from tui.cockpit.data.attempts import short_name
-from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, line, wrap, wrap_words
-from tui.cockpit.screens.agent.page import Page, PageSubject, paragraph, table_lines, tables_lines
-from tui.cockpit.screens.agent.verdict_head import head_lines
+from tui.cockpit.draw.lines import Line, Span, cells, clean, line, plain, wrap, wrap_phrases
+from tui.cockpit.screens.agent.page import PageSubject, paragraph, spaced, table_lines, tables_lines
+from tui.cockpit.screens.agent.verdict_head import DOT, head_lines, spans_of
 from tui.facts import vocabulary
+from tui.facts.decisions import dated_decision
 from tui.facts.evaluation.certainty import tolerance_table
 from tui.facts.evaluation.provenance import APART
 from tui.facts.evaluation.stages import stages_table
 from tui.facts.evaluation.times import times_table
 from tui.facts.evaluation.verdict import (
+    FILE,
     compile_errors,
     error_lines,
     frame_line,
     mismatch_table,
     remark_tables,
     trace_text,
+    verdict_facts,
 )
 from tui.facts.tables import Table
 
 
-def verdict_page(subject: PageSubject, width: int) -> Page:
+def verdict_page(subject: PageSubject, width: int) -> list[Line]:
     """Return decision, verdict, and all that the judge knows about it, the most useful first."""
-    attempt = subject.attempt
-    evaluation = attempt.evaluation
-    lines = _decision(subject, width)
+    attempt, evaluation = subject.attempt, subject.attempt.evaluation
+    head = _decision(subject, width)
     if not subject.pinned:
-        lines += _head(attempt, subject, width)
+        head += _head(attempt, subject, width)
     if attempt.same_as:
-        lines += paragraph(f"same source as {attempt.same_as}, not judged again", width, "dim")
-    links: list[tuple[int, int]] = []
+        head += paragraph(f"same source as {attempt.same_as}, not judged again", width, "dim")
     stages = stages_table(attempt.stages, running=attempt.stage)
+    plan = Table("plan").with_sentences(attempt.strategy, style="dim")
     if evaluation is None:
-        tables = [stages] if attempt.stages or attempt.stage else []
-    else:
-        if evaluation.error is not None:
-            lines += _error(subject, evaluation.error, links, len(lines), width)
-        times = _times(subject)
-        tables = [
-            *([] if evaluation.error is not None else [times if times.rows else stages]),
-            tolerance_table(evaluation),
-            tolerance_table(attempt.exam),
-            *compile_errors(evaluation),
-            *remark_tables(evaluation, attempt.exam),
-        ]
-    below = tables_lines([*tables, Table("plan").with_sentences(attempt.strategy, style="dim")], width)
-    if evaluation is None:
-        below = [*_base_verdict(subject, width), *below]
-    lines += [EMPTY, *below] if below else []
-    if lines and not lines[0]:
-        return Page(lines[1:], [(place - 1, number) for place, number in links])
-    return Page(lines, links)
+        tables = [stages, plan] if attempt.stages or attempt.stage else [plan]
+        return spaced([head, _base_verdict(subject, width), tables_lines(tables, width)])
+    times = _times(subject)
+    tables = [
+        *([] if evaluation.error is not None else [times if times.rows else stages]),
+        tolerance_table(evaluation),
+        tolerance_table(attempt.exam),
+        *compile_errors(evaluation),
+        *remark_tables(evaluation, attempt.exam),
+        plan,
+    ]
+    error = _error(subject, evaluation.error, width) if evaluation.error is not None else []
+    return _marked(spaced([head, *error, tables_lines(tables, width)]), subject)
+
+
+def _marked(lines: list[Line], subject: PageSubject) -> list[Line]:
+    """The lines with a mark before the place of the error to which a person went."""
+    numbers = error_lines(subject.attempt)
+    for place, row in enumerate(lines if subject.chosen_error is not None else ()):
+        text = plain(row)
+        number = numbers[0] if numbers and text.startswith(f"{FILE} line") else frame_line(text)
+        if number is not None and number == subject.chosen_error:
+            first, *spans = row
+            return [
+                *lines[:place],
+                (Span("> ", "bad"), first._replace(text=first.text.removeprefix("  ")), *spans),
+                *lines[place + 1 :],
+            ]
+    return lines
 
 
 def _head(attempt: AttemptState, subject: PageSubject, width: int) -> list[Line]:
-    heads = head_lines(attempt, subject.instance if attempt is subject.attempt else None)
-    return [row for head in heads if head for row in wrap_words(head, width)]
+    facts = verdict_facts(attempt, subject.instance if attempt is subject.attempt else None)
+    return [row for line_facts in facts for row in wrap_phrases(spans_of(line_facts), width, DOT)]
 
 
 def _decision(subject: PageSubject, width: int) -> list[Line]:
     decision = subject.attempt.decision
     if decision is not None:
-        word = "+ accepted" if decision.accepted else "x rejected"
-        why = f": {decision.why}" if decision.why else ""
-        text = f"{word} by {decision.by or 'a person'} at {vocabulary.moment(decision.wall)} UTC{why}"
+        text = f"{vocabulary.decision_mark(subject.attempt)} {dated_decision(decision)}"
         return paragraph(text, width, "" if decision.accepted else "bad")
     words = "? waits for you: a accepts, r rejects" if subject.can_act else "? waits for a person's decision"
     return [line(words, "warn")] if subject.attempt.waiting else []
@@ -80,7 +90,7 @@ def _base_verdict(subject: PageSubject, width: int) -> list[Line]:
     if base is None or base.evaluation is None:
         return []
     title = line(f"made from {short_name(base.attempt)}, which has this verdict", "head")
-    return [title, *_head(base, subject, width), EMPTY]
+    return [title, *_head(base, subject, width)]
 
 
 def _times(subject: PageSubject) -> Table:
@@ -99,35 +109,28 @@ def _times(subject: PageSubject) -> Table:
     ).with_sentences(APART.format(name=base_name) if is_base_apart else "")
 
 
-def _error(
-    subject: PageSubject, error: ErrorReport, links: list[tuple[int, int]], start: int, width: int
-) -> list[Line]:
-    """Everything that is not in the head; the whole message if the head is cut. Adds to `links`."""
-    lines: list[Line] = [EMPTY]
+def _error(subject: PageSubject, error: ErrorReport, width: int) -> list[list[Line]]:
+    """Everything that is not in the head, in blocks; the whole message if the head is cut."""
     numbers = error_lines(subject.attempt)
+    message, mismatch, frames = list[Line](), list[Line](), list[Line]()
     if numbers:
-        name = f"kernel.py line{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
-        lines.append((Span(name, "link"), Span("   e goes there", "dim")))
-        links.append((start + len(lines) - 1, numbers[0]))
+        name = f"{FILE} line{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+        message.append((Span(name, "link"), Span("   e goes there", "dim")))
     is_cut = subject.pinned and any(
         cells(head) > width for head in head_lines(subject.attempt, subject.instance)
     )
     if is_cut or error.mismatch is None:
         further = error.message.partition("\n")[2].replace(error.cases, "").rstrip()
-        lines += paragraph(error.message if is_cut else further, width)
+        message += paragraph(error.message if is_cut else further, width)
     if error.mismatch is not None:
         patterns = () if is_cut else error.mismatch.pattern[1:]
-        table = mismatch_table(error.mismatch).with_sentences(*patterns)
-        lines += [EMPTY, *table_lines(table, width)] if len(lines) > 1 else table_lines(table, width)
+        mismatch = table_lines(mismatch_table(error.mismatch).with_sentences(*patterns), width)
     trace = trace_text(error)
     if trace and trace.strip() not in error.message:
-        lines += [EMPTY] if len(lines) > 1 else []
         for text in clean(trace).split("\n"):
-            number = frame_line(text)
-            if number is not None:
-                links.append((start + len(lines), number))
-            lines += [_trace_line(row, is_frame=number is not None) for row in wrap(text, width)]
-    return lines if len(lines) > 1 else []
+            is_frame = frame_line(text) is not None
+            frames += [_trace_line(row, is_frame=is_frame) for row in wrap(text, width)]
+    return [message, mismatch, frames]
 
 
 def _trace_line(text: str, *, is_frame: bool) -> Line:

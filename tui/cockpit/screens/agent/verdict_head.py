@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sessions.state.state import AttemptState, InstanceState
-from tui.cockpit.draw.lines import Line, Span, cells, fit, line
+from tui.cockpit.draw.lines import Line, Span, cells, fit, joined, line
 from tui.facts.evaluation.verdict import Facts, verdict_facts
 
 DOT = Span(" · ", "dim")
@@ -13,19 +13,17 @@ LEAST_CELLS = 16
 
 def head_lines(attempt: AttemptState, instance: InstanceState | None) -> list[Line]:
     """Return the verdict in two lines, of any length: first what to do about an error, else speed and certainty."""
-    return list(map(_dotted, verdict_facts(attempt, instance)))
+    return [joined([(span,) for span in spans_of(facts)], DOT) for facts in verdict_facts(attempt, instance)]
+
+
+def spans_of(facts: Facts) -> Line:
+    """Return facts as spans of one line."""
+    return tuple(span for text, style, *_ in facts for span in line(text, style))
 
 
 def pinned_lines(attempt: AttemptState, instance: InstanceState | None, width: int) -> list[Line]:
     """Return `head_lines` in at most `width` cells each; facts that do not fit go, a single fact is shortened."""
     return [_fitted(head, width) for head in head_lines(attempt, instance)]
-
-
-def _dotted(facts: Facts) -> Line:
-    spans: list[Span] = []
-    for text, style in facts:
-        spans += [DOT, *line(text, style)] if spans else line(text, style)
-    return tuple(spans)
 
 
 def _fitted(head: Line, width: int) -> Line:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from harness.node.discovery import CPU
 from sessions.state.state import DeviceState, SessionState
 from tui.cockpit.draw.grid import heading, places, row_line
-from tui.cockpit.draw.lines import Line, Span, clean, fit
+from tui.cockpit.draw.lines import Line, Span, clean, fit, wrap_phrases
 from tui.cockpit.screens.fleet.fleet_cells import TREND, last_minute
 from tui.facts import vocabulary
 from tui.facts.attention import foreign_words
@@ -66,28 +66,17 @@ def gpu_table(state: SessionState, *, now_wall: float, width: int) -> list[Line]
     """Return titles and a line for each GPU that was sampled; `-` is not visible, never 0."""
     rows = [_row(state, state.devices[name], now_wall) for name in gpu_names(state) if name in state.devices]
     placed = places(COLUMNS, rows, width)
-    lines = [heading(COLUMNS, placed)]
-    for row in rows:
-        name = row.cells[0].text.strip()
-        trouble = _trouble(state, state.devices[name], now_wall)
-        lines.append(_troubled_line(row, trouble, width) if trouble else row_line(COLUMNS, placed, row))
-    return lines
+    return [heading(COLUMNS, placed), *(row_line(COLUMNS, placed, row) for row in rows)]
 
 
 def gpu_strip(state: SessionState, *, now_wall: float, width: int) -> list[Line]:
     """Return the GPUs side by side, by number: `0t softmax#2/8   1j x5   2-   7! lost 0:40 ago: the probe hung`."""
-    lines: list[Line] = []
-    line: list[Span] = []
-    for name in gpu_names(state):
-        if name not in state.devices:
-            continue
-        part = _short(state, state.devices[name], now_wall)
-        part = Span(fit(part.text, width).rstrip(), part.style)
-        if line and sum(len(span.text) for span in line) + len(part.text) + 3 > width:
-            lines.append(tuple(line))
-            line = []
-        line += [Span("   "), part] if line else [part]
-    return [*lines, tuple(line)] if line else lines
+    parts = [
+        _short(state, state.devices[name], now_wall) for name in gpu_names(state) if name in state.devices
+    ]
+    return wrap_phrases(
+        [part._replace(text=fit(part.text, width).rstrip()) for part in parts], width, Span("   ")
+    )
 
 
 def gpu_words(state: SessionState) -> str:
@@ -99,6 +88,9 @@ def gpu_words(state: SessionState) -> str:
 
 def _row(state: SessionState, device: DeviceState, now_wall: float) -> Row:
     word = gpu_state(state, device)
+    if trouble := _trouble(state, device, now_wall):
+        # The last figures of such a GPU say nothing of the session's work.
+        return Row(device.device, (Cell(device.device), Cell(trouble, STATES[word][1])))
     unknown = Cell(vocabulary.UNKNOWN, "dim")
     memory = unknown
     if device.memory_used_bytes is not None and device.memory_total_bytes is not None:
@@ -117,12 +109,6 @@ def _row(state: SessionState, device: DeviceState, now_wall: float) -> Row:
             Cell(last_minute(device.recent, now_wall, TREND), "dim"),
         ),
     )
-
-
-def _troubled_line(row: Row, trouble: str, width: int) -> Line:
-    """A GPU that is lost or used by others: its last figures say nothing of the session's work."""
-    head = f"{row.cells[0].text}  "
-    return Span(head), Span(fit(trouble, width - len(head)).rstrip(), row.cells[1].style)
 
 
 def _trouble(state: SessionState, device: DeviceState, now_wall: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import ClassVar
 
 from textual import on
@@ -18,12 +18,12 @@ from tui.cockpit.desk.messages import LeaveSession, OpenInstance
 from tui.cockpit.draw.lines import Line, Span, cells, clean, line
 from tui.cockpit.screens.acting import STEERING, ActingScreen
 from tui.cockpit.screens.fleet import device_view, fleet_view
+from tui.cockpit.screens.fleet.fleet_cells import WIDE
 from tui.cockpit.screens.fleet.fleet_latest import latest_lines
 from tui.cockpit.screens.fleet.fleet_model import FleetModel
-from tui.cockpit.screens.fleet.fleet_view import ORDERS, rule
+from tui.cockpit.screens.fleet.fleet_view import EXTRAS, ORDERS, fleet_table, in_order, rule
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
-from tui.cockpit.widgets.matrix import Matrix
 from tui.cockpit.widgets.table import LineTable
 from tui.facts.attention import Concern
 from tui.facts.doing import preparing
@@ -42,9 +42,10 @@ LOWER_SHARE = 3
 STRIP_LINES = 4
 
 
-class TaskMatrix(Matrix):
+class TaskTable(LineTable):
     """A row a task, a cell an instance."""
 
+    MARKS = True
     HELP = """\
 One row is a task, one cell is an instance: a chain of attempts on the task.
 `hjkl` moves over cells, `enter` opens the instance, `space` marks it; keys and
@@ -67,32 +68,31 @@ gain    time since the best was found
 trend   the best speedup over the attempts; the lowest bar: none yet
 """
 
+    states: Mapping[str, str] = {}
+    """Keys and states of the instances, by task."""
+    extras: Collection[str] | None = None
+    """Names of the extra columns that a person chose; `None`: all of them."""
+
     def fields(self, row: Row) -> Mapping[str, Value]:
         """Return the task, and the keys and states of its instances."""
-        task, *instances = (cell.text for cell in row.cells)
-        return {"task": task, "state": " ".join(instances)}
+        return {"task": row.key, "state": self.states.get(row.key, "")}
+
+    def show_only(self, titles: Collection[str] | None) -> None:
+        """Show only these extra columns, as far as they fit; `None` shows all."""
+        self.extras = titles
 
 
-class GpuPane(LineView):
-    """The GPUs of the session."""
-
-    HELP = """\
+GPU_HELP = """\
 One line a GPU, or all side by side where there is little room.
 t timing (alone on the GPU)   j judging   - idle   = lent to others
 ! lost, throttled, or used by somebody else
 `-` stands for a value that this machine does not show, never for 0.
 """
-
-
-class NextTable(LineTable):
-    """What needs a person."""
-
-    HELP = """\
+NEXT_HELP = """\
 What needs a person, most urgent first: reviews, instances that repeat an error,
 GPUs with trouble, a budget above 90 %, a silent model. `enter` goes there.
 The last lines say what the engine prepares: nothing of that needs you.
 """
-    TITLE_LINES = 0
 
 
 class FleetScreen(ActingScreen):
@@ -109,10 +109,10 @@ class FleetScreen(ActingScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.tasks = TaskMatrix(empty="No instance has started yet.", id="tasks")
+        self.tasks = TaskTable(empty="No instance has started yet.", id="tasks")
         self.latest = LineView(id="latest")
-        self.gpus = GpuPane(id="gpus")
-        self.next = NextTable(NEXT_COLUMNS, empty="Nothing needs you.", id="next")
+        self.gpus = LineView(help=GPU_HELP, id="gpus")
+        self.next = LineTable(NEXT_COLUMNS, empty="Nothing needs you.", help=NEXT_HELP, id="next")
         self.tasks_title = Bar()
         self.gpus_title = Bar()
         self.next_title = Bar()
@@ -120,6 +120,10 @@ class FleetScreen(ActingScreen):
         self.next_side = Vertical(self.next_title, self.next, id="next-side")
         self.below = Container(self.gpus_side, self.next_side, id="below")
         self._model = FleetModel()
+        self._form = WIDE
+        """Form of the cells."""
+        self._drawn: object = None
+        """Values that the rows were made from."""
         self._order = ORDERS[0]
         self._second = -1
         self._places: tuple[bool, int, int, int] | None = None
@@ -140,7 +144,7 @@ class FleetScreen(ActingScreen):
     @property
     def steered_instance(self) -> InstanceState | None:
         """The instance under the cursor."""
-        return self.feed.state.instances.get(self.tasks.spot or "")
+        return self.feed.state.instances.get(self.tasks.cell_key or "")
 
     @property
     def steered_attempt(self) -> AttemptState | None:
@@ -170,14 +174,23 @@ class FleetScreen(ActingScreen):
         now = self.desk.clock()
         jumped = EVERYTHING in dirty
         changed = self._model.update(state, self.feed.facts, now, jumped=jumped)
-        titles, rows = self._model.rows(
-            width=self.size.width - 3,
-            order=self._order,
-            changed=changed or jumped,
-            now=now,
-            now_wall=now_wall,
-        )
-        self.tasks.show(titles, rows)
+        marks = self._model.marks(now)
+        made_from = (self.size.width, self._order, marks, int(now_wall // 60))
+        if changed or made_from != self._drawn:
+            self._drawn = made_from
+            tasks = in_order(self._model.tasks, self._order)
+            self._form, table = fleet_table(
+                tasks,
+                self.size.width - 3,
+                changes=marks,
+                now_wall=now_wall,
+                wanted=EXTRAS if self.tasks.extras is None else self.tasks.extras,
+            )
+            self.tasks.states = {
+                task.task: " ".join(f"{facts.key} {facts.doing.word}" for facts in task.instances)
+                for task in tasks
+            }
+            self.tasks.set_rows(table.rows, table.columns)
         second = int(now_wall)
         if jumped or second != self._second or any(key.startswith("device:") for key in dirty):
             self._second = second
@@ -203,7 +216,7 @@ class FleetScreen(ActingScreen):
         draw = device_view.gpu_table if tabular else device_view.gpu_strip
         words = device_view.gpu_words(state)
         lines = [line(words, "dim")] if words else draw(state, now_wall=now_wall, width=width)
-        self.gpus.show([(Span("  "), *drawn) for drawn in lines], copy_text=self.gpus.text)
+        self.gpus.show([(Span("  "), *drawn) for drawn in lines])
 
     def _gpus_width(self) -> int:
         width = self.size.width
@@ -222,7 +235,7 @@ class FleetScreen(ActingScreen):
             for number, concern in enumerate(self.concerns, start=1)
         ]
         # What is prepared needs no person, so it has no number and nothing opens it.
-        prepared = preparing(self.feed.state, now_wall) if not self.feed.is_over else []
+        prepared = preparing(self.feed.state.preparing, now_wall) if not self.feed.is_over else []
         rows += [
             Row(f"prepared:{place}", (Cell(""), Cell("session", "dim"), Cell(clean(words), "busy")))
             for place, words in enumerate(prepared)
@@ -240,7 +253,7 @@ class FleetScreen(ActingScreen):
         states = fleet_view.counts(instances, short=False)
         if narrow or cells(states) + len(name) + 6 > width:
             states = fleet_view.counts(instances, short=True)
-        if not device_view.gpu_names(self.feed.state) and self._model.layout is not None:
+        if not device_view.gpu_names(self.feed.state) and self._drawn is not None:
             name = f"{name} · {NO_GPU}"
         marked = f"marked {len(self.tasks.marked)}  " if self.tasks.marked else ""
         hidden = f"{shown} of {total}" if shown < total else "all"
@@ -289,11 +302,10 @@ class FleetScreen(ActingScreen):
         self.gpus_side.styles.width = self._gpus_width() + 3 if beside else "1fr"
 
     def _latest_lines(self, height: int) -> list[Line]:
-        form = self._model.layout
         return latest_lines(
             self.feed.state,
             self.feed.facts,
-            letters=form is not None and not form.form.words,
+            letters=not self._form.words,
             now_wall=self.desk.wall(),
             width=self.size.width - 1,
             height=height,
@@ -318,8 +330,8 @@ class FleetScreen(ActingScreen):
 
     def destination(self, name: str) -> Message | None:
         """Return the message to another screen; Agent opens as `enter` does."""
-        if name == "agent" and self.tasks.spot is not None:
-            return OpenInstance(self.tasks.spot)
+        if name == "agent" and self.tasks.cell_key is not None:
+            return OpenInstance(self.tasks.cell_key)
         return super().destination(name)
 
     def action_back(self) -> None:
@@ -334,17 +346,10 @@ class FleetScreen(ActingScreen):
             "best": lambda facts: facts.key in leaders,
             "failure": lambda facts: facts.is_failure,
         }
-        facts = {instance.key: instance for task in self._model.tasks for instance in task.instances}
-        keys = self.tasks.spot_keys
-        here = keys.index(self.tasks.spot) if self.tasks.spot in keys else -1
-        ahead = keys[here + 1 :] if direction > 0 else keys[:here][::-1]
-        if kind == "waiting":  # from the last one on to the first
-            ahead += keys[: here + 1] if direction > 0 else keys[max(here, 0) :][::-1]
-        key = next((key for key in ahead if wanted[kind](facts[key])), None)
-        if key is None:
+        keys = {facts.key for task in self._model.tasks for facts in task.instances if wanted[kind](facts)}
+        if not self.tasks.jump(keys, direction, wraps=kind == "waiting"):
             return False
         self.tasks.focus()
-        self.tasks.select_spot(key)
         return True
 
     @on(LineTable.Moved, "#tasks")

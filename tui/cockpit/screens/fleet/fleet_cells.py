@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from sessions.state.ratio_words import narrow
-from sessions.state.speed import Speed
-from tui.cockpit.draw.lines import Span, fit
+from tui.cockpit.draw.lines import fit
 from tui.facts import vocabulary
 from tui.facts.instance import InstanceFacts
 from tui.facts.styles import speed_style, verdict_style
+from tui.facts.tables import Cell
 
 WORD = 11
 """Cells of a state word: `judge:check`."""
@@ -36,21 +36,19 @@ class Form(NamedTuple):
     speedup: bool
     """The best speedup; else the letter of the newest verdict."""
 
+    def width(self, digits: int) -> int:
+        """Return the width of a cell with its mark."""
+        if not self.words:
+            return 1 + digits + 1 + 1
+        return WORD + 1 + digits + (1 + FIGURE if self.speedup else 1) + 1
+
 
 WIDE, MEDIUM, NARROW = Form(True, True), Form(True, False), Form(False, False)
-FORMS = (WIDE, MEDIUM, NARROW)
 
 
-def cell_width(form: Form, digits: int) -> int:
-    """Return the width of a cell with its mark and the gap behind it."""
-    if not form.words:
-        return 1 + max(digits, 2) + 1 + 1
-    return WORD + 1 + max(digits, 2) + (1 + FIGURE if form.speedup else 1) + 1 + 1
-
-
-def cell(facts: InstanceFacts, form: Form, *, digits: int, change: str, named: bool) -> list[Span]:
+def instance_cell(facts: InstanceFacts, form: Form, *, digits: int, change: str, named: bool) -> Cell:
     """
-    Return the spans of a cell: `generate  6 1.31x`, `generate  6C` or `g6C`.
+    Return the cell of an instance: `generate  6 1.31x`, `generate  6C` or `g6C`.
 
     `change` is the mark of a cell that changed lately. A stuck instance has a red `!` there, a correct one with findings
     a yellow `!`. `named` puts the number of the instance in front.
@@ -66,17 +64,21 @@ def cell(facts: InstanceFacts, form: Form, *, digits: int, change: str, named: b
         mark, mark_style = vocabulary.FINDING, "warn"
     verdict = _verdict(facts)
     if not form.words:
-        number = str(facts.attempt or "")
-        text = f"{facts.doing.letter}{number}"
-        name = [Span(f"#{facts.number} ", "dim")] if named else []
-        rest = max(digits, 2) + 1 - len(text)
-        return [*name, Span(text, facts.doing.style), verdict, Span(fit(mark, rest + 1), mark_style)]
+        text = f"{facts.doing.letter}{facts.attempt or ''}"
+        name = [(f"#{facts.number} ", "dim")] if named else []
+        end = (fit(mark, digits + 2 - len(text)), mark_style)
+        return Cell.of(*name, (text, facts.doing.style), verdict, end, key=facts.key)
     word, style = ("stuck !", "bad") if stuck else (_short(facts), facts.doing.style)
-    number = f" {facts.attempt or '':>{max(digits, 2)}}"
     figure = [verdict]
     if form.speedup:
-        figure = [Span(" "), _speed(facts.speed) if facts.speed is not None else _padded(verdict)]
-    return [Span(fit(word, WORD), style), Span(number), *figure, Span(fit(mark, 1), mark_style)]
+        figure = [(" ", ""), (fit(verdict[0], FIGURE), verdict[1])]
+    if shows_best and facts.speed is not None:
+        figure[-1] = (
+            fit(narrow(facts.speed.value, facts.speed.sign, FIGURE), FIGURE),
+            speed_style(facts.speed),
+        )
+    number = (f" {facts.attempt or '':>{digits}}", "")
+    return Cell.of((fit(word, WORD), style), number, *figure, (fit(mark, 1), mark_style), key=facts.key)
 
 
 def _short(facts: InstanceFacts) -> str:
@@ -87,21 +89,14 @@ def _short(facts: InstanceFacts) -> str:
     return f"{word}:{STAGES.get(stage, stage)}" if colon else word
 
 
-def _verdict(facts: InstanceFacts) -> Span:
+def _verdict(facts: InstanceFacts) -> tuple[str, str]:
+    """The letter of the newest verdict with its style."""
     if facts.verdict is None:
-        return Span(vocabulary.UNKNOWN, "dim")
+        return vocabulary.UNKNOWN, "dim"
     letter = vocabulary.letter(facts.verdict)
     if letter == "C":
-        return Span(letter, "good" if facts.certain else "")
-    return Span(letter, verdict_style(facts.verdict))
-
-
-def _speed(speed: Speed) -> Span:
-    return Span(fit(narrow(speed.value, speed.sign, FIGURE), FIGURE), speed_style(speed))
-
-
-def _padded(span: Span) -> Span:
-    return Span(fit(span.text, FIGURE), span.style)
+        return letter, "good" if facts.certain else ""
+    return letter, verdict_style(facts.verdict)
 
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -115,14 +110,14 @@ def trend(instances: Iterable[InstanceFacts]) -> str:
     """Return the best speedup so far over the attempts of a task: `▁▁▃▃▅▇`; the lowest bar stands for no speedup."""
     history = sorted(entry for facts in instances for entry in facts.history)
     if not history:
-        return vocabulary.UNKNOWN.ljust(TREND)
+        return vocabulary.UNKNOWN
     best = 0.0
     bars: list[str] = []
     for _, speedup in history:
         best = max(best, speedup or 0.0)
         level = round(EQUAL + 5 * math.log2(best)) if best > 0 else 0
         bars.append(BARS[min(max(level, 0), len(BARS) - 1)])
-    return "".join(_sampled(bars, TREND)).ljust(TREND)
+    return "".join(_sampled(bars, TREND))
 
 
 def last_minute(samples: Sequence[tuple[float, float | None]], now_wall: float, cells: int = TREND) -> str:

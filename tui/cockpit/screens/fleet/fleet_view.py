@@ -1,33 +1,39 @@
-"""Rows of Fleet: a row a task, a cell an instance. Pure: the same facts give the same rows."""
+"""Fleet's table: a row a task, a cell an instance. Pure: the same facts give the same table."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sessions.names import short_task, split_attempt
 from sessions.state.ranking import estimated_slowdown
-from tui.cockpit.draw.lines import Line, Span, cells, clean, fit
-from tui.cockpit.screens.fleet.fleet_cells import FORMS, NARROW, TREND, Form, cell, cell_width, trend
-from tui.cockpit.widgets.matrix import MatrixRow, Spot
+from sessions.state.speed import Speed
+from tui.cockpit.draw.lines import Line, Span, cells, clean
+from tui.cockpit.screens.fleet.fleet_cells import MEDIUM, NARROW, TREND, WIDE, Form, instance_cell, trend
 from tui.facts import vocabulary
 from tui.facts.instance import InstanceFacts, mark_of_best
 from tui.facts.styles import speed_style
-from tui.facts.tables import Cell
+from tui.facts.tables import GAP, NOTHING, Cell, Column, Row, Table
+from tui.facts.vocabulary import UNKNOWN
 
-GAP = 2
 LONGEST_TASK = 24
 SHORTEST_TASK = 16
-INTERVAL = 14
-"""Cells of ` [1.79, 1.88]`."""
-BEST = 7
-ESTIMATE = 12
+BEST, INTERVAL = 7, 14
+"""Least width of a best and of its interval: columns stay where they are when the first speedup is measured."""
 EXTRAS = ("trend", "cases", "gain", "spent", "by", "interval")
 """Columns in the order in which they are left out when space is short."""
-WORDY = 4
-"""Of these, so many are left out before the cells lose words."""
+DROPS = {extra: order for order, extra in enumerate(reversed(EXTRAS), start=1)}
+LASTING = ("by", "interval")
+"""The cells lose their words before these columns go."""
+ROOMY = 100
+"""From this width on, the lasting columns stay also where not all instances fit."""
+HIDDEN = len("+99")
+"""Cells of the number of instances that are not shown."""
 ORDERS = ("attention", "task", "best", "spent")
 """Orders of the rows; `o` takes the next."""
+MARK_STYLES = {"?": "warn", "=": "good", "+": "good"}
+"""Styles of the marks of a best."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,30 +54,14 @@ class TaskFacts:
         return any(facts.needs_person for facts in self.instances)
 
     @property
+    def speed(self) -> Speed | None:
+        """The measured speed of the best attempt."""
+        return self.leader.speed if self.leader is not None else None
+
+    @property
     def waits(self) -> bool:
         """True if an attempt waits for a person."""
         return any(facts.waiting for facts in self.instances)
-
-
-@dataclass(frozen=True, slots=True)
-class FleetLayout:
-    """Which columns a width has room for, and in which form the cells are."""
-
-    form: Form
-    cell: int
-    """Width of a cell."""
-    shown: int
-    """Cells in a row."""
-    task: int
-    """Width of the names of tasks."""
-    best: int
-    extras: frozenset[str]
-    by: int
-    """Width of the names of the best attempts: `#3/7`."""
-    digits: int
-    """Digits of the numbers of attempts."""
-    named: bool
-    """True if not all instances have a column, so that each cell names its instance."""
 
 
 def task_facts(task: str, instances: Sequence[InstanceFacts]) -> TaskFacts:
@@ -93,108 +83,160 @@ def in_order(tasks: Sequence[TaskFacts], order: str) -> list[TaskFacts]:
         case "attention":
             return sorted(tasks, key=lambda task: (not task.waits, not task.needs_person))
         case "best":
-            return sorted(tasks, key=lambda task: -_best_value(task))
+            return sorted(tasks, key=lambda task: -(task.speed.value if task.speed is not None else 0.0))
         case "spent":
             return sorted(tasks, key=lambda task: (-(task.cost_usd or 0.0), -task.tokens))
         case _:
             return list(tasks)
 
 
-def layout(tasks: Sequence[TaskFacts], width: int, *, wanted: Collection[str] = EXTRAS) -> FleetLayout:
-    """Return the richest layout that fits into `width` cells; `wanted` names the extra columns with content."""
-    name = min(max((len(short_task(task.task)) for task in tasks), default=4), LONGEST_TASK)
+class FleetColumn(NamedTuple):
+    """A column with its cells, one for each task."""
+
+    column: Column
+    cells: Sequence[Cell]
+    extra: str = ""
+    """Its name in `EXTRAS`; empty if it is never left out."""
+
+
+def fleet_table(
+    tasks: Sequence[TaskFacts],
+    width: int,
+    *,
+    changes: Mapping[str, str],
+    now_wall: float,
+    wanted: Collection[str] = EXTRAS,
+) -> tuple[Form, Table]:
+    """Return the richest form of the cells that fits into `width` cells, and the table.
+
+    `changes` has the mark of each instance that changed lately; `wanted` names the extra columns that may be shown.
+    """
     most = max((len(task.instances) for task in tasks), default=1)
-    numbers = [facts.attempt for task in tasks for facts in task.instances]
-    digits = len(str(max(numbers, default=1)))
-    estimates = any(
-        task.leader is not None and task.leader.speed is None and standing_estimate(task.leader)
-        for task in tasks
-    )
-    best = ESTIMATE if estimates else BEST
-    by = max((len(_by(task.leader)) for task in tasks), default=2)
-    kept = [extra for extra in EXTRAS if extra in wanted]
-    for form in FORMS:
-        cell_cells = cell_width(form, digits)
-        droppable = kept if form is NARROW else [extra for extra in kept if extra in EXTRAS[:WORDY]]
-        for gone in range(len(droppable) + 1):
-            extras = frozenset(kept) - set(droppable[:gone])
-            for task_width in dict.fromkeys((name, min(name, SHORTEST_TASK))):
-                if _fixed(task_width, best, by, extras) + most * cell_cells <= width:
-                    return FleetLayout(
-                        form, cell_cells, most, task_width, best, extras, by, digits, named=False
-                    )
-    task_width = min(name, SHORTEST_TASK)
-    widest = len(str(max((facts.number for task in tasks for facts in task.instances), default=1))) + 2
-    cell_cells = cell_width(NARROW, digits) + widest
-    extras = frozenset(extra for extra in kept if width >= 100 and extra in ("interval", "by"))
-    room = width - _fixed(task_width, best, by, extras) - len("+99 ")
-    shown = max(1, room // cell_cells)
-    return FleetLayout(NARROW, cell_cells, shown, task_width, best, extras, by, digits, named=most > 1)
+    without_interval = [extra for extra in wanted if extra != "interval"]
+    spent = _columns_of_effort(tasks, now_wall)
+    for form, names in ((WIDE, wanted), (MEDIUM, wanted), (NARROW, wanted), (NARROW, without_interval)):
+        columns = [*_columns_about(tasks, names), *_instances(tasks, form, most, changes), *spent]
+        table = _table(tasks, columns, form, names)
+        if _least_width(table) <= width:
+            return form, table
+    lasting = [extra for extra in LASTING if extra in wanted and width >= ROOMY]
+    about = _columns_about(tasks, lasting)
+    room = width - _least_width(_table(tasks, about, WIDE, lasting)) - HIDDEN - GAP
+    shown = max(1, room // _cell_width(tasks, NARROW, named=True))
+    columns = [*about, *_instances(tasks, NARROW, shown, changes)]
+    return NARROW, _table(tasks, columns, WIDE, lasting)
 
 
-def titles(form: FleetLayout, spent: str) -> Line:
-    """Return the titles of the columns; `spent` is `spent` for money, else `tokens`."""
-    parts = [fit("task", form.task), ""]
-    words = "best [95 %]" if "interval" in form.extras else "best"
-    parts.append(fit(words, _best_width(form)))
-    text = "  " + (" " * GAP).join(part for part in parts if part)
-    if "cases" in form.extras:
-        text += "  cases"
-    if "by" in form.extras:
-        text += "  " + fit("by", form.by)
-    text += "  "
-    if form.named:
-        text += fit("instances", form.shown * form.cell + len("+99 "))
-    else:
-        text += "".join(fit(f"#{number}", form.cell) for number in range(1, form.shown + 1))
-    for extra, title, width in (("spent", spent, 6), ("gain", "last gain", 9)):
-        if extra in form.extras:
-            text += "  " + fit(title, width, right=True)
-    if "trend" in form.extras:
-        text += "  trend"
-    return (Span(text, "head"),)
-
-
-def row(
-    task: TaskFacts, form: FleetLayout, *, changes: Mapping[str, str], now_wall: float, money: bool
-) -> MatrixRow:
-    """Return the row of a task; `changes` has the mark of each instance that changed lately."""
-    leader = task.leader
-    style = "warn" if task.waits else "bad"
-    spans = [
-        Span("! " if task.needs_person else "  ", style),
-        Span(fit(clean(short_task(task.task)), form.task), "bold" if task.needs_person else ""),
-        Span("  "),
-        *_best_spans(leader, form),
+def _table(
+    tasks: Sequence[TaskFacts], columns: Sequence[FleetColumn], form: Form, wanted: Collection[str]
+) -> Table:
+    """Return the table without the columns that are unknown or not wanted."""
+    kept = [
+        part
+        for part in columns
+        if not part.extra or (part.extra in wanted and any(cell.text not in NOTHING for cell in part.cells))
     ]
-    if "cases" in form.extras:
-        partial = leader.speed if leader is not None else None
-        words = f"{partial.cases}/{partial.all_cases}" if partial is not None else vocabulary.UNKNOWN
-        spans.append(Span("  " + fit(words, 5), "dim"))
-    if "by" in form.extras:
-        spans.append(Span("  " + fit(_by(leader), form.by), "dim"))
-    spans.append(Span("  "))
-    shown = _shown(task, form)
-    spots = []
-    for facts in shown:
-        first = len(spans)
-        spans += cell(
-            facts, form.form, digits=form.digits, change=changes.get(facts.key, ""), named=form.named
+    droppable = EXTRAS if form is NARROW else [extra for extra in EXTRAS if extra not in LASTING]
+    return Table(
+        "",
+        tuple(
+            replace(column, drop=DROPS[extra]) if extra in droppable else column for column, _, extra in kept
+        ),
+        tuple(
+            Row(task.task, cells)
+            for task, cells in zip(tasks, zip(*(part.cells for part in kept), strict=True), strict=True)
+        ),
+    )
+
+
+def _least_width(table: Table) -> int:
+    """Return the width of the columns that are never left out."""
+    return sum((column.least or 0) + column.gap for column in table.columns if not column.drop) - GAP
+
+
+def _instances(
+    tasks: Sequence[TaskFacts], form: Form, shown: int, changes: Mapping[str, str]
+) -> list[FleetColumn]:
+    """Return the columns of the `shown` most interesting instances of each task.
+
+    If a task has more, each cell names its instance, and a last column has the number of those that are not shown.
+    """
+    named = any(len(task.instances) > shown for task in tasks)
+    width, digits = _cell_width(tasks, form, named=named), _digits(tasks)
+    chosen = [_most_interesting(task, shown) for task in tasks]
+    columns = []
+    for place in range(shown):
+        title = f"#{place + 1}" if not named else "" if place else "instance"
+        cells = [
+            instance_cell(
+                facts[place], form, digits=digits, change=changes.get(facts[place].key, ""), named=named
+            )
+            if place < len(facts)
+            else Cell("")
+            for facts in chosen
+        ]
+        columns.append(
+            FleetColumn(Column(title, width, width, gap=GAP if place == 0 else int(form.words)), cells)
         )
-        spots.append(Spot(facts.key, first, len(spans)))
-        spans.append(Span(" " * (form.cell - sum(len(span.text) for span in spans[first:]))))
-    spans.append(Span(" " * ((form.shown - len(shown)) * form.cell)))
-    if form.named:
-        hidden = len(task.instances) - len(shown)
-        spans.append(Span(fit(f"+{hidden}" if hidden else "", len("+99 ")), "dim"))
-    if "spent" in form.extras:
-        spans.append(Span("  " + fit(_spent(task, money=money), 6, right=True), "dim"))
-    if "gain" in form.extras:
-        spans.append(Span("  " + fit(_gain(leader, now_wall), 9, right=True), "dim"))
-    if "trend" in form.extras:
-        spans.append(Span("  " + trend(task.instances), "dim"))
-    texts = (Cell(task.task), *(Cell(f"{facts.key} {facts.doing.word}") for facts in shown))
-    return MatrixRow(task.task, texts, line=tuple(spans), spots=tuple(spots))
+    if named:
+        hidden = [len(task.instances) - len(facts) for task, facts in zip(tasks, chosen, strict=True)]
+        more = [Cell(f"+{number}" if number else "", "dim") for number in hidden]
+        columns.append(FleetColumn(Column("", HIDDEN, HIDDEN, gap=0), more))
+    return columns
+
+
+def _cell_width(tasks: Sequence[TaskFacts], form: Form, *, named: bool) -> int:
+    widest = max((facts.number for task in tasks for facts in task.instances), default=1)
+    return form.width(_digits(tasks)) + (len(f"#{widest} ") if named else 0)
+
+
+def _digits(tasks: Sequence[TaskFacts]) -> int:
+    """Return the digits of the numbers of attempts."""
+    numbers = [facts.attempt for task in tasks for facts in task.instances]
+    return max(2, len(str(max(numbers, default=1))))
+
+
+def _columns_about(tasks: Sequence[TaskFacts], wanted: Collection[str]) -> list[FleetColumn]:
+    """Return the columns left of the instances: the task and its best."""
+    name = min(max((len(short_task(task.task)) for task in tasks), default=4), LONGEST_TASK)
+    speeds = [task.speed for task in tasks]
+    in_part = any(speed is not None and speed.cases < speed.all_cases for speed in speeds)
+    has_interval = "interval" in wanted and any(speed is not None and speed.interval for speed in speeds)
+    bests = [_best_cell(task, has_interval=has_interval) for task in tasks]
+    least = max([BEST + INTERVAL * has_interval, *(len(cell.text) + 1 for cell in bests)])
+    cases = [f"{speed.cases}/{speed.all_cases}" if speed and in_part else UNKNOWN for speed in speeds]
+    return [
+        FleetColumn(
+            Column("", 1, 1),
+            [Cell("!" if task.needs_person else "", "warn" if task.waits else "bad") for task in tasks],
+        ),
+        FleetColumn(
+            Column("task", min(name, SHORTEST_TASK), LONGEST_TASK, gap=1),
+            [Cell(clean(short_task(task.task)), "bold" if task.needs_person else "") for task in tasks],
+        ),
+        FleetColumn(Column("best [95 %]" if has_interval else "best", least), bests),
+        FleetColumn(Column("", 2, 2, right=True, gap=0), [_mark_cell(task.leader) for task in tasks]),
+        FleetColumn(Column("cases", 5, 5), [Cell(text, "dim") for text in cases], "cases"),
+        FleetColumn(Column("by", 4), [Cell(_by(task.leader), "dim") for task in tasks], "by"),
+    ]
+
+
+def _columns_of_effort(tasks: Sequence[TaskFacts], now_wall: float) -> list[FleetColumn]:
+    """Return the columns right of the instances."""
+    money = any(task.cost_usd is not None for task in tasks)
+    spent = [_spent(task, money=money) for task in tasks]
+    gains = [_gain(task.leader, now_wall) for task in tasks]
+    is_measured = any(task.speed is not None for task in tasks)
+    trends = [trend(task.instances) if is_measured else UNKNOWN for task in tasks]
+    return [
+        FleetColumn(
+            Column("spent" if money else "tokens", 6, right=True),
+            [Cell(text, "dim") for text in spent],
+            "spent",
+        ),
+        FleetColumn(Column("last gain", 9, right=True), [Cell(text, "dim") for text in gains], "gain"),
+        FleetColumn(Column("trend", TREND, TREND), [Cell(text, "dim") for text in trends], "trend"),
+    ]
 
 
 def counts(facts: Iterable[InstanceFacts], *, short: bool) -> list[Span]:
@@ -230,77 +272,39 @@ def rule(name: str, middle: Sequence[Span], right: str, width: int, *, focused: 
     return (*left, Span("─" * max(0, width - cells(left)), "dim"))
 
 
-def wanted_extras(tasks: Sequence[TaskFacts]) -> tuple[str, ...]:
-    """Return the extra columns that have a value in at least one row."""
-    speeds = [task.leader.speed for task in tasks if task.leader is not None]
-    measured = [speed for speed in speeds if speed is not None]
-    known = {
-        "trend": any(facts.judged for task in tasks for facts in task.instances) and bool(measured),
-        "gain": any(task.leader is not None for task in tasks),
-        "spent": any(task.cost_usd is not None or task.tokens for task in tasks),
-        "cases": any(speed.cases < speed.all_cases for speed in measured),
-        "by": any(task.leader is not None for task in tasks),
-        "interval": any(speed.interval is not None for speed in measured),
-    }
-    return tuple(extra for extra in EXTRAS if known[extra])
-
-
 def standing_estimate(facts: InstanceFacts) -> float | None:
     """Return the estimated slowdown of a best that was not measured; `None` if there is no estimate."""
     evaluation = facts.best.evaluation if facts.best is not None else None
     return estimated_slowdown(evaluation) if evaluation is not None else None
 
 
-def _fixed(task: int, best: int, by: int, extras: Collection[str]) -> int:
-    """Cells of all columns but the instances."""
-    widths = {"trend": TREND, "gain": 9, "spent": 6, "cases": 5, "by": by}
-    interval = max(0, BEST + INTERVAL - best) if "interval" in extras else 0
-    return (
-        2
-        + task
-        + GAP
-        + best
-        + interval
-        + 2
-        + GAP
-        + sum(GAP + width for extra, width in widths.items() if extra in extras)
-    )
-
-
-def _best_width(form: FleetLayout) -> int:
-    return (max(form.best, BEST + INTERVAL) if "interval" in form.extras else form.best) + 2
-
-
-def _best_spans(leader: InstanceFacts | None, form: FleetLayout) -> list[Span]:
-    width = _best_width(form)
+def _best_cell(task: TaskFacts, *, has_interval: bool) -> Cell:
+    leader = task.leader
     if leader is None or leader.best is None:
-        return [Span(fit(vocabulary.UNKNOWN, width - 2), "dim"), Span("  ")]
-    mark = mark_of_best(leader.best)
-    styles = {"?": "warn", "=": "good", "+": "good"}
-    speed = leader.speed
-    if speed is None:
+        return Cell(UNKNOWN, "dim")
+    if leader.speed is None:
         factor = standing_estimate(leader)
-        text, style = "correct" if factor is None else f"est. {factor:.2f}x", "dim"
-    else:
-        text, style = (
-            str(speed) if "interval" in form.extras else speed.figure.replace(" ", ""),
-            speed_style(speed),
-        )
-    mark_style = styles.get(mark, "dim")
-    if leader.best_has_findings:
-        mark, mark_style = vocabulary.FINDING + mark, "warn"
-    return [Span(fit(text, width - 2), style), Span(fit(mark, 2, right=True), mark_style)]
+        return Cell("correct" if factor is None else f"est. {factor:.2f}x", "dim")
+    text = str(leader.speed) if has_interval else leader.speed.figure.replace(" ", "")
+    return Cell(text, speed_style(leader.speed))
+
+
+def _mark_cell(leader: InstanceFacts | None) -> Cell:
+    mark = mark_of_best(leader.best) if leader is not None and leader.best is not None else ""
+    if leader is not None and leader.best_has_findings:
+        return Cell(vocabulary.FINDING + mark, "warn")
+    return Cell(mark, MARK_STYLES.get(mark, "dim"))
 
 
 def _by(leader: InstanceFacts | None) -> str:
     if leader is None or leader.best is None:
-        return vocabulary.UNKNOWN
+        return UNKNOWN
     return f"#{leader.number}/{split_attempt(leader.best.attempt).number}"
 
 
-def _shown(task: TaskFacts, form: FleetLayout) -> Sequence[InstanceFacts]:
+def _most_interesting(task: TaskFacts, shown: int) -> Sequence[InstanceFacts]:
     """All instances if there is room, else the most interesting ones; by number."""
-    if len(task.instances) <= form.shown:
+    if len(task.instances) <= shown:
         return task.instances
     letters = "?mtjgr=q.x"
 
@@ -313,24 +317,19 @@ def _shown(task: TaskFacts, form: FleetLayout) -> Sequence[InstanceFacts]:
             facts.number,
         )
 
-    chosen = sorted(task.instances, key=interest)[: form.shown]
+    chosen = sorted(task.instances, key=interest)[:shown]
     return sorted(chosen, key=lambda facts: facts.number)
 
 
 def _spent(task: TaskFacts, *, money: bool) -> str:
     if money:
-        return vocabulary.UNKNOWN if task.cost_usd is None else f"${task.cost_usd:.2f}"
-    return vocabulary.count(task.tokens) if task.tokens else vocabulary.UNKNOWN
+        return UNKNOWN if task.cost_usd is None else f"${task.cost_usd:.2f}"
+    return vocabulary.count(task.tokens) if task.tokens else UNKNOWN
 
 
 def _gain(leader: InstanceFacts | None, now_wall: float) -> str:
     """Time since the best attempt was judged, in whole minutes: a row stays still for a minute."""
     if leader is None or leader.best is None or not leader.best.judged_wall:
-        return vocabulary.UNKNOWN
+        return UNKNOWN
     minutes = int(max(0.0, now_wall - leader.best.judged_wall) // 60)
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h"
-
-
-def _best_value(task: TaskFacts) -> float:
-    speed = task.leader.speed if task.leader is not None else None
-    return speed.value if speed is not None else 0.0

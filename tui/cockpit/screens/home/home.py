@@ -89,13 +89,17 @@ class HomeScreen(LayeredScreen[None]):
         yield KeyBar(id="keys")
 
     @property
+    def _desk(self) -> Desk:
+        return cast("Desk", self.app)
+
+    @property
     def table(self) -> SessionTable:
         """The list."""
         return self.query_one(SessionTable)
 
     def on_mount(self) -> None:
         """Look for changes while the screen is shown."""
-        self.table.show_only(cast("Desk", self.app).preferences.columns.get("sessions"))
+        self.table.show_only(self._desk.preferences.columns.get("sessions"))
         self._timer = self.set_interval(LOOK_S, self._look)
 
     def on_screen_suspend(self) -> None:
@@ -124,7 +128,7 @@ class HomeScreen(LayeredScreen[None]):
         """Show the sessions after all: the session that was being opened cannot be read."""
         if self._opening:
             self._opening = ""
-            self.table.nothing = self.table.empty = READING
+            self.table.empty = READING
             self.table.refresh()
             self._draw()
             self._read_if_shown()
@@ -139,24 +143,21 @@ class HomeScreen(LayeredScreen[None]):
         self._node = node
         self._draw()
 
-    @work(thread=True, exclusive=True, exit_on_error=False, group="list", name="reading the list of sessions")
     def action_reload(self) -> None:
         """Read the list of sessions."""
-        self._read()
+        self._read(only_changes=False)
 
     def _look(self) -> None:
         if self.is_current and not self._failed and self._marked_at is not None:
-            self._read_changes()
+            self._draw()  # the times of stages go on
+            self._read(only_changes=True)
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="list", name="reading the list of sessions")
-    def _read_changes(self) -> None:
-        if self._mark() != self._marked_at:
-            self._read()
-
-    def _read(self) -> None:
+    def _read(self, *, only_changes: bool) -> None:
         mark = self._mark()
-        infos = self._list()
-        self.app.call_from_thread(self.tell, infos, mark)
+        if not only_changes or mark != self._marked_at:
+            infos = self._list()
+            self.app.call_from_thread(self.tell, infos, mark)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """The app shows a reading that failed."""
@@ -170,7 +171,7 @@ class HomeScreen(LayeredScreen[None]):
         """Show these sessions; `mark` is of the moment before they were read."""
         self._failed = False
         self._marked_at = mark
-        self.table.nothing = EMPTY_HOME.format(where=self._where)
+        self.table.empty = EMPTY_HOME.format(where=self._where)
         self.table.show(infos)
         self.refresh_bindings()
         self._draw()
@@ -179,12 +180,14 @@ class HomeScreen(LayeredScreen[None]):
         """Draw header and the line about the session under the cursor."""
         if not self.is_mounted:
             return
-        header = header_line(self._node, self.table.infos, width=self.size.width)
+        header = header_line(self._node, self.table.infos.values(), width=self.size.width)
         if self._opening:
             header = (Span(f" {clean(self._opening)}", "key"), Span("  reading ...", "busy"))
         self.query_one("#header", Bar).show(header)
         current = self.table.current
-        self.query_one("#about", Bar).show(about_line(current) if current is not None else ())
+        self.query_one("#about", Bar).show(
+            about_line(current, self._desk.wall()) if current is not None else ()
+        )
 
     @on(LineTable.Moved)
     def _follow_cursor(self) -> None:
@@ -202,7 +205,7 @@ class HomeScreen(LayeredScreen[None]):
 
     def action_report(self) -> None:
         """Report the marked sessions, or the one under the cursor."""
-        marked = [info.name for info in self.table.infos if info.name in self.table.marked]
+        marked = [name for name in self.table.infos if name in self.table.marked]
         current = self.table.current
         names = marked or ([current.name] if current is not None else [])
         if names:

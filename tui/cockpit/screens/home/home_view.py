@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from sessions.names import short_task
 from tui.cockpit.draw.lines import Line, Span, cells, clean, line
 from tui.facts import vocabulary
-from tui.facts.filters import Filter
+from tui.facts.doing import preparing
 from tui.facts.node_facts import NodeFacts, node_words
-from tui.facts.session_fields import fastest, session_fields
-from tui.facts.session_words import method_words
+from tui.facts.session_fields import fastest
+from tui.facts.settings_words import method_words, task_words
 from tui.facts.tables import Cell, Column, Row
 from tui.facts.vocabulary import next_command
 
@@ -31,26 +30,10 @@ COLUMNS = (
     Column("time", 8, 9, right=True, drop=5),
     Column("state", 11, 14),
 )
-RUNNING, FINISHED = "# running", "# finished"
-"""Keys of the two section lines; no session has such a name."""
 ORDERS = ("newest", "best speedup", "cost", "waits first")
 
 
-def sections(
-    infos: Sequence[SessionInfo], *, order: str = ORDERS[0], chosen: Filter | None = None
-) -> list[Row]:
-    """Return a section line and rows for running sessions, then for all others; a section without rows is left out."""
-    shown = [info for info in infos if chosen is None or chosen.matches(session_fields(info))]
-    shown = ordered(shown, order)
-    rows: list[Row] = []
-    for key, is_running in ((RUNNING, True), (FINISHED, False)):
-        of_section = [session_row(info) for info in shown if (info.state.value == "running") is is_running]
-        if of_section:
-            rows += [Row(key, (Cell(str(len(of_section))), *(Cell("") for _ in COLUMNS[1:]))), *of_section]
-    return rows
-
-
-def ordered(infos: Sequence[SessionInfo], order: str) -> list[SessionInfo]:
+def ordered(infos: Iterable[SessionInfo], order: str) -> list[SessionInfo]:
     """Return the sessions in one of `ORDERS`; equal ones newest first, unknown values last."""
     newest = sorted(infos, key=lambda info: info.name, reverse=True)
     keys: Mapping[str, Callable[[SessionInfo], float]] = {
@@ -67,9 +50,9 @@ def session_row(info: SessionInfo) -> Row:
         info.name,
         (
             Cell(clean(info.title) or info.name),
-            Cell(clean(method_words(info.method, info.options)) or "-", "dim"),
-            Cell(clean(info.model) or "-", "dim"),
-            Cell(f"{len(info.solved)}/{len(info.tasks)}" if info.tasks else "-"),
+            Cell(clean(method_words(info.settings.method, info.settings.options)) or "-", "dim"),
+            Cell(clean(info.settings.model) or "-", "dim"),
+            Cell(f"{len(info.solved)}/{len(info.settings.tasks)}" if info.settings.tasks else "-"),
             Cell("-" if info.confirmed is None else str(len(info.confirmed)), "dim"),
             Cell(f"{info.attempts:,}"),
             best_cell(info),
@@ -86,7 +69,7 @@ def best_cell(info: SessionInfo) -> Cell:
     best = fastest(info)[1]
     if best is not None:
         return Cell(str(best), "good" if best.is_gain else "")
-    if info.devices and set(info.devices) == {"cpu"} and info.solved:
+    if info.settings.devices and set(info.settings.devices) == {"cpu"} and info.solved:
         return Cell(vocabulary.NO_GPU, "dim")
     return Cell("-", "dim")
 
@@ -94,8 +77,8 @@ def best_cell(info: SessionInfo) -> Cell:
 def cost_words(info: SessionInfo) -> str:
     """Return what was spent, with the cap: `$14.20 of $50`."""
     spent = vocabulary.money(info.cost_usd)
-    if info.budget_usd is not None:
-        return f"{spent} of ${info.budget_usd:g}"
+    if info.settings.budget_usd is not None:
+        return f"{spent} of ${info.settings.budget_usd:g}"
     return spent
 
 
@@ -110,22 +93,27 @@ def waits_cell(info: SessionInfo) -> Cell:
         return Cell(f"{len(info.accepted)} accepted")
     if info.waiting:
         return Cell(f"{len(info.waiting)} not decided", "dim")
-    return Cell("running" if state == "running" else "finished", "busy" if state == "running" else "dim")
+    if state != "running":
+        return Cell("finished", "dim")
+    return Cell("preparing" if info.preparing and not info.attempts else "running", "busy")
 
 
-def about_line(info: SessionInfo) -> Line:
-    """Return the session under the cursor in words: its name, its tasks, and the command that goes on with it."""
+def about_line(info: SessionInfo, now: float = 0.0) -> Line:
+    """Return the session under the cursor in words: the command that goes on with it, what it prepares, its tasks."""
     state = info.state.value
     if info.problem:
         return (Span("damaged  ", "bad"), *line(clean(info.problem)))
     command = next_command(info.name, running=state == "running", finished=state == "finished")
-    tasks = ", ".join(short_task(task) for task in info.tasks[:4]) or "no task"
-    more = f" and {len(info.tasks) - 4} more" if len(info.tasks) > 4 else ""
-    words = f" {state}, started {vocabulary.moment(info.started)} UTC, {tasks}{more}"
-    return (Span(f"{command}  ", "key"), *line(words.strip(), "dim"))
+    words = f"{state}, started {vocabulary.moment(info.started)} UTC, {task_words(info.settings.tasks)}"
+    prepared = "; ".join(preparing(info.preparing, now))
+    return (
+        Span(f"{command}  ", "key"),
+        *line(f"{prepared}  " if prepared else "", "busy"),
+        *line(words, "dim"),
+    )
 
 
-def header_line(node: NodeFacts | None, infos: Sequence[SessionInfo], *, width: int) -> Line:
+def header_line(node: NodeFacts | None, infos: Collection[SessionInfo], *, width: int) -> Line:
     """Return Wavedeck, the node, and at the right what runs and what waits; the node is cut first."""
     name = f"Wavedeck {node.version}".rstrip() if node is not None else "Wavedeck"
     running = sum(info.state.value == "running" for info in infos)
@@ -140,14 +128,3 @@ def header_line(node: NodeFacts | None, infos: Sequence[SessionInfo], *, width: 
     shown = words[: max(room, 0)]
     space = width - len(name) - 2 - len(shown) - cells(right) - 1
     return (Span(name, "key"), Span(f"  {shown}", "dim"), Span(" " * max(space, 2)), *right)
-
-
-def section_line(key: str, count: str, *, order: str, filtered: str, width: int) -> Line:
-    """Return a section's line: its name, how many sessions it has, and how the list is ordered and filtered."""
-    name = Span(
-        f" {'Running' if key == RUNNING else 'Finished'} {count} ", "busy bold" if key == RUNNING else "bold"
-    )
-    words = f" filter: {filtered} " if filtered else ""
-    words += f" order: {order} "
-    fill = max(width - cells((name,)) - len(words) - 1, 1)
-    return (name, Span("─" * fill, "rule"), Span(words, "dim"), Span("─", "rule"))

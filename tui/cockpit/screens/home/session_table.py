@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from tui.cockpit.draw.lines import Line
-from tui.cockpit.screens.home.home_view import COLUMNS, ORDERS, section_line, sections
-from tui.cockpit.widgets.sectioned_table import SectionedTable
-from tui.diagnostics import Complaint
-from tui.facts.filters import Filter, parse
-from tui.facts.session_fields import SESSION_FIELDS
-from tui.facts.tables import Row
-from tui.facts.vocabulary import counted
+from tui.cockpit.screens.home.home_view import COLUMNS, ORDERS, ordered, session_row
+from tui.cockpit.widgets.table import LineTable
+from tui.facts.filters import Value
+from tui.facts.session_fields import SESSION_FIELDS, session_fields
+from tui.facts.tables import Cell, Row
 
 if TYPE_CHECKING:
     from sessions.catalog import SessionInfo
 
-NO_MATCH = "\nNo session matches the filter. escape shows all sessions."
 
+class SessionTable(LineTable):
+    """One row a session, under lines for running and finished sessions."""
 
-class SessionTable(SectionedTable):
-    """One row a session. The cursor skips the section lines."""
-
-    MARKS: ClassVar[bool] = True
+    MARKS = True
+    NO_MATCH = "\nNo session matches the filter. escape shows all sessions."
+    NOUN = "session"
     HELP = """\
 One row a session: running sessions first, then all others. `enter` opens the
 session under the cursor: a running one live, any other as a replay at its end.
@@ -35,7 +32,9 @@ best       measured speedup against the baseline of its session: geometric mean
            over cases and its 95 % interval; green if the interval is above 1
 cost       spent, and the cap if there is one
 time       while an engine worked
-state      `! 2 reviews` wait for you; stopped and crashed sessions can go on
+state      preparing: no attempt yet, the line at the bottom says what is
+           prepared; `! 2 reviews` wait for you; stopped and crashed sessions
+           can go on
 
 Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`, `-method:tune`.
 `space` marks sessions; `R` opens one report of all marked sessions.
@@ -43,54 +42,53 @@ Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`, `-method:tune`.
 
     def __init__(self, *, empty: str, id: str | None = None) -> None:
         super().__init__(COLUMNS, empty=empty, id=id)
-        self.infos: tuple[SessionInfo, ...] = ()
+        self.infos: Mapping[str, SessionInfo] = {}
+        """Sessions by name."""
         self.order = ORDERS[0]
-        self.filtered = ""
-        """Text of the filter in force."""
-        self.nothing = empty
-        """Shown while there are no sessions at all."""
-        self._filter = Filter()
 
     @property
     def current(self) -> SessionInfo | None:
         """The session under the cursor."""
-        return next((info for info in self.infos if info.name == self.cursor_key), None)
+        return self.infos.get(self.cursor_key or "")
 
     def show(self, infos: Sequence[SessionInfo]) -> None:
         """Show these sessions; marks of sessions that are gone go with them."""
-        self.infos = tuple(infos)
-        self.marked &= {info.name for info in infos}
-        self._fill()
-
-    def _fill(self) -> None:
-        self.empty = NO_MATCH if self.infos else self.nothing
-        was_empty = not self.rows
-        self.set_rows(sections(self.infos, order=self.order, chosen=self._filter))
-        if was_empty or not self.rows:
-            self.refresh()
-        self.post_message(self.Moved(self))
+        self.infos = {info.name: info for info in infos}
+        self.marked &= self.infos.keys()
+        self.set_rows(list(map(session_row, ordered(infos, self.order))))
+        self.refresh()
+        self.post_message(self.Moved(self, self.cursor_key))
 
     def find(self, text: str) -> str:
-        """Filter the sessions; returns how many match, or what is wrong with the filter, which then stays as it was."""
-        try:
-            self._filter = parse(text, SESSION_FIELDS)
-        except Complaint as error:
-            return str(error)
-        self.filtered = text.strip()
-        self._fill()
-        self.refresh()
-        shown = sum(not self.is_heading(row) for row in self.rows)
-        return f"{shown} of {counted(len(self.infos), 'session')}" if text else ""
+        """Filter the sessions; see `LineTable.find`."""
+        answer = super().find(text)
+        self.post_message(self.Moved(self, self.cursor_key))
+        return answer
 
     def next_order(self) -> None:
         """Order by the next of `ORDERS`."""
         self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
-        self._fill()
-        self.refresh()
+        self.show(list(self.infos.values()))
 
-    def heading_line(self, row: Row, width: int) -> Line:
-        """Return a section's line over the whole width."""
-        return section_line(row.key, row.cells[0].text, order=self.order, filtered=self.filtered, width=width)
+    def arranged(self, rows: list[Row]) -> list[Row]:
+        """Return the running sessions, then all others, each part under its line; a part without rows is left out."""
+        remark = f" filter: {self.filtered} " if self.filtered else ""
+        running = {name for name, info in self.infos.items() if info.state.value == "running"}
+        shown: list[Row] = []
+        for title, style, is_running in (("Running", "busy bold", True), ("Finished", "bold", False)):
+            part = [row for row in rows if (row.key in running) is is_running]
+            if part:
+                cells = (Cell(f" {title} {len(part)} ", style), Cell(f"{remark} order: {self.order} ", "dim"))
+                shown += [Row(f"# {title}", cells, between=True), *part]
+        return shown
+
+    def fields(self, row: Row) -> Mapping[str, Value]:
+        """Return the fields of a session."""
+        return session_fields(self.infos[row.key])
+
+    def field_names(self) -> Collection[str]:
+        """Return the fields of every session."""
+        return SESSION_FIELDS
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Opening and marking only where there is a session."""

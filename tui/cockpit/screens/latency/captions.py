@@ -1,16 +1,19 @@
-"""The lines around the table of times: what is compared with what, and what each mark means."""
+"""The lines around the table of times: what is compared with what, and what each mark means; or why there is no table."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
 from sessions.state.speed import attempt_speed, missing_speed
 from sessions.state.state import AttemptState
-from tui.cockpit.draw.lines import Line, Span, cells, clean, line, wrap
+from tui.cockpit.draw.lines import EMPTY, Line, Span, clean, line, wrap_phrases
+from tui.cockpit.screens.agent.page import paragraph, table_lines
 from tui.facts.evaluation.certainty import against_words, exam_of
+from tui.facts.evaluation.counted import estimates_table
 from tui.facts.evaluation.times import throttle_words
+from tui.facts.evaluation.verdict import failure_words
 from tui.facts.styles import speed_style, verdict_style
 from tui.facts.vocabulary import percent
 from tui.facts.vocabulary import words as verdict_words
@@ -19,6 +22,7 @@ from .time_table import BOTH_SHORT, LEFT_OUT, Shown, limit_word
 from .timings import Timings, gpu_name, is_throttled
 
 GAP = "   "
+NO_ESTIMATE = [line("No estimate either: nothing was compiled or counted at GPU sizes.", "dim")]
 
 
 def title_lines(attempt: AttemptState, width: int) -> list[Line]:
@@ -38,7 +42,7 @@ def title_lines(attempt: AttemptState, width: int) -> list[Line]:
     parts += [Span(against)] if against else []
     exam = exam_of(attempt, None)
     parts += [Span(exam.word, exam.style)] if exam is not None else []
-    return packed(parts, width)
+    return in_lines(parts, width)
 
 
 def caption_lines(timings: Timings, shown: Shown, width: int, titles: Collection[str]) -> list[Line]:
@@ -53,7 +57,7 @@ def caption_lines(timings: Timings, shown: Shown, width: int, titles: Collection
     parts += roof_words(timings.evaluation)
     if "spread" in titles:
         parts.append("spread: (max - min) / median")
-    return packed([Span(part, "dim") for part in parts], width)
+    return in_lines([Span(part, "dim") for part in parts], width)
 
 
 def roof_words(evaluation: Evaluation) -> list[str]:
@@ -116,7 +120,7 @@ def footnotes(timings: Timings, width: int, shown: Iterable[str], *, can_measure
     again = can_measure and any(note.text[:1] in "!-" for note in notes)
     if again:
         notes.append(Span("t measures ! and - again", "dim"))
-    return packed(notes, width)
+    return in_lines(notes, width)
 
 
 def _throttle_notes(timings: Timings) -> list[Span]:
@@ -133,12 +137,27 @@ def _throttle_notes(timings: Timings) -> list[Span]:
     return [Span(note, "dim") for note in notes.values()]
 
 
-def packed(parts: Sequence[Span], width: int) -> list[Line]:
-    """Return parts in as few lines as hold them, with a gap between two; a part that is too long is folded."""
-    lines: list[Line] = []
-    for part in parts:
-        if lines and cells(lines[-1]) + len(GAP) + cells((part,)) <= width:
-            lines[-1] = (*lines[-1], Span(GAP), part)
-            continue
-        lines += [line(row, part.style) for row in wrap(part.text, width)]
-    return lines
+def in_lines(parts: Iterable[Span], width: int) -> list[Line]:
+    """Return parts in as few lines as hold them."""
+    return wrap_phrases(parts, width, Span(GAP))
+
+
+def absence_lines(attempt: AttemptState | None, name: str, width: int) -> list[Line]:
+    """
+    Return why there are no times, then the table of estimates if there are estimates.
+
+    `name` is that of the attempt that a person asked for, or of the instance.
+    """
+    if attempt is None:
+        begun = "has not begun" if "/" in name else "has no attempt yet"
+        return paragraph(f"{name} {begun}: times come here after the verdict.", width, "dim")
+    evaluation = attempt.evaluation
+    if evaluation is None:
+        now = f"judge: {attempt.stage}" if attempt.stage else attempt.word
+        return paragraph(f"{attempt.attempt} has no verdict yet. Now: {now}.", width, "busy")
+    if evaluation.verdict is not Verdict.CORRECT:
+        return paragraph(
+            f"Only correct attempts are timed. The verdict is {failure_words(evaluation)}", width
+        )
+    estimates = table_lines(estimates_table(evaluation), width) if evaluation.estimate else NO_ESTIMATE
+    return [*paragraph(f"Not timed: {missing_speed(evaluation)}.", width), EMPTY, *estimates]

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from harness import Latency
-from harness.wire.latency import LaunchTime, Method, Timed, Window
-from tui.cockpit.draw.lines import Line, Span, clean, line
+from harness.wire.latency import LaunchTime, Timed, Window
+from tui.cockpit.draw.lines import Line, Span, clean
+from tui.cockpit.screens.agent.page import tables_lines
 from tui.facts.evaluation.times import (
-    clock_words,
-    energy_words,
-    heat_words,
+    device_table,
     is_hidden,
-    launch_words,
+    launches_table,
     remarks,
     side_us,
-    throttle_words,
+    times_table,
 )
-from tui.facts.vocabulary import UNKNOWN, interval, microseconds, percent, size, speedup
+from tui.facts.tables import NOTHING, Cell, Column, Table, named_values, row
+from tui.facts.vocabulary import size
 
-from .captions import packed
+from .captions import in_lines
 from .timings import BASELINE, Case, Timings, gpu_name
+
+DIALOG = 70
+"""Width of the figures of a cell."""
+ONE_FIGURE = frozenset(
+    {
+        *("speedup", "outcome", "share of roof", "share of peak", "pairs", "method", "confirmed by"),
+        *("IOU", "of a copy", "MFU", "of a product", "floor us", "lowest MHz", "throttled", "others"),
+        *("hot/memory C", "W", "mJ a call"),
+    }
+)
+"""Columns of the tables of times and devices that have one figure for both sides."""
 
 
 def detail_lines(timings: Timings, case: Case, column: str, width: int) -> list[Line]:
@@ -26,9 +39,8 @@ def detail_lines(timings: Timings, case: Case, column: str, width: int) -> list[
     latency = cell_latency(timings, case, column)
     name = f"{column} {case.letter}"
     if latency is None:
-        device = next((device for device in timings.devices if gpu_name(device) == column), "")
-        reason = timings.reasons.get(device)
-        return packed([Span(f"{name}: {clean(reason.words) if reason else 'not timed'}", "dim")], width)
+        reason = timings.reasons.get(_device(timings, column))
+        return in_lines([Span(f"{name}: {clean(reason.words) if reason else 'not timed'}", "dim")], width)
     baseline = column == BASELINE
     side = latency.baseline if baseline else latency.candidate
     figures = [
@@ -41,15 +53,18 @@ def detail_lines(timings: Timings, case: Case, column: str, width: int) -> list[
     again = timings.again.get(case.name)
     if again is not None and column == gpu_name(timings.device):
         figures.append(f"timed again: {side_us(again)} us")
-    return packed([Span(figure) for figure in figures if figure], width)
+    return in_lines([Span(figure) for figure in figures if figure], width)
 
 
 def cell_latency(timings: Timings, case: Case, column: str) -> Latency | None:
     """Return the times behind a cell; the baseline's column is of the GPU of the speedup."""
     if column == BASELINE:
         return timings.own(case)
-    device = next((device for device in timings.devices if gpu_name(device) == column), "")
-    return timings.by_place.get((device, case.name))
+    return timings.by_place.get((_device(timings, column), case.name))
+
+
+def _device(timings: Timings, column: str) -> str:
+    return next((device for device in timings.devices if gpu_name(device) == column), "")
 
 
 def range_words(side: Timed | None) -> str:
@@ -80,74 +95,48 @@ def dialog_lines(timings: Timings, case: Case, column: str) -> list[Line | str]:
     """Return all figures of a cell with both sides beside each other."""
     latency = cell_latency(timings, case, column)
     if latency is None:
-        return [*detail_lines(timings, case, column, 70)]
-    lines: list[Line | str] = [*_sides(latency), (), *_facts(latency)]
-    lines += [clean(text) for text in remarks(latency)]
+        return [*detail_lines(timings, case, column, DIALOG)]
     again = timings.again.get(case.name)
-    if again is not None and latency.device == timings.device:
-        lines += [(), line("timed again in new processes", "head"), *_sides(again)]
-    return lines
+    is_again = again is not None and latency.device == timings.device
+    tables = [
+        _sides_table(latency),
+        named_values("", _named_facts(latency)).with_sentences(*remarks(latency)),
+        launches_table([latency]),
+        *([_sides_table(again, "timed again in new processes")] if again is not None and is_again else []),
+    ]
+    return [*tables_lines(tables, DIALOG)]
 
 
-def _sides(latency: Latency) -> list[Line]:
+def _sides_table(latency: Latency, title: str = "") -> Table:
     base, this = latency.baseline, latency.candidate
-    rows = [
-        ("", clean(latency.against) or "baseline", "this attempt"),
-        ("median", f"{side_us(latency, baseline=True)} us", f"{side_us(latency)} us"),
-        ("p10", *(_us(side.p10_ms if side else None) for side in (base, this))),
-        ("p90", *(_us(side.p90_ms if side else None) for side in (base, this))),
-        ("samples", *(str(side.samples) if side else UNKNOWN for side in (base, this))),
-        ("samples left out", *(str(side.left_out) if side else UNKNOWN for side in (base, this))),
-        ("processes", *(str(side.processes) if side else UNKNOWN for side in (base, this))),
-        ("back to back, warm", *(_us(side.plain_ms if side else None) for side in (base, this))),
-        ("peak memory", *(size(side.peak_bytes if side else None) for side in (base, this))),
+    figures: list[tuple[str, Callable[[Timed], str]]] = [
+        ("p10", lambda side: _us(side.p10_ms)),
+        ("p90", lambda side: _us(side.p90_ms)),
+        ("samples", lambda side: str(side.samples)),
+        ("samples left out", lambda side: str(side.left_out)),
+        ("processes", lambda side: str(side.processes)),
+        ("back to back, warm", lambda side: _us(side.plain_ms)),
+        ("peak memory", lambda side: size(side.peak_bytes)),
     ]
-    return [
-        (Span(f"{name:<19}", "dim"), Span(f"{first:>16}{second:>16}", "" if name else "head"))
-        for name, first, second in rows
-        if not name or {first, second} != {UNKNOWN}
-    ]
+    rows = [row(Cell("median", "dim"), f"{side_us(latency, baseline=True)} us", f"{side_us(latency)} us")]
+    for name, figure in figures:
+        texts = ["" if side is None else figure(side) for side in (base, this)]
+        if not set(texts) <= NOTHING:
+            rows.append(row(Cell(name, "dim"), *texts))
+    titles = (latency.against or "baseline", "this attempt")
+    return Table(title, (Column("", keep=True), *(Column(name, right=True) for name in titles)), tuple(rows))
 
 
-def _facts(latency: Latency) -> list[Line]:
-    window = latency.window
-    used = latency.efficiency
-    ratio = UNKNOWN if latency.speedup is None else speedup(latency.speedup, latency.bound)
-    facts = [
-        ("speedup", f"{ratio} {interval(*latency.ci)}" if latency.ci and not latency.bound.sign else ratio),
-        ("outcome", latency.outcome.value),
-        ("pairs of processes", str(latency.pairs) if latency.pairs else ""),
-        (
-            "method",
-            "many calls in one graph" if latency.method is Method.GRAPH else "each call between two events",
-        ),
-        ("cache", "warm" if latency.cache == "hot" else latency.cache),
-        ("confirmed by", latency.confirmed),
-        ("empty kernel", "" if latency.floor_ms is None else microseconds(latency.floor_ms * 1e3)),
-        ("of the copy", "" if used is None else percent(used.io_measured)),
-        ("of the product", "" if used is None else percent(used.mfu_measured)),
-        ("of vendor's bytes/s", "" if used is None else percent(used.io_utilisation)),
-        ("of vendor's FLOP/s", "" if used is None else percent(used.mfu)),
-    ]
-    if window is not None:
-        facts += [
-            ("lowest clock", f"{clock_words(window)} MHz" if window.clock_mhz is not None else ""),
-            ("throttled", throttle_words(window)),
-            ("power", "" if window.power_w is None else f"{window.power_w:.0f} W"),
-            ("hottest/memory", f"{heat} C" if (heat := heat_words(window)) else ""),
-            ("other processes", "" if window.other_processes is None else str(window.other_processes)),
-        ]
-    facts += [
-        ("energy a call", f"{energy} mJ" if (energy := energy_words(latency)) else ""),
-        ("launches", launch_words(latency.launches)),
-        ("baseline's launches", launch_words(latency.baseline_launches)),
-    ]
+def _named_facts(latency: Latency) -> list[tuple[str, str]]:
+    """Return the facts of the tables of times and devices that are not about one side."""
     return [
-        (Span(f"{name:<21}", "dim"), Span(clean(words)))
-        for name, words in facts
-        if words not in ("", UNKNOWN)
+        (column.title, cell.text)
+        for table in (times_table([latency]), device_table([latency]))
+        for shown in table.rows
+        for column, cell in zip(table.columns, shown.cells, strict=True)
+        if column.title in ONE_FIGURE and cell.text not in NOTHING
     ]
 
 
 def _us(ms: float | None) -> str:
-    return UNKNOWN if ms is None else f"{ms * 1e3:.4g} us"
+    return "" if ms is None else f"{ms * 1e3:.4g} us"

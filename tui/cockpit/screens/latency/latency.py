@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widget import Widget
 
 from sessions.state.folding import device_key
@@ -18,22 +17,20 @@ from tui.cockpit.dialogs.dialogs import TextDialog
 from tui.cockpit.draw.lines import Line, plain
 from tui.cockpit.screens.acting import STEERING, ActingScreen
 from tui.cockpit.screens.base import TALL
-from tui.cockpit.screens.latency.absences import absence_lines
-from tui.cockpit.screens.latency.captions import caption_lines, footnotes, title_lines
+from tui.cockpit.screens.latency.captions import absence_lines, caption_lines, footnotes, title_lines
 from tui.cockpit.screens.latency.cell_facts import detail_lines, dialog_lines
 from tui.cockpit.screens.latency.plotted import PLOTS, plot_lines, side_by_side
-from tui.cockpit.screens.latency.time_table import Shown, cursor_columns, time_table
+from tui.cockpit.screens.latency.time_table import Shown, time_table
 from tui.cockpit.screens.latency.timings import Case, Timings, best_of, gpu_name, timings_of
-from tui.cockpit.widgets.cell_table import CellTable
 from tui.cockpit.widgets.line_view import LineView
-from tui.cockpit.widgets.table import MARGIN, LineTable
+from tui.cockpit.widgets.table import LineTable
 
 PLOT_ROWS = 11
 """Least rows of a plot where several are on screen."""
 PLOT_GAP = 4
 
 
-class TimeTable(CellTable):
+class TimeTable(LineTable):
     """Rows are cases, columns are GPUs."""
 
     HELP = """\
@@ -57,17 +54,6 @@ roof      share of the practical roof: the fastest copy, or a large matrix
 limit     memory, compute or launch
 """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "samples", id="latency.samples")]
-
-
-class PlotView(LineView):
-    """The plots; they are drawn for the height that the table and its notes leave."""
-
-    class Resized(Message):
-        """The view has another size."""
-
-    def on_resize(self) -> None:
-        """Ask for plots of the new size."""
-        self.post_message(self.Resized())
 
 
 class LatencyScreen(ActingScreen):
@@ -106,7 +92,7 @@ class LatencyScreen(ActingScreen):
         self.above = LineView(id="above")
         self.times = TimeTable(id="times")
         self.notes = LineView(id="notes")
-        self.plots = PlotView(id="plots")
+        self.plots = LineView(id="plots")
         self._plot = 0
         self._zoomed = False
         """True if the plot has the whole screen."""
@@ -168,9 +154,11 @@ class LatencyScreen(ActingScreen):
             self.plots.show(lines, copy_text="\n".join(map(plain, [*title, *lines])))
             self._put_keys(self.plots)
             return
-        self.times.titles = cursor_columns(timings, self.shown)
-        columns, rows = time_table(timings, self.shown, width - MARGIN, self._column(timings))
-        self.times.set_rows(rows, columns)
+        first = not self.times.rows
+        table = time_table(timings, self.shown)
+        self.times.set_rows(table.rows, table.columns)
+        if first:
+            self.times.select_cell(gpu_name(timings.device))
         self.above.show([*title, *caption_lines(timings, self.shown, width, self.times.shown_titles)])
         self._show_cell(timings)
         self.times.source = self._text()
@@ -187,13 +175,13 @@ class LatencyScreen(ActingScreen):
         width = max(self.size.width - 1, 20)
         texts = [cell.text for row in self.times.rows for cell in row.cells]
         case = self._case(timings)
-        notes = [] if case is None else detail_lines(timings, case, self._column(timings), width)
+        notes = [] if case is None else detail_lines(timings, case, self.times.cell_key or "", width)
         notes += footnotes(timings, width, texts, can_measure=bool(self.check_action("measure", ())))
         self.notes.show(notes)
         self.tab_bar.show(self.tabs(PLOTS[self._plot][0], [name for name, _ in PLOTS]))
         self.show_plots()
 
-    @on(PlotView.Resized)
+    @on(LineView.Resized)
     def show_plots(self) -> None:
         """Draw as many plots as fit, the chosen one first."""
         timings, instance = self._timings, self.steered_instance
@@ -218,12 +206,6 @@ class LatencyScreen(ActingScreen):
             else:
                 lines += side_by_side(blocks[place], blocks[place + 1], plot_width + PLOT_GAP, height // rows)
         self.plots.show(lines)
-
-    def _column(self, timings: Timings) -> str:
-        """The column of the cursor; at first that of the GPU of the speedup."""
-        if not self.times.chosen_title:
-            self.times.chosen_title = gpu_name(timings.device)
-        return self.times.cursor_title
 
     def _case(self, timings: Timings) -> Case | None:
         key = self.times.cursor_key
@@ -292,13 +274,8 @@ class LatencyScreen(ActingScreen):
 
     @on(LineTable.Moved, "#times")
     def show_moved(self) -> None:
-        """Show the cell under the cursor, and its GPU if that was outside."""
-        timings = self._timings
-        if timings is None:
-            return
-        if self._column(timings) in self.times.shown_titles:
-            self._show_cell(timings)
-        else:
+        """Show the cell under the cursor, and which GPUs are on screen."""
+        if self._timings is not None:
             self._show()
 
     @on(LineTable.Opened, "#times")
@@ -307,6 +284,6 @@ class LatencyScreen(ActingScreen):
         timings = self._timings
         case = self._case(timings) if timings is not None else None
         if timings is not None and case is not None:
-            column = self._column(timings)
+            column = self.times.cell_key or ""
             title = f"{timings.attempt.attempt}  case {case.name}  {column}"
             self.app.push_screen(TextDialog(title, dialog_lines(timings, case, column)))

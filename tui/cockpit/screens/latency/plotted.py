@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 from harness import Latency, Outcome, Verdict
 from sessions.state.speed import attempt_speed
-from sessions.state.state import InstanceState
+from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.draw import plots
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, line, shorten, wrap_line
 from tui.facts.evaluation.roofs import is_launch_bound, roof_share
 from tui.facts.evaluation.times import is_hidden, microsecond_digits, side_us
-from tui.facts.styles import speed_style, verdict_style
-from tui.facts.vocabulary import letter
+from tui.facts.styles import speed_style
+from tui.facts.vocabulary import NOT_MEASURED, letter, words
 
-from .captions import measured_roofs
 from .time_table import THROTTLED
 from .timings import Case, Timings, gpu_name, is_throttled
 
@@ -22,7 +21,6 @@ PLOTS = (
     ("roof", "share of the roof"),
     ("attempts", "speedup by attempt"),
     ("gpus", "time by GPU"),
-    ("roofline", "roofline"),
     ("launches", "time by launch"),
 )
 """Names and titles, in the order of their digits."""
@@ -40,15 +38,12 @@ def plot_lines(
             lines = roof_plot(timings, width, ascii=ascii)
         case "attempts":
             title = f"Speedup by attempt, 95 % intervals   {THIS} this attempt"
-            lines = attempts_plot(instance, timings.attempt.number, width, max(height - 1, 8), ascii=ascii)
+            lines = attempts_plot(instance, timings.attempt, width, max(height - 3, 6), ascii=ascii)
         case "gpus":
             own = timings.own(case)
             base = "" if own is None else f"   baseline {side_us(own, baseline=True)} us"
             title = f"Time by GPU, case {case.letter} {clean(case.name)}{base}"
             lines = gpus_plot(timings, case, width, ascii=ascii)
-        case "roofline":
-            title = "Roofline   A this, a baseline, * several, line: measured"
-            lines = roofline_plot(timings, width, max(height - 1, 8), ascii=ascii)
         case _:
             title = f"Time by launch, case {case.letter} {clean(case.name)}"
             lines = launches_plot(timings, case, width, ascii=ascii)
@@ -95,30 +90,30 @@ def _no_share(latency: Latency | None) -> str:
 
 
 def attempts_plot(
-    instance: InstanceState, chosen: int, width: int, height: int, *, ascii: bool
+    instance: InstanceState, chosen: AttemptState, width: int, most: int, *, ascii: bool
 ) -> list[Line]:
-    """Return the geometric mean of each attempt with its interval; other verdicts are letters below the axis."""
-    points = []
-    for attempt in instance.attempts:
-        evaluation = attempt.evaluation
-        correct = evaluation is not None and evaluation.verdict is Verdict.CORRECT
+    """Return the speedup of each attempt with its interval, else its verdict; of more than `most` those around `chosen`."""
+    attempts = instance.attempts
+    first = max(min(attempts.index(chosen) - most // 2, len(attempts) - most), 0)
+    rows = []
+    for attempt in attempts[first : first + most]:
+        mark = THIS if attempt is chosen else " "
+        label = f"{mark} {attempt.number} {letter(attempt.verdict)}"
         speed = attempt_speed(attempt)
         if speed is None:
-            style = "dim" if correct else verdict_style(attempt.verdict)
-            points.append(plots.Point(attempt.number, None, letter(attempt.verdict), style))
+            verdict = words(attempt.verdict) if attempt.verdict is not None else "no verdict yet"
+            no_speed = NOT_MEASURED if attempt.verdict is Verdict.CORRECT else verdict
+            rows.append(plots.Interval(label, words=no_speed, style="dim"))
             continue
         low, high = speed.interval or (None, None)
-        mark = THIS if attempt.number == chosen else letter(attempt.verdict)
-        points.append(plots.Point(attempt.number, speed.value, mark, speed_style(speed), low, high))
-    return plots.by_number(
-        points,
+        rows.append(plots.Interval(label, speed.value, low, high, speed.figure, speed_style(speed)))
+    return plots.interval_rows(
+        rows,
         width,
-        height,
         ascii=ascii,
-        y_title="speedup",
-        x_title="attempt (dotted: 1.00x)",
+        axis="speedup (dotted: 1.00x)",
+        label=lambda value: f"{value:.3g}",
         reference=1.0,
-        empty="No attempt has a measured speedup.",
     )
 
 
@@ -146,33 +141,6 @@ def _time(label: str, latency: Latency) -> plots.Interval:
     low, high = (None, None) if side is None else (side.p10_ms * 1e3, side.p90_ms * 1e3)
     words = microsecond_digits(value) + (THROTTLED if throttled else "")
     return plots.Interval(label, value, low, high, words, "dim" if throttled else "")
-
-
-def roofline_plot(timings: Timings, width: int, height: int, *, ascii: bool) -> list[Line]:
-    """Return FLOP per byte against FLOP/s of both sides, with the roofs that were measured."""
-    roofs = measured_roofs(timings.evaluation)
-    points = []
-    for case in timings.cases:
-        latency = timings.own(case)
-        used = latency.efficiency if latency is not None else None
-        if latency is None or used is None or not used.flops or not used.bytes:
-            continue
-        intensity = used.flops / used.bytes
-        rate = used.flops / latency.baseline_ms * 1e3
-        if not is_hidden(latency, baseline=True):
-            points.append(plots.Point(intensity, rate, case.letter.lower(), "dim"))
-        if not is_hidden(latency):
-            points.append(plots.Point(intensity, used.flops_per_s, case.letter))
-    points.sort(key=lambda point: point.mark.isupper())
-    return plots.roofline(
-        points,
-        width,
-        height,
-        ascii=ascii,
-        bytes_per_s=roofs.bytes_per_s,
-        flops_per_s=roofs.flops_per_s,
-        empty="No case that is long enough has FLOPs in its cost model; see the share of the roof.",
-    )
 
 
 def launches_plot(timings: Timings, case: Case, width: int, *, ascii: bool) -> list[Line]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
-
-from rich.cells import cell_len
 
 from harness import Latency, Outcome
 from harness.wire.latency import Bound
@@ -12,17 +11,10 @@ from tui.cockpit.draw.lines import clean, shorten
 from tui.facts import vocabulary
 from tui.facts.evaluation.roofs import is_launch_bound, roof_share
 from tui.facts.evaluation.times import side_us
-from tui.facts.tables import Cell, Column, Row
+from tui.facts.tables import Cell, Column, Row, Table
 from tui.facts.vocabulary import UNKNOWN
 
-from .timings import (
-    BASELINE,
-    Case,
-    Missing,
-    Timings,
-    gpu_name,
-    is_throttled,
-)
+from .timings import BASELINE, Case, Missing, Timings, gpu_name, is_throttled
 
 GAP = 1
 """Cells between columns: eight GPUs have to fit into 80 cells."""
@@ -30,8 +22,6 @@ THROTTLED = "!"
 CASE_CELLS = 16
 LEFT_OUT, BOTH_SHORT = "left out", "both short"
 NOTHING = Cell(UNKNOWN, "dim")
-RIGHT_OF_GPUS = len("speedup") + len("roof") + 2 * GAP
-"""Least cells that stay free right of the GPUs."""
 
 
 class Shown(StrEnum):
@@ -48,57 +38,40 @@ class Shown(StrEnum):
         return values[(values.index(self) + 1) % len(values)]
 
 
-def time_table(
-    timings: Timings, shown: Shown, width: int, cursor: str
-) -> tuple[tuple[Column, ...], list[Row]]:
-    """
-    Return columns and rows; of more GPUs than fit into `width` cells, those around the cursor's column.
-
-    The baseline's time and the speedup are from the GPU of the verdict.
-    """
-    devices = _window(timings, shown, width, cursor)
+def time_table(timings: Timings, shown: Shown) -> Table:
+    """Return a row a case, a column a GPU; the baseline's time and the speedup are from the GPU of the verdict."""
     columns = (
         Column("  case", most=CASE_CELLS + 2, least=6),
         Column("shape", right=True, drop=6, if_known=True),
         *((Column(BASELINE, right=True),) if shown is Shown.TIME else ()),
-        *(Column(gpu_name(device), right=True) for device in devices),
+        *(Column(gpu_name(device), right=True, paged=True) for device in timings.devices),
         Column("spread", right=True, drop=4, if_known=True),
         Column("speedup", right=True),
         Column("95 %", drop=3, if_known=True),
         Column("roof", right=True, drop=2, if_known=True),
         Column("limit", drop=5, if_known=True),
     )
-    return columns, [_row(timings, case, shown, devices) for case in timings.cases]
+    rows = tuple(_row(timings, case, shown) for case in timings.cases)
+    return Table("", tuple(replace(column, gap=GAP) for column in columns), rows)
 
 
-def cursor_columns(timings: Timings, shown: Shown) -> tuple[str, ...]:
-    """Return the titles of the columns that the cursor can be in, of all GPUs."""
-    base = (BASELINE,) if shown is Shown.TIME else ()
-    return (*base, *map(gpu_name, timings.devices))
-
-
-def _row(timings: Timings, case: Case, shown: Shown, devices: tuple[str, ...]) -> Row:
+def _row(timings: Timings, case: Case, shown: Shown) -> Row:
     own = timings.own(case)
     spread = timings.spread(case)
-    speedup, interval = speedup_cells(own)
     share = roof_share(own) if own is not None else None
     suspect = own is not None and own.efficiency is not None and bool(own.efficiency.suspect)
-    base = (Cell(side_us(own, baseline=True)) if own is not None else NOTHING,)
+    roof = NOTHING if share is None else Cell(vocabulary.percent(share.share))
+    base = side_us(own, baseline=True) if own is not None else UNKNOWN
     return Row(
         case.name,
         (
             Cell(f"{case.letter} {shorten(clean(case.name), CASE_CELLS)}"),
             Cell(case.shape or UNKNOWN, "dim"),
-            *(base if shown is Shown.TIME else ()),
-            *(gpu_cell(timings, case, device, shown) for device in devices),
+            *((Cell(base, key=BASELINE),) if shown is Shown.TIME else ()),
+            *(gpu_cell(timings, case, device, shown) for device in timings.devices),
             NOTHING if spread is None else Cell(f"{100 * spread:.1f}%", "dim"),
-            speedup,
-            interval,
-            Cell("suspect", "bad")
-            if suspect
-            else NOTHING
-            if share is None
-            else Cell(vocabulary.percent(share.share)),
+            *speedup_cells(own),
+            Cell("suspect", "bad") if suspect else roof,
             Cell(limit_word(own), "dim"),
         ),
     )
@@ -111,9 +84,10 @@ def gpu_cell(timings: Timings, case: Case, device: str, shown: Shown) -> Cell:
         reason = timings.reasons.get(device)
         mark = reason.mark if reason is not None else Missing.UNKNOWN
         style = "dim" if mark == UNKNOWN else "busy" if mark == Missing.ASKED else "bad"
-        return Cell(mark, style)
+        return Cell(mark, style, gpu_name(device))
     throttled = is_throttled(latency)
-    return Cell(_value(latency, shown) + (THROTTLED if throttled else ""), "dim" if throttled else "")
+    text = _value(latency, shown) + (THROTTLED if throttled else "")
+    return Cell(text, "dim" if throttled else "", gpu_name(device))
 
 
 def _value(latency: Latency, shown: Shown) -> str:
@@ -154,29 +128,3 @@ def limit_word(latency: Latency | None) -> str:
         return "launch"
     share = roof_share(latency)
     return UNKNOWN if share is None else share.limit
-
-
-def _window(timings: Timings, shown: Shown, width: int, cursor: str) -> tuple[str, ...]:
-    """Return the page of GPUs with the cursor; all if they fit."""
-    widths = [
-        max(
-            cell_len(gpu_name(device)),
-            *(cell_len(gpu_cell(timings, case, device, shown).text) for case in timings.cases),
-        )
-        + GAP
-        for device in timings.devices
-    ]
-    names = max((len(case.name) for case in timings.cases), default=0)
-    room = width - min(names, CASE_CELLS) - 2 - RIGHT_OF_GPUS
-    if shown is Shown.TIME:
-        base = [timings.own(case) for case in timings.cases]
-        room -= GAP + max(
-            len(BASELINE), *(len(side_us(own, baseline=True)) for own in base if own is not None), 0
-        )
-    count = max(1, room // max(widths, default=1))
-    if sum(widths) <= room or count >= len(timings.devices):
-        return timings.devices
-    titles = [gpu_name(device) for device in timings.devices]
-    place = titles.index(cursor) if cursor in titles else 0
-    start = min(place // count * count, len(titles) - count)
-    return timings.devices[start : start + count]

@@ -42,15 +42,15 @@ from tui.cockpit.dialogs.choosing import ChoiceDialog
 from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.dialogs.layers import ClosesOnce, LayeredScreen
 from tui.cockpit.draw.lines import Line, Span, clean, line
+from tui.cockpit.screens.agent.page import tables_lines
 from tui.cockpit.screens.new_run.new_run_view import (
     COLUMNS,
     Outlook,
     form_rows,
-    preview_lines,
+    preview_tables,
     summary_line,
 )
 from tui.cockpit.widgets.bar import Bar
-from tui.cockpit.widgets.form_table import FormTable
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
@@ -64,6 +64,19 @@ PAUSE_S = 0.15
 """Between the last change and its check."""
 WIDE = 110
 PANES = ("form", "what it will do")
+
+
+class FormTable(LineTable):
+    """One row a field; below it the error of its value."""
+
+    HELP = """\
+The fields of a new run. `enter` edits a field or opens its choices; an empty
+field has the default, drawn faintly. The right side, or pane 2, shows what the
+run will do before it starts. Estimates come from past sessions of the same
+task, model and method: median, lowest and highest. `ctrl+r` starts the run.
+`y` copies the same run as a line for a shell.
+"""
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "edit", id="table.open")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,14 +224,14 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
                 for number, name in enumerate(PANES, 1)
             )
         )
-        self.table.command = command_line(self.values)
+        self.table.source = command_line(self.values)
         form_width = self.table.size.width or width
         self.table.set_rows(
             form_rows(self.values, self.outlook.checked, self.outlook.usual, width=form_width)
         )
         room = self.preview.scrollable_content_region.width
         if room > 0:
-            self.preview.show(preview_lines(self.outlook, room), copy_text=self.table.command)
+            self.preview.show(tables_lines(preview_tables(self.outlook), room), copy_text=self.table.source)
         self.query_one("#summary", Bar).show(summary_line(self.outlook))
         self.query_one("#about", Bar).show(self._about())
 
@@ -282,7 +295,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="choices", name="reading the choices")
     def _read_choices(self, entry: FormField, values: Mapping[str, str]) -> None:
-        past = list(dict.fromkeys(info.model for info in self._past if info.model))
+        past = list(dict.fromkeys(info.settings.model for info in self._past if info.settings.model))
         node = self.outlook.node or NodeFacts()
         try:
             offered = choices(

@@ -9,15 +9,13 @@ from engine.plan.plan import SessionPlan
 from sessions.names import short_task
 from tui.actions.run_estimates import RunEstimate, Spread
 from tui.actions.run_form import CheckedRun, Values, command_line, shown_fields
-from tui.cockpit.draw.lines import Line, Span, clean, line, wrap
+from tui.cockpit.draw.lines import Line, clean, line, wrap
 from tui.facts import vocabulary
 from tui.facts.node_facts import NodeFacts
-from tui.facts.tables import Cell, Column, Row
+from tui.facts.settings_words import task_words
+from tui.facts.tables import Cell, Column, Row, Table, named_values
 
 COLUMNS = (Column("field", 17, 17), Column("value", 20, 200))
-ERROR = "#"
-"""Start of the keys of the lines with a field's error."""
-LABEL = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ def form_rows(
         value = Cell(clean(text), "bad" if error else "") if text else default
         rows.append(Row(entry.key, (Cell(entry.label), value)))
         for number, words in enumerate(wrap(clean(error), max(width - 6, 20)) if error else ()):
-            rows.append(Row(f"{ERROR}{entry.key}/{number}", (Cell(words, "bad"), Cell(""))))
+            rows.append(Row(f"{entry.key}/{number}", (Cell(f"     {words}", "bad"),), between=True))
     return rows
 
 
@@ -62,37 +60,33 @@ def default_of(key: str, plan: SessionPlan | None) -> str:
         return "none"
     if plan is None:
         return "default"
-    shown: dict[str, str] = {
+    derived = {
         "suite": plan.tasks[0].partition("/")[0],
         "tasks": f"all {len(plan.tasks)}" if len(plan.tasks) > 1 else short_task(plan.tasks[0]),
-        "method": plan.method,
         "model": plan.model or "none",
-        "instances": str(plan.instances),
-        "iterations": str(plan.iterations),
         "devices": f"idle: {', '.join(plan.devices)}",
         "against": plan.against or "task",
-        "review": plan.review,
     }
-    return shown.get(key, "default")
+    return derived.get(key) or str(getattr(plan, key, "default"))
 
 
-def preview_lines(outlook: Outlook, width: int) -> list[Line]:
+def preview_tables(outlook: Outlook) -> list[Table]:
     """Return what the run will do, what is missing, and the same line for a shell."""
     checked = outlook.checked
-    lines: list[Line] = [line("What it will do", "head")]
+    does = Table("What it will do")
     if checked is None:
-        lines.append(line("checking ...", "dim"))
+        does = does.with_sentences("checking ...", style="dim")
     elif checked.plan is None:
-        lines.append(line("Nothing yet: correct the values in red.", "bad"))
+        does = does.with_sentences("Nothing yet: correct the values in red.", style="bad")
     else:
-        lines += _deeds(checked.plan, outlook, width)
-    lines += [(), line("Missing", "head")]
-    missing = missing_lines(outlook)
-    lines += [row for words, style in missing for row in _wrapped(words, style, width)]
-    if not missing:
-        lines.append(line("nothing", "dim"))
-    lines += [(), line("The same in a shell (y copies it)", "head")]
-    return lines + _wrapped(command_line(outlook.values), "key", width)
+        does = named_values(does.title, _deeds(checked.plan, outlook))
+    missing = tuple(missing_cells(outlook)) or (Cell("nothing", "dim"),)
+    shell = Table("The same in a shell (y copies it)")
+    return [
+        does,
+        Table("Missing", sentences=missing),
+        shell.with_sentences(command_line(outlook.values), style="key"),
+    ]
 
 
 def summary_line(outlook: Outlook) -> Line:
@@ -108,8 +102,8 @@ def summary_line(outlook: Outlook) -> Line:
     return line(f"{at_most} · cost: {cost}")
 
 
-def missing_lines(outlook: Outlook) -> list[tuple[str, str]]:
-    """Return (words, style) for each thing that the run lacks, what stops it first."""
+def missing_cells(outlook: Outlook) -> list[Cell]:
+    """Return each thing that the run lacks, what stops it first."""
     lines = []
     checked, node = outlook.checked, outlook.node
     if checked is not None:
@@ -125,7 +119,7 @@ def missing_lines(outlook: Outlook) -> list[tuple[str, str]]:
         lines.append(("! triton is not installed: nothing can be judged", "bad"))
     if checked is not None and checked.plan is not None and set(checked.plan.devices) == {"cpu"}:
         lines.append(("no GPU: speed is estimated, not measured", ""))
-    return [(clean(words), style) for words, style in lines]
+    return [Cell(words, style) for words, style in lines]
 
 
 def money_words(plan: SessionPlan, estimate: RunEstimate) -> str:
@@ -142,26 +136,21 @@ def money_words(plan: SessionPlan, estimate: RunEstimate) -> str:
     return f"{_spread(estimate.cost_usd, vocabulary.money)}{cap}"
 
 
-def _deeds(plan: SessionPlan, outlook: Outlook, width: int) -> list[Line]:
+def _deeds(plan: SessionPlan, outlook: Outlook) -> list[tuple[str, str]]:
     estimate = outlook.estimate
-    tasks = ", ".join(short_task(task) for task in plan.tasks)
-    facts = [(vocabulary.counted(len(plan.tasks), "task"), tasks)]
+    facts = [(vocabulary.counted(len(plan.tasks), "task"), task_words(plan.tasks, 12))]
     if estimate is not None:
         product = f"{len(plan.tasks)} x {vocabulary.counted(plan.instances, 'instance')} x {plan.iterations}"
         facts.append(("attempts", f"at most {estimate.attempts:,} ({product})"))
         facts += _estimated(plan, estimate)
-    facts.append(("devices", devices_words(plan, outlook.node)))
-    facts.append(("compiles for", ", ".join(plan.targets)))
-    facts.append(("against", plan.against or "the task's own baseline"))
     waits = "each better attempt waits for you" if plan.review == "manual" else "nothing waits for you"
-    facts.append(("review", f"{plan.review}: {waits}"))
-    lines: list[Line] = []
-    for label, words in facts:
-        rows = wrap(clean(words), max(width - LABEL - 2, 20))
-        for number, row in enumerate(rows[:4]):
-            more = " ..." if number == 3 and len(rows) > 4 else ""
-            lines.append((Span(f"{'' if number else label:<{LABEL}}  ", "dim"), Span(row + more)))
-    return lines
+    return [
+        *facts,
+        ("devices", devices_words(plan, outlook.node)),
+        ("compiles for", ", ".join(plan.targets)),
+        ("against", plan.against or "the task's own baseline"),
+        ("review", f"{plan.review}: {waits}"),
+    ]
 
 
 def _estimated(plan: SessionPlan, estimate: RunEstimate) -> list[tuple[str, str]]:
@@ -207,7 +196,3 @@ def _spread(spread: Spread | None, words: Callable[[float], str]) -> str:
     if spread.low == spread.high:
         return f"about {words(spread.median)}"
     return f"about {words(spread.median)} ({words(spread.low)} to {words(spread.high)})"
-
-
-def _wrapped(words: str, style: str, width: int) -> list[Line]:
-    return [line(row, style) for row in wrap(clean(words), max(width, 20))]

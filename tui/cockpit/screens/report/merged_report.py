@@ -21,11 +21,7 @@ from tui.cockpit.widgets.table import LineTable
 from tui.facts.report import SessionReport, merged_section
 from tui.facts.vocabulary import counted
 
-
-class MergedTable(LineTable):
-    """One row for each winner of each session."""
-
-    HELP = """\
+HELP = """\
 The winners of the marked sessions, by task, the fastest first. `enter` opens
 the session. Rows with different baselines or devices do not compare.
 """
@@ -46,7 +42,7 @@ class MergedReportScreen(ClosesOnce, LayeredScreen[None]):
         self.reports: list[SessionReport] = []
         self.head = Bar(id="header", classes="header")
         self.remark = Bar(id="summary")
-        self.winners = MergedTable(merged_section(()).columns, id="merged")
+        self.winners = LineTable(merged_section(()).columns, help=HELP, id="merged")
 
     def compose(self) -> ComposeResult:
         """Header, a remark, the winners, keys."""

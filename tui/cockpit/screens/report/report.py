@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import ClassVar
 
 from textual import on
@@ -16,7 +16,7 @@ from sessions.names import split_attempt
 from sessions.state.state import SessionState
 from tui.cockpit.desk.messages import OpenInstance, OpenLatency
 from tui.cockpit.desk.writing import write_reports
-from tui.cockpit.draw.lines import EMPTY, Line, line, plain
+from tui.cockpit.draw.lines import EMPTY, line
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.report import report_view
 from tui.cockpit.widgets.bar import Bar
@@ -28,21 +28,13 @@ from tui.facts.report.winner_sections import WINNER_COLUMNS
 EMPTY_REPORT = report_of(SessionState())
 
 
-def text_of(lines: Sequence[Line]) -> str:
-    """Return lines as plain text, for copying."""
-    return "\n".join(map(plain, lines))
-
-
 def attempt_of(key: str) -> str | None:
     """Return the attempt that a row is about; `None` for a row about a task, a stage or a metric."""
     name = key.partition("|")[0]
     return name if "#" in name and not name.startswith("task:") else None
 
 
-class WinnerTable(LineTable):
-    """One row for each task."""
-
-    HELP = """\
+WINNERS_HELP = """\
 The best correct attempt of each task, the fastest first, then the closest
 attempt of each task that is not solved. `enter` opens the attempt.
 Below: the columns that do not fit, why the attempt under the cursor is fast,
@@ -57,56 +49,31 @@ roof     share of the practical roof, over the cases: of the copy or matrix
          product that this session measured on the device
 exam     result on cases that no model sees
 """
-
-
-class CaseTable(LineTable):
-    """One row for each case of a winner."""
-
-    HELP = """\
+HELP = {
+    "cases": """\
 The cases of each winner, then estimates of the winners that were not timed.
 
-< 18     too short to be timed exactly
+<18      too short to be timed exactly
 outcome  not resolved: the interval contains 1
-roof     share of the practical roof, and what limits the case
-"""
-
-
-class ChangeTable(LineTable):
-    """One row for each attempt."""
-
-    HELP = """\
+share of roof  behind it stands what limits the case
+""",
+    "attempts": """\
 Every attempt, by instance. `enter` opens it.
 
 *        the best of its instance
 to base  change in speed against its base, on the cases that both timed;
          it has no interval
 lines    added and removed against its base
-"""
-
-
-class VerdictTable(LineTable):
-    """One row for each stage of the judge, or for each verdict and class of error."""
-
-    HELP = "Attempts by stage, and by verdict and class of error. `enter` opens the newest one."
-
-
-class DecisionTable(LineTable):
-    """One row for each decision."""
-
-    HELP = """\
+""",
+    "verdicts": "Attempts by stage, and by verdict and class of error. `enter` opens the newest one.",
+    "decisions": """\
 What people accepted and rejected, and why. `enter` opens the attempt.
 
 accepted, replaced by  a later accept of the same task put another kernel on
                        the branch accepted
-"""
-
-
-TABLES: dict[str, type[LineTable]] = {
-    "cases": CaseTable,
-    "attempts": ChangeTable,
-    "verdicts": VerdictTable,
-    "decisions": DecisionTable,
+""",
 }
+"""Help of the tables by pane."""
 NOTHING_YET = {
     "cases": "No winner was timed.",
     "decisions": "Nobody accepted or rejected an attempt yet.",
@@ -123,9 +90,8 @@ class SectionPane(Vertical):
         self.blocks: list[tuple[LineView, LineTable]] = []
         for number, section in enumerate(PANES[pane](EMPTY_REPORT), start=1):
             name = pane if number == 1 else f"{pane}-{number}"
-            table = TABLES.get(pane, LineTable)(
-                section.columns, id=name, empty=NOTHING_YET.get(pane, "No attempt was judged yet.")
-            )
+            empty = NOTHING_YET.get(pane, "No attempt was judged yet.")
+            table = LineTable(section.columns, id=name, empty=empty, help=HELP.get(pane, ""))
             self.blocks.append((LineView(id=f"notes-{name}", classes="notes"), table))
 
     def compose(self) -> ComposeResult:
@@ -149,7 +115,7 @@ class SectionPane(Vertical):
             facts = facts_of(report) if self.pane == "cost" else {}
             spent = [facts[name] for name in ("spent", "price", "time") if name in facts]
             lines = [*head, *report_view.note_lines([*spent, *section.sentences], width)]
-            notes.show(lines, copy_text=text_of(lines))
+            notes.show(lines)
             table.set_rows(report_view.shown_rows(section), section.columns)
             notes.display = section in filled and bool(lines)
             table.display = section in filled
@@ -170,9 +136,11 @@ class ReportScreen(SessionScreen):
     def __init__(self) -> None:
         super().__init__()
         self.report: SessionReport | None = None
+        self._last_seq = 0
+        """Number of the last event in the report."""
         self._sections: tuple[Section, ...] = ()
         self.summary = Bar(id="summary")
-        self.winners = WinnerTable(WINNER_COLUMNS, id="winners")
+        self.winners = LineTable(WINNER_COLUMNS, help=WINNERS_HELP, id="winners")
         self.detail = LineView(id="detail")
         self.bars = LineView(id="bars")
         self.panes = {pane: SectionPane(pane) for pane in PANES if pane != "winners"}
@@ -192,8 +160,11 @@ class ReportScreen(SessionScreen):
         self._choose("winners")
 
     def draw(self, dirty: frozenset[str]) -> None:
-        """Build the report again and show it."""
-        report = self.report = report_of(self.feed.state)
+        """Show the report; it is built again after an event or a jump, not for another width."""
+        state = self.feed.state
+        if self.report is None or self._last_seq != state.last_seq:
+            self.report, self._last_seq = report_of(state), state.last_seq
+        report = self.report
         self.summary.show(report_view.summary_line(report, self.size.width - 1))
         self._sections = PANES["winners"](report)
         self.winners.empty = "\n".join(self._sections[0].sentences)
@@ -220,10 +191,10 @@ class ReportScreen(SessionScreen):
         drawn = report_view.bar_lines(bars.bars, room)
         notes = report_view.note_lines((*bars.sentences, *winners.sentences), room) if winners.rows else []
         right = [*drawn, *([EMPTY] if drawn and notes else []), *notes]
-        self.bars.show(right if beside else [], copy_text=text_of(right))
+        self.bars.show(right if beside else [])
         gap = [EMPTY] if right and facts else []
         lines = facts if beside else [*facts, *gap, *right]
-        self.detail.show(lines, copy_text=text_of(lines))
+        self.detail.show(lines)
 
     def _place(self) -> None:
         alone = self.tabbed and self._pane != "winners"
@@ -269,19 +240,7 @@ class ReportScreen(SessionScreen):
         self._choose("winners" if kind == "waiting" else "attempts")
         table = self.winners if kind == "waiting" else self.panes["attempts"].table
         keys = self.report.attempts_to_visit(kind)
-        return self._jump_in(table, keys, direction, wraps=kind == "waiting")
-
-    @staticmethod
-    def _jump_in(table: LineTable, keys: Iterable[str], direction: int, *, wraps: bool = False) -> bool:
-        wanted = set(keys)
-        places = [place for place, row in enumerate(table.rows) if row.key in wanted]
-        after = [place for place in places if (place - table.cursor) * direction > 0]
-        if wraps:
-            after = after or [place for place in places if place != table.cursor]
-        if not after:
-            return False
-        table.select(table.rows[min(after) if direction > 0 else max(after)].key)
-        return True
+        return table.jump(keys, direction, wraps=kind == "waiting")
 
     @on(LineTable.Moved, "#winners")
     def _show_winner(self) -> None:

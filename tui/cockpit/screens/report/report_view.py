@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, joined, line, shorten, wrap
+from tui.cockpit.draw.lines import Line, Span, cells, clean, joined, line, shorten, wrap
 from tui.facts.report import Section, SessionReport, facts_of
 from tui.facts.report.bars import PLAIN, Glyphs, axis, bars_of
 from tui.facts.report.model import Winner
@@ -77,7 +77,8 @@ def detail_lines(sections: Sequence[Section], key: str | None, width: int) -> li
         return []
     lines: list[Line] = [(Span(first[0][1].text, "bold"),)]
     optional = {column.title for column in sections[0].columns if column.drop}
-    lines += _packed([(name, cell) for name, cell in first if name in optional], width)
+    named = [(Span(f"{name} ", DIM), _plainer(cell)) for name, cell in first if name in optional]
+    lines += _packed(named, width)
     for facts in rest:
         for name, cell in facts[1:]:
             for number, piece in enumerate(wrap(cell.text, max(width - FACT_CELLS, 20))):
@@ -94,19 +95,17 @@ def _facts(section: Section, key: str | None) -> list[tuple[str, Cell]]:
     return [(column.title, cell) for column, cell in named if cell.text not in NOTHING]
 
 
-def _packed(facts: Sequence[tuple[str, Cell]], width: int) -> list[Line]:
-    """Return names and values one after the other, in as few lines as they need."""
-    lines: list[Line] = []
-    for name, cell in facts:
-        fact = (Span(f"{name} ", DIM), _plainer(cell))
-        longer = joined([lines[-1], fact]) if lines else EMPTY
-        if lines and cells(longer) <= width:
-            lines[-1] = longer
-        else:
-            lines.append(fact)
-    return lines
-
-
 def _plainer(cell: Cell) -> Span:
     """Return a cell as a span; a cell that is dim in a table is plain beside its name."""
     return Span(cell.text, "" if cell.style == DIM else cell.style)
+
+
+def _packed(parts: Sequence[Line], width: int) -> list[Line]:
+    """Parts in as few lines as hold them, with a gap between two."""
+    lines: list[Line] = []
+    for part in parts:
+        if lines and cells(joined((lines[-1], part))) <= width:
+            lines[-1] = joined((lines[-1], part))
+        else:
+            lines.append(part)
+    return lines

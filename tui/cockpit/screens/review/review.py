@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import ClassVar
 
 from textual import on, work
@@ -10,32 +11,30 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widget import Widget
 
-from sessions.settings import RunSettings
-from sessions.state.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, Decision, InstanceState
 from tui.actions.line import Order
+from tui.cockpit.data.archive import Archive
+from tui.cockpit.data.attempts import is_of_kind
 from tui.cockpit.data.feed import EVERYTHING
-from tui.cockpit.data.sides import Side, review_sides
+from tui.cockpit.data.sides import first_for_review
 from tui.cockpit.desk.messages import OpenInstance
 from tui.cockpit.draw.lines import plain
-from tui.cockpit.screens.acting import STEERING, ActingScreen, action_bindings
+from tui.cockpit.screens.acting import STEERING, action_bindings
+from tui.cockpit.screens.comparing import COMPARING, AttemptCode, ComparingScreen, set_title
 from tui.cockpit.screens.review import review_queue
-from tui.cockpit.screens.review.review_library import Archive, Library
-from tui.cockpit.screens.review.review_queue import QueueEntry, QueueKind, SentDecisions, footer
-from tui.cockpit.screens.review.review_view import baseline_name, empty_lines, evidence, evidence_title
+from tui.cockpit.screens.review.evidence import empty_lines, evidence, evidence_title
+from tui.cockpit.screens.review.review_queue import QueueEntry, QueueKind, footer, is_undecided
 from tui.cockpit.widgets.bar import Bar
-from tui.cockpit.widgets.code import CodePane
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
-from tui.facts.tables import Row
 
-DECISIONS = ("accept", "reject", "skip", "undo")
 OTHER_CELLS = 20
 """Least width of a row of the queue without the name of the attempt."""
 READ_ONLY = "this view is for reading only"
 PAST = "a replay decides at its end only: $ goes there"
 
 
-class ReviewScreen(ActingScreen):
+class ReviewScreen(ComparingScreen):
     """The queue of the open session. `attempt` is the first to show, else the oldest that waits."""
 
     CSS_PATH = "review.tcss"
@@ -50,62 +49,56 @@ software timed that one.
 WAITS: the instance waits for your decision, and does nothing until then.
 After a decision the next attempt opens by itself. `s` skips: nothing is
 recorded. `u` undoes the decision under the cursor, else your latest one.
-`d` changes what the diff compares with, `{` `}` walk its hunks, `D` puts it
-in one column or two. `enter` opens the attempt on the Agent screen.
+`enter` opens the attempt on the Agent screen.
 """
     PANES: ClassVar[tuple[tuple[str, str], ...]] = (
         ("queue", "queue"),
         ("evidence", "evidence"),
-        ("change", "diff"),
+        ("code", "diff"),
     )
     FIRST_KEYS: ClassVar[tuple[str, ...]] = (
-        *(f"review.{name}" for name in DECISIONS),
+        *("decide.accept", "decide.reject", "review.skip", "decide.undo"),
         "steer.measure",
         "steer.edit",
         "steer.hint",
-        "review.side",
-        "review.hunk_before",
+        "code.diff",
+        "code.hunk_previous",
     )
     """Keys at the start of the key bar (`widgets.key_bar`): in a replay, too, decisions come first."""
     BINDINGS: ClassVar[list[BindingType]] = [
-        *action_bindings("review", ("accept", "reject")),
+        *action_bindings("decide", ("accept", "reject")),
         Binding("s", "skip", "skip", id="review.skip"),
-        *action_bindings("review", ("undo",)),
+        *action_bindings("decide", ("undo",)),
         Binding("a,r,s,u", "refuse", "why not", id="review.refuse", show=False),
         *STEERING,
-        Binding("d", "side", "diff to", id="review.side"),
-        Binding("less_than_sign", "side(-1)", "diff to before", id="review.side_before", show=False),
-        Binding("greater_than_sign", "side(1)", "diff to next", id="review.side_next", show=False),
-        Binding("left_curly_bracket", "hunk(-1)", "hunks", id="review.hunk_before", key_display="{}"),
-        Binding("right_curly_bracket", "hunk(1)", "next hunk", id="review.hunk_next", show=False),
-        Binding("left_square_bracket", "walk(-1)", "attempt before", id="review.before", show=False),
-        Binding("right_square_bracket", "walk(1)", "next attempt", id="review.next", show=False),
-        Binding("D", "columns", "columns", id="review.columns", show=False),
+        *COMPARING,
         Binding("z", "zoom", "zoom", id="review.zoom"),
     ]
 
-    def __init__(self, attempt: str | None = None, *, library: Library | None = None) -> None:
+    def __init__(
+        self,
+        attempt: str | None = None,
+        *,
+        registry: Path | None = None,
+        read_archive: Callable[[], Archive | None] | None = None,
+    ) -> None:
+        """`registry` is the home's file of added suites; `read_archive` reads the home's other sessions, in a thread."""
         super().__init__()
         self._entries: list[QueueEntry] = []
-        self._rows: list[Row] = []
         self._seen: object = None
         """State of the entries that the rows were drawn from; `None` before the first drawing."""
         self._wanted = attempt
         """The attempt to go to at the next draw."""
-        self._sent = SentDecisions()
-        self._library = library
+        self._awaited: tuple[str, Decision | None] | None = None
+        """The attempt with a decision on its way, and its decision before."""
+        self._decided: list[str] = []
+        """Attempts that were decided here, the latest last."""
+        self._read_archive = read_archive
         self._archive: Archive | None = None
-        self._sources: dict[str, str] = {}
-        """Source of the baseline by task; empty while it is read, or if it is not known."""
-        self._reading: set[str] = set()
-        """Tasks of the baselines that are being read."""
-        self._side = 0
-        self._compared = ""
-        """The attempt of `_side`."""
         self._second = -1
         self.queue = LineTable(review_queue.queue_columns((), wide=True), id="queue")
         self.evidence = LineView(id="evidence")
-        self.change = CodePane(id="change", empty="Diff")
+        self.code = AttemptCode(registry=registry, first=first_for_review)
         self.decided = Bar(id="decided")
 
     @property
@@ -128,25 +121,23 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         """Queue, evidence, diff; below them what was decided."""
         with Container(id="review"):
             yield self.queue
-            yield Vertical(self.evidence, self.change, id="case")
+            yield Vertical(self.evidence, self.code, id="case")
         yield self.decided
 
     def on_mount(self) -> None:
         """Draw, and put the keys on the queue."""
         super().on_mount()
         self.queue.focus()
-        if self._library is not None:
-            self._read_archive(self._library)
+        if self._read_archive is not None:
+            self._take_archive(self._read_archive)
 
     def repaint(self, dirty: frozenset[str]) -> None:
         """Draw what changed, and once a second how long attempts wait."""
         super().repaint(dirty)
-        if self.desk.feed is None or not self.is_mounted or self.feed.is_over:
+        if self.desk.feed is None or not self.is_mounted or self.feed.is_over or self._seen is None:
             return
-        if self._seen is not None and int(self.desk.wall()) != self._second:
-            self._second = int(self.desk.wall())
-            self._rows = review_queue.rows_later(self._rows, self._entries, self._second)
-            self.queue.set_rows(self._rows)
+        if int(self.desk.wall()) != self._second:
+            self._draw_queue()
             if self.entry is not None and self.entry.kind is QueueKind.DECIDED:
                 self._draw_evidence(self.entry)
 
@@ -157,7 +148,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         if (
             not self.queue.size.width
         ):  # not laid out: lines for no width would be another picture for a moment
-            _title(self.queue, review_queue.queue_title(self._entries))
+            set_title(self.queue, review_queue.queue_title(self._entries))
             return
         everything = EVERYTHING in dirty or seen != self._seen
         if everything:
@@ -168,31 +159,38 @@ in one column or two. `enter` opens the attempt on the Agent screen.
             self._draw_entry()
 
     def _follow(self) -> None:
-        """Go on to the next entry when a decision that was sent from here is in the session."""
-        if not self._sent.pending:
+        """Go on to the next entry when the decision that was sent from here is in the session."""
+        if self._awaited is None:
             return
+        key, before = self._awaited
+        decision = next((entry.attempt.decision for entry in self._entries if entry.key == key), None)
+        if decision is None or decision == before:
+            return
+        self._awaited = None
         from tui.actions.send import login_name  # loads git, which a decision has loaded already
 
-        for key in self._sent.arrived(self._entries, self.feed.state.last_seq, login_name()):
-            following = review_queue.next_undecided(self._entries, key)
-            if key == self.queue.cursor_key and following is not None:
-                self._wanted = following.key
+        if decision.by != login_name():
+            return  # another person's: the engine refused ours, or theirs came later
+        self._decided.append(key)
+        following = review_queue.next_entry(self._entries, key, is_undecided)
+        if key == self.queue.cursor_key and following is not None:
+            self._wanted = following.key
 
     def _draw_queue(self) -> None:
         self._second = int(self.desk.wall())
         room = self.queue.size.width - OTHER_CELLS
-        self._rows = review_queue.queue_rows(self._entries, self._second, room)
+        rows = review_queue.queue_rows(self._entries, self._second, room)
         narrow = self.has_class("-narrow") or self.has_class("-zoomed-queue")
         columns = review_queue.queue_columns(self._entries, wide=narrow)
         before = self.queue.cursor_key
-        self.queue.set_rows(self._rows, columns)
+        self.queue.set_rows(rows, columns)
         keys = [row.key for row in self.queue.rows]
         wanted, self._wanted = self._wanted, None
         if wanted in keys:
             self.queue.select(str(wanted))
         elif before not in keys and keys:
             self.queue.select(keys[0])
-        _title(self.queue, review_queue.queue_title(self._entries))
+        set_title(self.queue, review_queue.queue_title(self._entries))
 
     def _draw_entry(self) -> None:
         if self._seen is None:
@@ -204,13 +202,13 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         if entry is not None:
             self._draw_evidence(entry)
             room = self.evidence.size.width - 4
-            _title(self.evidence, evidence_title(entry.attempt, entry.instance, room))
-            self._draw_change(entry.attempt, entry.instance)
+            set_title(self.evidence, evidence_title(entry.attempt, entry.instance, room))
+            self.code.show_attempt(state, entry.instance, entry.attempt)
             return
         words = review_queue.empty_words(state, over=over)
         self.evidence.show(empty_lines(words, self._evidence_width))
-        _title(self.evidence, "Evidence")
-        self.change.show_code(None, missing="")
+        set_title(self.evidence, "Evidence")
+        self.code.show_attempt(state, None, None)
 
     @property
     def _evidence_width(self) -> int:
@@ -228,47 +226,10 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         )
         self.evidence.show(lines, copy_text="\n".join(map(plain, lines)))
 
-    def _draw_change(self, attempt: AttemptState, instance: InstanceState) -> None:
-        if attempt.attempt != self._compared:
-            self._compared, self._side = attempt.attempt, 0
-        sides = self._sides(attempt, instance)
-        if instance.task in self._reading:  # the first source of the list is not there yet
-            self.change.show_code(None, missing="reading the baseline ...")
-            _title(self.change, "Diff")
-            return
-        new = Side(attempt.attempt, attempt.source, attempt.commit) if attempt.source else None
-        if self._side >= len(sides) or new is None:
-            self.change.show_code(new, missing="no code")
-        else:
-            self.change.show_diff(sides[self._side], new)
-
-    def _sides(self, attempt: AttemptState, instance: InstanceState) -> list[Side]:
-        task = instance.task
-        started = self.feed.state.started
-        if task not in self._sources:
-            self._sources[task] = ""
-            if started is not None and self._library is not None:
-                self._reading.add(task)
-                self._read_baseline(self._library, started, task)
-        state = self.feed.state
-        return review_sides(state, attempt, instance, self._sources[task], baseline_name(state, attempt))
-
-    @work(thread=True, group="baseline", exit_on_error=False, name="reading the baseline")
-    def _read_baseline(self, library: Library, started: RunSettings, task: str) -> None:
-        try:
-            self._sources[task] = library.baseline(started, task)
-        finally:
-            self._reading.discard(task)
-            self.app.call_from_thread(self._draw_again)
-
     @work(thread=True, group="archive", exit_on_error=False, name="reading the other sessions")
-    def _read_archive(self, library: Library) -> None:
-        self._archive = library.archive()
-        self.app.call_from_thread(self._draw_again)
-
-    def _draw_again(self) -> None:
-        if self.desk.feed is not None and self.is_mounted:
-            self._draw_entry()
+    def _take_archive(self, read: Callable[[], Archive | None]) -> None:
+        self._archive = read()
+        self.app.call_from_thread(self._show_files)
 
     @on(LineTable.Moved)
     def _show_other_entry(self) -> None:
@@ -284,47 +245,27 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         """Decisions only where they can be made; elsewhere their keys say why not."""
         if self.desk.feed is None:
             return False
-        entry, can_act = self.entry, self._can_act
         if action == "refuse":
-            return not can_act
-        if action in DECISIONS and not can_act:
-            return False
-        if action in ("accept", "reject"):
-            return self.is_possible(action)
+            return not self._can_act
         if action == "skip":
-            return entry is not None
+            return self._can_act and self.entry is not None
         if action == "undo":
-            return self._undoable() is not None
-        if action == "hunk":
-            return self.change.has_hunks
-        if action in ("side", "columns"):
-            return entry is not None
+            return self._can_act and self._undoable() is not None
         return super().check_action(action, parameters)
 
     def _undoable(self) -> str | None:
-        return self._sent.undoable(self._entries, self.entry)
+        """The decided attempt under the cursor, else the latest that was decided here."""
+        decided = {entry.key for entry in self._entries if entry.attempt.decision is not None}
+        latest = [self.queue.cursor_key, *reversed(self._decided)]
+        return next((key for key in latest if key in decided), None)
 
-    def action_accept(self) -> None:
-        """Accept the attempt under the cursor."""
-        self._decide(accepted=True)
-
-    def action_reject(self) -> None:
-        """Reject the attempt under the cursor."""
-        self._decide(accepted=False)
-
-    def _decide(self, *, accepted: bool) -> None:
-        attempt = self.steered_attempt
-        if attempt is None:
-            return
-
-        def decided() -> None:
-            self._sent.send(attempt.attempt, self.feed.state.last_seq)
-
-        self.desk.commander.ask_and_decide(attempt, accepted=accepted, decided=decided)
+    def deciding(self, attempt: AttemptState) -> None:
+        """Go on to the next entry as soon as the decision is in the session."""
+        self._awaited = attempt.attempt, attempt.decision
 
     def action_skip(self) -> None:
         """Go to the next entry without a decision; nothing is recorded."""
-        following = review_queue.next_undecided(self._entries, self.queue.cursor_key)
+        following = review_queue.next_entry(self._entries, self.queue.cursor_key, is_undecided)
         if following is None:
             self.notify("no other attempt to decide", timeout=2)
         else:
@@ -336,30 +277,11 @@ in one column or two. `enter` opens the attempt on the Agent screen.
         if key is None:
             return
         self.queue.select(key)
-        self._sent.undo(key)
         self.desk.commander.carry_out(Order("undo", attempt=key))
 
     def action_refuse(self) -> None:
         """Say why nothing can be decided."""
         self.desk.refuse("not decided", READ_ONLY if self.desk.readonly or self.feed.replay is None else PAST)
-
-    def action_side(self, steps: int = 1) -> None:
-        """Compare with another source, or show the code alone."""
-        entry = self.entry
-        if entry is not None:
-            count = len(self._sides(entry.attempt, entry.instance)) + 1
-            self._side = (self._side + steps) % count
-            self._draw_change(entry.attempt, entry.instance)
-            self.refresh_bindings()
-
-    def action_hunk(self, steps: int) -> None:
-        """Go to the hunk before, or to the next one."""
-        self.change.go_to_hunk(steps)
-        self._draw_entry()
-
-    def action_columns(self) -> None:
-        """Put the diff in one column or two."""
-        self.change.toggle_columns()
 
     def action_walk(self, steps: int) -> None:
         """Go to another entry of the queue."""
@@ -367,7 +289,7 @@ in one column or two. `enter` opens the attempt on the Agent screen.
 
     def action_pane(self, number: int) -> None:
         """Go to a pane."""
-        pane = (self.queue, self.evidence, self.change)[number - 1]
+        pane = (self.queue, self.evidence, self.code)[number - 1]
         if self._zoomed and self._zoomed != pane.id:
             self._zoom(str(pane.id))
         pane.focus()
@@ -376,6 +298,10 @@ in one column or two. `enter` opens the attempt on the Agent screen.
     def _zoomed(self) -> str:
         """Name of the pane that has the whole screen; empty if none has."""
         return next((name for name, _ in self.PANES if self.has_class(f"-zoomed-{name}")), "")
+
+    def redraw(self) -> None:
+        """Draw the entry under the cursor: the person chose another side, or its baseline is read."""
+        self._draw_entry()
 
     def action_zoom(self) -> None:
         """Give the focused pane the whole screen, and take it back."""
@@ -396,12 +322,13 @@ in one column or two. `enter` opens the attempt on the Agent screen.
 
     def jump(self, kind: str, direction: int) -> bool:
         """Go to the next entry that waits, is the best of its instance or failed."""
-        following = review_queue.next_of_kind(self._entries, self.queue.cursor_key, kind, direction)
+        following = review_queue.next_entry(
+            self._entries,
+            self.queue.cursor_key,
+            lambda entry: is_of_kind(entry.instance, entry.attempt, kind),
+            direction,
+            wraps=kind == "waiting",
+        )
         if following is not None:
             self.queue.select(following.key)
         return following is not None
-
-
-def _title(pane: Widget, markup: str) -> None:
-    if pane.border_title != markup:
-        pane.border_title = markup

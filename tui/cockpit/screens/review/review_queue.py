@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -10,13 +10,12 @@ from rich.cells import cell_len
 
 from harness import Verdict
 from sessions.state.findings import findings_of
-from sessions.state.speed import attempt_speed, gain, is_apart
+from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
-from sessions.state.winners import earlier_best
-from tui.cockpit.data import attempts
-from tui.cockpit.desk.review_reasons import accept_words, reject_words
 from tui.cockpit.draw.lines import Line, Span, clean, fit, shorten
 from tui.facts import vocabulary
+from tui.facts.attempt import gain_words
+from tui.facts.decisions import accept_words, reject_words
 from tui.facts.tables import Cell, Column, Row
 
 LONGEST_NAME = 30
@@ -74,45 +73,28 @@ def _is_open(attempt: AttemptState, instance: InstanceState, *, over: bool) -> b
     return attempt.held or (ended and instance.best == attempt.attempt)
 
 
-def undecided(entries: Sequence[QueueEntry]) -> list[QueueEntry]:
-    """Return the entries without a decision, in their order."""
-    return [entry for entry in entries if entry.kind is not QueueKind.DECIDED]
-
-
-def next_undecided(entries: Sequence[QueueEntry], after: str | None) -> QueueEntry | None:
-    """Return the next entry to decide behind an attempt, from the start again behind the last; `None` if none is left.
+def next_entry(
+    entries: Sequence[QueueEntry],
+    after: str | None,
+    wanted: Callable[[QueueEntry], bool],
+    direction: int = 1,
+    *,
+    wraps: bool = True,
+) -> QueueEntry | None:
+    """Return the next wanted entry after an attempt (`direction` -1: before); `wraps`: from the last one on to the first.
 
     The attempt itself is never returned.
     """
-    places = [place for place, entry in enumerate(entries) if entry.key == after]
-    start = places[0] + 1 if places else 0
-    in_order = [*entries[start:], *entries[:start]]
-    return next((entry for entry in undecided(in_order) if entry.key != after), None)
-
-
-def next_of_kind(
-    entries: Sequence[QueueEntry], after: str | None, kind: str, direction: int
-) -> QueueEntry | None:
-    """Return the next entry (`direction` -1: the one before) that is `waiting`, the `best` of its instance or a `failure`."""
     place = next((place for place, entry in enumerate(entries) if entry.key == after), -1)
-    later = list(entries[place + 1 :] if direction > 0 else entries[: max(place, 0)][::-1])
-    if kind == "waiting":  # from the last one on to the first
-        later += entries[: max(place, 0)] if direction > 0 else entries[place + 1 :][::-1]
-    for entry in later:
-        if attempts.is_of_kind(entry.instance, entry.attempt, kind):
-            return entry
-    return None
+    before, behind = list(entries[: max(place, 0)]), list(entries[place + 1 :])
+    if direction < 0:
+        before, behind = behind[::-1], before[::-1]
+    return next(filter(wanted, [*behind, *(before if wraps else ())]), None)
 
 
-def gain_words(attempt: AttemptState, instance: InstanceState) -> str:
-    """Return the gain on the instance's earlier best: `+6 %`, `first` without one, or `-` if nothing was measured.
-
-    `apart` if other hardware or software timed the earlier best.
-    """
-    speed, before = attempt_speed(attempt), earlier_best(attempt, instance)
-    if before is None:
-        return vocabulary.UNKNOWN if speed is None else "first"
-    return "apart" if is_apart(attempt, before) else vocabulary.percent_change(gain(attempt, before))
+def is_undecided(entry: QueueEntry) -> bool:
+    """True if a person can decide about it for the first time."""
+    return entry.kind is not QueueKind.DECIDED
 
 
 def seen(entries: Sequence[QueueEntry]) -> list[tuple[object, ...]]:
@@ -156,14 +138,6 @@ def queue_rows(entries: Sequence[QueueEntry], wall: float, name_cells: int) -> l
     return [Row(entry.key, tuple(_cells(entry, wall, name_cells))) for entry in entries]
 
 
-def rows_later(rows: Sequence[Row], entries: Sequence[QueueEntry], wall: float) -> list[Row]:
-    """Return the rows of the same entries at a later moment: only the times of those that wait are new."""
-    return [
-        Row(row.key, (_state_cell(entry, wall), *row.cells[1:])) if entry.kind is QueueKind.WAITS else row
-        for row, entry in zip(rows, entries, strict=True)
-    ]
-
-
 def _cells(entry: QueueEntry, wall: float, name_cells: int) -> list[Cell]:
     attempt = entry.attempt
     speed = attempt_speed(attempt)
@@ -202,12 +176,12 @@ def _state_cell(entry: QueueEntry, wall: float) -> Cell:
 def queue_title(entries: Sequence[QueueEntry]) -> str:
     """Return `Review: 6 wait, 16 open`."""
     waits = sum(entry.kind is QueueKind.WAITS for entry in entries)
-    rest = len(undecided(entries)) - waits
+    rest = sum(map(is_undecided, entries)) - waits
     parts = [f"{waits} wait{'s' if waits == 1 else ''}" if waits else "", f"{rest} open" if rest else ""]
     return f"Review: {', '.join(filter(None, parts)) or 'nothing to decide'}"
 
 
-def decided_words(entries: Sequence[QueueEntry]) -> str:
+def decision_counts(entries: Sequence[QueueEntry]) -> str:
     """Return `decided 7: 5 accepted, 2 rejected`."""
     decisions = [entry.attempt.decision for entry in entries if entry.attempt.decision is not None]
     accepted = sum(decision.accepted for decision in decisions)
@@ -256,7 +230,7 @@ def footer(
 
     `u` undoes the decision about `undoable`.
     """
-    head = f" {decided_words(entries)}"
+    head = f" {decision_counts(entries)}"
     choices = [""]
     if entry is not None and entry.kind is not QueueKind.DECIDED:
         rejected = f"if rejected: {reject_words(state, entry.attempt, entry.instance, over=over)}"
@@ -275,50 +249,3 @@ def footer(
         room = width - cell_len(head) - len(GAP)
     words = next((choice for choice in choices if cell_len(choice) <= room), choices[-1])
     return Span(head, "key"), Span(fit(f"{GAP}{words}", room + len(GAP)).rstrip(), "dim")
-
-
-class SentDecisions:
-    """Knows the decisions of this screen from those of other people and other screens."""
-
-    def __init__(self) -> None:
-        self._sent: dict[str, int] = {}
-        """Attempts with a decision on its way, with the number of the last event before it."""
-        self._made: list[str] = []
-        """Attempts that were decided here, the latest last."""
-
-    def send(self, attempt: str, last_seq: int) -> None:
-        """Note that a decision goes out; `last_seq` is the number of the last event before it."""
-        self._sent[attempt] = last_seq
-
-    def arrived(self, entries: Sequence[QueueEntry], last_seq: int, me: str) -> list[str]:
-        """Return the attempts with a decision by `me` that the session has now; each is returned once.
-
-        A decision by another person ends the wait, too: the engine refused ours, or theirs came later.
-        """
-        arrived: list[str] = []
-        for entry in entries:
-            decision = entry.attempt.decision
-            before = self._sent.get(entry.key)
-            if before is None or decision is None or last_seq <= before:
-                continue
-            del self._sent[entry.key]
-            if decision.by == me:
-                arrived.append(entry.key)
-        self._made += arrived
-        return arrived
-
-    @property
-    def pending(self) -> bool:
-        """True while a decision is on its way."""
-        return bool(self._sent)
-
-    def undoable(self, entries: Sequence[QueueEntry], cursor: QueueEntry | None) -> str | None:
-        """Return the decided attempt under the cursor, else the latest that was decided here; `None` without one."""
-        if cursor is not None and cursor.attempt.decision is not None:
-            return cursor.key
-        decided = {entry.key for entry in entries if entry.attempt.decision is not None}
-        return next((key for key in reversed(self._made) if key in decided), None)
-
-    def undo(self, attempt: str) -> None:
-        """Forget a decision that is taken back."""
-        self._made = [made for made in self._made if made != attempt]

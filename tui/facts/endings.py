@@ -1,0 +1,36 @@
+"""How a session or an instance ended, in words."""
+
+from __future__ import annotations
+
+from sessions.events import EndReason
+from sessions.state.state import SessionState
+
+ENDINGS: dict[str, str] = {
+    EndReason.ITERATIONS: "all iterations spent",
+    EndReason.SOLVED: "solved; the method does not look for a faster kernel",
+    EndReason.ANSWERED: "answered; the method asks only once",
+    EndReason.NOTHING_LEFT: "no variant left to judge",
+    EndReason.START_FAILED: "the kernel to start from is not correct",
+    EndReason.SPEEDUP_REACHED: "the wanted speedup is reached",
+    EndReason.AT_ROOF: "at the practical roof of the device",
+    EndReason.NO_GAIN: "no gain any more",
+    EndReason.EDITED: "a person's edit was judged",
+    EndReason.RETIRED: "retired by a person",
+    EndReason.HOPELESS: "no attempt of the task is correct; its iterations go to other tasks",
+    EndReason.RECORDING_EXHAUSTED: "the recording ended",
+    EndReason.BUDGET: "budget spent",
+    EndReason.MODEL_FAILED: "the model failed",
+    EndReason.INFRA_ERROR: "our own failure",
+}
+
+
+def ending_words(reason: str) -> str:
+    """Return the words of a reason; an unknown reason (from a newer version) as it is."""
+    return ENDINGS.get(reason, reason)
+
+
+def session_ending(state: SessionState) -> str:
+    """Return `finished`, `stopped (reason)` or `not finished`, from the events."""
+    if state.finished:
+        return "finished"
+    return f"stopped ({state.stopped})" if state.stopped else "not finished"

@@ -1,0 +1,46 @@
+"""The settings of a run in words: its method with options, and its timing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from sessions.names import short_task
+from sessions.settings import MethodOptions, RunSettings
+
+DEFAULTS = MethodOptions()
+
+
+def option_words(options: MethodOptions) -> str:
+    """Return the options that differ from the defaults: `without knowledge, one-shot; tune; workers 2`."""
+    words = []
+    for name, value in msgspec.structs.asdict(options).items():
+        if value == getattr(DEFAULTS, name):
+            continue
+        if isinstance(value, tuple):
+            words.append(f"{name} {', '.join(value)}")
+        else:
+            words.append(name if value is True else f"{name} {value}")
+    return "; ".join(words)
+
+
+def method_words(method: str, options: MethodOptions) -> str:
+    """Return the method with its changed options: `geak (without optimizer)`."""
+    words = option_words(options)
+    return f"{method} ({words})" if words else method
+
+
+def timing_words(started: RunSettings) -> str:
+    """Return `timed against eager; winners on every GPU`; empty with the default timing."""
+    parts = (
+        f"timed against {started.against}" if started.against else "",
+        "winners on every GPU" if started.spread else "",
+    )
+    return "; ".join(filter(None, parts))
+
+
+def task_words(tasks: Sequence[str], most: int = 4) -> str:
+    """Return the names of at most so many tasks: `softmax, rope and 18 more`."""
+    more = f" and {len(tasks) - most} more" if len(tasks) > most else ""
+    return (", ".join(map(short_task, tasks[:most])) or "no task") + more
