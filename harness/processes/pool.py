@@ -46,6 +46,8 @@ from .servers import ForkServer
 from .slot import Slot
 from .spares import GUEST, TIMER, Spares
 
+SPARE_GUESTS = 2
+"""Guests on a GPU that wait for a candidate, at most: more contexts would only delay those that are needed now."""
 FILL_PAUSE_S = 0.5
 """Between an evaluation and the start of spares for the next: a pool that closes then starts none."""
 _TROUBLE = frozenset({Verdict.CRASH, Verdict.TIMEOUT, Verdict.INFRA_ERROR})
@@ -315,12 +317,12 @@ class DevicePool:
         self.players.drop(device)
 
     def _wanted_spares(self, device: Device) -> dict[str, int]:
-        """A guest for each slot. Timers for each candidate that may still be timed, or for the first one; and missing players."""
+        """Timers for each candidate that may still be timed, or for the first one, and missing players; a few guests."""
         slots = [slot for slot in self._all if slot.device == device]
         timers = sum(slot.timers_ahead for slot in slots) or TIMERS_A_CANDIDATE
         timers += max(PLAYERS - self.players.count(device), 0)
         timers += self.baseline_calls.is_empty  # the first timing also records the baseline
-        return {TIMER: timers if self._timed else 0, GUEST: len(slots)}
+        return {TIMER: timers if self._timed else 0, GUEST: min(len(slots), SPARE_GUESTS)}
 
     async def _open(self, device: Device) -> None:
         """Start telemetry and judges of a GPU before candidates need them.

@@ -80,6 +80,16 @@ class NeedPlayers(msgspec.Struct, frozen=True, tag="need_players"):
     count: int
 
 
+class BaselineRecorded(msgspec.Struct, frozen=True, tag="baseline_recorded"):
+    """The baseline's calls, for later timings; the engine answers with `Kept`. Its recorder lives until then."""
+
+    calls: dict[str, TapedCall]
+
+
+class Kept(msgspec.Struct, frozen=True, tag="kept"):
+    """The engine keeps the baseline's calls and compiled kernels."""
+
+
 class LeaseWanted(msgspec.Struct, frozen=True, tag="lease_wanted"):
     """Everything is compiled and the clock needs the device alone; the engine answers with `Leased`."""
 
@@ -184,15 +194,13 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     seconds: dict[str, float] = {}
     not_shared: str = ""
     """Why inputs went through host memory; empty if they did not."""
-    baseline_calls: dict[str, TapedCall] = {}
-    """The calls of the baseline by case, if all were recorded."""
     players_reusable: bool = False
     """The players answered each request, and wait for the next timing."""
     tapes_played: int = 0
 
 
-ClockRequest = Measure | Timer | Leased
-ClockReport = NeedTimers | NeedPlayers | LeaseWanted | Measured | Alive
+ClockRequest = Measure | Timer | Kept | Leased
+ClockReport = NeedTimers | NeedPlayers | BaselineRecorded | LeaseWanted | Measured | Alive
 JUDGE_REQUESTS: msgspec.msgpack.Decoder[JudgeRequest | ClockRequest] = msgspec.msgpack.Decoder(
     JudgeRequest | ClockRequest, dec_hook=text_to_path
 )

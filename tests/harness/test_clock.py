@@ -499,11 +499,26 @@ def test_taped_calls_are_timed_and_checked_in_players_alone() -> None:
     assert measured.tapes_played == 2 * 6
 
 
-def test_recorded_baseline_is_not_started_again() -> None:
-    first = bench("fp32", tapes=SIDES).measure()
-    assert list(first.baseline_calls) == ["fp32"]
+def test_recorders_end_before_the_lease() -> None:
     on_bench = bench("fp32", tapes=SIDES)
-    again = on_bench.measure(baseline_calls=first.baseline_calls)
+    running: list[bool] = []
+
+    def at_lease() -> None:
+        for timer in on_bench.started:
+            timer.join(60)
+        running.extend(timer.is_alive() for timer in on_bench.started)
+
+    on_bench.at_lease = at_lease
+    assert on_bench.measure().problem == ""
+    assert running == [False, False]
+
+
+def test_recorded_baseline_is_not_started_again() -> None:
+    first = bench("fp32", tapes=SIDES)
+    first.measure()
+    assert list(first.kept) == ["fp32"]
+    on_bench = bench("fp32", tapes=SIDES)
+    again = on_bench.measure(baseline_calls=first.kept)
     assert on_bench.engine_calls[0] == "timers candidate x1"
     assert (again.problem, len(again.times)) == ("", 6)
 

@@ -15,7 +15,15 @@ from harness.processes.process_endings import JudgeAgain
 from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.performance import Crowded, Performance
 from harness.wire import limits
-from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure, Measured, TapedCall
+from harness.wire.clock_messages import (
+    BASELINE,
+    CANDIDATE,
+    BaselineRecorded,
+    Kept,
+    Measure,
+    Measured,
+    TapedCall,
+)
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.judge_messages import Alive
@@ -154,9 +162,10 @@ async def test_calls_of_the_baseline_are_recorded_once() -> None:
 
     async def script(clock: ScriptedClock, _pool: Pool) -> None:
         known.append((await clock.reach_lease()).baseline_calls)
-        await clock.send(
-            Measured(times=times(baseline=1.0, candidate=0.5), floor=None, baseline_calls={"fp32": call})
-        )
+        if not known[-1]:
+            await clock.send(BaselineRecorded(calls={"fp32": call}))
+            await clock.receive(Kept)
+        await clock.send(Measured(times=times(baseline=1.0, candidate=0.5), floor=None))
 
     await measure_with(script, pool)
     await measure_with(script, pool)

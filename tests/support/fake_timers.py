@@ -130,6 +130,8 @@ class Bench:
     """Runs when the clock asks for the device."""
     started: list[FakeTimer] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    kept: dict[str, TapedCall] = field(default_factory=dict)
+    """The baseline's calls that the engine keeps."""
     engine_calls: list[str] = field(default_factory=list)
     """The clock's calls of the engine, in order."""
     most_at_once: int = 0
@@ -150,6 +152,10 @@ class Bench:
         """Starts `count` players."""
         self.engine_calls.append(f"players x{count}")
         return [self._start("") for _ in range(count)]
+
+    def keep(self, baseline: dict[str, TapedCall]) -> None:
+        """Keeps the baseline's calls."""
+        self.kept = baseline
 
     def lease(self) -> None:
         """Records the request; the device is free at once."""

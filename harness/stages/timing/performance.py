@@ -28,7 +28,9 @@ from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
     CLOCK_REPORTS,
+    BaselineRecorded,
     ClockRequest,
+    Kept,
     Leased,
     LeaseWanted,
     Measure,
@@ -185,7 +187,6 @@ class Performance:
                 await self._end_watch(look=False)
                 raise
             self._pool.leases.release_after(self._slot, self._end_timers())
-        self._pool.baseline_calls.keep(measure, measured.baseline_calls)
         return self._conclude(measure, measured, watched, after, compiled)
 
     async def _judge_timer_end(self, measured: Measured) -> Measured:
@@ -265,6 +266,10 @@ class Performance:
                     await self._start_timers(channel, measure, [side for side in sides for _ in range(count)])
                 case NeedPlayers(count=count):
                     await self._lend_players(channel, count)
+                case BaselineRecorded(calls=calls):
+                    self._pool.baseline_calls.keep(measure, calls)
+                    await self._keep_kernels(measure.sources[BASELINE])
+                    await self._send(channel, Kept())
                 case LeaseWanted():
                     if self._alone is not None and await self._alone:
                         raise Crowded
@@ -275,7 +280,6 @@ class Performance:
                 case Alive():
                     continue
                 case Measured():
-                    await self._keep_kernels(measure.sources[BASELINE])
                     return report
 
     async def _keep_kernels(self, baseline: str) -> None:

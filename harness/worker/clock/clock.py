@@ -92,8 +92,8 @@ class Clock:
         self._why_events: dict[str, str] = {}
 
     def run(self) -> Measured:
-        """Time everything; returns a result whatever a timer does. Timers stay alive until `close`: a process that ends
-        delays all processes that call the device's driver.
+        """Time everything; returns a result whatever a timer does. Processes that time stay alive until `close`: a process that
+        ends delays all processes that call the device's driver.
         """
         verdict: str = ""
         error: ErrorReport | None = None
@@ -111,7 +111,6 @@ class Clock:
         except (BadProblem, GuestBroken, NotShared, OSError, torch.OutOfMemoryError) as failure:
             at = f"case {self._case}: " if self._case else ""
             problem = f"{at}{in_one_line(str(failure))}"
-        baseline_calls = self._calls[BASELINE]
         return Measured(
             times=tuple(self._times),
             floor=self._floor,
@@ -124,7 +123,6 @@ class Clock:
             why_events=self._why_events,
             seconds={phase: round(seconds, 3) for phase, seconds in self._seconds.items()},
             not_shared=self._inputs.not_shared or "",
-            baseline_calls=baseline_calls if len(baseline_calls) == len(self._task.open_cases) else {},
             players_reusable=self._players.reusable,
             tapes_played=self._players.tapes,
         )
@@ -148,6 +146,8 @@ class Clock:
         tunes = [link for link in recorders if "autotune" in self._measure.sources[link.side]]
         self._record_calls([link for link in recorders if link not in tunes])
         self._start_untaped(recorders)
+        # A recorder that is done gives its memory and its context back before anything is timed.
+        self._sources.dismiss([link for link in recorders if link not in (*tunes, *self._source_links())])
         place.give_back()
         self._engine.lease()
         self._end_phase("wait for the lease")
@@ -155,13 +155,13 @@ class Clock:
         self._floor = self._measure_floor(self._measure.flush_bytes, self._measure.matmul_dtype)
         self._end_phase("floor")
         self._record_calls(tunes)
-        self._start_untaped(recorders)
+        self._start_untaped(tunes)
         if len(self._from_source) < len(SIDES):
             self._players.take()
             self._end_phase("start of players")
         for case in self._task.open_cases:
             self._time_case(case)
-        self._sources.say_farewell()
+        self._sources.dismiss(tuple(self._sources.links))
 
     def _record_calls(self, recorders: Sequence[TimerLink]) -> None:
         """Record a call of each case in these timers. Under the lease for autotuned kernels, which choose their configs here."""
@@ -169,6 +169,8 @@ class Clock:
             self._case = case.name
             for side, call in self._sources.record(recorders, case, self._sets(case)).items():
                 self._calls[side][case.name] = call
+        if any(link.side == BASELINE for link in recorders):
+            self._engine.keep(self._calls[BASELINE])
         self._end_phase("recording of calls")
 
     def _start_untaped(self, recorders: Sequence[TimerLink]) -> None:
@@ -185,6 +187,9 @@ class Clock:
             for pair, link in enumerate(self._from_source[side]):
                 link.pair = pair
             self._end_phase("start of timers for calls without a tape")
+
+    def _source_links(self) -> list[TimerLink]:
+        return [link for links in self._from_source.values() for link in links]
 
     def _sets(self, case: Case) -> list[Given]:
         return [self._inputs.values(case, number) for number in range(SETS)]

@@ -10,11 +10,14 @@ from typing import Protocol
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.clock_messages import (
     JUDGE_REQUESTS,
+    BaselineRecorded,
     ClockReport,
+    Kept,
     Leased,
     LeaseWanted,
     NeedPlayers,
     NeedTimers,
+    TapedCall,
     Timer,
 )
 from harness.wire.encoding import ENCODER
@@ -32,6 +35,9 @@ class Engine(Protocol):
 
     def players(self, count: int) -> list[TimerLink]:
         """Get `count` processes that play tapes. Call it under the lease: all clocks of a device share them."""
+
+    def keep(self, baseline: dict[str, TapedCall]) -> None:
+        """Give the engine the baseline's recorded calls, for later timings."""
 
     def lease(self) -> None:
         """Wait until the device is leased to the clock alone."""
@@ -82,10 +88,17 @@ class EngineLine:
         link.greeted = timer.served
         return link
 
+    def keep(self, baseline: dict[str, TapedCall]) -> None:
+        """See `Engine`."""
+        self._ask(BaselineRecorded(calls=baseline), Kept)
+
     def lease(self) -> None:
         """See `Engine`."""
-        self.tell(LeaseWanted())
-        if not isinstance(JUDGE_REQUESTS.decode(self._channel.receive().payload), Leased):
+        self._ask(LeaseWanted(), Leased)
+
+    def _ask(self, report: BaselineRecorded | LeaseWanted, answer: type[Kept | Leased]) -> None:
+        self.tell(report)
+        if not isinstance(JUDGE_REQUESTS.decode(self._channel.receive().payload), answer):
             raise ChannelClosed("the engine gave up timing")
 
     def alive(self) -> None:

@@ -14,7 +14,6 @@ from harness.wire.clock_messages import CANDIDATE, Measure, TapedCall
 from harness.wire.evaluation import Verdict
 from harness.wire.guest_messages import Farewell, LeftBehind, Load, Loaded
 from harness.wire.timer_messages import LEAST_IN_BLOCK, Batch, Done, Prepared, Record, Recorded
-from harness.worker.kit import place
 from harness.worker.kit.arena import lay_out
 from harness.worker.kit.binaries import BinaryUnreadable, code_digest
 from harness.worker.oracle import integrity
@@ -125,17 +124,18 @@ class SourceTimers:
             batches_s.append(time.perf_counter() - began)
         return min(batches_s) * 1e3 / LEAST_IN_BLOCK
 
-    def say_farewell(self) -> None:
-        """Ask the timers what their sources left behind, and refuse the candidate if it left anything."""
-        for link in self.links:
+    def dismiss(self, links: Sequence[TimerLink]) -> None:
+        """End timers whose sources run no more. Refuses the candidate if it left something behind in one of them."""
+        for link in links:
             left_behind = link.ask(lambda nonce: Farewell(nonce=nonce), LeftBehind, wall_s=STEP_S)
             finding = integrity.of_farewell(left_behind) if link.side == CANDIDATE else None
             if finding is not None:
                 raise Refused(Verdict.REJECTED, finding)
+            self.links.remove(link)
+            link.close()
 
     def close(self) -> None:
         """Close the channels to all timers."""
         for link in self.links:
             link.close()
         self.links = []
-        place.give_back()

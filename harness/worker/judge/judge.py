@@ -12,7 +12,7 @@ import torch
 
 from harness.linux import syscalls
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.clock_messages import JUDGE_REQUESTS, Leased, Measure, Timer
+from harness.wire.clock_messages import JUDGE_REQUESTS, Kept, Leased, Measure, Timer
 from harness.wire.errors import is_out_of_memory
 from harness.wire.evaluation import Basis, ErrorReport, Fact, Verdict
 from harness.wire.judge_messages import Attach, Begin, Judged, Proceed, Specified, Specify, Weigh, Weighed
@@ -48,7 +48,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
         request = JUDGE_REQUESTS.decode(frame.payload)
         judge.close_clock()
         match request:
-            case Proceed() | Leased() | Timer():
+            case Proceed() | Leased() | Timer() | Kept():
                 continue  # meant for a trial that is over
             case Attach():
                 judge.runs.attach(Channel(socket.socket(fileno=frame.descriptors[0])), request.target)
