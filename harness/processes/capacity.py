@@ -27,7 +27,7 @@ USABLE_SHARE = 0.9
 CONTEXT_BYTES = 512 << 20
 """Memory of a process with a GPU context, before it allocates anything."""
 COPIES_A_SLOT = 8
-"""Copies of a case while it is judged: inputs and outputs in shared memory, buffers of guest and recorder, a comparison in float64."""
+"""Copies of a case while it is judged: shared inputs and outputs, buffers of guest and recorder, a comparison in float64."""
 USUAL_CASE_BYTES = 1 << 30
 """Largest case of a task without a known cost; the built-in tasks have cases up to this size."""
 RECORDED_CASE_BYTES = 256 << 20
