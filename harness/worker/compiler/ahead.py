@@ -11,7 +11,6 @@ Three kinds of process take part:
 
 Then the worker calls the host code as usual and finds the reported kernels in the cache. It compiles every other kernel
 itself, so all errors are the worker's own; a lost scout or child costs only time.
-Uses internals of Triton's launcher (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -21,19 +20,18 @@ import os
 import select
 import signal
 from collections.abc import Callable, Sequence
-from functools import partial
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
-from triton.runtime import jit
-from triton.runtime.autotuner import Autotuner
-from triton.runtime.jit import KernelInterface
 
 from harness.wire.device import Target
-from harness.worker.kit.stub_kernel import stub
+from harness.worker.triton_hooks import cache_files
+from harness.worker.triton_hooks.autotuning import is_autotuned, policy
+from harness.worker.triton_hooks.launches import handle_compilations
+from harness.worker.triton_hooks.stub_driver import stub
 
-from . import cache_files, capture
+from . import capture
 
 MOST_CHILDREN = 24
 WORTHWHILE = 3
@@ -53,8 +51,6 @@ _CHUNK = 1 << 16
 _INDEX_BYTES = 2
 _SIZE_BYTES = 4
 _POLL_S = 0.2
-reporting = SimpleNamespace(progress=lambda: None)
-"""`progress` is called after each compiled config of an autotuned kernel."""
 
 
 class _Kernel(NamedTuple):
@@ -86,7 +82,7 @@ def compile_ahead(module: ModuleType, call: Callable[[], None], target: Target) 
     the scout's list of kernels and is no failure.
     """
     cores = min(len(os.sched_getaffinity(0)), MOST_CHILDREN)
-    if cores < 2 or (cores <= FEW_CORES and not _has_autotuned_kernel(module)):
+    if cores < 2 or (cores <= FEW_CORES and not any(map(is_autotuned, vars(module).values()))):
         return
     with contextlib.ExitStack() as readers:
         try:
@@ -102,17 +98,7 @@ def compile_ahead(module: ModuleType, call: Callable[[], None], target: Target) 
         except OSError:  # no pipe or no process is available
             return
         if _read_reports([read_end for read_end, _ in pipes], scout) == CHILD_LOST:
-            reporting.progress()  # the time until the loss does not count against the config that is compiled next
-
-
-def _has_autotuned_kernel(module: ModuleType) -> bool:
-    for value in vars(module).values():
-        kernel = value
-        while issubclass(type(kernel), KernelInterface) and not issubclass(type(kernel), Autotuner):
-            kernel = getattr(kernel, "fn", None)
-        if issubclass(type(kernel), Autotuner):
-            return True
-    return False
+            policy.progress()  # the time until the loss does not count against the config that is compiled next
 
 
 # In the worker ---------------------------------------------------------------------------------------------------------
@@ -143,7 +129,7 @@ def _use_reports(data: bytes) -> bytes:
         cache_files.trust(kernel.hash)
         capture.compile_logs.setdefault(kernel.hash, (kernel.log, kernel.seconds))
         if kernel.tuned:
-            reporting.progress()
+            policy.progress()
         data = data[end:]
     return data
 
@@ -165,7 +151,7 @@ def _run_scout(call: Callable[[], None], target: Target, pipes: Sequence[int]) -
     try:
         signal.signal(signal.SIGALRM, _stop_host_code)
         signal.alarm(HOST_S)
-        reporting.progress = lambda: None
+        policy.progress = lambda: None
         _discard_output()
         kernels: list[_Kernel] = []
         _list_kernels(kernels, target)
@@ -195,20 +181,17 @@ def _discard_output() -> None:
 
 def _list_kernels(kernels: list[_Kernel], target: Target) -> None:
     """From now on, add each kernel that a launch would compile to `kernels`, once, and give the launch a stub."""
-    compile_now = jit.JITFunction._do_compile
     seen = set()
 
-    def add_kernel(kernel: Any, key: Any, *args: Any, **named: Any) -> Any:
-        _signature, _device, _constants, options, *_ = args
-        if (kernel.cache_key, key) not in seen:
-            seen.add((kernel.cache_key, key))
-            make = partial(compile_now, kernel, key, *args, **named)
-            kernels.append(_Kernel(kernel.fn.__name__, make, tuned=capture.tuning.active))
+    def add_kernel(function: Any, key: Any, options: Any, make: Callable[[], Any]) -> Any:
+        if key not in seen:
+            seen.add(key)
+            kernels.append(_Kernel(function.fn.__name__, make, tuned=policy.launching))
         compiled = stub(target, vars(options))
         compiled.hash = ""
         return compiled
 
-    jit.JITFunction._do_compile = add_kernel
+    handle_compilations(add_kernel)
 
 
 def _fork_children(kernels: Sequence[_Kernel], pipes: Sequence[int]) -> int:
@@ -240,7 +223,7 @@ def _run_child(kernels: Sequence[_Kernel], queue: int, pipe: int) -> NoReturn:
         while not capture.is_patched() and (index := os.read(queue, _INDEX_BYTES)):
             signal.alarm(KERNEL_S)
             kernel = kernels[int.from_bytes(index)]
-            launch = capture.Launch(kernel.name, 0, grid=None, config={}, autotune_index=None)
+            launch = capture.CompiledLaunch(kernel.name, 0)
             with contextlib.suppress(Exception):  # the worker compiles the kernel again and reports the error
                 capture.compile_kernel(kernel.make, launch)
             if launch.compiled is not None:

@@ -19,10 +19,11 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
 from harness.wire.sample_messages import Flow
-from harness.worker.interpreter import programs as interpreted
+from harness.worker.interpreter import interpreted_launches
 from harness.worker.interpreter.allocations import Allocation, Span
 from harness.worker.interpreter.candidate_lines import candidate_line
 from harness.worker.interpreter.observing import cannot, current
+from harness.worker.interpreter.programs import Programs
 from harness.worker.interpreter.traffic import MAX_REPORTS, Observation, Origin
 
 from . import footprint
@@ -236,16 +237,14 @@ def install() -> None:
     # The overflow check computes each sum twice: a sixth of all the time.
     current_builder = interpreter.interpreter_builder
     current_builder.options = dataclasses.replace(current_builder.options, sanitize_overflow=False)
-    interpreter.GridExecutor.__call__ = _launch
+    interpreted_launches.replace_programs(_sample_programs)
 
 
-def _launch(self: Any, *args: Any, **named: Any) -> None:
-    """Replaces the interpreter's launch: runs the sampled programs only."""
-    with interpreted.launched(self, args, named) as (arguments, grid):
-        if math.prod(grid) > 0:
-            sampler = _sampler()
-            run = interpreted.Programs(self.fn, arguments, several=True, unused=_UNUSED).run
-            sampler.run(LaunchGrid(grid, sampler.dies), run)
+def _sample_programs(kernel: Any, arguments: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
+    if math.prod(grid) > 0:
+        sampler = _sampler()
+        run = Programs(kernel.rewrite(), arguments, several=True, unused=_UNUSED).run
+        sampler.run(LaunchGrid(grid, sampler.dies), run)
 
 
 def _sampler() -> Sampler:

@@ -23,24 +23,6 @@ from triton.runtime.jit import KernelParam
 from .float_conversions import FLOAT8, bfloat16_bits, bfloat16_values
 from .observing import cannot
 
-_KEPT = "no_constants"
-"""Attribute of a kernel's rewritten function: parameters that stay tensors."""
-_TYPED = "types_of_parameters"
-"""Attribute of a kernel's rewritten function: the fixed types by parameter."""
-
-
-def install() -> None:
-    """Once a process: attach to a launched function which of its parameters stay tensors, and their types."""
-    rewrite = interpreter.InterpretedFunction.rewrite
-
-    def rewritten(self: Any) -> Any:
-        fn = rewrite(self)
-        fn.__dict__[_KEPT] = unspecialised(self)
-        fn.__dict__[_TYPED] = types(self)
-        return fn
-
-    interpreter.InterpretedFunction.rewrite = rewritten
-
 
 def unspecialised(kernel: Any) -> tuple[str, ...]:
     """Parameters of a jit function for which an argument of 1 does not become a constant."""
@@ -65,10 +47,10 @@ def _parameters(kernel: Any) -> Iterator[Any]:
         yield KernelParam(at, parameter, False, False)
 
 
-def arguments(executor: Any, bound: Mapping[str, Any]) -> dict[str, Any]:
+def arguments(kernel: Any, bound: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a launch's programs; `TypeError` or `OverflowError` for values that a launch refuses."""
-    kept, typed = vars(executor.fn).get(_KEPT, ()), vars(executor.fn).get(_TYPED, {})
-    constexprs = {parameter.name for parameter in _parameters(executor) if parameter.is_constexpr}
+    kept, typed = unspecialised(kernel), types(kernel)
+    constexprs = {parameter.name for parameter in _parameters(kernel) if parameter.is_constexpr}
 
     def argument(name: str, value: Any) -> Any:
         if name in constexprs:

@@ -27,8 +27,10 @@ from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.interpreter import interpreter
 from harness.worker.kit import gpu
 from harness.worker.kit.poison import Poison
+from harness.worker.triton_hooks import warm
+from harness.worker.triton_hooks.autotuning import Mode, policy
 
-from . import first_config, seeding
+from . import seeding
 from .call_log import CallLog
 from .early_end import EndsHere, TimeLimit
 from .fresh_memory import FreshMemory
@@ -50,7 +52,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
     """Answer requests until the judge closes the channel: `Record`, or `RunProgram` and then `Compare`."""
     layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
     if spawn.device is not None:
-        gpu.warm(spawn.device)
+        warm.warm_gpu(spawn.device)
     channel.send(ENCODER.encode(Hello(sandbox=layers)))
     runner: _Runner | None = None
     results: Value | None = None
@@ -77,8 +79,7 @@ def _prepare(spawn: Spawn, target_name: str) -> Any:
     if spawn.device is None:
         interpreter.prepare(target(target_name))
         return interpreter.observe
-    gpu.start(spawn.device)
-    gpu.build_driver()
+    warm.start_gpu(spawn.device)
     return count_launches
 
 
@@ -99,7 +100,9 @@ class _Runner:
         self._on_gpu = spawn.device is not None
         self._observe = _prepare(spawn, request.target)
         if self._on_gpu:
-            first_config.install()
+            # A recording times nothing, so the first config that runs is as good as any.
+            policy.mode, policy.rehearses = Mode.FIRST, True
+            policy.install()
         seeding.install()
 
     def run(self, request: Record) -> Recorded:

@@ -1,8 +1,4 @@
-"""
-Records a launch tape of one call of the candidate, in the candidate's own timer.
-
-Uses internals of Triton's compiled kernels (3.6 and 3.7): Triton calls `launch_metadata` once per launch, with all arguments.
-"""
+"""Records a launch tape of one call of the candidate, in the candidate's own timer."""
 
 from __future__ import annotations
 
@@ -11,11 +7,11 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from triton.compiler.compiler import CompiledKernel
 
 from harness.wire.launch_tape import INPUTS, Fill, Launch, Scalar, Span, Tape, TapedKernel, TapedOutput
 from harness.worker.candidate import outputs
 from harness.worker.kit import arena
+from harness.worker.triton_hooks.launches import handle_compiled_launches, sizes
 
 _FRESH = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 _FILLED = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "zero_": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
@@ -23,7 +19,6 @@ _FULL = {"full": 1, "full_like": 1, "new_full": 2, "fill_": 1}
 """Index of the fill value among the arguments."""
 _INTEGERS = frozenset({"i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64"})
 _FLOATS = frozenset({"fp32", "f32", "fp64"})
-_LAUNCH_METADATA = CompiledKernel.launch_metadata
 
 
 class NotTaped(Exception):
@@ -38,7 +33,7 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._inputs = inputs
         self._buffers: list[torch.UntypedStorage] = []
         """Kept alive, so that no two buffers have the same address."""
-        self._kernels: list[CompiledKernel] = []
+        self._kernels: list[Any] = []
         self._steps: list[Launch | Fill] = []
         self._why = ""
 
@@ -65,7 +60,7 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._refuse(f"Python reads a tensor by `{name}`, and may go on by what it finds")
         return result
 
-    def launched(self, kernel: CompiledKernel, grid: Sequence[int], *values: Any) -> None:
+    def launched(self, kernel: Any, grid: Sequence[int], values: tuple[Any, ...]) -> None:
         """Record a launch that is about to happen."""
         metadata = kernel.metadata
         if getattr(metadata, "num_ctas", 1) != 1 or getattr(metadata, "launch_cooperative_grid", False):
@@ -82,8 +77,7 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
             for kind, value in zip(types, values, strict=True)
             if kind != "constexpr"
         )
-        x, y, z = (*(int(size) for size in grid), 1, 1, 1)[:3]
-        self._steps.append(Launch(kernel=self._kernels.index(kernel), grid=(x, y, z), arguments=arguments))
+        self._steps.append(Launch(kernel=self._kernels.index(kernel), grid=sizes(grid), arguments=arguments))
 
     def tape(self, value: Any) -> Tape:
         """The tape of the call, which returned `value`; raises `NotTaped` if it cannot be taped."""
@@ -156,21 +150,17 @@ def taped(call: Callable[[], Any], inputs: torch.Tensor) -> Tape:
     """The tape of `call`, with all its inputs in the memory `inputs`; raises `NotTaped` if it cannot be taped."""
     taping = _Taping(inputs)
 
-    def launch_metadata(kernel: CompiledKernel, grid: Any, stream: Any, *values: Any) -> Any:
-        taping.launched(kernel, grid, *values)
-        return _LAUNCH_METADATA(kernel, grid, stream, *values)
-
-    CompiledKernel.launch_metadata = launch_metadata
+    end = handle_compiled_launches(taping.launched)
     try:
         with taping:
             value = call()
         torch.cuda.synchronize()
         return taping.tape(value)
     finally:
-        CompiledKernel.launch_metadata = _LAUNCH_METADATA
+        end()
 
 
-def _taped(kernel: CompiledKernel) -> TapedKernel:
+def _taped(kernel: Any) -> TapedKernel:
     metadata = kernel.metadata
     return TapedKernel(
         name=str(kernel.name),
