@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 import torch
 
-from harness.wire.launch_tape import Fill, Span, Tape, TapedOutput
+from harness.wire.launch_tape import Fill, Tape
+from harness.wire.records import View
 from harness.worker.kit import gpu
-from harness.worker.timer.player import Player
+from harness.worker.replay.player import Player
 
 INPUTS = torch.zeros(64, dtype=torch.uint8)
 
 
-def output(buffer: int) -> TapedOutput:
-    return TapedOutput(at=Span(buffer, 0), dtype="float32", shape=(16,), strides=(1,))
+def output(storage: int) -> View:
+    return View(storage=storage, dtype="float32", shape=(16,), strides=(1,), offset=0)
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def player(monkeypatch: pytest.MonkeyPatch) -> Player:
     monkeypatch.setattr(gpu, "HERE", torch.device("cpu"))
     tape = Tape(
         kernels=(),
-        buffers=(64, 64),
+        storages=(64, 64),
         steps=(Fill(0, "float32", 3.0),),
         outputs=(output(0), output(1)),
         structure="tuple",

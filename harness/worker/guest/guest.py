@@ -36,7 +36,7 @@ from harness.worker.interpreter.case_traffic import case_traffic
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena, candidate_trace
 from harness.worker.kit.poison import KINDS
-from harness.worker.recording.call_recorder import Recorder
+from harness.worker.replay.call_recorder import Recorder
 from harness.worker.triton_hooks import warm
 
 from . import watch

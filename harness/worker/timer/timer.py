@@ -66,15 +66,15 @@ from harness.worker.candidate.patches import Snapshot
 from harness.worker.kit import candidate_trace, device_memory, gpu
 from harness.worker.kit.call_graph import CallGraph, NotCaptured
 from harness.worker.kit.stopwatch import Stopwatch, host_ms
+from harness.worker.replay.player import NotPlayed, Player
+from harness.worker.replay.taping import NotTaped, taped
 from harness.worker.triton_hooks import warm
 from harness.worker.triton_hooks.autotuning import Mode, policy
 from harness.worker.triton_hooks.launches import Launch, handle_launches
 
 from . import fetched_outputs
 from .input_copies import InputCopies
-from .player import NotPlayed, Player
 from .stirring import Stirrer
-from .taping import NotTaped, taped
 
 WARM_CALLS = 1
 """Warm calls on each copy of the inputs, before the trial calls and anything that is timed."""

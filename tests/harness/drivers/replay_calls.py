@@ -17,7 +17,7 @@ from harness.wire.records import Record
 from harness.worker.candidate.loading import import_candidate
 from harness.worker.guest import watch
 from harness.worker.interpreter import interpreter
-from harness.worker.recording import call_recorder as recording
+from harness.worker.replay import call_recorder as recording
 from harness.worker.replay.replay_endings import Diverged
 from harness.worker.replay.replayer import Replayer
 

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.wire.launch_tape import INPUTS, Fill, Launch, Scalar, Span, Tape, TapedKernel, TapedOutput
+from harness.wire.launch_tape import INPUTS, Fill, Launch, Scalar, Tape, TapedKernel
+from harness.wire.records import Address, View
 from harness.worker.candidate import outputs
 from harness.worker.kit import arena
 from harness.worker.triton_hooks.launches import handle_compiled_launches, sizes
@@ -31,8 +32,8 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, inputs: torch.Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._inputs = inputs
-        self._buffers: list[torch.UntypedStorage] = []
-        """Kept alive, so that no two buffers have the same address."""
+        self._storages: list[torch.UntypedStorage] = []
+        """Kept alive, so that no two storages have the same address."""
         self._kernels: list[Any] = []
         self._steps: list[Launch | Fill] = []
         self._why = ""
@@ -48,7 +49,7 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = func(*args, **named)
         name = func._schema.name.rpartition("::")[2]
         if name in _FRESH:
-            self._buffer(result)
+            self._allocated(result)
         elif name in _FILLED:
             self._fill(result, _FILLED[name])
         elif name in _FULL:
@@ -86,31 +87,30 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
         structure, parts = outputs.parts_of(value)
         return Tape(
             kernels=tuple(_taped(kernel) for kernel in self._kernels),
-            buffers=tuple(storage.nbytes() for storage in self._buffers),
+            storages=tuple(storage.nbytes() for storage in self._storages),
             steps=tuple(self._steps),
             outputs=tuple(self._output(part) for part in parts),
             structure=structure,
         )
 
-    def _buffer(self, tensor: torch.Tensor) -> int:
-        storage = tensor.untyped_storage()
-        self._buffers.append(storage)
-        return len(self._buffers) - 1
+    def _allocated(self, tensor: torch.Tensor) -> int:
+        self._storages.append(tensor.untyped_storage())
+        return len(self._storages) - 1
 
     def _fill(self, tensor: torch.Tensor, value: Any) -> None:
         storage = tensor.untyped_storage()
-        address = storage.data_ptr()
-        matches = [number for number, buffer in enumerate(self._buffers) if buffer.data_ptr() == address]
-        number = matches[0] if matches else self._buffer(tensor)
+        addresses = [known.data_ptr() for known in self._storages]
+        is_known = storage.data_ptr() in addresses
+        number = addresses.index(storage.data_ptr()) if is_known else self._allocated(tensor)
         whole = arena.span_bytes(tensor) == storage.nbytes()
         if not isinstance(value, (int, float)) or not whole or tensor.data_ptr() == self._inputs.data_ptr():
             self._refuse("a fill of a part of a buffer")
             return
-        self._steps.append(Fill(buffer=number, dtype=arena.dtype_name(tensor.dtype), value=value))
+        self._steps.append(Fill(storage=number, dtype=arena.dtype_name(tensor.dtype), value=value))
 
-    def _argument(self, kind: Any, value: Any) -> Span | Scalar:
+    def _argument(self, kind: Any, value: Any) -> Address | Scalar:
         if isinstance(kind, str) and kind.startswith("*") and isinstance(value, torch.Tensor):
-            return self._span(value.data_ptr())
+            return self._address(value.data_ptr())
         if kind in _INTEGERS and isinstance(value, int):
             return Scalar(kind=str(kind), value=int(value))
         if kind in _FLOATS and isinstance(value, (int, float)):
@@ -118,28 +118,32 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._refuse(f"an argument of the type {kind}")
         return Scalar(kind="i32", value=0)
 
-    def _span(self, address: int) -> Span:
+    def _address(self, address: int) -> Address:
         memories = [
             (INPUTS, self._inputs.data_ptr(), self._inputs.nbytes),
-            *((number, storage.data_ptr(), storage.nbytes()) for number, storage in enumerate(self._buffers)),
+            *((number, known.data_ptr(), known.nbytes()) for number, known in enumerate(self._storages)),
         ]
         for number, start, length in memories:
             if start <= address < start + max(length, 1):
-                return Span(buffer=number, offset=address - start)
+                return Address(storage=number, offset_bytes=address - start)
         self._refuse("memory that neither the call allocated nor the inputs hold")
-        return Span(buffer=INPUTS, offset=0)
+        return Address(storage=INPUTS, offset_bytes=0)
 
-    def _output(self, part: Any) -> TapedOutput:
+    def _output(self, part: Any) -> View:
         if not isinstance(part, torch.Tensor) or outputs.problem(part):
             raise NotTaped("an output that is no plain tensor")
-        span = self._span(part.data_ptr())
+        address = self._address(part.data_ptr())
+        offset, odd_bytes = divmod(address.offset_bytes, part.element_size())
+        if odd_bytes:
+            self._refuse("an output that is not aligned")
         if self._why:
             raise NotTaped(self._why)
-        return TapedOutput(
-            at=span,
+        return View(
+            storage=address.storage,
             dtype=arena.dtype_name(part.dtype),
             shape=tuple(part.shape),
             strides=tuple(part.stride()),
+            offset=offset,
         )
 
     def _refuse(self, why: str) -> None:

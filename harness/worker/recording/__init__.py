@@ -1,1 +1,0 @@
-"""Records what one call does to memory, so that a clean process can run it again."""
