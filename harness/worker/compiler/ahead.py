@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection, Pipe, wait
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
@@ -47,9 +47,8 @@ KERNEL_S = 60
 CHILD_LOST = 3
 """Exit status of a scout after a child failed."""
 
-_CHUNK = 1 << 16
+MOST_REPORT_BYTES = 64 << 20
 _INDEX_BYTES = 2
-_SIZE_BYTES = 4
 _POLL_S = 0.2
 
 
@@ -89,49 +88,39 @@ def compile_ahead(module: ModuleType, call: Callable[[], None], target: Target) 
             with contextlib.ExitStack() as writers:
                 pipes = []
                 for _ in range(cores):
-                    pipes.append(os.pipe())
-                    readers.callback(os.close, pipes[-1][0])
-                    writers.callback(os.close, pipes[-1][1])
+                    reader, writer = Pipe(duplex=False)
+                    pipes.append((readers.enter_context(reader), writers.enter_context(writer)))
                 scout = os.fork()
                 if scout == 0:
-                    _run_scout(call, target, [write_end for _, write_end in pipes])
+                    _run_scout(call, target, [writer for _, writer in pipes])
         except OSError:  # no pipe or no process is available
             return
-        if _read_reports([read_end for read_end, _ in pipes], scout) == CHILD_LOST:
+        if _read_reports([reader for reader, _ in pipes], scout) == CHILD_LOST:
             policy.progress()  # the time until the loss does not count against the config that is compiled next
 
 
 # In the worker ---------------------------------------------------------------------------------------------------------
 
 
-def _read_reports(pipes: Sequence[int], scout: int) -> int:
+def _read_reports(pipes: Sequence[Connection], scout: int) -> int:
     """Use the children's reports until all pipes are closed or the scout has ended; returns the scout's exit status."""
-    unread = dict.fromkeys(pipes, b"")
+    unread = set(pipes)
     while unread:
-        ready = select.select(list(unread), [], [], _POLL_S)[0]
+        ready = wait(unread, _POLL_S)
         if not ready and (status := _exit_status(scout, os.WNOHANG)) is not None:
             return status  # a process that the host code started may keep the pipes open
         for pipe in ready:
-            chunk = os.read(pipe, _CHUNK)
+            assert isinstance(pipe, Connection)
             try:
-                unread[pipe] = _use_reports(unread[pipe] + chunk)
-            except ValueError:  # the host code wrote into the pipe
-                chunk = b""
-            if not chunk:
-                del unread[pipe]
+                kernel = _COMPILED.decode(pipe.recv_bytes(MOST_REPORT_BYTES))
+                cache_files.trust(kernel.hash)
+            except (OSError, EOFError, ValueError):  # closed, or the host code wrote into the pipe
+                unread.remove(pipe)
+                continue
+            capture.compile_logs.setdefault(kernel.hash, (kernel.log, kernel.seconds))
+            if kernel.tuned:
+                policy.progress()
     return _exit_status(scout) or 0
-
-
-def _use_reports(data: bytes) -> bytes:
-    """Use all complete reports in `data`; returns the incomplete rest."""
-    while len(data) >= _SIZE_BYTES and len(data) >= (end := _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES])):
-        kernel = _COMPILED.decode(data[_SIZE_BYTES:end])
-        cache_files.trust(kernel.hash)
-        capture.compile_logs.setdefault(kernel.hash, (kernel.log, kernel.seconds))
-        if kernel.tuned:
-            policy.progress()
-        data = data[end:]
-    return data
 
 
 def _exit_status(child: int, options: int = 0) -> int | None:
@@ -146,7 +135,7 @@ def _exit_status(child: int, options: int = 0) -> int | None:
 # In the scout ----------------------------------------------------------------------------------------------------------
 
 
-def _run_scout(call: Callable[[], None], target: Target, pipes: Sequence[int]) -> NoReturn:
+def _run_scout(call: Callable[[], None], target: Target, pipes: Sequence[Connection]) -> NoReturn:
     status = 0
     try:
         signal.signal(signal.SIGALRM, _stop_host_code)
@@ -194,7 +183,7 @@ def _list_kernels(kernels: list[_Kernel], target: Target) -> None:
     handle_compilations(add_kernel)
 
 
-def _fork_children(kernels: Sequence[_Kernel], pipes: Sequence[int]) -> int:
+def _fork_children(kernels: Sequence[_Kernel], pipes: Sequence[Connection]) -> int:
     """Fork a child for each pipe, with one queue of kernels for all, and wait for them; returns the scout's exit status."""
     queue, queue_end = os.pipe()
     os.write(queue_end, b"".join(index.to_bytes(_INDEX_BYTES) for index in range(len(kernels))))
@@ -209,7 +198,7 @@ def _fork_children(kernels: Sequence[_Kernel], pipes: Sequence[int]) -> int:
             _run_child(kernels, queue, pipe)
         children.append(child)
     for pipe in pipes:
-        os.close(pipe)
+        pipe.close()
     failed = [child for child in children if _exit_status(child)]
     return CHILD_LOST if failed else 0
 
@@ -217,7 +206,7 @@ def _fork_children(kernels: Sequence[_Kernel], pipes: Sequence[int]) -> int:
 # In a child ------------------------------------------------------------------------------------------------------------
 
 
-def _run_child(kernels: Sequence[_Kernel], queue: int, pipe: int) -> NoReturn:
+def _run_child(kernels: Sequence[_Kernel], queue: int, pipe: Connection) -> NoReturn:
     status = 1
     try:
         while not capture.is_patched() and (index := os.read(queue, _INDEX_BYTES)):
@@ -228,12 +217,11 @@ def _run_child(kernels: Sequence[_Kernel], queue: int, pipe: int) -> NoReturn:
                 capture.compile_kernel(kernel.make, launch)
             if launch.compiled is not None:
                 report = _Compiled(launch.compiled.hash, launch.log, launch.seconds, kernel.tuned)
-                data = msgspec.msgpack.encode(report)
-                data = len(data).to_bytes(_SIZE_BYTES) + data
-                while data:
-                    data = data[os.write(pipe, data) :]
+                pipe.send_bytes(msgspec.msgpack.encode(report))
             elif not kernel.tuned:
-                os.read(queue, _CHUNK)  # empty the queue: the candidate has most likely failed
+                os.read(
+                    queue, _INDEX_BYTES * MOST_KERNELS
+                )  # empty the queue: the candidate has most likely failed
         status = 0
     finally:
         os._exit(status)
