@@ -4,7 +4,7 @@ Runs a few programs of each launch at `gpu` sizes and counts the bytes that they
 
 Loads return made-up values and stores do nothing, so only addresses and masks are computed. Some programs run again with
 other values: if they then request other bytes, the kernel depends on its data and no sample is possible.
-For a process that only samples. Uses internals of Triton's interpreter (3.6 and 3.7).
+For a process that only samples.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ Arguments of launches as a compiler takes them: the integer 1 is a constant, oth
 The type comes from the number's size or from the parameter's annotation. The interpreter makes a tensor of every integer,
 leaves fractions to Python and ignores annotations. As in a launcher, a parameter of a fixed type never becomes a
 constant, nor does a parameter in `do_not_specialize`. Constants stay constants in the functions that they are passed to.
-Touches internals of Triton's interpreter and launcher (3.6 and 3.7).
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ Expressions of interpreted kernels as a compiler takes them: `and`, `or`, `not`,
 The interpreter leaves these to Python, which returns one operand unchanged: a number stays a number and its quotients round
 down, `two and four` is four, and the right side of `and` may be skipped. A compiler computes all operands and returns a
 tensor if any operand is a tensor. The same holds for annotated assignments and assignments of tuples.
-Touches internals of Triton's interpreter (3.6 and 3.7).
 """
 
 from __future__ import annotations

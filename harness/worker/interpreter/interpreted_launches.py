@@ -1,8 +1,4 @@
-"""
-Every launch of an interpreted kernel: runs its programs in the patched language, and notes it in the current observation.
-
-Touches internals of Triton's interpreter (3.6 and 3.7).
-"""
+"""Every launch of an interpreted kernel: runs its programs in the patched language, and notes it in the current observation."""
 
 from __future__ import annotations
 

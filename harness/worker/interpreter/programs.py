@@ -2,7 +2,6 @@
 Runs the programs of a launch one after the other: the first in Python, the others by its tape if possible.
 
 A tape also serves later launches with the same kernel, constants, sizes and globals that the kernel's text refers to.
-Touches internals of Triton's interpreter (3.6 and 3.7).
 """
 
 from __future__ import annotations

@@ -119,39 +119,35 @@ class Recorder:
             with self._unrecorded():
                 self._step(records.HostRead(view=view, digest=digest(tensor.detach().contiguous())))
 
-    def launch(self, launch: Launch) -> Callable[..., None]:
-        """A launch begins: pauses the record and returns a function to call with the grid once the launch is over."""
-        kernel = launch.kernel
-        bound, options = call_encoding.bind(launch)
-        arguments = self._attempt(self._values, bound)
-        encoded_options = self._attempt(self._values, options)
-        function = self._attempt(self.function, kernel)
-        if kernel.pre_run_hooks:
+    def run(self, launch: Launch) -> Any:
+        """Make a launch and record it; returns what the host code gets. Steps of a grid function come ahead of the launch."""
+        bound, named = call_encoding.bind(launch)
+        arguments, options = self._attempt(self._values, bound), self._attempt(self._values, named)
+        function = self._attempt(self.function, launch.kernel)
+        if launch.kernel.pre_run_hooks:
             self.give_up("a kernel has hooks that run before it")
-        self._paused = True
+        grid: tuple[int, int, int] | None = None
 
-        def done(grid: Any, *, failed: bool) -> None:
+        def sized(values: Any) -> Any:
+            nonlocal grid
             self._paused = False
-            if grid is None:
-                return  # nothing ran
-            if failed:
-                self.give_up("a launch failed half-way")
-            elif arguments is not None and encoded_options is not None and function is not None:
-                x, y, z = grid
-                is_trial = policy.trying
-                self._step(records.Launch(function, (x, y, z), arguments, encoded_options, trial=is_trial))
+            try:
+                size = launch.grid(values) if callable(launch.grid) else launch.grid
+            finally:
+                self._paused = True
+            grid = sizes(size)
+            return size
 
-        return done
-
-    def host_grid(self, grid: Any, values: Any) -> Any:
-        """The grid of a launch with these arguments. The steps of a function are recorded ahead of the launch."""
-        if not callable(grid):
-            return grid
-        self._paused = False
         try:
-            return grid(values)
-        finally:
-            self._paused = True
+            with self._unrecorded():
+                result = launch.go_on(grid=sized)
+        except BaseException as error:
+            if grid is not None and not is_static(error):  # with a false static assertion nothing ran
+                self.give_up("a launch failed half-way")
+            raise
+        if arguments is not None and options is not None and function is not None and grid is not None:
+            self._step(records.Launch(function, grid, arguments, options, trial=policy.trying))
+        return result
 
     def view(self, tensor: torch.Tensor, *, fresh: bool = False) -> View:
         """The tensor's place in its storage. Contents of a storage not seen before become a step, unless it is `fresh`."""
@@ -257,32 +253,9 @@ def install() -> None:
     global _installed
     _installed = True
     _watch_sizes()
-    handle_launches(_record)
-
-
-def _record(launch: Launch) -> Any:
-    recorder = _current
-    if recorder is None or launch.warmup:
-        return launch.go_on()
-    grids: list[tuple[int, int, int]] = []
-    done = recorder.launch(launch)
-
-    def note_grid(values: Any) -> Any:
-        grid = recorder.host_grid(launch.grid, values)
-        grids.append(sizes(grid))
-        return grid
-
-    failed = True
-    try:
-        result = launch.go_on(grid=note_grid)
-        failed = False
-    except Exception as error:
-        if is_static(error):
-            grids.clear()  # it would not have compiled, so that nothing ran
-        raise
-    finally:
-        done(grids[0] if grids else None, failed=failed)
-    return result
+    handle_launches(
+        lambda launch: launch.go_on() if _current is None or launch.warmup else _current.run(launch)
+    )
 
 
 def digest(tensor: torch.Tensor) -> bytes:
