@@ -8,16 +8,16 @@ constant, nor does a parameter in `do_not_specialize`. Constants stay constants 
 
 from __future__ import annotations
 
-import inspect
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
-from triton.runtime.jit import KernelParam
+
+from harness.worker.triton_hooks.launches import parameters_of
 
 from .float_conversions import FLOAT8, bfloat16_bits, bfloat16_values
 from .observing import cannot
@@ -30,26 +30,21 @@ def unspecialised(kernel: Any) -> tuple[str, ...]:
     )
     return tuple(
         parameter.name
-        for parameter in _parameters(kernel)
+        for parameter in parameters_of(kernel)
         if parameter.num in (listed or ()) or parameter.name in (listed or ()) or parameter.annotation_type
     )
 
 
 def types(kernel: Any) -> dict[str, str]:
     """Types of parameters from a jit function's annotations, as `i8` and `*fp16`."""
-    parameters = _parameters(kernel)
+    parameters = parameters_of(kernel)
     return {param.name: str(param.annotation_type) for param in parameters if param.annotation_type}
-
-
-def _parameters(kernel: Any) -> Iterator[Any]:
-    for at, parameter in enumerate(inspect.signature(kernel.fn).parameters.values()):
-        yield KernelParam(at, parameter, False, False)
 
 
 def arguments(kernel: Any, bound: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a launch's programs; `TypeError` or `OverflowError` for values that a launch refuses."""
     kept, typed = unspecialised(kernel), types(kernel)
-    constexprs = {parameter.name for parameter in _parameters(kernel) if parameter.is_constexpr}
+    constexprs = {parameter.name for parameter in parameters_of(kernel) if parameter.is_constexpr}
 
     def argument(name: str, value: Any) -> Any:
         if name in constexprs:

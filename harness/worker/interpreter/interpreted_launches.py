@@ -107,7 +107,7 @@ def _run_programs(kernel: Any, arguments: Mapping[str, Any], grid: tuple[int, in
 
 
 _running = SimpleNamespace(programs=_run_programs, names={})
-"""What runs programs, and the parameters of the current launch by the address of their tensor."""
+"""The function that runs programs, and the parameters of the current launch by the address of their tensor."""
 
 
 def _patch_language() -> Any:

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from harness.wire import operators
 from harness.wire.launch_tape import INPUTS, Fill, Launch, Scalar, Tape, TapedKernel
 from harness.wire.records import Address, View
 from harness.worker.candidate import outputs
 from harness.worker.kit import arena
 from harness.worker.triton_hooks.launches import handle_compiled_launches, sizes
 
-_FRESH = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 _FILLED = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "zero_": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
 _FULL = {"full": 1, "full_like": 1, "new_full": 2, "fill_": 1}
 """Index of the fill value among the arguments."""
@@ -48,7 +48,7 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
         named = dict(kwargs or {})
         result = func(*args, **named)
         name = func._schema.name.rpartition("::")[2]
-        if name in _FRESH:
+        if name in operators.ALLOCATING:
             self._allocated(result)
         elif name in _FILLED:
             self._fill(result, _FILLED[name])
@@ -99,7 +99,7 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _fill(self, tensor: torch.Tensor, value: Any) -> None:
         storage = tensor.untyped_storage()
-        addresses = [known.data_ptr() for known in self._storages]
+        addresses = [buffer.data_ptr() for buffer in self._storages]
         is_known = storage.data_ptr() in addresses
         number = addresses.index(storage.data_ptr()) if is_known else self._allocated(tensor)
         whole = arena.span_bytes(tensor) == storage.nbytes()
@@ -121,7 +121,7 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _address(self, address: int) -> Address:
         memories = [
             (INPUTS, self._inputs.data_ptr(), self._inputs.nbytes),
-            *((number, known.data_ptr(), known.nbytes()) for number, known in enumerate(self._storages)),
+            *((number, buffer.data_ptr(), buffer.nbytes()) for number, buffer in enumerate(self._storages)),
         ]
         for number, start, length in memories:
             if start <= address < start + max(length, 1):

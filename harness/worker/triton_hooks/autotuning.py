@@ -32,7 +32,7 @@ _LEFT = "left_by_pruning"
 
 
 class Mode(Enum):
-    """What a call of an autotuned kernel does."""
+    """The way in which a call of an autotuned kernel runs."""
 
     TUNE = auto()
     """Triton's tuner times the configs; see `brief`."""
@@ -62,7 +62,7 @@ class Policy:
     """Mode `ALL`: called after each config."""
 
     trying: bool = False
-    """The current launch is a trial, whose work is done again for the call itself."""
+    """The current launch is a trial: its work is done again for the call itself."""
     index: int | None = None
     """Place of the config that is launched now; `None` for a config that pruning made."""
     launching: bool = False
@@ -139,10 +139,10 @@ class Policy:
         tuner = call.tuner
         if not self.rehearses or len(tuner.configs) == 1:
             return self._first_that_compiles(list(call.pruned()), call.launch)
-        key, left = call.key(), vars(tuner).setdefault(_LEFT, {})
+        key, pruned = call.key(), vars(tuner).setdefault(_LEFT, {})
         new = key not in tuner.cache
         if new:
-            left[key] = list(call.pruned())
+            pruned[key] = list(call.pruned())
 
         def run(config: Any) -> Any:
             if new:
@@ -150,7 +150,7 @@ class Policy:
             tuner.cache[key] = config
             return call.launch(config)
 
-        return self._first_that_compiles(left.get(key) or [tuner.cache[key]], run)
+        return self._first_that_compiles(pruned.get(key) or [tuner.cache[key]], run)
 
     def _first_that_compiles(self, configs: list[Any], run: Callable[[Any], Any]) -> Any:
         """Run the config that is asked for, or the next that compiles; configs that do not compile are removed."""
@@ -238,7 +238,7 @@ class _TunedCall:
     def _launch(self, config: Any) -> Any:
         policy = self.policy
         policy.launching = True
-        policy.index = next((at for at, known in enumerate(self.tuner.configs) if known == config), None)
+        policy.index = next((at for at, listed in enumerate(self.tuner.configs) if listed == config), None)
         try:
             return self.tuner.fn.run(*self.args, **self.named, **config.all_kwargs())
         finally:

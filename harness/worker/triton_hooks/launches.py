@@ -1,7 +1,7 @@
 """
 Hands launches to a handler: each launch as the host code makes it, each launch of a compiled kernel, each compilation.
 
-Call the functions before foreign code is imported. A later handler stands before an earlier one.
+Call the functions before foreign code is imported. A later handler gets a launch before an earlier one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 import triton
 from triton.compiler.compiler import CompiledKernel
 from triton.runtime.interpreter import InterpretedFunction
-from triton.runtime.jit import ConstexprFunction, JITFunction
+from triton.runtime.jit import ConstexprFunction, JITFunction, KernelParam
 
 
 @dataclasses.dataclass(slots=True)
@@ -124,6 +124,12 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
             yield from tensors_in(part)
     elif hasattr(value, "base"):
         yield from tensors_in(value.base)
+
+
+def parameters_of(kernel: Any) -> Iterator[KernelParam]:
+    """The parameters of a jit function, with their annotations as a compiler reads them."""
+    for at, parameter in enumerate(inspect.signature(kernel.fn).parameters.values()):
+        yield KernelParam(at, parameter, False, False)
 
 
 def computes_constants(function: Any) -> bool:

@@ -1,11 +1,11 @@
 """
-What differs between the versions of Triton that are supported: 3.6 and 3.7.
+Differences between the supported versions of Triton, 3.6 and 3.7.
 
 | what | 3.6 | 3.7 | where it matters |
 | --- | --- | --- | --- |
 | launchers | built for each sequence of argument types | one for all kernels | `build_launcher` |
 | first specialised argument | | imports the language Gluon | `warm.specialise_once` |
-| AMD back end | dumps of each kernel that nobody reads | | `cache_files.install` |
+| AMD back end | dumps of each kernel that no process reads | | `cache_files.install` |
 | field of a tensor descriptor that rounds to tf32 | | `round_f32_to_tf32` | `rounds_to_tf32` |
 | the interpreter's semantic | new for each function of the language | one for all | `interpreter.programs` |
 | loop bounds in the interpreter | arrays, which numpy 2.4 refuses as an index | numbers | `interpreter.interpreted_launches` |
