@@ -22,7 +22,7 @@ class Scalar(msgspec.Struct, frozen=True, tag="scalar"):
     value: int | float
 
 
-class Launch(msgspec.Struct, frozen=True, tag="launch"):
+class TapedLaunch(msgspec.Struct, frozen=True, tag="launch"):
     """One launch of a kernel."""
 
     kernel: int
@@ -53,6 +53,6 @@ class Tape(msgspec.Struct, frozen=True):
     kernels: tuple[TapedKernel, ...]
     storages: tuple[int, ...]
     """Size in bytes of each storage that the call allocated."""
-    steps: tuple[Launch | Fill, ...]
+    steps: tuple[TapedLaunch | Fill, ...]
     outputs: tuple[View, ...]
     structure: str

@@ -11,7 +11,7 @@ import pytest
 import torch
 from triton.compiler.compiler import CompiledKernel
 
-from harness.wire.launch_tape import INPUTS, Fill, Launch, Scalar, Tape
+from harness.wire.launch_tape import INPUTS, Fill, Scalar, Tape, TapedLaunch
 from harness.wire.records import Address, View
 from harness.worker.kit import gpu
 from harness.worker.replay.player import Player
@@ -98,8 +98,8 @@ def test_tape_holds_fills_launches_and_outputs_of_a_call() -> None:
     assert tape.storages == (32, 16)
     assert tape.steps == (
         Fill(1, "float32", 0),
-        Launch(0, (2, 1, 1), (Address(INPUTS, 16), Address(1, 4), number)),
-        Launch(0, (2, 1, 1), (Address(1, 0), Address(0, 0), number)),
+        TapedLaunch(0, (2, 1, 1), (Address(INPUTS, 16), Address(1, 4), number)),
+        TapedLaunch(0, (2, 1, 1), (Address(1, 0), Address(0, 0), number)),
     )
     assert tape.outputs == (View(storage=0, dtype="float32", shape=(6,), strides=(1,), offset=2),)
     assert [(kernel.name, kernel.binary, kernel.threads) for kernel in tape.kernels] == [

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from harness.wire.launch_tape import INPUTS, Fill, Launch, Scalar, Tape, TapedKernel
+from harness.wire.launch_tape import INPUTS, Fill, Scalar, Tape, TapedKernel, TapedLaunch
 from harness.wire.records import Address, View
 from harness.worker.kit import gpu
 
@@ -115,7 +115,7 @@ class Player:
             _check(status, "give a kernel its shared memory")
         return function
 
-    def _start(self, step: Launch, memories: dict[int, torch.Tensor], stream: int) -> None:
+    def _start(self, step: TapedLaunch, memories: dict[int, torch.Tensor], stream: int) -> None:
         kernel = self._tape.kernels[step.kernel]
         values = [_value(argument, memories) for argument in step.arguments]
         values += [ctypes.c_uint64(0)] * _SCRATCH

@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.wire import operators
-from harness.wire.launch_tape import INPUTS, Fill, Launch, Scalar, Tape, TapedKernel
+from harness.wire.launch_tape import INPUTS, Fill, Scalar, Tape, TapedKernel, TapedLaunch
 from harness.wire.records import Address, View
 from harness.worker.candidate import outputs
 from harness.worker.kit import arena
@@ -35,7 +35,7 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._storages: list[torch.UntypedStorage] = []
         """Kept alive, so that no two storages have the same address."""
         self._kernels: list[Any] = []
-        self._steps: list[Launch | Fill] = []
+        self._steps: list[TapedLaunch | Fill] = []
         self._why = ""
 
     @classmethod
@@ -78,7 +78,9 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
             for kind, value in zip(types, values, strict=True)
             if kind != "constexpr"
         )
-        self._steps.append(Launch(kernel=self._kernels.index(kernel), grid=sizes(grid), arguments=arguments))
+        self._steps.append(
+            TapedLaunch(kernel=self._kernels.index(kernel), grid=sizes(grid), arguments=arguments)
+        )
 
     def tape(self, value: Any) -> Tape:
         """The tape of the call, which returned `value`; raises `NotTaped` if it cannot be taped."""
