@@ -73,6 +73,8 @@ class Observation:
     """Place of the running program in its grid."""
     masked: bool = True
     """Whether the current access has a mask."""
+    samples: bool = False
+    """Kernels only compute addresses and masks: loads return made-up values and stores do nothing. See `Sampler`."""
     backwards: bool = False
     """The programs of each launch run from the last to the first."""
     waits: bool = False
@@ -182,6 +184,14 @@ class Observation:
         if address not in self.allocations:
             self._add(address, Span(address, address + storage.nbytes()), storage)
         return Origin(self.allocations[address], tensor.data_ptr(), tuple(names), address)
+
+    def count_dot(self, flops: int) -> None:
+        """Count the operations of a matrix product."""
+        self.dot_flops += flops
+
+    def make_up(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """Values in place of those that a kernel would load or compute, if `samples`."""
+        raise NotImplementedError
 
     def touch(
         self, kind: str, addresses: Addresses, mask: Mask | None, item_bytes: int, origin: Origin | None
