@@ -190,7 +190,7 @@ class Observation:
         self.dot_flops += flops
 
     def make_up(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """Values in place of those that a kernel would load or compute, if `samples`."""
+        """If `samples`: the values that a load or a computation of a kernel returns instead of its own."""
         raise NotImplementedError
 
     def touch(
