@@ -16,7 +16,7 @@ from harness.wire.clock_messages import BASELINE, CANDIDATE, SIDES, Floor, Measu
 from harness.wire.effort import ROUGH, WHOLE, Effort
 from harness.wire.evaluation import Verdict
 from harness.wire.guest_messages import GPU_FAULT, Loaded
-from harness.wire.launch_tape import Launch, TapedKernel
+from harness.wire.launch_tape import TapedKernel, TapedLaunch
 from harness.wire.timer_messages import (
     LEAST_IN_BLOCK,
     LEAST_LAUNCHES,
@@ -274,7 +274,7 @@ def test_calls_in_a_graph_may_not_return_outputs_of_earlier_inputs() -> None:
 
 def test_several_launches_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_timers, "code_digest", lambda binary: binary.decode())
-    steps = tuple(Launch(kernel=number, grid=(1, 1, 1), arguments=()) for number in range(2))
+    steps = tuple(TapedLaunch(kernel=number, grid=(1, 1, 1), arguments=()) for number in range(2))
     kernels = tuple(
         TapedKernel(name=name, binary=name.encode(), shared_bytes=0, threads=32)
         for name in ("first", "second")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness import DevicePool, Evaluation, TimeLimits, Verdict, evaluate, target
-from harness.worker.compiler.capture import Launch, compile_kernel
+from harness.worker.compiler.capture import CompiledLaunch, compile_kernel
 from harness.worker.compiler.host_time import HostTime, HostTooSlow
 from suites import load_task
 
@@ -79,7 +79,7 @@ def use_cpu(seconds: float) -> None:
 
 
 async def test_time_of_the_compiler_does_not_count() -> None:
-    launch = Launch("kernel", 1, grid=None, config={}, autotune_index=None)
+    launch = CompiledLaunch("kernel", 1)
     with HostTime(use_cpu.__code__.co_filename, 0.1):
         compile_kernel(lambda: use_cpu(0.3), launch)
     with pytest.raises(HostTooSlow), HostTime(use_cpu.__code__.co_filename, 0.1):

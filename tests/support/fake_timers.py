@@ -80,7 +80,7 @@ def played(side: str) -> str:
 
 def tape_of(side: str) -> Tape:
     """An empty tape; a player sees by it which side it plays."""
-    return Tape(kernels=(), buffers=(), steps=(), outputs=(), structure=side)
+    return Tape(kernels=(), storages=(), steps=(), outputs=(), structure=side)
 
 
 class Dies(Exception):

@@ -13,7 +13,7 @@ from itertools import pairwise
 from harness.wire.clock_messages import CANDIDATE, SIDES, Measure, Taped, TapedCall
 from harness.wire.effort import PLAYERS
 from harness.wire.latency import LaunchTime
-from harness.wire.launch_tape import Launch, Tape
+from harness.wire.launch_tape import Tape, TapedLaunch
 from harness.wire.timer_messages import LEAST_IN_BLOCK, Clear, Done, Play, Prepared
 from harness.worker.oracle.guest_link import GuestBroken
 from suites.task import Case
@@ -106,7 +106,7 @@ class Players:
         return Taped(
             case.name,
             side=side,
-            launches=sum(isinstance(step, Launch) for step in call.tape.steps),
+            launches=sum(isinstance(step, TapedLaunch) for step in call.tape.steps),
             by_launch=() if self._measure.effort.rough else self._by_launch(case, process, call.tape),
             code=call.code if side == CANDIDATE else (),
         )
@@ -132,7 +132,8 @@ class Players:
             self._engine.alive()
         return tuple(
             LaunchTime(
-                tape.kernels[step.kernel].name if isinstance(step, Launch) else FILL, max(end - start, 0.0)
+                tape.kernels[step.kernel].name if isinstance(step, TapedLaunch) else FILL,
+                max(end - start, 0.0),
             )
             for step, (start, end) in zip(tape.steps, pairwise(ends_ms), strict=True)
         )

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from triton.compiler.errors import CompilationError
-from triton.runtime.errors import OutOfResources
+import triton
 
 from harness.wire.device import Device
 from harness.wire.guest_messages import GPU_FAULT, NOT_COMPILED, OUT_OF_MEMORY, Call, Load, SharedAt
@@ -19,7 +18,8 @@ from harness.worker.interpreter.observing import running
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena, storages
 from harness.worker.kit.device_memory import NotShared, OpenedMemory, rounded
-from harness.worker.kit.gpu import HERE, POISON, build_driver, running_threads, start, view
+from harness.worker.kit.gpu import HERE, POISON, running_threads, view
+from harness.worker.triton_hooks import warm
 
 from . import gpu_launches
 from .gpu_launches import GpuObservation
@@ -47,8 +47,7 @@ class GpuRunner(Runner):
         """Of the current call."""
 
     def prepare(self, load: Load) -> None:
-        start(self._device)
-        build_driver()
+        warm.start_gpu(self._device)
         storages.hide_allocator()
         gpu_launches.install(self._device.kind)
         self._watch_streams()
@@ -122,7 +121,7 @@ class GpuRunner(Runner):
     def kind_of(self, error: BaseException) -> str:
         if isinstance(error, torch.OutOfMemoryError):
             return OUT_OF_MEMORY
-        if isinstance(error, (CompilationError, OutOfResources)):
+        if isinstance(error, (triton.CompilationError, triton.OutOfResources)):
             return NOT_COMPILED
         try:
             torch.cuda.synchronize()  # fails after a fault, because the context is lost

@@ -34,9 +34,10 @@ from harness.worker.candidate.loading import broken, confine, failed, import_can
 from harness.worker.candidate.patches import Snapshot
 from harness.worker.interpreter.case_traffic import case_traffic
 from harness.worker.interpreter.traffic import Observation
-from harness.worker.kit import arena, candidate_trace, gpu
+from harness.worker.kit import arena, candidate_trace
 from harness.worker.kit.poison import KINDS
 from harness.worker.replay.call_recorder import Recorder
+from harness.worker.triton_hooks import warm
 
 from . import watch
 from .gpu_runner import GpuRunner
@@ -48,7 +49,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
     """Serve one judge until it closes the channel."""
     layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
     if spawn.device is not None:
-        gpu.warm(spawn.device)
+        warm.warm_gpu(spawn.device)
     channel.send(ENCODER.encode(Hello(sandbox=layers)))
     guest = Guest(
         Path(spawn.scratch), InterpreterRunner() if spawn.device is None else GpuRunner(spawn.device)

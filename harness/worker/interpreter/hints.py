@@ -2,7 +2,7 @@
 Reports a false `tl.multiple_of`: the interpreter ignores this hint, a compiler makes wide accesses of it.
 
 `tl.max_contiguous` and `tl.max_constancy` are not checked: authors also write them for indices that wrap around (`rows % m`),
-and no store ever writes the wrong lanes. Touches internals of Triton's interpreter (3.6 and 3.7).
+and no store ever writes the wrong lanes.
 """
 
 from __future__ import annotations

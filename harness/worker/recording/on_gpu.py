@@ -1,7 +1,4 @@
-"""Counts launches and skips tuning, for recordings on a GPU.
-
-Patches internals of Triton's autotuner (3.6 and 3.7).
-"""
+"""Counts launches, for recordings on a GPU."""
 
 from __future__ import annotations
 
@@ -11,9 +8,6 @@ from typing import Any
 
 import torch
 from triton import knobs
-from triton.runtime import autotuner
-
-_IMPOSSIBLE = [float("inf")] * 3
 
 
 class LaunchCount:
@@ -42,24 +36,3 @@ def count_launches(_: Mapping[str, torch.Tensor]) -> Iterator[LaunchCount]:
         yield count
     finally:
         knobs.runtime.launch_enter_hook.remove(note)
-
-
-def take_first_configs() -> None:
-    """Let autotuned kernels take the first config that runs, because a recording times nothing. Call once a process."""
-    bench = autotuner.Autotuner._bench
-
-    def run_first(self: Any, *args: Any, **options: Any) -> Any:
-        if getattr(self, "_wavedeck_has_run", None) is self.nargs:
-            return _IMPOSSIBLE
-        self._do_bench = _run_once
-        times = bench(self, *args, **options)
-        if times != _IMPOSSIBLE:
-            self._wavedeck_has_run = self.nargs
-        return times
-
-    autotuner.Autotuner._bench = run_first
-
-
-def _run_once(call: Any, **_: Any) -> list[float]:
-    call()
-    return [1.0] * 3

@@ -25,6 +25,8 @@ from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.interpreter import interpreter
 from harness.worker.kit import gpu
+from harness.worker.triton_hooks import warm
+from harness.worker.triton_hooks.autotuning import Mode, policy
 
 from . import on_gpu, seeding
 from .call_log import CallLog
@@ -45,7 +47,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
     """Answer requests until the judge closes the channel: `RunScript`, or `RunProgram` and then `Compare`."""
     layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
     if spawn.device is not None:
-        gpu.warm(spawn.device)
+        warm.warm_gpu(spawn.device)
     channel.send(ENCODER.encode(Hello(sandbox=layers)))
     worker = _Worker(spawn)
     while True:
@@ -84,11 +86,12 @@ class _Worker:
             interpreter.prepare(target(request.target))
             self._observe = interpreter.observe
         else:
-            gpu.start(self._device)
-            gpu.build_driver()
+            warm.start_gpu(self._device)
             self._observe = on_gpu.count_launches
             if records:
-                on_gpu.take_first_configs()
+                # A recording times nothing, so the first config that runs is as good as any.
+                policy.mode, policy.rehearses = Mode.FIRST, True
+                policy.install()
         if records:
             seeding.install()
 

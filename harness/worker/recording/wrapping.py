@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from triton.runtime import KernelInterface
+from triton import KernelInterface
 
 from .call_log import CallLog
 from .expressions import CannotExpress

@@ -12,7 +12,7 @@ import functools
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -20,13 +20,15 @@ import msgspec
 import numpy as np
 import torch
 import triton.language as tl
-from triton.runtime.jit import ConstexprFunction, KernelInterface, TensorWrapper
+from triton import KernelInterface, TensorWrapper
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from harness.wire import records
 from harness.wire.records import Function, FunctionNotes, Language, Value, View
 from harness.worker.interpreter import constants
-from harness.worker.kit.launch_options import is_option
+from harness.worker.triton_hooks.launch_options import is_option
+from harness.worker.triton_hooks.launches import Launch, computes_constants
+from harness.worker.triton_hooks.versions import rounds_to_tf32
 
 MODULES = ("triton", "math")
 """Modules that a kernel may use, besides `triton.language` and its submodules."""
@@ -83,25 +85,19 @@ def encode_integer(value: int) -> int:
     return int(value)
 
 
-def bind(
-    kernel: Any, args: tuple[Any, ...], named: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def bind(launch: Launch) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     The arguments of a launch by parameter, defaults included, and its launch options.
 
     A keyword that names a parameter and an option is both. For a wrong call both are empty: Triton raises its error.
     """
-    signature = inspect.signature(kernel.fn)
-    keywords = {name: value for name, value in named.items() if name in signature.parameters}
     try:
-        bound = signature.bind(*args, **keywords)
+        bound = launch.bind()
     except TypeError:
         return {}, {}
-    bound.apply_defaults()
-    options = {
-        name: value for name, value in named.items() if name not in signature.parameters or is_option(name)
+    return bound, {
+        name: value for name, value in launch.named.items() if name not in bound or is_option(name)
     }
-    return dict(bound.arguments), options
 
 
 class Functions:
@@ -152,15 +148,15 @@ def _notes_on(function: Function, kernel: Any, function_of: FunctionOf) -> Funct
         for name, annotation in fn.__annotations__.items()
         if "constexpr" in str(getattr(annotation, "__name__", annotation))
     )
-    computes_constants = isinstance(kernel, ConstexprFunction)
+    computed = computes_constants(kernel)
     return FunctionNotes(
         function=function,
         names=names,
         constexprs=constexprs,
-        unspecialised=() if computes_constants else constants.unspecialised(kernel),
-        types={} if computes_constants else constants.types(kernel),
+        unspecialised=() if computed else constants.unspecialised(kernel),
+        types={} if computed else constants.types(kernel),
         defaults=tuple(encode(default, _refuse_tensor, function_of) for default in fn.__defaults__ or ()),
-        computes_constants=computes_constants,
+        computes_constants=computed,
     )
 
 
@@ -190,7 +186,7 @@ def _refuse_tensor(_: torch.Tensor) -> View:
 
 
 def _encode_descriptor(descriptor: TensorDescriptor, view_of: ViewOf) -> records.Descriptor:
-    if getattr(descriptor, "round_f32_to_tf32", False):  # Triton 3.6 has no such field
+    if rounds_to_tf32(descriptor):
         raise CannotEncode("a tensor descriptor that rounds to tf32")
     return records.Descriptor(
         base=view_of(descriptor.base),
@@ -223,7 +219,7 @@ def _encode_language(value: Any, function_of: FunctionOf) -> Value:
         for place in (module, "triton.language", "triton"):
             if getattr(sys.modules.get(place), name, None) is value:
                 return Language(module=place, member=name)
-    if isinstance(inner, (KernelInterface, ConstexprFunction)):
+    if isinstance(inner, KernelInterface) or computes_constants(inner):
         return function_of(inner)
     raise CannotEncode(f"a value of the type {type(value).__name__}")
 

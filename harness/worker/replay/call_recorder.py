@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from triton.runtime import interpreter
 
 from harness.wire import limits, operators, records
 from harness.wire.records import LOWEST_ADDRESS, MAX_STEPS, Address, Function, Record, Value, View
-from harness.worker.interpreter import tuning
 from harness.worker.kit.arena import dtype_name
 from harness.worker.kit.storages import NUMPY, WORDS, addresses, holder, plain_tensors, read_bytes
+from harness.worker.triton_hooks.autotuning import is_static, policy
+from harness.worker.triton_hooks.launches import Launch, handle_launches, sizes
 
 from . import call_encoding
 from .call_encoding import CannotEncode
@@ -119,43 +119,35 @@ class Recorder:
             with self._unrecorded():
                 self._step(records.HostRead(view=view, digest=digest(tensor.detach().contiguous())))
 
-    def launch(
-        self, kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any]
-    ) -> Callable[..., None]:
-        """A launch begins: pauses the record and returns a function to call with the grid once the launch is over."""
-        arguments = self._attempt(self._values, bound)
-        encoded_options = self._attempt(self._values, options)
-        function = self._attempt(self.function, kernel)
-        if kernel.pre_run_hooks:
+    def run(self, launch: Launch) -> Any:
+        """Make a launch and record it; returns what the host code gets. Steps of a grid function come ahead of the launch."""
+        bound, named = call_encoding.bind(launch)
+        arguments, options = self._attempt(self._values, bound), self._attempt(self._values, named)
+        function = self._attempt(self.function, launch.kernel)
+        if launch.kernel.pre_run_hooks:
             self.give_up("a kernel has hooks that run before it")
-        self._paused = True
+        grid: tuple[int, int, int] | None = None
 
-        def done(grid: Any, *, failed: bool) -> None:
-            self._paused = False
-            if grid is None:
-                return  # nothing ran
-            if failed:
-                self.give_up("a launch failed half-way")
-            elif arguments is not None and encoded_options is not None and function is not None:
-                x, y, z = grid
-                is_trial = tuning.trial.runs
-                self._step(records.Launch(function, (x, y, z), arguments, encoded_options, trial=is_trial))
-
-        return done
-
-    def host_grid(self, grid: Any) -> Any:
-        """Return the grid of a launch. The steps of a function are recorded ahead of the launch."""
-        if not callable(grid):
-            return grid
-
-        def call(meta: Any) -> Any:
+        def sized(values: Any) -> Any:
+            nonlocal grid
             self._paused = False
             try:
-                return grid(meta)
+                size = launch.grid(values) if callable(launch.grid) else launch.grid
             finally:
                 self._paused = True
+            grid = sizes(size)
+            return size
 
-        return call
+        try:
+            with self._unrecorded():
+                result = launch.go_on(grid=sized)
+        except BaseException as error:
+            if grid is not None and not is_static(error):  # with a false static assertion nothing ran
+                self.give_up("a launch failed half-way")
+            raise
+        if arguments is not None and options is not None and function is not None and grid is not None:
+            self._step(records.Launch(function, grid, arguments, options, trial=policy.trying))
+        return result
 
     def view(self, tensor: torch.Tensor, *, fresh: bool = False) -> View:
         """The tensor's place in its storage. Contents of a storage not seen before become a step, unless it is `fresh`."""
@@ -261,35 +253,9 @@ def install() -> None:
     global _installed
     _installed = True
     _watch_sizes()
-    run_kernel = interpreter.InterpretedFunction.run
-    set_grid = interpreter.InterpreterBuilder.set_grid_dim
-    grids: list[Any] = []
-
-    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        if _current is None or warmup:
-            return run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
-        bound, options = call_encoding.bind(self, args, kwargs)
-        done = _current.launch(self, bound, options)
-        grids.append(None)
-        failed = True
-        try:
-            result = run_kernel(self, *args, grid=_current.host_grid(grid), warmup=False, **kwargs)
-            failed = False
-        except Exception as error:
-            if tuning.is_static(error):
-                grids[-1] = None  # it would not have compiled, so that nothing ran
-            raise
-        finally:
-            done(grids.pop(), failed=failed)
-        return result
-
-    def set_grid_dim(self: Any, x: int, y: int, z: int) -> None:
-        if grids:
-            grids[-1] = (int(x), int(y), int(z))
-        set_grid(self, x, y, z)
-
-    interpreter.InterpretedFunction.run = run
-    interpreter.InterpreterBuilder.set_grid_dim = set_grid_dim
+    handle_launches(
+        lambda launch: launch.go_on() if _current is None or launch.warmup else _current.run(launch)
+    )
 
 
 def digest(tensor: torch.Tensor) -> bytes:

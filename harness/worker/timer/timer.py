@@ -66,13 +66,15 @@ from harness.worker.candidate.patches import Snapshot
 from harness.worker.kit import candidate_trace, device_memory, gpu
 from harness.worker.kit.call_graph import CallGraph, NotCaptured
 from harness.worker.kit.stopwatch import Stopwatch, host_ms
+from harness.worker.replay.player import NotPlayed, Player
+from harness.worker.replay.taping import NotTaped, taped
+from harness.worker.triton_hooks import warm
+from harness.worker.triton_hooks.autotuning import Mode, policy
+from harness.worker.triton_hooks.launches import Launch, handle_launches
 
 from . import fetched_outputs
 from .input_copies import InputCopies
-from .player import NotPlayed, Player
 from .stirring import Stirrer
-from .taping import NotTaped, taped
-from .tuned import Tuning
 
 WARM_CALLS = 1
 """Warm calls on each copy of the inputs, before the trial calls and anything that is timed."""
@@ -95,7 +97,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
         scratch, spawn.cpu_limit_s, limits.ADDRESS_SPACE_BYTES, run_programs=False, gpu=True
     )
     assert spawn.device is not None
-    gpu.warm(spawn.device)
+    warm.warm_gpu(spawn.device)
     with suppress(Exception):  # an error here occurs again in a request, which reports it
         Stopwatch(1 << 20).sample(_do_nothing, 1, cold=True)
         stirrer = Stirrer()
@@ -140,7 +142,6 @@ class Timer:
         self._fresh = True
         """Whether the module was never called while launches only compiled."""
         self._snapshot: Snapshot | None = None
-        self._tuning = Tuning()
         self._stopwatch: Stopwatch | None = None
         self._prepared: Prepare | None = None
         self._inputs: InputCopies | None = None
@@ -233,9 +234,10 @@ class Timer:
         return self._graph
 
     def _load(self, request: Load) -> Loaded | Failed:
-        gpu.start(self._device)
-        gpu.build_driver()
-        self._tuning.install()
+        warm.start_gpu(self._device)
+        policy.mode = Mode.FIXED
+        policy.install()
+        handle_launches(_launch_or_compile)
         self._snapshot = Snapshot()
         self._source = request.source
         self._module = import_candidate(self._file, self._source)
@@ -253,7 +255,7 @@ class Timer:
 
     def _prepare(self, request: Prepare, descriptors: tuple[int, ...]) -> Prepared:
         self._forget()
-        self._tuning.begin(request.chosen)
+        policy.begin(request.chosen)
         self._run = self._play_on
         if self._player is None:
             if not request.ahead and not self._fresh:
@@ -278,9 +280,7 @@ class Timer:
         peak = torch.cuda.max_memory_allocated() - before
         call_ms = host_ms(self._call)
         self._watch.leads_by(call_ms)
-        return Prepared(
-            nonce=request.nonce, call_ms=call_ms, peak_bytes=peak, configs=dict(self._tuning.chosen)
-        )
+        return Prepared(nonce=request.nonce, call_ms=call_ms, peak_bytes=peak, configs=policy.chosen)
 
     def _compile(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
         """Compile a case before the lease. Inputs are not read, so uninitialised memory is enough."""
@@ -288,7 +288,7 @@ class Timer:
             os.close(descriptor)
         self._inputs = InputCopies(request.arguments, request.arena_bytes, 1)
         self._fresh = False
-        with self._tuning.ahead():
+        with policy.compiling():
             self._run(0)
         self._inputs = None
 
@@ -449,6 +449,11 @@ class Timer:
         except RuntimeError:
             return GPU_FAULT
         return "exception"
+
+
+def _launch_or_compile(launch: Launch) -> Any:
+    """Before the lease, launches only compile."""
+    return launch.go_on(warmup=launch.warmup or policy.mode is Mode.ALL)
 
 
 def _reach(request: Reach) -> Done:

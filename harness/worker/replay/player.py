@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from harness.wire.launch_tape import INPUTS, Fill, Launch, Scalar, Span, Tape, TapedKernel, TapedOutput
+from harness.wire.launch_tape import INPUTS, Fill, Scalar, Tape, TapedKernel, TapedLaunch
+from harness.wire.records import Address, View
 from harness.worker.kit import gpu
 
 _CALLS = {
@@ -70,7 +71,7 @@ class Player:
         """Allocate poisoned buffers for the next play, outside its timing: no play sees an earlier play's results."""
         self._blank = {
             number: torch.full((size,), gpu.POISON, dtype=torch.uint8, device=gpu.HERE)
-            for number, size in enumerate(self._tape.buffers)
+            for number, size in enumerate(self._tape.storages)
         }
 
     def __call__(self, inputs: torch.Tensor) -> Any:
@@ -82,7 +83,7 @@ class Player:
 
     def play(self, inputs: torch.Tensor) -> Any:
         """Play the first `steps` on new buffers, as a call in a graph: buffers are reused as in the source's calls."""
-        sizes = enumerate(self._tape.buffers)
+        sizes = enumerate(self._tape.storages)
         buffers = {number: torch.empty(size, dtype=torch.uint8, device=gpu.HERE) for number, size in sizes}
         return self._play(inputs, buffers, self.steps)
 
@@ -91,7 +92,7 @@ class Player:
         stream = torch.cuda.current_stream().cuda_stream
         for step in self._tape.steps[:steps]:
             if isinstance(step, Fill):
-                memories[step.buffer].view(getattr(torch, step.dtype)).fill_(step.value)
+                memories[step.storage].view(getattr(torch, step.dtype)).fill_(step.value)
             else:
                 self._start(step, memories, stream)
         parts = tuple(_output(output, memories) for output in self._tape.outputs)
@@ -114,7 +115,7 @@ class Player:
             _check(status, "give a kernel its shared memory")
         return function
 
-    def _start(self, step: Launch, memories: dict[int, torch.Tensor], stream: int) -> None:
+    def _start(self, step: TapedLaunch, memories: dict[int, torch.Tensor], stream: int) -> None:
         kernel = self._tape.kernels[step.kernel]
         values = [_value(argument, memories) for argument in step.arguments]
         values += [ctypes.c_uint64(0)] * _SCRATCH
@@ -131,17 +132,16 @@ class Player:
         _check(status, f"launch {kernel.name}")
 
 
-def _value(argument: Span | Scalar, memories: dict[int, torch.Tensor]) -> Any:
-    if isinstance(argument, Span):
-        return ctypes.c_uint64(memories[argument.buffer].data_ptr() + argument.offset)
+def _value(argument: Address | Scalar, memories: dict[int, torch.Tensor]) -> Any:
+    if isinstance(argument, Address):
+        return ctypes.c_uint64(memories[argument.storage].data_ptr() + argument.offset_bytes)
     return _TYPES[argument.kind](argument.value)
 
 
-def _output(output: TapedOutput, memories: dict[int, torch.Tensor]) -> torch.Tensor:
-    dtype = getattr(torch, output.dtype)
-    memory = memories[output.at.buffer][output.at.offset :]
+def _output(view: View, memories: dict[int, torch.Tensor]) -> torch.Tensor:
+    dtype, memory = getattr(torch, view.dtype), memories[view.storage]
     whole = memory[: memory.numel() // dtype.itemsize * dtype.itemsize].view(dtype)
-    return whole.as_strided(output.shape, output.strides, whole.storage_offset())
+    return whole.as_strided(view.shape, view.strides, whole.storage_offset() + view.offset)
 
 
 def _check(status: int, action: str) -> None:

@@ -10,9 +10,7 @@ import triton
 from triton._C.libtriton import llvm
 from triton.runtime.cache import FileCacheManager
 
-_DUMPS = ("translate_to_mir", "dump_sched_dag")
-"""Triton 3.6's AMD back end calls both for each kernel and ignores the result unless it was configured to write a file."""
-
+from .versions import UNREAD_DUMPS
 
 _trusted: set[str] = set()
 """Cache folders of kernels that were compiled ahead and have all their files."""
@@ -41,6 +39,6 @@ def trust(kernel: str) -> None:
 def install() -> None:
     """Replace Triton's cache manager. Call it once in a process, which then compiles for one candidate."""
     triton.knobs.cache.manager_class = OwnFiles
-    for name in _DUMPS:
+    for name in UNREAD_DUMPS:
         if hasattr(llvm, name):
             setattr(llvm, name, lambda *_: "")

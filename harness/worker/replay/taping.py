@@ -1,8 +1,4 @@
-"""
-Records a launch tape of one call of the candidate, in the candidate's own timer.
-
-Uses internals of Triton's compiled kernels (3.6 and 3.7): Triton calls `launch_metadata` once per launch, with all arguments.
-"""
+"""Records a launch tape of one call of the candidate, in the candidate's own timer."""
 
 from __future__ import annotations
 
@@ -11,19 +7,19 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from triton.compiler.compiler import CompiledKernel
 
-from harness.wire.launch_tape import INPUTS, Fill, Launch, Scalar, Span, Tape, TapedKernel, TapedOutput
+from harness.wire import operators
+from harness.wire.launch_tape import INPUTS, Fill, Scalar, Tape, TapedKernel, TapedLaunch
+from harness.wire.records import Address, View
 from harness.worker.candidate import outputs
 from harness.worker.kit import arena
+from harness.worker.triton_hooks.launches import handle_compiled_launches, sizes
 
-_FRESH = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 _FILLED = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "zero_": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
 _FULL = {"full": 1, "full_like": 1, "new_full": 2, "fill_": 1}
 """Index of the fill value among the arguments."""
 _INTEGERS = frozenset({"i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64"})
 _FLOATS = frozenset({"fp32", "f32", "fp64"})
-_LAUNCH_METADATA = CompiledKernel.launch_metadata
 
 
 class NotTaped(Exception):
@@ -36,10 +32,10 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, inputs: torch.Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._inputs = inputs
-        self._buffers: list[torch.UntypedStorage] = []
-        """Kept alive, so that no two buffers have the same address."""
-        self._kernels: list[CompiledKernel] = []
-        self._steps: list[Launch | Fill] = []
+        self._storages: list[torch.UntypedStorage] = []
+        """Kept alive, so that no two storages have the same address."""
+        self._kernels: list[Any] = []
+        self._steps: list[TapedLaunch | Fill] = []
         self._why = ""
 
     @classmethod
@@ -52,8 +48,8 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
         named = dict(kwargs or {})
         result = func(*args, **named)
         name = func._schema.name.rpartition("::")[2]
-        if name in _FRESH:
-            self._buffer(result)
+        if name in operators.ALLOCATING:
+            self._allocated(result)
         elif name in _FILLED:
             self._fill(result, _FILLED[name])
         elif name in _FULL:
@@ -65,7 +61,7 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._refuse(f"Python reads a tensor by `{name}`, and may go on by what it finds")
         return result
 
-    def launched(self, kernel: CompiledKernel, grid: Sequence[int], *values: Any) -> None:
+    def launched(self, kernel: Any, grid: Sequence[int], values: tuple[Any, ...]) -> None:
         """Record a launch that is about to happen."""
         metadata = kernel.metadata
         if getattr(metadata, "num_ctas", 1) != 1 or getattr(metadata, "launch_cooperative_grid", False):
@@ -82,8 +78,9 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
             for kind, value in zip(types, values, strict=True)
             if kind != "constexpr"
         )
-        x, y, z = (*(int(size) for size in grid), 1, 1, 1)[:3]
-        self._steps.append(Launch(kernel=self._kernels.index(kernel), grid=(x, y, z), arguments=arguments))
+        self._steps.append(
+            TapedLaunch(kernel=self._kernels.index(kernel), grid=sizes(grid), arguments=arguments)
+        )
 
     def tape(self, value: Any) -> Tape:
         """The tape of the call, which returned `value`; raises `NotTaped` if it cannot be taped."""
@@ -92,31 +89,30 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
         structure, parts = outputs.parts_of(value)
         return Tape(
             kernels=tuple(_taped(kernel) for kernel in self._kernels),
-            buffers=tuple(storage.nbytes() for storage in self._buffers),
+            storages=tuple(storage.nbytes() for storage in self._storages),
             steps=tuple(self._steps),
             outputs=tuple(self._output(part) for part in parts),
             structure=structure,
         )
 
-    def _buffer(self, tensor: torch.Tensor) -> int:
-        storage = tensor.untyped_storage()
-        self._buffers.append(storage)
-        return len(self._buffers) - 1
+    def _allocated(self, tensor: torch.Tensor) -> int:
+        self._storages.append(tensor.untyped_storage())
+        return len(self._storages) - 1
 
     def _fill(self, tensor: torch.Tensor, value: Any) -> None:
         storage = tensor.untyped_storage()
-        address = storage.data_ptr()
-        matches = [number for number, buffer in enumerate(self._buffers) if buffer.data_ptr() == address]
-        number = matches[0] if matches else self._buffer(tensor)
+        addresses = [buffer.data_ptr() for buffer in self._storages]
+        is_known = storage.data_ptr() in addresses
+        number = addresses.index(storage.data_ptr()) if is_known else self._allocated(tensor)
         whole = arena.span_bytes(tensor) == storage.nbytes()
         if not isinstance(value, (int, float)) or not whole or tensor.data_ptr() == self._inputs.data_ptr():
             self._refuse("a fill of a part of a buffer")
             return
-        self._steps.append(Fill(buffer=number, dtype=arena.dtype_name(tensor.dtype), value=value))
+        self._steps.append(Fill(storage=number, dtype=arena.dtype_name(tensor.dtype), value=value))
 
-    def _argument(self, kind: Any, value: Any) -> Span | Scalar:
+    def _argument(self, kind: Any, value: Any) -> Address | Scalar:
         if isinstance(kind, str) and kind.startswith("*") and isinstance(value, torch.Tensor):
-            return self._span(value.data_ptr())
+            return self._address(value.data_ptr())
         if kind in _INTEGERS and isinstance(value, int):
             return Scalar(kind=str(kind), value=int(value))
         if kind in _FLOATS and isinstance(value, (int, float)):
@@ -124,28 +120,32 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._refuse(f"an argument of the type {kind}")
         return Scalar(kind="i32", value=0)
 
-    def _span(self, address: int) -> Span:
+    def _address(self, address: int) -> Address:
         memories = [
             (INPUTS, self._inputs.data_ptr(), self._inputs.nbytes),
-            *((number, storage.data_ptr(), storage.nbytes()) for number, storage in enumerate(self._buffers)),
+            *((number, buffer.data_ptr(), buffer.nbytes()) for number, buffer in enumerate(self._storages)),
         ]
         for number, start, length in memories:
             if start <= address < start + max(length, 1):
-                return Span(buffer=number, offset=address - start)
+                return Address(storage=number, offset_bytes=address - start)
         self._refuse("memory that neither the call allocated nor the inputs hold")
-        return Span(buffer=INPUTS, offset=0)
+        return Address(storage=INPUTS, offset_bytes=0)
 
-    def _output(self, part: Any) -> TapedOutput:
+    def _output(self, part: Any) -> View:
         if not isinstance(part, torch.Tensor) or outputs.problem(part):
             raise NotTaped("an output that is no plain tensor")
-        span = self._span(part.data_ptr())
+        address = self._address(part.data_ptr())
+        offset, odd_bytes = divmod(address.offset_bytes, part.element_size())
+        if odd_bytes:
+            self._refuse("an output that is not aligned")
         if self._why:
             raise NotTaped(self._why)
-        return TapedOutput(
-            at=span,
+        return View(
+            storage=address.storage,
             dtype=arena.dtype_name(part.dtype),
             shape=tuple(part.shape),
             strides=tuple(part.stride()),
+            offset=offset,
         )
 
     def _refuse(self, why: str) -> None:
@@ -156,21 +156,17 @@ def taped(call: Callable[[], Any], inputs: torch.Tensor) -> Tape:
     """The tape of `call`, with all its inputs in the memory `inputs`; raises `NotTaped` if it cannot be taped."""
     taping = _Taping(inputs)
 
-    def launch_metadata(kernel: CompiledKernel, grid: Any, stream: Any, *values: Any) -> Any:
-        taping.launched(kernel, grid, *values)
-        return _LAUNCH_METADATA(kernel, grid, stream, *values)
-
-    CompiledKernel.launch_metadata = launch_metadata
+    end = handle_compiled_launches(taping.launched)
     try:
         with taping:
             value = call()
         torch.cuda.synchronize()
         return taping.tape(value)
     finally:
-        CompiledKernel.launch_metadata = _LAUNCH_METADATA
+        end()
 
 
-def _taped(kernel: CompiledKernel) -> TapedKernel:
+def _taped(kernel: Any) -> TapedKernel:
     metadata = kernel.metadata
     return TapedKernel(
         name=str(kernel.name),

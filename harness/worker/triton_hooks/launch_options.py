@@ -10,6 +10,8 @@ import triton
 from triton.backends.amd.compiler import HIPOptions
 from triton.backends.nvidia.compiler import CUDAOptions
 
+from .versions import OTHER_OPTIONS
+
 OPTIONS = {
     "hip": frozenset(field.name for field in dataclasses.fields(HIPOptions)),
     "cuda": frozenset(field.name for field in dataclasses.fields(CUDAOptions)),
@@ -18,20 +20,6 @@ OPTIONS = {
 
 _REPLACING = ("ir_override", "extern_libs", "ptx_options")
 """Options that give the compiler code from files instead of the kernel's own, or assembler options, which can do the same."""
-
-_VERSIONED = {
-    "instruction_sched_variant": ("hip",),
-    "schedule_hint": ("hip",),
-    "cluster_dims": ("cuda",),
-    "ctas_per_cga": ("cuda",),
-    "num_buffers_warp_spec": ("cuda",),
-    "num_consumer_groups": ("cuda",),
-    "reg_dec_producer": ("cuda",),
-    "reg_inc_consumer": ("cuda",),
-    "enable_persistent": ("hip", "cuda"),
-    "enable_warp_specialization": ("hip", "cuda"),
-}
-"""Options of other Triton versions and builds, with their back ends. A kernel may name them."""
 
 
 def refusal(name: str, value: object, backend: str) -> str:
@@ -43,9 +31,9 @@ def refusal(name: str, value: object, backend: str) -> str:
         return f"launch option `{name}`: it can replace the code of the kernel by code that was not judged; leave it out"
     if name == "num_ctas" and backend == "hip" and isinstance(value, int) and value > 1:
         return f"launch option `num_ctas={value}`: AMD's GPUs have no clusters"
-    if name in OPTIONS[backend] or backend in _VERSIONED.get(name, ()):
+    if name in OPTIONS[backend] or backend in OTHER_OPTIONS.get(name, ()):
         return ""
-    if name in _VERSIONED or is_option(name):
+    if name in OTHER_OPTIONS or is_option(name):
         return f"launch option `{name}` exists only for the other vendor's targets"
     return ""
 
@@ -64,7 +52,7 @@ def elsewhere(name: str, value: object, target: str) -> str:
 
 def dropped(name: str, backend: str) -> str:
     """The note on an option that is ignored because only other versions of Triton have it; else empty."""
-    if name in OPTIONS[backend] or backend not in _VERSIONED.get(name, ()):
+    if name in OPTIONS[backend] or backend not in OTHER_OPTIONS.get(name, ()):
         return ""
     return f"option `{name}` is unknown to triton {triton.__version__}: ignored"
 
