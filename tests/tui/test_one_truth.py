@@ -214,7 +214,7 @@ def test_case_has_the_same_times_on_the_printed_page_and_in_the_tabs() -> None:
 def test_gain_is_the_same_in_review_header_and_report() -> None:
     state = session()
     assert gain_words(state.attempt(BEST), state.instances["softmax#1"]) == GAIN
-    assert f"{GAIN} on its best" in notices(state)
+    assert f"own gain {GAIN}" in notices(state)
     change = next(change for change in changes_of(state) if change.attempt.attempt == BEST)
     assert change.gain == pytest.approx(0.04, abs=0.005)
 

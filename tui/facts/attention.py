@@ -142,13 +142,13 @@ def ended_words(state: SessionState, now_wall: float, *, crashed: bool) -> str:
 
 
 def waiting_words(state: SessionState, attempt: AttemptState, now_wall: float) -> str:
-    """Return `waits 4:10: 1.84x, +6 % on its best, not examined`."""
+    """Return `waits 4:10: 1.84x, own gain +6 %, not examined`."""
     speed = attempt_speed(attempt)
     figures = ["not measured"]
     if speed is not None:
         gain = gain_words(attempt, state.instances[attempt.attempt.rpartition("/")[0]])
         is_known = gain not in ("first", UNKNOWN)
-        figures = [speed.figure, f"{gain} on its best" if is_known else "its first speedup"]
+        figures = [speed.figure, f"own gain {gain}" if is_known else "its first speedup"]
     examined = {
         Confirmation.CONFIRMED: "confirmed by the exam",
         Confirmation.NOT_CONFIRMED: "failed its exam",

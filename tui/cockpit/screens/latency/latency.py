@@ -217,8 +217,8 @@ class LatencyScreen(ActingScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Values and plots only where there are times."""
-        if action in ("value", "plot", "pane", "zoom"):
-            return self._timings is not None
+        if action in ("value", "plot", "pane", "zoom") and self._timings is None:
+            return False
         return super().check_action(action, parameters)
 
     def action_pane(self, number: int) -> None:
