@@ -12,7 +12,7 @@ from statistics import NormalDist, fmean, geometric_mean
 
 from harness import Evaluation, Verdict
 
-from .speed import speed_of
+from .speed import joint_sign, speed_of
 
 Z95 = NormalDist().inv_cdf(0.975)
 """Standard deviations on each side that contain 95 % of a normal distribution."""
@@ -58,6 +58,11 @@ def speedup_geomean(evaluations: Iterable[Evaluation]) -> float | None:
     """
     speeds = [speed.value for evaluation in evaluations if (speed := speed_of(evaluation)) is not None]
     return geometric_mean(speeds) if speeds else None
+
+
+def speedup_sign(evaluations: Iterable[Evaluation]) -> str:
+    """Returns the sign of a mean over the speeds of correct candidates: `>=`, `<=`, `~`, or empty without bounds."""
+    return joint_sign(speed.sign for evaluation in evaluations if (speed := speed_of(evaluation)) is not None)
 
 
 def fast_p(evaluations: Iterable[Evaluation], p: float) -> float | None:
