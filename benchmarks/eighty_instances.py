@@ -100,9 +100,10 @@ def _people(plan: Plan, chains: Sequence[Chain]) -> Iterator[Entry]:
     first = chains[0]
     text = "Keep the row in registers; 8192 columns fit with eight waves."
     yield first.now - 400.0, ev.HintGiven(instance=first.key, text=text, by="kim")
+    lost = f"the judge failed on {chains[-1].name(1)}: its process was killed; judging it once more"
     cold = "the compile cache is empty: the first attempts take longer"
     yield 5.0, ev.Notice(level="info", message=cold)
-    yield plan.run_s - 900.0, ev.Notice(level="warning", message="90 % of the budget is spent")
+    yield plan.run_s - 900.0, ev.Notice(level="warning", message=lost)
 
 
 def _judges(event: ev.AnyEvent, attempt: str) -> bool:

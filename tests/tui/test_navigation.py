@@ -168,7 +168,7 @@ async def test_each_screen_and_pane_has_a_help(size: tuple[int, int]) -> None:
             await until(pilot, lambda: NAMED[screen][:3] in line_of_screens(app), f"the screen of {screen}")  # noqa: B023
             for pane in "123456789":
                 await pilot.press(pane, "question_mark")
-                await until(pilot, lambda: isinstance(app.screen, HelpDialog), f"help of {screen} {pane}")  # noqa: B023
+                await until(pilot, lambda: isinstance(app.screen, HelpDialog), f"help of {screen} {pane}")
                 await pilot.press("escape")
 
 

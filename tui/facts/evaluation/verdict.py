@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 from harness import ErrorReport, Evaluation, Mismatch, Verdict
+from sessions.names import stage_word
 from sessions.state.findings import finding_words, findings_of, located
 from sessions.state.ranking import estimated_slowdown
 from sessions.state.speed import missing_speed, speed_of, timed_evaluation
@@ -78,8 +79,11 @@ def _known(facts: list[Cell]) -> Facts:
 
 def _before_verdict(attempt: AttemptState) -> list[Cell]:
     if attempt.stage:
-        passed = ", ".join(stage.name for stage in attempt.stages if stage.ok)
-        return [Cell(f"judge: {attempt.stage}", "busy"), Cell(f"passed: {passed}" if passed else "", "dim")]
+        passed = ", ".join(stage_word(stage.name) for stage in attempt.stages if stage.ok)
+        return [
+            Cell(f"judge: {stage_word(attempt.stage)}", "busy"),
+            Cell(f"passed: {passed}" if passed else "", "dim"),
+        ]
     call = attempt.calls[-1] if attempt.calls else None
     if call is not None and call.failed:
         return [Cell("no reply", "bad"), Cell(call.failed, "bad")]

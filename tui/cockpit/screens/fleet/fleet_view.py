@@ -10,7 +10,16 @@ from sessions.names import short_task, split_attempt
 from sessions.state.ranking import estimated_slowdown
 from sessions.state.speed import Speed
 from tui.cockpit.draw.lines import Line, Span, cells, clean
-from tui.cockpit.screens.fleet.fleet_cells import MEDIUM, NARROW, TREND, WIDE, Form, instance_cell, trend
+from tui.cockpit.screens.fleet.fleet_cells import (
+    MEDIUM,
+    NARROW,
+    TREND,
+    WIDE,
+    WORD,
+    Form,
+    instance_cell,
+    trend,
+)
 from tui.facts import vocabulary
 from tui.facts.instance import InstanceFacts, mark_of_best
 from tui.facts.styles import speed_style
@@ -167,6 +176,8 @@ def _instances(
     columns = []
     for place in range(shown):
         title = f"#{place + 1}" if not named else "" if place else "instance"
+        if form.speedup:
+            title = f"{title:<{WORD + 1 + digits}} best"
         cells = [
             instance_cell(
                 facts[place], form, digits=digits, change=changes.get(facts[place].key, ""), named=named
@@ -257,7 +268,7 @@ def state_words(facts: Iterable[InstanceFacts]) -> list[tuple[str, str, str, int
         word = now.word.partition(":")[0] if now.letter != "t" else "timing"
         letter, style, number = states.get(word, (now.letter, now.style, 0))
         states[word] = (letter, style, number + 1)
-    order = "gjtr?m=q.x"
+    order = "gjtr?mpq.x"
     return [(word, *state) for word, state in sorted(states.items(), key=lambda item: order.find(item[1][0]))]
 
 
@@ -306,7 +317,7 @@ def _most_interesting(task: TaskFacts, shown: int) -> Sequence[InstanceFacts]:
     """All instances if there is room, else the most interesting ones; by number."""
     if len(task.instances) <= shown:
         return task.instances
-    letters = "?mtjgr=q.x"
+    letters = "?mtjgrpq.x"
 
     def interest(facts: InstanceFacts) -> tuple[bool, bool, bool, int, int]:
         return (

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from harness import STAGES, Evaluation, Latency, Outcome, Verdict
 from harness.wire.latency import Bound
+from sessions.names import stage_word
 from sessions.state.bests import best_key, measured_attempt, measured_bests, order
 from sessions.state.findings import findings_of, located
 from sessions.state.speed import attempt_speed, gain, speed_of, timed_evaluation
@@ -230,7 +231,7 @@ def _checks(evaluation: Evaluation) -> Iterator[Span]:
     """`execution 27/27`, `timing C`; `-` for a stage that was not reached."""
     stages = {stage.name: stage for stage in evaluation.stages}
     for name in STAGES:
-        stage, word = stages.get(name), "timing" if name == "performance" else name
+        stage, word = stages.get(name), stage_word(name)
         if stage is None or stage.ok is None:
             yield Span(f"{word} {vocabulary.UNKNOWN}", "dim")
         elif not stage.ok:
