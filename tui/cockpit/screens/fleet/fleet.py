@@ -48,8 +48,8 @@ class TaskTable(LineTable):
     MARKS = True
     HELP = """\
 One row is a task, one cell is an instance: a chain of attempts on the task.
-`hjkl` moves over cells, `enter` opens the instance, `space` marks it; keys and
-`:` commands act on all marked instances. `o` takes the next order of the rows.
+`hjkl` moves over cells, `enter` opens the instance, `space` marks it; keys
+and `:` commands act on all marked instances. `o` orders the rows another way.
 
 g6C     the state, the number of the attempt, the newest verdict: of an
         earlier attempt while this one has none. With a figure (`generate 6
@@ -67,7 +67,8 @@ g6C     the state, the number of the attempt, the newest verdict: of an
 
 best    the best speedup of the task: geometric mean and 95 % interval; green
         only if the interval is above 1. `>=`: a lower bound.
-        `est.` is an estimate, nothing was measured.
+        `est. 1.10x roof` is an estimate, nothing was measured: 1.10 times
+        the time that the roofline allows.
         ! findings, ? waits for a person, + accepted, = confirmed by the exam
 by      instance and attempt of the best, `#3/7`
 gain    time since the best was found
@@ -96,8 +97,9 @@ t timing (alone on the GPU)   j judging   - idle   l lent to others
 `-` stands for a value that this machine does not show, never for 0.
 """
 NEXT_HELP = """\
-What needs a person, most urgent first: reviews, instances that repeat an error,
-GPUs with trouble, a budget above 90 %, a silent model. `enter` goes there.
+What needs a person, most urgent first: reviews, instances that repeat an
+error, GPUs with trouble, a budget above 90 %, a silent model. `enter` goes
+there.
 The last lines say what the engine prepares: nothing of that needs you.
 """
 
@@ -109,6 +111,7 @@ class FleetScreen(ActingScreen):
     NAME = "fleet"
     PANES: ClassVar[tuple[tuple[str, str], ...]] = (("tasks", "tasks"), ("gpus", "GPUs"), ("next", "next"))
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "home", id="screen.back", key_display="esc"),
         Binding("w", "jump('waiting', 1)", "next waiting", id="jump.waiting"),
         Binding("o", "order", "order", id="fleet.order"),
         *STEERING,

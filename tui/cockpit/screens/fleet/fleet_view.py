@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sessions.names import short_task, split_attempt
-from sessions.state.ranking import estimated_slowdown
 from sessions.state.speed import Speed
 from tui.cockpit.draw.lines import Line, Span, cells, clean
 from tui.cockpit.screens.fleet.fleet_cells import (
@@ -21,6 +20,7 @@ from tui.cockpit.screens.fleet.fleet_cells import (
     trend,
 )
 from tui.facts import vocabulary
+from tui.facts.evaluation.counted import estimate_words
 from tui.facts.instance import InstanceFacts, mark_of_best
 from tui.facts.styles import speed_style
 from tui.facts.tables import GAP, NOTHING, Cell, Column, Row, Table
@@ -283,19 +283,13 @@ def rule(name: str, middle: Sequence[Span], right: str, width: int, *, focused: 
     return (*left, Span("─" * max(0, width - cells(left)), "dim"))
 
 
-def standing_estimate(facts: InstanceFacts) -> float | None:
-    """Return the estimated slowdown of a best that was not measured; `None` if there is no estimate."""
-    evaluation = facts.best.evaluation if facts.best is not None else None
-    return estimated_slowdown(evaluation) if evaluation is not None else None
-
-
 def _best_cell(task: TaskFacts, *, has_interval: bool) -> Cell:
     leader = task.leader
     if leader is None or leader.best is None:
         return Cell(UNKNOWN, "dim")
     if leader.speed is None:
-        factor = standing_estimate(leader)
-        return Cell("correct" if factor is None else f"est. {factor:.2f}x", "dim")
+        evaluation = leader.best.evaluation
+        return Cell((estimate_words(evaluation) if evaluation is not None else "") or "correct", "dim")
     text = str(leader.speed) if has_interval else leader.speed.figure.replace(" ", "")
     return Cell(text, speed_style(leader.speed))
 

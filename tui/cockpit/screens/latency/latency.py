@@ -35,7 +35,8 @@ class TimeTable(LineTable):
 
     HELP = """\
 A row a case, a column a GPU. `h j k l` move to a cell, `enter` shows all its
-figures, `v` turns to speedups or clocks, `t` measures the attempt on every GPU.
+figures, `v` turns to speedups or clocks, `t` measures the attempt on every
+GPU.
 
 base      the timing baseline, on the GPU that the line above names
 GPU0 ...  median of the attempt on that GPU

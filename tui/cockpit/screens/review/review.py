@@ -41,8 +41,8 @@ class ReviewScreen(ComparingScreen):
     NAME = "review"
     HELP = """\
 Is this attempt safe to take? The queue has the attempts that wait, oldest
-first, then the best attempt of each instance that ended, if nobody decided about
-it (`undecided`), then what was decided: `+` accepted, `x` rejected, `!` findings.
+first, then the undecided best attempts of instances that ended (`-`), then
+what was decided: `+` accepted, `x` rejected. `!` has findings.
 `own gain` compares an attempt with the best before it in its own instance;
 the line `before` has the session's best of the task, over all instances.
 

@@ -168,7 +168,7 @@ def _state_cell(entry: QueueEntry, wall: float) -> Cell:
     if entry.kind is QueueKind.WAITS:
         return Cell(f"{vocabulary.WAITS} {vocabulary.clock(wall - entry.attempt.waiting_wall)}", "warn")
     if decision is None:
-        return Cell("undecided")
+        return Cell(vocabulary.UNKNOWN, "dim")
     mark = vocabulary.ACCEPTED if decision.accepted else vocabulary.REJECTED
     return Cell(mark, "" if decision.accepted else "bad")
 
