@@ -271,7 +271,7 @@ async def test_only_changed_cells_are_painted(monkeypatch: pytest.MonkeyPatch) -
         await pilot.pause()
         assert refreshed == [], "words of a reply change no cell"
         source.pending = [ev.CandidateProposed(attempt="softmax#1/2", source="x = 1", seq=901)]
-        await until(pilot, lambda: "queued     2 1.31x" in screen.tasks.text, "the state")
+        await until(pilot, lambda: "queued       2 1.31x" in screen.tasks.text, "the state")
         (region,) = refreshed
         assert (region.height, region.width) == (1, fleet_cells.WORD)
 

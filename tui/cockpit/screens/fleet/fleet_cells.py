@@ -13,8 +13,8 @@ from tui.facts.instance import InstanceFacts
 from tui.facts.styles import speed_style, verdict_style
 from tui.facts.tables import Cell
 
-WORD = 9
-"""Cells of a state word: `integrity`."""
+WORD = 11
+"""Cells of a state word with the gap behind it: `integrity`. With fewer, words take the place of the columns of effort."""
 FIGURE = 7
 """Cells of a speed: `>=2.03x`."""
 
