@@ -53,8 +53,8 @@ def _decision(winner: Winner) -> str:
     decision = winner.best.decision
     accepted = decision is not None and decision.accepted
     if winner.chosen is not None and not winner.is_chosen:
-        other = f"#{winner.chosen.attempt.rpartition('#')[2]}"
-        return f"{'accepted, then' if accepted else 'accepted:'} {other}"
+        chosen = winner.chosen.attempt.rpartition("#")[2]
+        return f"{'accepted, then' if accepted else 'accepted:'} #{chosen}"
     return "accepted" if accepted else "waits" if winner.best.waiting else ""
 
 
