@@ -172,6 +172,17 @@ async def test_each_screen_and_pane_has_a_help(size: tuple[int, int]) -> None:
                 await pilot.press("escape")
 
 
+@pytest.mark.parametrize("size", [NARROW, (120, 40)])
+async def test_home_and_form_have_a_help(size: tuple[int, int]) -> None:
+    app = at_home(lambda: INFOS)
+    async with app.run_test(size=size) as pilot:
+        await wait_for_list(pilot)
+        for keys in ((), ("c",), ("2",)):
+            await pilot.press(*keys, "question_mark")
+            await until(pilot, lambda: isinstance(app.screen, HelpDialog), f"help after {keys}")
+            await pilot.press("escape")
+
+
 @pytest.mark.parametrize(("size", "columns"), [(NARROW, 2), ((120, 40), 4), (WIDE, 3)])
 async def test_help_has_groups_and_is_as_wide_as_the_screen(size: tuple[int, int], columns: int) -> None:
     app, _ = live(running())
