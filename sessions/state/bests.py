@@ -13,7 +13,7 @@ import msgspec
 from harness import Evaluation, Verdict
 from harness.wire.provenance import Provenance, compared_values
 
-from .speed import Speed, baseline_names, speed_of, timed_evaluation
+from .speed import Speed, attempt_speed, baseline_names, timed_evaluation
 from .state import AttemptState, Confirmation, SessionState
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ def measured_attempt(task: str, attempt: AttemptState) -> MeasuredBest | None:
     evaluation = timed_evaluation(attempt)
     if evaluation is None or attempt.verdict is not Verdict.CORRECT:
         return None
-    speed = speed_of(evaluation)
+    speed = attempt_speed(attempt)
     if speed is None or attempt.confirmation is Confirmation.NOT_CONFIRMED:
         return None
     return MeasuredBest(
@@ -81,14 +81,15 @@ def product_of(evaluation: Evaluation) -> str:
     return product or next(iter(products), "") or evaluation.device
 
 
-def measured_bests(state: SessionState) -> tuple[MeasuredBest, ...]:
-    """Returns the best measured attempt of each task, provenance and baseline, in the order of the tasks.
+def measured_bests(state: SessionState, task: str | None = None) -> tuple[MeasuredBest, ...]:
+    """Returns the best measured attempt of each task (or of one), provenance and baseline, in the order of the tasks.
 
     Confirmed attempts come before others. Attempts that a person rejected do not count.
     """
     measured_attempts = [
         measured
         for instance in state.instances.values()
+        if task in (None, instance.task)
         for attempt in instance.attempts
         if not attempt.rejected and (measured := measured_attempt(instance.task, attempt)) is not None
     ]

@@ -12,7 +12,7 @@ from statistics import NormalDist, fmean, geometric_mean
 
 from harness import Evaluation, Verdict
 
-from .speed import are_comparable, speed_of
+from .speed import are_comparable, joint_sign, speed_of
 
 Z95 = NormalDist().inv_cdf(0.975)
 """Standard deviations on each side that contain 95 % of a normal distribution."""
@@ -65,6 +65,11 @@ def are_mixed(evaluations: Iterable[Evaluation]) -> bool:
     """True if the speeds of these evaluations come from several provenances, so that no mean has all of them."""
     timed = _timed(evaluations)
     return not all(are_comparable(timed[0], evaluation) for evaluation in timed[1:])
+
+
+def speedup_sign(evaluations: Iterable[Evaluation]) -> str:
+    """Returns the sign of a mean over the speeds of correct candidates: `>=`, `<=`, `~`, or empty without bounds."""
+    return joint_sign(speed.sign for evaluation in evaluations if (speed := speed_of(evaluation)) is not None)
 
 
 def fast_p(evaluations: Iterable[Evaluation], p: float) -> float | None:

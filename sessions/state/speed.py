@@ -101,20 +101,25 @@ def speed_of(evaluation: Evaluation) -> Speed | None:
         return None
     all_cases = len(evaluation.latency) + len(evaluation.not_timed)
     exact = [latency for latency in compared if latency.bound is Bound.NONE]
-    bounds = {latency.bound for latency in compared} - {Bound.NONE}
     exact_ci = evaluation.speedup_geomean_ci
     value, low, high = _geometric_mean(compared, all_cases, exact_ci)
     return Speed(
         value,
         low,
         high,
-        MIXED if len(bounds) > 1 else bounds.pop().sign if bounds else "",
+        joint_sign(latency.bound.sign for latency in compared),
         len(compared),
         all_cases,
         Exact(*_geometric_mean(exact, len(exact), exact_ci), len(exact))
         if 0 < len(exact) < all_cases
         else None,
     )
+
+
+def joint_sign(signs: Iterable[str]) -> str:
+    """Returns the sign of a mean over ratios with these signs: the one that there is, or `MIXED`; empty without bounds."""
+    bounds = set(signs) - {""}
+    return bounds.pop() if len(bounds) == 1 else MIXED if bounds else ""
 
 
 def attempt_speed(attempt: AttemptState) -> Speed | None:

@@ -29,7 +29,7 @@ from sessions.events import (
     Usage,
     WinnerMeasured,
 )
-from sessions.names import short_task, split_attempt
+from sessions.names import short_task, split_attempt, stage_word
 from sessions.settings import SessionDescription
 
 EXTENDABLE = frozenset(
@@ -410,7 +410,7 @@ class SessionState:
         if not self.instances:
             return (Preparation("starting the judge", self.started_wall or self.engine_wall),)
         return tuple(
-            Preparation(f"judging the baseline of {short_task(task)}: {stage}", since)
+            Preparation(f"judging the baseline of {short_task(task)}: {stage_word(stage)}", since)
             for task, (stage, since) in self.baseline_stages.items()
         )
 

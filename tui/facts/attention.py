@@ -143,14 +143,14 @@ def ended_words(state: SessionState, now_wall: float, *, crashed: bool) -> str:
 
 
 def waiting_words(state: SessionState, attempt: AttemptState, now_wall: float) -> str:
-    """Return `waits 4:10: 1.84x, +6 % on its best, not examined`."""
+    """Return `waits 4:10: 1.84x, own gain +6 %, not examined`."""
     speed = attempt_speed(attempt)
     figures = ["not measured"]
     if speed is not None:
         gain = gain_words(attempt, state.instances[attempt.attempt.rpartition("/")[0]])
         without_figure = dict.fromkeys(("first", UNKNOWN), "its first speedup")
         without_figure["apart"] = APART.format(name="its best")
-        figures = [speed.figure, without_figure.get(gain, f"{gain} on its best")]
+        figures = [speed.figure, without_figure.get(gain, f"own gain {gain}")]
     examined = {
         Confirmation.CONFIRMED: "confirmed by the exam",
         Confirmation.NOT_CONFIRMED: "failed its exam",

@@ -103,6 +103,11 @@ def node_words(node: NodeFacts) -> str:
     return " · ".join(part for part in parts if part)
 
 
+def blocked_words(node: NodeFacts | None) -> str:
+    """Return why no run can be judged on this node; empty if runs can be judged, or the node is not read yet."""
+    return "triton is not installed: nothing can be judged" if node is not None and not node.triton else ""
+
+
 def _installed(package: str) -> str:
     try:
         return version(package)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from sessions import AttemptState, InstanceState, SessionState, apply
 from sessions import events as ev
 from sessions.events import AnyEvent
-from sessions.names import instance_key, short_task
+from sessions.names import instance_key, short_task, stage_word
 from suites.python_source import source_lines
 from tui.diagnostics import one_line
 from tui.facts.attempt import decision_words, origin_words
@@ -79,7 +79,7 @@ class Narrator:
             case ev.WinnerExamined():
                 return event.attempt, exam_sentence(self.state.attempt(event.attempt), None)
             case ev.BaselineStageStarted():
-                return short_task(event.task), f"judging the baseline: {event.stage}"
+                return short_task(event.task), f"judging the baseline: {stage_word(event.stage)}"
             case ev.BaselineMeasured():
                 timed = event.evaluation.latency
                 known = f"{counted(len(timed), 'case')} timed" if timed else "not timed"

@@ -38,6 +38,7 @@ from harness.stages.timing.baselines import (
 )
 from harness.wire.limits import SOURCE_BYTES
 from sessions.home import home_from
+from sessions.names import stage_word
 from suites import Task
 from tui.commands.keep.recording import judged_task
 from tui.commands.options import complete_tasks, json_option, predictions_options, targets_option
@@ -191,7 +192,7 @@ async def judged(
 
     def on_event(event: StageEntered | StageLeft) -> None:
         if isinstance(event, StageEntered):
-            on_stage(event.stage)
+            on_stage(stage_word(event.stage))
 
     async with Nursery() as nursery:
         opening = asyncio.create_task(nursery.open(), name="nursery")

@@ -102,7 +102,7 @@ def _time_row(timing: Latency, shape: str, before_ms: float | None) -> Row:
         _share(timing),
         f"{((before_ms or 0) / timing.candidate_ms - 1) * 100:+.0f} %" if is_changed else "",
         Cell(f"{this.p10_ms * 1e3:.4g}-{this.p90_ms * 1e3:.4g}" if this else "", "dim"),
-        Cell("/".join(str(side.samples) for side in sides), "dim"),
+        Cell("+".join(str(side.samples) for side in sides), "dim"),
         Cell(str(left_out) if sides else "", "warn" if left_out else "dim"),
         Cell(str(timing.pairs or ""), "dim"),
         Cell(f"{timing.method.value}{', hot' if timing.cache == 'hot' else ''}", "dim"),

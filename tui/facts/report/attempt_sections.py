@@ -10,15 +10,15 @@ from typing import NamedTuple
 from harness import Verdict
 from sessions.names import split_attempt
 from sessions.state.findings import finding_words, findings_of
-from sessions.state.ranking import estimated_slowdown
 from sessions.state.speed import Speed, attempt_speed, gain, is_apart
 from sessions.state.state import AttemptState, SessionState
 from sessions.state.winners import accepted_attempt
 from suites.python_source import source_lines
 from tui.facts.attempt import origin_words
+from tui.facts.evaluation.counted import estimate_words
 from tui.facts.styles import verdict_style
 from tui.facts.tables import Cell, Column, Field
-from tui.facts.vocabulary import FINDING, estimate, grouped, letter, moment, percent_change, words
+from tui.facts.vocabulary import FINDING, grouped, letter, moment, percent_change, words
 
 from .model import SessionReport, is_best
 from .section import Section, section_of
@@ -89,8 +89,7 @@ def _estimate(change: Change) -> str:
     evaluation = change.attempt.evaluation
     if evaluation is None or evaluation.verdict is not Verdict.CORRECT or change.speed is not None:
         return ""
-    slowdown = estimated_slowdown(evaluation)
-    return "" if slowdown is None else estimate(slowdown)
+    return estimate_words(evaluation)
 
 
 def _lines(change: Change) -> str:
