@@ -121,7 +121,7 @@ async def _judge(answer: Answer, public: PublicTask, pool: DevicePool) -> Result
         task = await _recorded(public, pool)
     except NotRecorded as reason:
         return msgspec.structs.replace(result, why=str(reason))
-    evaluation = await evaluate(answer.code, task, pool=pool, targets=[TARGET], seed=SEED)
+    evaluation = await evaluate(answer.code, task, pool, targets=[TARGET], seed=SEED)
     error = evaluation.error
     return msgspec.structs.replace(
         result,

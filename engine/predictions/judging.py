@@ -95,7 +95,7 @@ class WavedeckJudge:
             self._not_recorded[sample.public.id] = str(reason)
             return self._verdict(sample, Verdict.UNSUPPORTED, "recording", str(reason))
         return await evaluate(
-            sample.source, task, pool=self._pool, targets=self._targets, seed=self._seed, on_event=on_stage
+            sample.source, task, self._pool, targets=self._targets, seed=self._seed, on_event=on_stage
         )
 
     async def _recorded(self, sample: Sample) -> Task:

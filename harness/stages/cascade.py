@@ -19,7 +19,6 @@ from harness.stages.timing.baselines import USUAL, Against
 from harness.wire import limits
 from harness.wire.channel import BadFrame
 from harness.wire.device import Device, Target
-from harness.wire.effort import WHOLE, Effort
 from harness.wire.errors import DeviceFull, HarnessError, WorkerDied
 from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
 from suites.dtypes import NoSuchDtype, task_on
@@ -29,6 +28,7 @@ from suites.task import Task
 from .compilation import CompileResults
 from .interpreter_findings import add_interpreter_findings
 from .memory_shortage import BESIDE_OTHERS, met_full_gpu, say_alone
+from .modes import USUAL_MODE, Attempt, Cases, Exam, Mode, Rough
 from .scripts import as_called, with_calls
 from .sheet import OnEvent, Sheet
 from .slot_evaluation import Request, SlotEvaluation
@@ -37,31 +37,19 @@ from .slot_evaluation import Request, SlotEvaluation
 async def evaluate(
     candidate: str,
     task: Task,
-    *,
     pool: DevicePool,
+    mode: Mode = USUAL_MODE,
+    *,
     targets: Sequence[Target],
     seed: int,
-    exam: bool = False,
-    against: Against = USUAL,
-    avoid: str = "",
-    on: str = "",
-    effort: Effort = WHOLE,
-    passed: Evaluation | None = None,
-    hidden: bool = True,
-    timed: bool = True,
+    against: Against | None = USUAL,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
     """Evaluate `candidate` on a free slot of `pool`. The same `seed` gives the same verdict.
 
+    - `mode`: which cases are judged, where, and how long they are timed.
     - `targets`: a GPU's own target, on `cpu` the first target, can fail the candidate; the others are only reported.
-    - `exam`: judge the exam cases and not the open ones. Show the result to no model.
-    - `against` names the timing baseline; `cpu` times nothing.
-    - `avoid`, `on`: prefer another device than `avoid`; use device `on` alone.
-    - `effort`: with a rough effort a GPU only times, after the interpreter accepted the candidate. The evaluation has estimates
-      (`rough`), no latencies, and its verdict is not kept. On `cpu` it changes nothing.
-    - `passed`: an earlier rough evaluation of the same candidate; the interpreter does not run again.
-    - `hidden`: False for no hidden cases; the verdict is then none about the task (`harness.stages.chosen_cases`).
-    - `timed`: False for no performance stage.
+    - `against`: how the candidate is timed on a GPU; `None` for no performance stage. `cpu` times nothing.
     - `on_event`: called in order, from the event loop.
 
     If a process of the candidate fails without a reason (`JudgeAgain`), the candidate is judged once more, with no other slot of
@@ -70,16 +58,18 @@ async def evaluate(
     """
     if not targets:
         raise HarnessError("no target to compile for; name one, as gfx942")
-    sheet = Sheet(task, pool.devices[0].name, on_event, exam=exam, versions=pool.versions)
+    sheet = Sheet(task, pool.devices[0].name, mode, on_event, versions=pool.versions)
     sheet.enter("static")
     report = await asyncio.to_thread(inspect_source, candidate, task)
     refused = _leave_static(sheet, report)
     if refused is not None:
         return refused
-    called = as_called(task)
+    called = as_called(task.with_cases(mode.names) if isinstance(mode, Cases) else task)
+    avoid = mode.avoid if isinstance(mode, Exam) else ""
+    on = mode.device if isinstance(mode, Attempt) else ""
 
     async def judge(sheet: Sheet, *, again: bool) -> Evaluation:
-        timers = TIMERS_A_CANDIDATE if timed else 0
+        timers = 0 if against is None else TIMERS_A_CANDIDATE
         async with pool.slot(avoid, on=on, timers=timers, alone=again) as slot:
             sheet.device = slot.device.name
             own_targets = _own_target_first(slot.device, targets)
@@ -91,14 +81,11 @@ async def evaluate(
                 product=product_of(slot.device).product,
                 seed=seed,
                 slow=report.slow,
-                exam=exam,
+                mode=mode,
                 against=against,
-                effort=effort,
-                hidden=hidden,
-                timed=timed,
                 again=again,
             )
-            return await _judge_in_slot(sheet, pool, slot, request, passed)
+            return await _judge_in_slot(sheet, pool, slot, request)
 
     try:
         try:
@@ -114,17 +101,11 @@ async def evaluate(
         return sheet.conclude(Verdict.INFRA_ERROR, ErrorReport(kind="infra", message=str(error)))
 
 
-def refuse_text(
-    candidate: str, task: Task, *, exam: bool = False, cases: Sequence[str] = ()
-) -> Evaluation | None:
-    """Return the evaluation of a candidate that the static stage refuses, without a device; `None` for any other.
-
-    With `cases`, only these open cases would be judged (`harness.stages.chosen_cases`).
-    """
-    sheet = Sheet(task, "", exam=exam)
+def refuse_text(candidate: str, task: Task, mode: Mode) -> Evaluation | None:
+    """Return the evaluation of a candidate that the static stage refuses, without a device; `None` for any other."""
+    sheet = Sheet(task, "", mode)
     sheet.enter("static")
-    refused = _leave_static(sheet, inspect_source(candidate, task))
-    return refused and msgspec.structs.replace(refused, only_cases=tuple(cases))
+    return _leave_static(sheet, inspect_source(candidate, task))
 
 
 def _leave_static(sheet: Sheet, report: StaticReport) -> Evaluation | None:
@@ -138,18 +119,18 @@ def _leave_static(sheet: Sheet, report: StaticReport) -> Evaluation | None:
     return None
 
 
-async def _judge_in_slot(
-    sheet: Sheet, pool: DevicePool, slot: Slot, request: Request, passed: Evaluation | None
-) -> Evaluation:
+async def _judge_in_slot(sheet: Sheet, pool: DevicePool, slot: Slot, request: Request) -> Evaluation:
     if slot.interpreter is None:
         if not request.as_written.for_interpreter.cases:
             return sheet.conclude(Verdict.UNSUPPORTED, needs_gpu(request.as_written))
         return await SlotEvaluation(sheet, pool, slot, _for_interpreter(request)).run()
     sheet.enter("call")
-    if request.as_written.script is not None and not request.effort.rough:
+    if isinstance(request.mode, Rough):
+        return await _time_after_interpreter(
+            sheet, pool, slot, slot.interpreter, request, request.mode.passed
+        )
+    if request.as_written.script is not None:
         return await _judge_without_interpreter(sheet, pool, slot, request)
-    if request.effort.rough:
-        return await _time_after_interpreter(sheet, pool, slot, slot.interpreter, request, passed)
     return await _judge_beside_interpreter(sheet, pool, slot, slot.interpreter, request)
 
 

@@ -35,6 +35,7 @@ from suites.task import Task
 from .amd_texts import for_cuda
 from .cascade import evaluate
 from .model_scripts import choose_model_script
+from .modes import Cases
 from .recorded_task import NotRecorded, write_task
 
 __all__ = ["NotRecorded", "helpers_of", "record_task", "script_of"]
@@ -125,13 +126,7 @@ async def _failure_for_timing(public: PublicTask, task: Task, pool: DevicePool, 
     if not names or public.reference_kind is not ReferenceKind.TRITON:
         return ""
     evaluation = await evaluate(
-        baseline_source(task),
-        task.with_cases(names),
-        pool=pool,
-        targets=[target],
-        seed=SEED,
-        hidden=False,
-        timed=False,
+        baseline_source(task), task, pool, Cases(tuple(names)), targets=[target], seed=SEED, against=None
     )
     if evaluation.verdict is Verdict.CORRECT:
         return ""

@@ -92,7 +92,7 @@ async def judge_reference(
             judged = msgspec.structs.replace(judged, result=Result.UNSUPPORTED, why=lacking.message)
         elif public.reference_kind is ReferenceKind.TRITON:
             evaluation = await evaluate(
-                baseline_source(task), task, pool=pool, targets=[target], seed=SEED, timed=False
+                baseline_source(task), task, pool, targets=[target], seed=SEED, against=None
             )
             judged = _of_evaluation(judged, evaluation)
         else:

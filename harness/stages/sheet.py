@@ -23,6 +23,7 @@ from suites.task import Task
 
 from .compilation import CompileResults
 from .estimates.sampling import Estimates
+from .modes import USUAL_MODE, Cases, Exam, Mode
 from .timing.conclusions import Timing, list_untimed_cases, mean_speedups
 
 OnEvent = Callable[[StageEntered | StageLeft], None]
@@ -35,9 +36,9 @@ class Sheet:
         self,
         task: Task,
         device: str,
+        mode: Mode = USUAL_MODE,
         on_event: OnEvent | None = None,
         *,
-        exam: bool = False,
         versions: dict[str, str] | None = None,
     ) -> None:
         self.device = device
@@ -50,14 +51,14 @@ class Sheet:
         self.notes: list[str] = []
         self._task = task
         self._on_event = on_event
-        self._exam = exam
+        self._mode = mode
         self._versions = versions or {}
         self._stages: dict[str, Stage] = {}
         self._entered: dict[str, float] = {}
 
     def copy_after_static(self, device: str) -> Sheet:
         """A sheet for the same candidate on another device, with the static stage; it reports no events."""
-        copy = Sheet(self._task, device, exam=self._exam, versions=self._versions)
+        copy = Sheet(self._task, device, self._mode, versions=self._versions)
         copy._stages = {name: stage for name, stage in self._stages.items() if name == "static"}
         copy.notes = list(self.notes)
         return copy
@@ -99,7 +100,8 @@ class Sheet:
         judged, timing = self.judged, self.timing
         findings = judged.findings if judged is not None else ()
         untimed = list_untimed_cases(self._task.open_cases, timing.latency)
-        speedup, geomean = mean_speedups(timing.latency)
+        timed_all = not isinstance(self._mode, Cases)
+        speedup, geomean = mean_speedups(timing.latency) if timed_all else (None, None)
         return Evaluation(
             schema=SCHEMA,
             task=self._task.id,
@@ -112,9 +114,9 @@ class Sheet:
             latency=timing.latency,
             rough=timing.rough,
             speedup=speedup,
-            speedup_ci=timing.speedup_ci,
+            speedup_ci=timing.speedup_ci if timed_all else None,
             speedup_geomean=geomean,
-            speedup_geomean_ci=timing.speedup_geomean_ci,
+            speedup_geomean_ci=timing.speedup_geomean_ci if timed_all else None,
             not_timed=untimed,
             device_before=timing.before,
             device_after=timing.after,
@@ -130,9 +132,15 @@ class Sheet:
             notes=tuple(dict.fromkeys(self.notes)),
             facts=(*(judged.facts if judged is not None else ()), *timing.facts),
             margins=judged.margins if judged is not None else (),
-            exam=self._exam,
+            exam=isinstance(self._mode, Exam),
+            only_cases=self._only_cases(),
             printed=self.printed,
         )
+
+    def _only_cases(self) -> tuple[str, ...]:
+        if not isinstance(self._mode, Cases):
+            return ()
+        return tuple(case.name for case in self._task.open_cases if case.name in self._mode.names)
 
     def _sandbox(self) -> tuple[Layer, ...]:
         """The guest's layers and those of the compiler that differ; before the judge's report the compiler's alone."""

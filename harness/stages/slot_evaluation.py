@@ -21,12 +21,12 @@ from harness.processes.servers import Child
 from harness.processes.slot import Slot
 from harness.processes.spares import GUEST, Worker
 from harness.stages.estimates.sampling import estimate_candidate, sample_cases
-from harness.stages.timing.baselines import Against
+from harness.stages.timing.baselines import USUAL, Against
 from harness.stages.timing.performance import Crowded, Performance
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.device import Target
-from harness.wire.effort import Effort
+from harness.wire.effort import WHOLE, WITH_ENERGY, Effort
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import DeviceFull, WorkerDied, is_out_of_memory
 from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
@@ -51,6 +51,7 @@ from harness.wire.stack_samples import last_line
 from suites.task import Case, Task
 
 from .compilation import NO_CASES, Compiler, CompileResults, note_unrun_configs, note_unrun_kernels
+from .modes import Cases, Exam, Mode, Rough
 from .scripts import script_worker
 from .sheet import Sheet
 from .task_questions import MOST_REPORT_BYTES
@@ -73,15 +74,23 @@ class Request(msgspec.Struct, frozen=True):
     seed: int
     slow: tuple[str, ...]
     """Calls in the source that the interpreter may be too slow for, as `tl.sort`."""
-    exam: bool
-    against: Against
-    effort: Effort
-    hidden: bool = True
-    """False: no hidden cases, see `harness.stages.chosen_cases`."""
-    timed: bool = True
-    """False: no performance stage."""
+    mode: Mode
+    against: Against | None
+    """How the candidate is timed; `None`: no performance stage."""
     again: bool = False
     """The second evaluation, after a `JudgeAgain`."""
+
+    @property
+    def exam(self) -> bool:
+        """Whether the exam cases are judged."""
+        return isinstance(self.mode, Exam)
+
+    @property
+    def effort(self) -> Effort:
+        """How much timing the candidate may cost."""
+        if isinstance(self.mode, Rough):
+            return self.mode.effort
+        return WITH_ENERGY if self.against is not None and self.against.energy else WHOLE
 
     @property
     def timing_seed(self) -> int:
@@ -197,7 +206,8 @@ class SlotEvaluation:
 
     def _plan_for(self, task: Task) -> Plan:
         request = self._request
-        return make_plan(task, request.seed, request.source, exam=request.exam, hidden=request.hidden)
+        hidden = not isinstance(request.mode, Cases)
+        return make_plan(task, request.seed, request.source, exam=request.exam, hidden=hidden)
 
     async def _follow_judge(self, channel: AsyncChannel, workers: Sequence[Child]) -> Evaluation:
         guest = workers[0]
@@ -292,7 +302,12 @@ class SlotEvaluation:
             refusal = compiled.host_work_error() if compiled is not None else None
         ending = asyncio.create_task(self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT))
         try:
-            if verdict is Verdict.CORRECT and refusal is None and not self._on_cpu and self._request.timed:
+            if (
+                verdict is Verdict.CORRECT
+                and refusal is None
+                and not self._on_cpu
+                and self._request.against is not None
+            ):
                 sheet.enter("performance")
                 verdict, error = await self._time(alone=ending)
         except BaseException:
@@ -344,7 +359,7 @@ class SlotEvaluation:
             timing = await performance.measure(
                 channel,
                 request.source,
-                against=request.against,
+                against=request.against or USUAL,
                 compiled={kernel.code_sha256 for kernel in sheet.compiled.resources.get(first.name, ())},
                 effort=request.effort,
             )
@@ -374,7 +389,7 @@ class SlotEvaluation:
             sheet.notes += note_unrun_kernels(compiled, judged.kernels)
             sheet.enter("performance")
         reports: tuple[CaseSampled, ...] = ()
-        if correct and request.timed and not request.exam and not request.effort.rough:
+        if correct and request.against is not None and not isinstance(request.mode, Exam | Rough):
             reports = await sample_cases(
                 self._pool, request.task, request.source, request.targets[0], cases_at_gpu_sizes
             )

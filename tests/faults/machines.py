@@ -135,7 +135,7 @@ async def judge(options: Options) -> Machine:
     async with DevicePool(("cpu",), slots=1) as pool:
         for source in options.sources:
             evaluation = await evaluate(
-                source, load_task("vector_add"), pool=pool, targets=[target("gfx942")], seed=1
+                source, load_task("vector_add"), pool, targets=[target("gfx942")], seed=1
             )
             results.verdicts.append(evaluation.verdict)
             results.errors.append(evaluation.error.message if evaluation.error else "")

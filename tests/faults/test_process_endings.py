@@ -302,7 +302,7 @@ async def test_kill_at_a_random_moment_gives_no_false_verdict(own_pool: DevicePo
     task = load_task("vector_add")
     judging = [
         asyncio.create_task(
-            evaluate(source, task, pool=own_pool, targets=[target("gfx942")], seed=seed), name="judged"
+            evaluate(source, task, own_pool, targets=[target("gfx942")], seed=seed), name="judged"
         )
         for source in sources
     ]

@@ -14,6 +14,7 @@ from harness.cases.seeds import derive
 from harness.hardware.product_tables import find_product
 from harness.hardware.targets import target
 from harness.stages import slot_evaluation
+from harness.stages.modes import Attempt, Exam
 from harness.stages.sheet import Sheet
 from harness.stages.slot_evaluation import Request, SlotEvaluation
 from harness.stages.timing.baselines import USUAL
@@ -321,7 +322,7 @@ def test_tape_is_proof_only_with_binaries_of_the_source(
 
 def test_exam_is_timed_with_different_values() -> None:
     def seed(*, exam: bool) -> int:
-        request = Request(TASK, TASK, "", (), None, 5, (), exam, USUAL, WHOLE)
+        request = Request(TASK, TASK, "", (), None, 5, (), Exam() if exam else Attempt(), USUAL)
         return request.timing_seed
 
     assert seed(exam=False) == 5
