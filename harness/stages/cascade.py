@@ -95,10 +95,10 @@ async def evaluate(
             sheet = sheet.start_again(AGAIN.format(why=doubt))
             return await judge(sheet, again=True)
     except NoSuchDtype as lacking:
-        return sheet.conclude(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
+        return sheet.conclude(ErrorReport(kind="unsupported", message=str(lacking)))
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
         sheet.leave_open_stages("not judged", ok=None)
-        return sheet.conclude(Verdict.INFRA_ERROR, ErrorReport(kind="infra", message=str(error)))
+        return sheet.conclude(ErrorReport(kind="infra", message=str(error)))
 
 
 def refuse_text(candidate: str, task: Task, mode: Mode) -> Evaluation | None:
@@ -111,10 +111,9 @@ def refuse_text(candidate: str, task: Task, mode: Mode) -> Evaluation | None:
 def _leave_static(sheet: Sheet, report: StaticReport) -> Evaluation | None:
     """End the static stage; returns the evaluation if the stage refuses the candidate."""
     sheet.notes += report.notes
-    if report.verdict is not None:
-        assert report.error is not None
+    if report.error is not None:
         sheet.leave("static", report.error.message, ok=False)
-        return sheet.conclude(report.verdict, report.error)
+        return sheet.conclude(report.error)
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
     return None
 
@@ -122,7 +121,7 @@ def _leave_static(sheet: Sheet, report: StaticReport) -> Evaluation | None:
 async def _judge_in_slot(sheet: Sheet, pool: DevicePool, slot: Slot, request: Request) -> Evaluation:
     if slot.interpreter is None:
         if not request.as_written.for_interpreter.cases:
-            return sheet.conclude(Verdict.UNSUPPORTED, needs_gpu(request.as_written))
+            return sheet.conclude(needs_gpu(request.as_written))
         return await SlotEvaluation(sheet, pool, slot, _for_interpreter(request)).run()
     sheet.enter("call")
     if isinstance(request.mode, Rough):

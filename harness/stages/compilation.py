@@ -13,7 +13,7 @@ import msgspec
 
 from harness.failures import first_failure
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import compiler_error, explain_compile_error, verdict_of_broken
+from harness.processes.process_endings import compiler_error, error_of_broken, explain_compile_error
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.channel import BadFrame
@@ -21,7 +21,7 @@ from harness.wire.compile_report import CompileReport
 from harness.wire.device import Target
 from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.errors import WorkerDied
-from harness.wire.evaluation import ErrorReport, KernelResources, Layer, Verdict
+from harness.wire.evaluation import ErrorReport, KernelResources, Layer
 from harness.wire.findings import patched
 from harness.wire.guest_messages import GUEST_REPORTS, Broken, Compile, Compiled, Compiling, Failed, Hello
 from harness.wire.judge_messages import FirstCallPassed
@@ -34,31 +34,29 @@ _LEAVE_S = 5.0
 Result = TypeVar("Result")
 NO_CASES = msgspec.Raw(msgspec.msgpack.encode(()))
 """Argument specifications without any case."""
-_KINDS = {Verdict.COMPILE_ERROR: "compile", Verdict.TIMEOUT: "timeout", Verdict.CRASH: "limit"}
 
 
 class TargetReport(CompileReport, frozen=True):
     """The compiler's report for one target, and how its process failed."""
 
     trace: str = ""
-    verdict: Verdict = Verdict.COMPILE_ERROR
-    """The verdict that `error` gives, unless the compiler itself said that a time limit passed."""
+    kind: str = "compile"
+    """The kind of `error`, unless the compiler itself said that a time limit passed."""
 
-    def failure(self, target: str) -> tuple[Verdict, ErrorReport] | None:
-        """The verdict if the source did not compile for `target`, else `None`."""
+    def failure(self, target: str) -> ErrorReport | None:
+        """The error if the source did not compile for `target`, else `None`."""
         if self.patched:
-            return Verdict.REJECTED, patched(self.patched)
+            return patched(self.patched)
         if self.error is not None:
-            verdict = Verdict.TIMEOUT if self.timed_out else self.verdict
-            kind = _KINDS[verdict]
+            kind = "timeout" if self.timed_out else self.kind
         elif self.unsupported is not None:
-            verdict, kind = Verdict.UNSUPPORTED, "unsupported"
+            kind = "unsupported"
         else:
             return None
         words = self.error or self.unsupported or ""
         first_line = words.partition("\n")[0]
         message = f"{target}: {first_line}"
-        return verdict, ErrorReport(kind=kind, message=message, trace=self.trace or words, line=self.line)
+        return ErrorReport(kind=kind, message=message, trace=self.trace or words, line=self.line)
 
     def host_work_error(self) -> ErrorReport | None:
         """The error if host code computes at `gpu` sizes what kernels should, else `None`.
@@ -232,7 +230,7 @@ class Compiler:
                     await asyncio.to_thread(self._pool.kernels.keep, self._source, child.scratch)
                 return report
             except TimeoutError:
-                return TargetReport(error=patience.explain(), verdict=Verdict.TIMEOUT)
+                return TargetReport(error=patience.explain(), kind="timeout")
             except (EOFError, BadFrame):
                 ended = await child.wait(_LEAVE_S)
                 error = compiler_error(ended, again=self._again)
@@ -279,10 +277,8 @@ class Compiler:
                     error = explain_compile_error(answer.message, again=self._again)
                     return TargetReport(error=error, trace=answer.trace, line=answer.line)
                 case Broken():
-                    verdict, failure = verdict_of_broken(
-                        answer.message, imported=answer.imported, again=self._again
-                    )
-                    return TargetReport(error=failure.message, verdict=verdict)
+                    failure = error_of_broken(answer.message, imported=answer.imported, again=self._again)
+                    return TargetReport(error=failure.message, kind=failure.kind)
                 case Compiled():
                     compiled = decode_message(_COMPILE_REPORTS, answer.report)
                     report = TargetReport(**msgspec.structs.asdict(compiled))

@@ -25,6 +25,7 @@ from .compilation import CompileResults
 from .estimates.sampling import Estimates
 from .modes import USUAL_MODE, Cases, Exam, Mode
 from .timing.conclusions import Timing, list_untimed_cases, mean_speedups
+from .verdicts import conclude
 
 OnEvent = Callable[[StageEntered | StageLeft], None]
 
@@ -93,9 +94,10 @@ class Sheet:
         """Mark a stage that had passed as failed."""
         self._stages[stage] = Stage(name=stage, ok=False, seconds=self._stages[stage].seconds, detail=detail)
 
-    def conclude(self, verdict: Verdict, error: ErrorReport | None) -> Evaluation:
+    def conclude(self, error: ErrorReport | None) -> Evaluation:
         """The Evaluation; always six stages, with `ok: null` for a stage that was not reached."""
         stages = tuple(self._stages.get(name, Stage(name=name, ok=None, seconds=0.0)) for name in STAGES)
+        verdict = conclude(error)
         passed = {stage.name: stage.ok is True for stage in stages}
         judged, timing = self.judged, self.timing
         findings = judged.findings if judged is not None else ()

@@ -16,7 +16,7 @@ from harness.cases.call_plan import PATIENCE, Plan, make_plan
 from harness.cases.seeds import derive
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import verdict_of_failure
+from harness.processes.process_endings import error_of_failure
 from harness.processes.servers import Child
 from harness.processes.slot import Slot
 from harness.processes.spares import GUEST, Worker
@@ -29,7 +29,7 @@ from harness.wire.device import Target
 from harness.wire.effort import WHOLE, WITH_ENERGY, Effort
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import DeviceFull, WorkerDied, is_out_of_memory
-from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
+from harness.wire.evaluation import ErrorReport, Evaluation
 from harness.wire.findings import left_behind, name_running_line
 from harness.wire.judge_messages import (
     JUDGE_REPORTS,
@@ -170,7 +170,7 @@ class SlotEvaluation:
         self._sheet.leave_open_stages("by the interpreter alone", ok=None)
         self._sheet.enter("performance")
         async with self._pool.leases.using(self._slot):
-            evaluation = self._sheet.conclude(*await self._time())
+            evaluation = self._sheet.conclude(await self._time())
         return msgspec.structs.replace(
             evaluation,
             call=interpreted.call,
@@ -231,14 +231,14 @@ class SlotEvaluation:
                     if failure is not None:
                         self._slot.discard()  # its judge may still run the candidate
                         await self._finish_guest(guest, kill=True)
-                        return self._sheet.conclude(*failure)
+                        return self._sheet.conclude(failure)
                     if not self._on_cpu:
                         await self._send(channel, Proceed())
                 case FirstCaseRight():
                     self._on_first_case()
                 case Judged() if self.called_off:
                     await self._finish_guest(guest, kill=True)
-                    return self._sheet.conclude(Verdict.CANCELLED, None)
+                    return self._sheet.conclude(report.error)
                 case Judged():
                     return await self._conclude(report, workers, cases_at_gpu_sizes)
                 case Alive():
@@ -262,8 +262,8 @@ class SlotEvaluation:
         await self._pool.leases.let_timing_pass(self._slot)
         await self._send(channel, Proceed())
 
-    async def _compile(self, passed: FirstCallPassed) -> tuple[Verdict, ErrorReport] | None:
-        """The compile stage; the verdict if the source does not compile for the first target."""
+    async def _compile(self, passed: FirstCallPassed) -> ErrorReport | None:
+        """The compile stage; returns the error if the source does not compile for the first target."""
         self._sheet.enter("compile")
         if not self.compiled.reports:
             request = self._request
@@ -276,11 +276,10 @@ class SlotEvaluation:
         for target, report in self.compiled.reports.items():
             self._sheet.notes += [f"{target}: {note}" for note in report.notes]
         first = self._request.targets[0].name
-        failure = self.compiled.reports[first].failure(first)
-        if failure is not None:
-            verdict, error = failure
-            self._sheet.leave("compile", error.message, ok=None if verdict is Verdict.UNSUPPORTED else False)
-            return failure
+        error = self.compiled.reports[first].failure(first)
+        if error is not None:
+            self._sheet.leave("compile", error.message, ok=None if error.kind == "unsupported" else False)
+            return error
         self._sheet.notes += note_unrun_configs(self.compiled.resources[first], self._plan.configs)
         self._sheet.leave("compile", self.compiled.detail, ok=True)
         return None
@@ -288,57 +287,50 @@ class SlotEvaluation:
     async def _conclude(
         self, judged: Judged, workers: Sequence[Child], cases_at_gpu_sizes: msgspec.Raw
     ) -> Evaluation:
-        """The judge's verdict, corrected by what only the parent sees: ends of processes, compiled code, timed calls, samples."""
-        guest = workers[0]
-        sheet, verdict, error = self._sheet, Verdict(judged.verdict), judged.error
+        """The judge's result, corrected by what only the parent sees: ends of processes, compiled code, timed calls, samples."""
+        guest, request = workers[0], self._request
+        sheet, error = self._sheet, judged.error
         sheet.judged = judged
         refusal = None
-        if verdict is Verdict.TIMEOUT and error is not None and guest.scratch is not None:
-            error = name_running_line(error, last_line(guest.scratch), self._request.source)
-        if verdict is Verdict.CORRECT:
+        timed_out = error is not None and error.kind == "timeout"
+        if error is None:
             if not self._on_cpu and guest.scratch is not None:
-                await asyncio.to_thread(self._pool.kernels.keep, self._request.source, guest.scratch)
-            compiled = self.compiled.reports.get(self._request.targets[0].name)
+                await asyncio.to_thread(self._pool.kernels.keep, request.source, guest.scratch)
+            compiled = self.compiled.reports.get(request.targets[0].name)
             refusal = compiled.host_work_error() if compiled is not None else None
-        ending = asyncio.create_task(self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT))
+        elif timed_out and guest.scratch is not None:
+            error = name_running_line(error, last_line(guest.scratch), request.source)
+        ending = asyncio.create_task(self._finish_guest(guest, kill=timed_out))
         try:
-            if (
-                verdict is Verdict.CORRECT
-                and refusal is None
-                and not self._on_cpu
-                and self._request.against is not None
-            ):
+            if error is None and refusal is None and not self._on_cpu and request.against is not None:
                 sheet.enter("performance")
-                verdict, error = await self._time(alone=ending)
+                error = await self._time(alone=ending)
         except BaseException:
             guest.end()
             raise
         finally:
             leftover = await ending
         if judged.failure is not None:
-            verdict, error = await verdict_of_failure(
-                judged.failure, workers, verdict, error, again=self._request.again
-            )
-        slow = self._request.slow
-        if self._on_cpu and verdict is Verdict.TIMEOUT and slow and error is not None:
-            verdict = Verdict.UNSUPPORTED
-            message = f"{error.message.partition(' did not')[0]}: {', '.join(slow)} is too slow for the interpreter here"
+            error = await error_of_failure(judged.failure, workers, error, again=request.again)
+        if self._on_cpu and request.slow and error is not None and error.kind == "timeout":
+            message = f"{error.message.partition(' did not')[0]}: {', '.join(request.slow)} is too slow for the interpreter here"
             error = ErrorReport(kind="unsupported", message=message)
         if leftover:
             refusal = left_behind(0, leftover)
-        if verdict is Verdict.CORRECT and refusal is not None:
-            verdict, error = Verdict.REJECTED, refusal
+        if error is None and refusal is not None:
+            error = refusal
             sheet.fail_stage("integrity", refusal.message)
-        sheet.leave_open_stages("not finished", ok=None if verdict is Verdict.INFRA_ERROR else False)
+        is_ours = error is not None and error.kind == "infra"
+        sheet.leave_open_stages("not finished", ok=None if is_ours else False)
         if self._on_cpu:
-            error_at_gpu_sizes = await self._estimate(judged, verdict, cases_at_gpu_sizes)
+            error_at_gpu_sizes = await self._estimate(judged, cases_at_gpu_sizes, is_correct=error is None)
             if error_at_gpu_sizes is not None:
-                verdict, error = Verdict.WRONG, error_at_gpu_sizes
+                error = error_at_gpu_sizes
                 sheet.fail_stage("execution", error.message)
-        return sheet.conclude(verdict, error)
+        return sheet.conclude(error)
 
-    async def _time(self, *, alone: asyncio.Task[int] | None = None) -> tuple[Verdict, ErrorReport | None]:
-        """The verdict after the performance stage on a GPU: an error in a timed call makes the candidate incorrect.
+    async def _time(self, *, alone: asyncio.Task[int] | None = None) -> ErrorReport | None:
+        """The performance stage on a GPU; returns the error of a timed call, which makes the candidate incorrect.
 
         Nothing is timed before `alone` is done, nor if it counts processes that the candidate left behind.
         """
@@ -366,7 +358,7 @@ class SlotEvaluation:
         except Crowded:
             self._slot.discard()
             sheet.leave("performance", "not timed: processes were left behind", ok=None)
-            return Verdict.CORRECT, None
+            return None
         except TimeoutError:
             self._slot.discard()
             raise WorkerDied("the clock sent no report in time") from None
@@ -376,20 +368,19 @@ class SlotEvaluation:
         sheet.leave("performance", timing.detail, ok=timing.ok)
         sheet.timing = timing
         sheet.notes += timing.notes
-        return timing.verdict, timing.error
+        return timing.error
 
     async def _estimate(
-        self, judged: Judged, verdict: Verdict, cases_at_gpu_sizes: msgspec.Raw
+        self, judged: Judged, cases_at_gpu_sizes: msgspec.Raw, *, is_correct: bool
     ) -> ErrorReport | None:
         """The performance stage on `cpu`; returns the error that only samples at `gpu` sizes show."""
         request, sheet = self._request, self._sheet
-        correct = verdict is Verdict.CORRECT
-        if correct:
+        if is_correct:
             compiled = self.compiled.resources.get(request.targets[0].name, ())
             sheet.notes += note_unrun_kernels(compiled, judged.kernels)
             sheet.enter("performance")
         reports: tuple[CaseSampled, ...] = ()
-        if correct and request.against is not None and not isinstance(request.mode, Exam | Rough):
+        if is_correct and request.against is not None and not isinstance(request.mode, Exam | Rough):
             reports = await sample_cases(
                 self._pool, request.task, request.source, request.targets[0], cases_at_gpu_sizes
             )
@@ -402,7 +393,7 @@ class SlotEvaluation:
             reports,
             request.product,
         )
-        if correct:
+        if is_correct:
             sheet.leave("performance", NO_GPU, ok=None)
         return sheet.estimates.error
 

@@ -172,9 +172,8 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     tapes: tuple[Taped, ...] = ()
     confirmed_outputs: int = 0
     """Outputs of timed calls that match the oracle."""
-    verdict: str = ""
-    """The candidate's verdict, if timing found it not correct."""
     error: ErrorReport | None = None
+    """Why the candidate is not correct, if timing found that."""
     problem: str = ""
     """Why not everything was timed, if that is not the candidate's fault."""
     ended: str = ""

@@ -5,6 +5,8 @@ A guest's reports are evidence only: foreign code runs in its process.
 
 from __future__ import annotations
 
+from typing import Final, Literal
+
 import msgspec
 
 from .evaluation import Finding, Layer
@@ -108,17 +110,19 @@ class Compile(msgspec.Struct, frozen=True, tag="compile"):
     """Compile kernels in parallel; false if there are many sources."""
 
 
-GPU_FAULT = "gpu_fault"
-OUT_OF_MEMORY = "out_of_memory"
-NOT_COMPILED = "compile"
+GPU_FAULT: Final = "gpu_fault"
+OUT_OF_MEMORY: Final = "out_of_memory"
+NOT_COMPILED: Final = "compile"
 """Kinds of `Failed` on a GPU only: it lost the process's work, is out of memory, or Triton does not compile the kernel for it."""
+FailedKind = Literal["exception", "missing_entry_point", "gpu_fault", "out_of_memory", "compile"]
+"""All kinds of `Failed`. A verdict follows from the kind, so foreign code can choose no other."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
     """The candidate raised."""
 
     nonce: str
-    kind: str
+    kind: FailedKind
     message: str
     trace: str
     line: int | None

@@ -132,11 +132,10 @@ class Failure(StrEnum):
 class Judged(msgspec.Struct, frozen=True, tag="judged"):
     """The judge's result for a candidate, and its last message."""
 
-    verdict: str
     error: ErrorReport | None
-    traffic: tuple[CaseTraffic, ...]
-    sandbox: tuple[Layer, ...]
-    facts: tuple[Fact, ...]
+    traffic: tuple[CaseTraffic, ...] = ()
+    sandbox: tuple[Layer, ...] = ()
+    facts: tuple[Fact, ...] = ()
     margins: tuple[Margin, ...] = ()
     findings: tuple[Finding, ...] = ()
     kernels: tuple[str, ...] = ()

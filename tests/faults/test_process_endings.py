@@ -20,12 +20,13 @@ import pytest_asyncio
 from harness import DevicePool, Evaluation, StageEntered, StageLeft, Verdict, evaluate, target
 from harness.processes.process_endings import (
     JudgeAgain,
+    error_of_broken,
+    error_of_end,
     explain_compile_error,
-    verdict_of_broken,
-    verdict_of_end,
     was_judged_again,
 )
 from harness.processes.servers import Child, ForkServer
+from harness.stages.verdicts import conclude
 from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.errors import WorkerDied
 from harness.wire.guest_messages import GUEST_REPORTS, Hello, Load
@@ -239,8 +240,8 @@ async def test_end_at_the_cpu_limit_is_told_from_a_kill(own_pool: DevicePool) ->
     finally:
         channel.close()
         child.end()
-    verdict, _ = verdict_of_end(ended, "in the import", again=False)
-    assert verdict is Verdict.TIMEOUT
+    error = error_of_end(ended, "in the import", again=False)
+    assert conclude(error) is Verdict.TIMEOUT
 
 
 @pytest.mark.parametrize(
@@ -257,12 +258,12 @@ async def test_failure_of_our_code_beside_a_candidate_is_the_candidates_the_seco
     message: str, says: str
 ) -> None:
     with pytest.raises(WorkerDied) as early:
-        verdict_of_broken(message, imported=False, again=True)
+        error_of_broken(message, imported=False, again=True)
     assert not isinstance(early.value, JudgeAgain)
     with pytest.raises(JudgeAgain):
-        verdict_of_broken(message, imported=True, again=False)
-    verdict, error = verdict_of_broken(message, imported=True, again=True)
-    assert verdict is Verdict.CRASH
+        error_of_broken(message, imported=True, again=False)
+    error = error_of_broken(message, imported=True, again=True)
+    assert conclude(error) is Verdict.CRASH
     assert says in error.message
     assert message in error.message
 
@@ -284,11 +285,11 @@ async def test_limits_of_the_judge_explain_a_kill() -> None:
         msgspec.structs.replace(killed, killed=True),
         msgspec.structs.replace(killed, why="more than 64 processes"),
     ):
-        verdict_of_end(ended, "in case fp32", again=False)
+        error_of_end(ended, "in case fp32", again=False)
     with pytest.raises(JudgeAgain):
-        verdict_of_end(killed, "in case fp32", again=False)
+        error_of_end(killed, "in case fp32", again=False)
     with pytest.raises(WorkerDied, match="the compiling server died"):
-        verdict_of_end(
+        error_of_end(
             msgspec.structs.replace(killed, lost="the compiling server died"), "in case fp32", again=True
         )
 

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import torch
 
+from harness.stages.verdicts import conclude
 from harness.wire.clock_messages import BASELINE, CANDIDATE, SIDES, Floor, Measured
 from harness.wire.effort import ROUGH, WHOLE, Effort
 from harness.wire.evaluation import Verdict
@@ -68,7 +69,7 @@ def sides_and_pairs(measured: Measured) -> list[tuple[str, str, int]]:
 def test_every_case_is_timed_in_three_pairs_and_compared() -> None:
     on_bench = bench("fp32", "fp16-ragged")
     measured = on_bench.measure()
-    assert (measured.verdict, measured.problem) == ("", "")
+    assert (measured.error, measured.problem) == (None, "")
     assert sides_and_pairs(measured) == sorted(
         (case, side, pair)
         for case in ("fp32", "fp16-ragged")
@@ -208,7 +209,7 @@ def test_autotuned_kernels_are_recorded_under_the_lease() -> None:
 def test_short_calls_are_timed_in_graphs_on_both_sides() -> None:
     on_bench = bench("fp32", baseline=0.635, candidate=0.017, captures=True)
     measured = on_bench.measure()
-    assert (measured.verdict, measured.problem, measured.why_events) == ("", "", {})
+    assert (measured.error, measured.problem, measured.why_events) == (None, "", {})
     assert len({process.launches for process in measured.times}) == 1, "both sides find the caches alike"
     assert measured.times[0].launches == int(20 / 0.635)
     for side in (BASELINE, CANDIDATE):
@@ -269,7 +270,7 @@ def test_calls_in_a_graph_may_not_return_outputs_of_earlier_inputs() -> None:
         return msgspec.structs.replace(right, outputs=(wrong,))
 
     measured = bench(baseline=0.1, candidate=0.05, captures=True, behaviours={CANDIDATE: stale}).measure()
-    assert measured.verdict == Verdict.WRONG
+    assert conclude(measured.error) is Verdict.WRONG
 
 
 def test_several_launches_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,7 +334,7 @@ def test_outputs_of_earlier_inputs_are_wrong() -> None:
         return timer.returned(request, first_inputs[timer.name]) if isinstance(request, Fetch) else None
 
     measured = bench(behaviours={CANDIDATE: stale}).measure()
-    assert measured.verdict == Verdict.WRONG
+    assert conclude(measured.error) is Verdict.WRONG
     assert measured.error is not None
     assert "in a call that was timed" in measured.error.message
     assert measured.confirmed_outputs == 0
@@ -376,7 +377,9 @@ def test_output_of_wrong_dtype_shape_or_size_blames_candidate(
 ) -> None:
     measured = bench(behaviours={CANDIDATE: on(Fetch, changed(**changes))}).measure()
     assert measured.error is not None
-    assert (measured.verdict, words in measured.error.message) == (verdict, True), measured.error.message
+    assert (conclude(measured.error), words in measured.error.message) == (verdict, True), (
+        measured.error.message
+    )
     assert measured.problem == ""
 
 
@@ -387,7 +390,7 @@ def test_wrong_number_of_outputs_is_wrong(count: int) -> None:
         return msgspec.structs.replace(returned, structure="tuple", outputs=returned.outputs * count)
 
     measured = bench(behaviours={CANDIDATE: on(Fetch, change_count)}).measure()
-    assert measured.verdict == Verdict.WRONG
+    assert conclude(measured.error) is Verdict.WRONG
 
 
 def test_input_changed_in_timed_calls_is_refused() -> None:
@@ -398,16 +401,16 @@ def test_input_changed_in_timed_calls_is_refused() -> None:
         timer.input_sets = [arena[:start] + bytes(4) + arena[start + 4 :] for arena in timer.input_sets]
 
     measured = bench(behaviours={CANDIDATE: on(Sample, zeroes)}).measure()
-    assert measured.verdict == Verdict.REJECTED
+    assert conclude(measured.error) is Verdict.REJECTED
     assert measured.error is not None
     assert (measured.error.kind, "input `y`" in measured.error.message) == ("input_changed", True)
     assert "in calls that were timed" in measured.error.message
-    assert bench(behaviours={BASELINE: on(Sample, zeroes)}).measure().verdict == ""
+    assert bench(behaviours={BASELINE: on(Sample, zeroes)}).measure().error is None
 
 
 def test_inputs_of_in_place_task_are_not_compared() -> None:
     on_bench = Bench(msgspec.structs.replace(small(), in_place=("y",)), {BASELINE: 1.0, CANDIDATE: 0.5})
-    assert on_bench.measure().verdict == ""
+    assert on_bench.measure().error is None
     assert not on_bench.requests(CANDIDATE, BringBack)
 
 
@@ -433,10 +436,10 @@ def test_impossible_times_are_refused(times: Callable[[int], tuple[float, ...]])
         return Sampled(nonce=request.nonce, samples_ms=times(request.count))
 
     measured = bench(behaviours={CANDIDATE: on(Sample, lies)}).measure()
-    assert measured.verdict == Verdict.REJECTED
+    assert conclude(measured.error) is Verdict.REJECTED
     assert measured.times == ()
     baseline = bench(behaviours={BASELINE: on(Sample, lies)}).measure()
-    assert (baseline.verdict, "baseline" in baseline.problem) == ("", True)
+    assert (baseline.error, "baseline" in baseline.problem) == (None, True)
 
 
 def test_answer_of_wrong_kind_or_nonce_is_tampering() -> None:
@@ -446,7 +449,7 @@ def test_answer_of_wrong_kind_or_nonce_is_tampering() -> None:
         lambda _timer, request: Loaded(nonce=request.nonce, parameters={}),
     ):
         measured = bench(behaviours={CANDIDATE: on(Sample, answer)}).measure()
-        assert measured.verdict == Verdict.REJECTED
+        assert conclude(measured.error) is Verdict.REJECTED
         assert measured.error is not None
         assert measured.error.kind == "tampering"
 
@@ -454,7 +457,7 @@ def test_answer_of_wrong_kind_or_nonce_is_tampering() -> None:
 def test_output_in_memory_of_earlier_call_is_refused() -> None:
     shared = on(Fetch, changed(aliases="the output of another call"))
     measured = bench("fp32", behaviours={CANDIDATE: shared}).measure()
-    assert measured.verdict == Verdict.REJECTED
+    assert conclude(measured.error) is Verdict.REJECTED
     assert measured.error is not None
     assert measured.error.kind == "aliased_output"
     assert "in a call that was timed" in measured.error.message
@@ -476,7 +479,7 @@ def test_taped_calls_are_timed_and_checked_in_players_alone() -> None:
 
     on_bench.behaviours = {CANDIDATE: note(object), played(CANDIDATE): note(Fetch)}
     measured = on_bench.measure()
-    assert (measured.verdict, measured.problem) == ("", "")
+    assert (measured.error, measured.problem) == (None, "")
     assert all(process.taped for process in measured.times)
     assert sides_and_pairs(measured) == sorted(
         (case, side, pair) for case in ("fp32", "fp32-ragged") for side in SIDES for pair in range(3)
@@ -555,15 +558,15 @@ def test_players_that_failed_are_not_used_again(when: type[Any], how: Any, side:
     measured = bench("fp32", tapes=SIDES, behaviours={played(side): on(when, how)}).measure()
     assert not measured.players_reusable
     assert measured.times == ()
-    assert measured.verdict or measured.problem
+    assert measured.error or measured.problem
     if side == BASELINE:
-        assert measured.verdict == ""
+        assert measured.error is None
 
 
 def test_tape_with_different_outputs_is_refused() -> None:
     zeros = on(Fetch, changed(data=lambda data: bytes(len(data))))
     measured = bench("fp32", tapes=SIDES, behaviours={played(CANDIDATE): zeros}).measure()
-    assert measured.verdict == "rejected"
+    assert conclude(measured.error) == "rejected"
     assert measured.error is not None
     assert measured.error.kind == "not_replayed"
     assert "a process that never saw the source" in measured.error.message
@@ -572,5 +575,5 @@ def test_tape_with_different_outputs_is_refused() -> None:
 def test_candidate_whose_tape_hangs_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timed_process, "STEP_S", 2.0)
     measured = bench("fp32", tapes=SIDES, behaviours={played(CANDIDATE): on(Sample, silent)}).measure()
-    assert measured.verdict == Verdict.TIMEOUT
+    assert conclude(measured.error) is Verdict.TIMEOUT
     assert not measured.players_reusable

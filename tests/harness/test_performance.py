@@ -14,6 +14,7 @@ from harness.hardware.targets import target
 from harness.processes.process_endings import JudgeAgain
 from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.performance import Crowded, Performance
+from harness.stages.verdicts import conclude
 from harness.wire import limits
 from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure, Measured, TapedCall
 from harness.wire.errors import WorkerDied
@@ -82,7 +83,6 @@ def with_a_killed_timer(side: str) -> Script:
             Measured(
                 times=(),
                 floor=None,
-                verdict=Verdict.CRASH if side == CANDIDATE else "",
                 error=gone if side == CANDIDATE else None,
                 problem="" if side == CANDIDATE else gone.message,
                 ended=side,
@@ -101,10 +101,10 @@ async def test_killed_timer_is_no_verdict_the_first_time(side: str) -> None:
     assert pool.at_release == []
     timing = await measure_with(with_a_killed_timer(side), Pool(), again=True)
     if side == BASELINE:
-        assert (timing.verdict, timing.ok) == (Verdict.CORRECT, None)
+        assert (conclude(timing.error), timing.ok) == (Verdict.CORRECT, None)
     else:
         assert timing.error is not None
-        assert (timing.verdict, timing.error.kind) == (Verdict.CRASH, "SIGKILL")
+        assert (conclude(timing.error), timing.error.kind) == (Verdict.CRASH, "SIGKILL")
 
 
 def playing(*, reusable: bool = True, tapes: int = 12) -> Script:

@@ -412,7 +412,7 @@ def on(kind: type[Any], answer: Callable[[FakeSeat, Any], TimerReport | None]) -
     return behave
 
 
-def raises(kind: str = "exception") -> Callable[[FakeSeat, Any], TimerReport]:
+def raises(kind: Any = "exception") -> Callable[[FakeSeat, Any], TimerReport]:
     def answer(_timer: FakeSeat, request: Any) -> TimerReport:
         return Failed(nonce=request.nonce, kind=kind, message="boom", trace="line 3", line=3)
 

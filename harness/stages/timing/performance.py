@@ -17,7 +17,7 @@ from harness.failures import first_failure
 from harness.hardware.recognition import product_of
 from harness.node.telemetry.samples import Watched
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import check_end, verdict_of_end
+from harness.processes.process_endings import check_end, error_of_end
 from harness.processes.servers import Child
 from harness.processes.slot import Slot
 from harness.processes.spares import TIMER, Worker
@@ -189,7 +189,7 @@ class Performance:
         return self._conclude(measure, measured, watched, after, compiled)
 
     async def _judge_timer_end(self, measured: Measured) -> Measured:
-        """The result, with the verdict for a timer of the candidate that ended. Raises like `check_end`."""
+        """The result, with the error of a timer of the candidate that ended. Raises like `check_end`."""
         children = [child for side, child in self._children if side == measured.ended]
         if children:
             await asyncio.wait(
@@ -202,8 +202,7 @@ class Performance:
             check_end(ended, "a timer of the baseline", again=self._again)
             return measured
         where = measured.error.message.removeprefix("the process ended ")
-        verdict, error = verdict_of_end(ended, where, again=self._again)
-        return msgspec.structs.replace(measured, verdict=verdict, error=error)
+        return msgspec.structs.replace(measured, error=error_of_end(ended, where, again=self._again))
 
     def _conclude(
         self,

@@ -16,7 +16,7 @@ import torch
 from harness.linux import syscalls
 from harness.sandbox import landlock, sandbox
 from harness.wire.evaluation import Layer
-from harness.wire.guest_messages import Broken, Failed
+from harness.wire.guest_messages import Broken, Failed, FailedKind
 from harness.wire.server_messages import Spawn
 from harness.wire.signatures import Parameter
 from harness.worker.kit import candidate_trace
@@ -60,7 +60,7 @@ def import_candidate(file: Path, source: str) -> ModuleType:
     return module
 
 
-def failed(nonce: str, error: BaseException, file: Path, kind: str = "exception") -> Failed:
+def failed(nonce: str, error: BaseException, file: Path, kind: FailedKind = "exception") -> Failed:
     """The report on an exception of the candidate."""
     explained = candidate_trace.explain(error, file)
     return Failed(

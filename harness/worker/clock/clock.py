@@ -28,19 +28,19 @@ from harness.wire.clock_messages import (
     Taped,
     TapedCall,
 )
-from harness.wire.evaluation import ErrorReport, Verdict
+from harness.wire.evaluation import ErrorReport
 from harness.wire.latency import Method
 from harness.wire.timer_messages import SETS, count_copies
 from harness.worker.kit import place
 from harness.worker.kit.device_memory import NotShared
 from harness.worker.oracle import integrity
+from harness.worker.oracle.blame import Stop, blame, in_one_line, is_memory
 from harness.worker.oracle.guest_link import GuestBroken, GuestGone
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.vault import Given, Vault
 from suites.task import Case
 
 from . import short_calls
-from .blame import Refused, blamed, in_one_line, is_memory
 from .case_inputs import CaseInputs
 from .engine_line import Engine
 from .players import Players
@@ -58,7 +58,7 @@ LOOK_SHARE = 0.25
 
 
 class Clock:
-    """Times one candidate. A failure in the candidate's timers is a verdict; any other failure is a `problem`."""
+    """Times one candidate. A failure in the candidate's timers is its error; any other failure is a `problem`."""
 
     def __init__(
         self,
@@ -95,7 +95,6 @@ class Clock:
         """Time everything; returns a result whatever a timer does. Timers stay alive until `close`: a process that ends
         delays all processes that call the device's driver.
         """
-        verdict: str = ""
         error: ErrorReport | None = None
         problem = ended = ""
         try:
@@ -103,11 +102,12 @@ class Clock:
         except TimerFailed as failure:
             ended = failure.side if isinstance(failure.cause, GuestGone) else ""
             if failure.side == CANDIDATE and not is_memory(failure.cause):
-                verdict, error = blamed(failure.cause, self._case)
+                at = f"case {self._case}" if self._case else "the import"
+                error = blame(failure.cause, self._case, f"while it was timed, {at}: ", gpu=True)
             else:
                 problem = self._describe(failure)
-        except Refused as refused:
-            verdict, error = refused.verdict, refused.error
+        except Stop as stop:
+            error = stop.error
         except (BadProblem, GuestBroken, NotShared, OSError, torch.OutOfMemoryError) as failure:
             at = f"case {self._case}: " if self._case else ""
             problem = f"{at}{in_one_line(str(failure))}"
@@ -117,7 +117,6 @@ class Clock:
             floor=self._floor,
             tapes=tuple(self._tapes),
             confirmed_outputs=self._spot_check.confirmed,
-            verdict=verdict,
             error=error,
             problem=problem,
             ended=ended,
@@ -317,7 +316,7 @@ class Clock:
         changed = self._inputs.changed(process.link, case, copy)
         if changed:
             where = f"case {case.name}, in calls that were timed: "
-            raise Refused(Verdict.REJECTED, integrity.changed_input(where, changed[0]))
+            raise Stop(integrity.changed_input(where, changed[0]))
 
     def _check_outputs(self, case: Case, process: TimedProcess) -> None:
         """Refuse the candidate if timed calls on unseen values are wrong."""
@@ -331,8 +330,7 @@ class Clock:
                 f"other outputs: {error.message}; what a call returns has to come from its kernels, whatever the values"
             )
             error = msgspec.structs.replace(error, kind="not_replayed", message=message)
-        aliased = error.kind == "aliased_output"
-        raise Refused(Verdict.REJECTED if aliased or process.taped else Verdict.WRONG, error)
+        raise Stop(error)
 
     def _draw_power(self, processes: Sequence[TimedProcess]) -> None:
         """Make calls of the baseline and of the candidate, one after the other, while the device's power is read."""

@@ -11,18 +11,17 @@ from collections.abc import Sequence
 from functools import partial
 
 from harness.wire.clock_messages import CANDIDATE, Measure, TapedCall
-from harness.wire.evaluation import Verdict
 from harness.wire.guest_messages import Farewell, LeftBehind, Load, Loaded
 from harness.wire.timer_messages import LEAST_IN_BLOCK, Batch, Done, Prepared, Record, Recorded
 from harness.worker.kit import place
 from harness.worker.kit.arena import lay_out
 from harness.worker.kit.binaries import BinaryUnreadable, code_digest
 from harness.worker.oracle import integrity
+from harness.worker.oracle.blame import Stop
 from harness.worker.oracle.guest_link import CandidateRaised, GuestLied
 from harness.worker.oracle.vault import Given
 from suites.task import Case
 
-from .blame import Refused
 from .case_inputs import CaseInputs, LaidOut
 from .engine_line import Engine
 from .timed_process import STEP_S
@@ -131,7 +130,7 @@ class SourceTimers:
             left_behind = link.ask(lambda nonce: Farewell(nonce=nonce), LeftBehind, wall_s=STEP_S)
             finding = integrity.of_farewell(left_behind) if link.side == CANDIDATE else None
             if finding is not None:
-                raise Refused(Verdict.REJECTED, finding)
+                raise Stop(finding)
 
     def close(self) -> None:
         """Close the channels to all timers."""

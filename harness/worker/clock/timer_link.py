@@ -13,6 +13,7 @@ from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeou
 from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.guest_messages import Broken, Failed, Hello
 from harness.wire.timer_messages import TIMER_REPORTS, Seated, TimerReport, TimerRequest
+from harness.worker.oracle.blame import Cause
 from harness.worker.oracle.guest_link import (
     CandidateRaised,
     GuestBroken,
@@ -23,7 +24,6 @@ from harness.worker.oracle.guest_link import (
 )
 
 Report = TypeVar("Report", bound=TimerReport)
-Cause = CandidateRaised | GuestGone | GuestLied | GuestSlow
 
 
 class TimerFailed(Exception):

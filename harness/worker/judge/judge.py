@@ -15,7 +15,7 @@ from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.clock_messages import JUDGE_REQUESTS, Leased, Measure, Timer
 from harness.wire.errors import is_out_of_memory
-from harness.wire.evaluation import Basis, ErrorReport, Fact, Verdict
+from harness.wire.evaluation import Basis, ErrorReport, Fact
 from harness.wire.judge_messages import Attach, Begin, Judged, Proceed, Specified, Specify, Weigh, Weighed
 from harness.wire.server_messages import Spawn
 from harness.worker.clock import floor
@@ -113,20 +113,21 @@ class Judge:
         try:
             judged = Trial(self._line, self.vault, link, verifier, begin, self._problem(begin.task)).run()
             # Tested at the interpreter's sizes, where it is cheap.
-            if judged.verdict == Verdict.CORRECT and not place.is_gpu():
-                with suppress(SlowScript):  # the verdict stays without this fact
+            if judged.error is None and not place.is_gpu():
+                with suppress(SlowScript):  # the result stays without this fact
                     judged = msgspec.structs.replace(
                         judged, facts=(*judged.facts, self._strength(begin.task))
                     )
             self._line.tell(judged)
         except SlowScript as slow:
-            self._line.tell(unjudged(Verdict.UNSUPPORTED, str(slow)))
+            self._line.tell(Judged(ErrorReport(kind="unsupported", message=str(slow))))
         except (BadProblem, GuestBroken) as error:
-            self._line.tell(infra(str(error)))
+            self._line.tell(Judged(ErrorReport(kind="infra", message=str(error))))
         except RuntimeError as error:
             if not is_out_of_memory(str(error)):
                 raise
-            self._line.tell(infra(f"the judge's own work on the GPU: {str(error).partition(chr(10))[0]}"))
+            message = f"the judge's own work on the GPU: {str(error).partition(chr(10))[0]}"
+            self._line.tell(Judged(ErrorReport(kind="infra", message=message)))
         finally:
             self.vault.forget_drawn()
             link.close()
@@ -209,19 +210,3 @@ def _key(task: Task) -> _Key:
     file = task.folder / "problem.py"
     written = file.stat().st_mtime_ns if file.exists() else 0
     return file, written, tuple((case.name, case.dtype) for case in task.cases)
-
-
-def infra(message: str) -> Judged:
-    """Return the verdict for a failure that is not the candidate's."""
-    return unjudged(Verdict.INFRA_ERROR, message, kind="infra")
-
-
-def unjudged(verdict: Verdict, message: str, kind: str = "unsupported") -> Judged:
-    """Return a verdict that says nothing about the candidate."""
-    return Judged(
-        verdict=verdict,
-        error=ErrorReport(kind=kind, message=message),
-        traffic=(),
-        sandbox=(),
-        facts=(),
-    )

@@ -29,6 +29,7 @@ from harness.wire.guest_messages import (
     GPU_FAULT,
     OUT_OF_MEMORY,
     Failed,
+    FailedKind,
     Farewell,
     Hello,
     LeftBehind,
@@ -439,7 +440,7 @@ class Timer:
         if torch.cuda.memory_reserved() > KEPT_BYTES:
             torch.cuda.empty_cache()
 
-    def _kind_of(self, error: BaseException) -> str:
+    def _kind_of(self, error: BaseException) -> FailedKind:
         """The kind of a source's error, as a guest reports it: after a fault the context is lost and `synchronize` fails."""
         if isinstance(error, torch.OutOfMemoryError):
             return OUT_OF_MEMORY
