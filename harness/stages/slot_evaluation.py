@@ -31,9 +31,9 @@ from harness.wire.encoding import ENCODER
 from harness.wire.errors import DeviceFull, WorkerDied, is_out_of_memory
 from harness.wire.evaluation import ErrorReport, Evaluation
 from harness.wire.findings import left_behind, name_running_line
+from harness.wire.guest_messages import Alive
 from harness.wire.judge_messages import (
     JUDGE_REPORTS,
-    Alive,
     Begin,
     Entered,
     FirstCallPassed,

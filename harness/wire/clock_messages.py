@@ -11,7 +11,8 @@ from suites.task import Task
 from .effort import WHOLE, Effort
 from .encoding import text_to_path
 from .evaluation import ErrorReport
-from .judge_messages import Alive, JudgeRequest
+from .guest_messages import Alive
+from .judge_messages import JudgeRequest
 from .latency import LaunchTime, Method
 from .launch_tape import Tape
 from .limits import TimeLimits

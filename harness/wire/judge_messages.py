@@ -10,7 +10,7 @@ from harness.cases.call_plan import Plan
 from suites.task import Case, Task
 
 from .evaluation import ErrorReport, Fact, Finding, Layer, Margin, Weakness
-from .guest_messages import CaseTraffic
+from .guest_messages import Alive, CaseTraffic
 from .limits import TimeLimits
 
 
@@ -97,10 +97,6 @@ class Left(msgspec.Struct, frozen=True, tag="left"):
     ok: bool | None
     """`None`: not applicable on this device."""
     detail: str
-
-
-class Alive(msgspec.Struct, frozen=True, tag="alive"):
-    """The judge works. The engine replaces a judge that is silent for longer than a case and its oracle may take."""
 
 
 class TurnWanted(msgspec.Struct, frozen=True, tag="turn_wanted"):

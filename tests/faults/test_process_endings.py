@@ -18,6 +18,7 @@ import pytest
 import pytest_asyncio
 
 from harness import DevicePool, Evaluation, StageEntered, StageLeft, Verdict, evaluate, target
+from harness.processes.conversation import Conversation
 from harness.processes.process_endings import (
     JudgeAgain,
     error_of_broken,
@@ -27,9 +28,8 @@ from harness.processes.process_endings import (
 )
 from harness.processes.servers import Child, ForkServer
 from harness.stages.verdicts import conclude
-from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.errors import WorkerDied
-from harness.wire.guest_messages import GUEST_REPORTS, Hello, Load
+from harness.wire.guest_messages import Load
 from harness.wire.server_messages import Ended
 from harness.wire.stack_samples import last_line
 from harness.worker.kit import candidate_trace
@@ -233,9 +233,9 @@ async def test_end_at_the_cpu_limit_is_told_from_a_kill(own_pool: DevicePool) ->
     child, channel = await own_pool.interpreting.spawn("guest", cpu_limit_s=1, sandboxed=True)
     try:
         async with asyncio.timeout(WAIT_S):
-            assert isinstance(decode_message(GUEST_REPORTS, await channel.receive()), Hello)
-            load = Load(nonce="1", source="while True: pass", entry_points=(), target="gfx942")
-            await channel.send(ENCODER.encode(load))
+            conversation = Conversation(channel)
+            await conversation.sandbox()
+            await conversation.send(Load("while True: pass", "gfx942"))
             ended = await asyncio.shield(child.ended)
     finally:
         channel.close()

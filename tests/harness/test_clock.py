@@ -18,6 +18,7 @@ from harness.wire.effort import ROUGH, WHOLE, Effort
 from harness.wire.evaluation import Verdict
 from harness.wire.guest_messages import GPU_FAULT, Loaded
 from harness.wire.launch_tape import Launch, TapedKernel
+from harness.wire.requests import Answer, Answered
 from harness.wire.timer_messages import (
     LEAST_IN_BLOCK,
     LEAST_LAUNCHES,
@@ -32,10 +33,8 @@ from harness.wire.timer_messages import (
     Record,
     Recorded,
     Renew,
-    Replay,
     Sample,
     Sampled,
-    TimerReport,
     count_launches,
 )
 from harness.wire.timer_messages import Done as DoneReport
@@ -93,7 +92,7 @@ def test_nothing_is_sampled_before_the_lease() -> None:
     on_bench.measure()
     assert seen.count("Load") == 6
     assert seen.count("Record") == 2
-    assert not {"Sample", "Capture", "Replay"} & set(seen)
+    assert not {"Sample", "Capture"} & set(seen)
 
 
 @pytest.mark.parametrize("effort", [WHOLE, ROUGH[0]])
@@ -178,11 +177,9 @@ def test_short_candidate_is_also_timed_by_wall_clock() -> None:
 
 
 def test_first_process_config_is_passed_to_its_side() -> None:
-    def tuned(timer: FakeSeat, request: Prepare) -> TimerReport:
+    def tuned(timer: FakeSeat, request: Prepare) -> Answer:
         chosen = request.chosen or {"kernel": f"BLOCK: {timer.number}"}
-        return Prepared(
-            nonce=request.nonce, call_ms=0.01, peak_bytes=0, configs={} if request.ahead else chosen
-        )
+        return Prepared(call_ms=0.01, peak_bytes=0, configs={} if request.ahead else chosen)
 
     on_bench = bench(behaviours={CANDIDATE: on(Prepare, tuned)})
     measured = on_bench.measure(source="triton.autotune")
@@ -229,12 +226,13 @@ def test_long_calls_are_timed_between_events() -> None:
 
 @pytest.mark.parametrize("side", [BASELINE, CANDIDATE])
 def test_call_that_cannot_be_captured_is_timed_between_events_like_the_other_side(side: str) -> None:
-    no_graph = on(Capture, lambda _timer, request: DoneReport(nonce=request.nonce, problem="a size is read"))
+    no_graph = on(Capture, lambda _timer, _request: DoneReport(problem="a size is read"))
     on_bench = bench("fp32", baseline=0.1, candidate=0.05, captures=True, behaviours={side: no_graph})
     measured = on_bench.measure()
     assert {process.launches for process in measured.times} == {0}
     assert measured.why_events == {"fp32": f"the {side} cannot be captured in a graph: a size is read"}
-    assert not [*on_bench.requests(BASELINE, Replay), *on_bench.requests(CANDIDATE, Replay)]
+    samples = [*on_bench.requests(BASELINE, Sample), *on_bench.requests(CANDIDATE, Sample)]
+    assert not any(sample.replays for sample in samples)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +259,7 @@ def test_inputs_that_fit_the_caches_are_said_to_be_hot() -> None:
 
 
 def test_calls_in_a_graph_may_not_return_outputs_of_earlier_inputs() -> None:
-    def stale(timer: FakeSeat, request: Any) -> TimerReport | None:
+    def stale(timer: FakeSeat, request: Any) -> Answer | None:
         if not isinstance(request, Fetch):
             return None
         right = timer.returned(request)
@@ -282,18 +280,18 @@ def test_several_launches_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch) 
     )
     taken = {BASELINE: 0, CANDIDATE: 0}
 
-    def record(seat: FakeSeat, request: Any) -> TimerReport | None:
+    def record(seat: FakeSeat, request: Any) -> Answer | None:
         if not isinstance(request, Record):
             return None
         tape = msgspec.structs.replace(tape_of(seat.side), kernels=kernels, steps=steps)
-        return Recorded(nonce=request.nonce, tape=tape)
+        return Recorded(tape=tape)
 
-    def player(seat: FakeSeat, request: Any) -> TimerReport | None:
+    def player(seat: FakeSeat, request: Any) -> Answer | None:
         side = seat.side.removeprefix("played ")
         if isinstance(request, Capture):
             taken[side] = request.steps or 2
-        if isinstance(request, Replay):
-            return Sampled(nonce=request.nonce, samples_ms=({1: 0.02, 2: 0.05}[taken[side]],) * request.count)
+        if isinstance(request, Sample) and request.replays:
+            return Sampled(samples_ms=({1: 0.02, 2: 0.05}[taken[side]],) * request.count)
         return None
 
     behaviours = dict.fromkeys(SIDES, record) | {played(side): player for side in SIDES}
@@ -328,7 +326,7 @@ def test_renewed_inputs_are_new_to_the_timer() -> None:
 def test_outputs_of_earlier_inputs_are_wrong() -> None:
     first_inputs: dict[str, bytes] = {}
 
-    def stale(timer: FakeSeat, request: Any) -> TimerReport | None:
+    def stale(timer: FakeSeat, request: Any) -> Answer | None:
         if isinstance(request, Prepare) and timer.input_sets:
             first_inputs[timer.name] = timer.input_sets[0]
         return timer.returned(request, first_inputs[timer.name]) if isinstance(request, Fetch) else None
@@ -340,10 +338,10 @@ def test_outputs_of_earlier_inputs_are_wrong() -> None:
     assert measured.confirmed_outputs == 0
 
 
-def changed(**changes: Any) -> Callable[[FakeSeat, Any], TimerReport]:
+def changed(**changes: Any) -> Callable[[FakeSeat, Any], Answer]:
     """Answers correctly except for these fields of the output; a function gets the field's correct value."""
 
-    def answer(timer: FakeSeat, request: Fetch) -> TimerReport:
+    def answer(timer: FakeSeat, request: Fetch) -> Answer:
         returned = timer.returned(request)
         old = returned.outputs[0]
         new = {
@@ -385,7 +383,7 @@ def test_output_of_wrong_dtype_shape_or_size_blames_candidate(
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_wrong_number_of_outputs_is_wrong(count: int) -> None:
-    def change_count(timer: FakeSeat, request: Fetch) -> TimerReport:
+    def change_count(timer: FakeSeat, request: Fetch) -> Answer:
         returned = timer.returned(request)
         return msgspec.structs.replace(returned, structure="tuple", outputs=returned.outputs * count)
 
@@ -432,8 +430,8 @@ def test_inputs_of_in_place_task_are_not_compared() -> None:
     ids=["few", "many", "negative", "zero", "nan", "infinite", "huge", "none"],
 )
 def test_impossible_times_are_refused(times: Callable[[int], tuple[float, ...]]) -> None:
-    def lies(_timer: FakeSeat, request: Sample) -> TimerReport:
-        return Sampled(nonce=request.nonce, samples_ms=times(request.count))
+    def lies(_timer: FakeSeat, request: Sample) -> Answer:
+        return Sampled(samples_ms=times(request.count))
 
     measured = bench(behaviours={CANDIDATE: on(Sample, lies)}).measure()
     assert conclude(measured.error) is Verdict.REJECTED
@@ -444,9 +442,9 @@ def test_impossible_times_are_refused(times: Callable[[int], tuple[float, ...]])
 
 def test_answer_of_wrong_kind_or_nonce_is_tampering() -> None:
     for answer in (
-        lambda _timer, request: Sampled(nonce="guessed", samples_ms=(1.0,) * request.count),
-        lambda _timer, request: DoneReport(nonce=request.nonce),
-        lambda _timer, request: Loaded(nonce=request.nonce, parameters={}),
+        lambda _timer, request: Answered("guessed", Sampled((1.0,) * request.count)),
+        lambda _timer, _request: DoneReport(),
+        lambda _timer, _request: Loaded(parameters={}),
     ):
         measured = bench(behaviours={CANDIDATE: on(Sample, answer)}).measure()
         assert conclude(measured.error) is Verdict.REJECTED
@@ -548,7 +546,7 @@ def biased(bias: float) -> dict[str, Behaviour]:
     ("when", "how"),
     [
         (Play, dies),
-        (Play, lambda _seat, request: DoneReport(nonce=request.nonce, problem="no such kernel")),
+        (Play, lambda _seat, _request: DoneReport(problem="no such kernel")),
         (Prepare, raises(GPU_FAULT)),
         (Sample, dies),
     ],

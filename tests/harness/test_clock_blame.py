@@ -12,6 +12,7 @@ from harness.wire.channel import ChannelClosed
 from harness.wire.clock_messages import BASELINE, CANDIDATE
 from harness.wire.evaluation import Verdict
 from harness.wire.guest_messages import GPU_FAULT, OUT_OF_MEMORY, Farewell, LeftBehind, Load, Loaded
+from harness.wire.requests import Answer
 from harness.wire.timer_messages import (
     Batch,
     Fetch,
@@ -21,7 +22,6 @@ from harness.wire.timer_messages import (
     Renew,
     Sample,
     Sampled,
-    TimerReport,
 )
 from harness.worker.clock.case_inputs import CaseInputs
 from tests.support.fake_timers import (
@@ -98,8 +98,8 @@ def test_baseline_outputs_are_not_compared() -> None:
 
 
 def test_patched_library_rejects_candidate_but_not_baseline() -> None:
-    def patched(_timer: FakeSeat, request: Farewell) -> TimerReport:
-        return LeftBehind(nonce=request.nonce, patched=("torch.sum",), threads=0, children=0)
+    def patched(_timer: FakeSeat, request: Farewell) -> Answer:
+        return LeftBehind(patched=("torch.sum",), threads=0, children=0)
 
     measured = bench(behaviours={CANDIDATE: on(Farewell, patched)}).measure()
     assert conclude(measured.error) is Verdict.REJECTED
@@ -109,7 +109,7 @@ def test_patched_library_rejects_candidate_but_not_baseline() -> None:
 
 
 def test_times_before_a_problem_are_kept() -> None:
-    def dies_in_second_case(timer: FakeSeat, _request: Sample) -> TimerReport | None:
+    def dies_in_second_case(timer: FakeSeat, _request: Sample) -> Answer | None:
         if timer.case == "fp32-ragged":
             raise Dies
         return None

@@ -19,7 +19,7 @@ from harness.wire import limits
 from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure, Measured, TapedCall
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import ErrorReport, Verdict
-from harness.wire.judge_messages import Alive
+from harness.wire.guest_messages import Alive
 from harness.wire.latency import DeviceState
 from harness.wire.limits import TimeLimits
 from tests.support.process_times import GPU, TASK, times

@@ -41,7 +41,7 @@ from harness.wire.device import Target
 from harness.wire.effort import WHOLE, Effort
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import HarnessError, WorkerDied
-from harness.wire.judge_messages import Alive
+from harness.wire.guest_messages import Alive
 from harness.wire.latency import DeviceState, Window
 from suites.errors import SuiteError
 from suites.task import Task

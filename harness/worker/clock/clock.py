@@ -35,9 +35,9 @@ from harness.worker.kit import place
 from harness.worker.kit.device_memory import NotShared
 from harness.worker.oracle import integrity
 from harness.worker.oracle.blame import Stop, blame, in_one_line, is_memory
-from harness.worker.oracle.guest_link import GuestBroken, GuestGone
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.vault import Given, Vault
+from harness.worker.oracle.worker_line import GuestBroken, GuestGone, NoAnswer
 from suites.task import Case
 
 from . import short_calls
@@ -47,7 +47,7 @@ from .players import Players
 from .source_timers import SourceTimers
 from .spot_check import SpotCheck
 from .timed_process import TimedProcess
-from .timer_link import TimerFailed, TimerLink
+from .timer_line import TimerLine
 
 CLEARLY_SHORT = 0.8
 """A case is too short already after its trial blocks if it stays below this share of the shortest time."""
@@ -79,7 +79,7 @@ class Clock:
         self._spot_check = SpotCheck(measure.task, self._inputs)
         self._calls: dict[str, dict[str, TapedCall]] = {CANDIDATE: {}, BASELINE: dict(measure.baseline_calls)}
         """Recorded calls by side and case."""
-        self._from_source: dict[str, list[TimerLink]] = {}
+        self._from_source: dict[str, list[TimerLine]] = {}
         """Timers of each side that has no tape of some case."""
         self._times: list[ProcessTimes] = []
         self._tapes: list[Taped] = []
@@ -99,11 +99,11 @@ class Clock:
         problem = ended = ""
         try:
             self._time_all()
-        except TimerFailed as failure:
-            ended = failure.side if isinstance(failure.cause, GuestGone) else ""
-            if failure.side == CANDIDATE and not is_memory(failure.cause):
+        except NoAnswer as failure:
+            ended = failure.side if isinstance(failure, GuestGone) else ""
+            if failure.side == CANDIDATE and not is_memory(failure):
                 at = f"case {self._case}" if self._case else "the import"
-                error = blame(failure.cause, self._case, f"while it was timed, {at}: ", gpu=True)
+                error = blame(failure, self._case, f"while it was timed, {at}: ", gpu=True)
             else:
                 problem = self._describe(failure)
         except Stop as stop:
@@ -162,7 +162,7 @@ class Clock:
             self._time_case(case)
         self._sources.say_farewell()
 
-    def _record_calls(self, recorders: Sequence[TimerLink]) -> None:
+    def _record_calls(self, recorders: Sequence[TimerLine]) -> None:
         """Record a call of each case in these timers. Under the lease for autotuned kernels, which choose their configs here."""
         for case in self._task.open_cases if recorders else ():
             self._case = case.name
@@ -170,7 +170,7 @@ class Clock:
                 self._calls[side][case.name] = call
         self._end_phase("recording of calls")
 
-    def _start_untaped(self, recorders: Sequence[TimerLink]) -> None:
+    def _start_untaped(self, recorders: Sequence[TimerLine]) -> None:
         """Start the timers of each recorded side without a tape of some case. Its recorder is the first of them."""
         for side, calls in self._calls.items():
             if side in self._from_source or not calls or all(call.tape for call in calls.values()):
@@ -381,6 +381,6 @@ class Clock:
         self._sources.close()
         self._players.close()
 
-    def _describe(self, failure: TimerFailed) -> str:
+    def _describe(self, failure: NoAnswer) -> str:
         where = f"case {self._case}" if self._case else "the import"
         return f"{where}: the {failure.side} could not be timed: {in_one_line(str(failure))}"

@@ -18,19 +18,19 @@ from harness.wire.clock_messages import (
     Timer,
 )
 from harness.wire.encoding import ENCODER
-from harness.wire.judge_messages import Alive
+from harness.wire.guest_messages import Alive
 from harness.worker.kit import place
 
-from .timer_link import TimerLink
+from .timer_line import TimerLine
 
 
 class Engine(Protocol):
     """Starts timers for the clock and leases the device to it."""
 
-    def timers(self, sides: Sequence[str], count: int) -> list[TimerLink]:
+    def timers(self, sides: Sequence[str], count: int) -> list[TimerLine]:
         """Start `count` timers of each side."""
 
-    def players(self, count: int) -> list[TimerLink]:
+    def players(self, count: int) -> list[TimerLine]:
         """Get `count` processes that play tapes. Call it under the lease: all clocks of a device share them."""
 
     def lease(self) -> None:
@@ -50,17 +50,17 @@ class EngineLine:
         """Send a report to the engine."""
         self._channel.send(ENCODER.encode(report))
 
-    def timers(self, sides: Sequence[str], count: int) -> list[TimerLink]:
+    def timers(self, sides: Sequence[str], count: int) -> list[TimerLine]:
         """See `Engine`."""
         return self._receive(NeedTimers(sides=tuple(sides), count=count), count * len(sides))
 
-    def players(self, count: int) -> list[TimerLink]:
+    def players(self, count: int) -> list[TimerLine]:
         """See `Engine`."""
         return self._receive(NeedPlayers(count=count), count)
 
-    def _receive(self, need: NeedTimers | NeedPlayers, count: int) -> list[TimerLink]:
+    def _receive(self, need: NeedTimers | NeedPlayers, count: int) -> list[TimerLine]:
         self.tell(need)
-        links: list[TimerLink] = []
+        links: list[TimerLine] = []
         try:
             for _ in range(count):
                 links.append(self._timer())  # noqa: PERF401 -- after a failure the earlier links are closed
@@ -70,7 +70,7 @@ class EngineLine:
             raise
         return links
 
-    def _timer(self) -> TimerLink:
+    def _timer(self) -> TimerLine:
         frame = self._channel.receive()
         timer = JUDGE_REQUESTS.decode(frame.payload)
         if not isinstance(timer, Timer):
@@ -78,7 +78,7 @@ class EngineLine:
                 os.close(descriptor)
             raise ChannelClosed("the engine gave up timing")
         end = Channel(socket.socket(fileno=frame.descriptors[0]))
-        link = TimerLink(end, side=timer.side, pair=0, pid=timer.pid, answer_bytes=place.answer_bytes())
+        link = TimerLine(end, side=timer.side, pair=0, pid=timer.pid, answer_bytes=place.answer_bytes())
         link.greeted = timer.served
         return link
 

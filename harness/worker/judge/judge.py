@@ -22,10 +22,10 @@ from harness.worker.clock import floor
 from harness.worker.clock.clock import Clock
 from harness.worker.clock.engine_line import EngineLine
 from harness.worker.kit import place
-from harness.worker.oracle.guest_link import GuestBroken, GuestLink, VerifierLink
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.recorded_problem import RecordedProblem, ScriptLink, SlowScript
 from harness.worker.oracle.vault import Vault
+from harness.worker.oracle.worker_line import GuestBroken, VerifierLine, WorkerLine
 from suites.task import Task
 
 from .judge_line import JudgeLine
@@ -106,10 +106,10 @@ class Judge:
 
     def judge(self, begin: Begin, ends: tuple[int, ...]) -> None:
         """Judge one candidate."""
-        link = GuestLink(Channel(socket.socket(fileno=ends[0])), begin.guest_pid, place.answer_bytes())
+        link = WorkerLine(Channel(socket.socket(fileno=ends[0])), begin.guest_pid, place.answer_bytes())
         verifier = None
         if begin.verifier_pid is not None:
-            verifier = VerifierLink(Channel(socket.socket(fileno=ends[1])), begin.verifier_pid)
+            verifier = VerifierLine(Channel(socket.socket(fileno=ends[1])), begin.verifier_pid)
         try:
             judged = Trial(self._line, self.vault, link, verifier, begin, self._problem(begin.task)).run()
             # Tested at the interpreter's sizes, where it is cheap.

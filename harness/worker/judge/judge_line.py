@@ -7,7 +7,8 @@ import time
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.clock_messages import JUDGE_REQUESTS
 from harness.wire.encoding import ENCODER
-from harness.wire.judge_messages import Alive, Entered, JudgeReport, Left, Proceed, TurnWanted
+from harness.wire.guest_messages import Alive
+from harness.wire.judge_messages import Entered, JudgeReport, Left, Proceed, TurnWanted
 
 
 class JudgeLine:

@@ -19,17 +19,16 @@ from harness.worker.oracle import integrity, mismatch_wording
 from harness.worker.oracle.answers import Answers
 from harness.worker.oracle.blame import Stop, blame
 from harness.worker.oracle.caller import Caller, Run
-from harness.worker.oracle.guest_link import (
+from harness.worker.oracle.problem import BadProblem, Problem
+from harness.worker.oracle.vault import Given, Vault
+from harness.worker.oracle.worker_line import (
     CandidateRaised,
     GuestFailed,
     GuestGone,
-    GuestLied,
-    GuestLink,
-    GuestSlow,
-    VerifierLink,
+    NoAnswer,
+    VerifierLine,
+    WorkerLine,
 )
-from harness.worker.oracle.problem import BadProblem, Problem
-from harness.worker.oracle.vault import Given, Vault
 
 from .further_cases import judge_the_rest
 from .judge_line import JudgeLine
@@ -46,8 +45,8 @@ class Trial:
         self,
         line: JudgeLine,
         vault: Vault,
-        link: GuestLink,
-        verifier: VerifierLink | None,
+        link: WorkerLine,
+        verifier: VerifierLine | None,
         begin: Begin,
         problem: Problem,
     ) -> None:
@@ -94,7 +93,7 @@ class Trial:
         except GuestFailed as failed:
             error, failure = ErrorReport(kind="limit", message=str(failed)), Failure.GUEST_FAILED
             detail = "the judge's code failed in the candidate's process"
-        except (CandidateRaised, GuestGone, GuestLied, GuestSlow) as cause:
+        except NoAnswer as cause:
             lead = f"case {self._case}: " if self._case else "on import: "
             error = blame(cause, self._case, lead, gpu=place.is_gpu())
             failure = Failure.GUEST_ENDED if isinstance(cause, GuestGone) else None
@@ -113,8 +112,7 @@ class Trial:
         names = tuple(entry.name for entry in self._task.entry_points)
         shared = self._caller.try_sharing()
         loaded = self._link.ask(
-            lambda nonce: Load(
-                nonce=nonce,
+            Load(
                 source=self._begin.source,
                 entry_points=names,
                 target=self._begin.target,
@@ -190,9 +188,7 @@ class Trial:
                 self._replays.start(run)
         self._refuse(self._replays.finish())
         self._case = ""
-        self._left = self._link.ask(
-            lambda nonce: Farewell(nonce=nonce), LeftBehind, wall_s=limits.FAREWELL_S, cpu_s=limits.FAREWELL_S
-        )
+        self._left = self._link.ask(Farewell(), LeftBehind, wall_s=limits.FAREWELL_S, cpu_s=limits.FAREWELL_S)
         self._refuse(integrity.of_farewell(self._left))
         self._refuse(findings.strict_error(self._findings(), self._task.strict))
         kernels = ", ".join(dict.fromkeys(name for run in self._runs for name in run.returned.kernels))

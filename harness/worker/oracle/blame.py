@@ -7,9 +7,8 @@ import re
 from harness.wire.evaluation import ErrorReport
 from harness.wire.guest_messages import OUT_OF_MEMORY
 
-from .guest_link import CandidateRaised, GuestGone, GuestLied, GuestSlow
+from .worker_line import CandidateRaised, GuestLied, GuestSlow, NoAnswer
 
-Cause = CandidateRaised | GuestGone | GuestLied | GuestSlow
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 _MEMORY_SENTENCES = 3
 """Sentences kept of torch's out-of-memory message: the error, the requested bytes, the free bytes.
@@ -26,30 +25,30 @@ class Stop(Exception):
         self.error = error
 
 
-def blame(cause: Cause, case: str, lead: str, *, gpu: bool) -> ErrorReport:
+def blame(failure: NoAnswer, case: str, lead: str, *, gpu: bool) -> ErrorReport:
     """Return the candidate's error after its process failed.
 
     `case` is empty if the failure was in the import. `lead` begins the message of an exception.
     """
-    match cause:
-        case CandidateRaised(failure=failure):
-            message = lead + failure.message
-            return ErrorReport(kind=failure.kind, message=message, trace=failure.trace, line=failure.line)
+    match failure:
+        case CandidateRaised(failure=raised):
+            message = lead + raised.message
+            return ErrorReport(kind=raised.kind, message=message, trace=raised.trace, line=raised.line)
         case GuestSlow():
-            return _too_slow(cause, _place(case), gpu=gpu)
+            return _too_slow(failure, _place(case), gpu=gpu)
         case GuestLied():
-            message = f"the candidate interfered with the judge's channel: {cause}"
+            message = f"the candidate interfered with the judge's channel: {failure}"
             return ErrorReport(kind="tampering", message=message)
-        case GuestGone():  # the parent adds how
+        case _:  # the process is gone; the parent adds how
             return ErrorReport(kind="exit", message=f"the process ended in {_place(case)}")
 
 
-def is_memory(cause: Cause) -> bool:
+def is_memory(failure: NoAnswer) -> bool:
     """Whether the device was full.
 
     That is no fault of the candidate: several processes share the device, each with copies of the inputs.
     """
-    return isinstance(cause, CandidateRaised) and cause.failure.kind == OUT_OF_MEMORY
+    return isinstance(failure, CandidateRaised) and failure.failure.kind == OUT_OF_MEMORY
 
 
 def in_one_line(message: str) -> str:

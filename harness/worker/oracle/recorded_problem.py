@@ -16,7 +16,7 @@ from harness.wire import limits
 from harness.wire.case_specs import CaseSpec
 from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
 from harness.wire.encoding import ENCODER, decode_message
-from harness.wire.guest_messages import GUEST_REPORTS, Hello
+from harness.wire.guest_messages import Hello
 from harness.wire.script_messages import (
     CALL,
     DRAW_SEED,
@@ -55,6 +55,9 @@ class RecordedInputs(dict[str, Value]):
     """By output, which elements depend on memory that the reference never wrote; `None` if there are none."""
 
 
+_GREETINGS: msgspec.msgpack.Decoder[Hello] = msgspec.msgpack.Decoder(Hello)
+
+
 class ScriptLink:
     """The line to one script worker."""
 
@@ -71,9 +74,7 @@ class ScriptLink:
         try:
             deadline = time.monotonic() + limit_s
             if not self._greeted:
-                hello = decode_message(GUEST_REPORTS, self._channel.receive(deadline=deadline).payload)
-                if not isinstance(hello, Hello):
-                    raise BadProblem("a script worker did not get ready")
+                decode_message(_GREETINGS, self._channel.receive(deadline=deadline).payload)
                 self._greeted = True
             nonce = f"{seed} {poison}"
             request = Record(nonce=nonce, script=script, seed=seed, target=target, poison=poison)
