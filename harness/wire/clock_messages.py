@@ -12,7 +12,7 @@ from .effort import WHOLE, Effort
 from .encoding import text_to_path
 from .evaluation import ErrorReport
 from .guest_messages import Alive
-from .judge_messages import JudgeRequest
+from .judge_messages import JudgeRequest, TurnWanted
 from .latency import LaunchTime, Method
 from .launch_tape import Tape
 from .limits import TimeLimits
@@ -69,24 +69,13 @@ class Timer(msgspec.Struct, frozen=True, tag="timer"):
 
 
 class NeedTimers(msgspec.Struct, frozen=True, tag="need_timers"):
-    """The clock needs processes of these sides; the engine answers with one `Timer` for each."""
+    """The clock needs `count` processes of each side; the engine answers with one `Timer` for each.
+
+    Without sides it needs players, once it has the device.
+    """
 
     sides: tuple[str, ...]
     count: int
-
-
-class NeedPlayers(msgspec.Struct, frozen=True, tag="need_players"):
-    """The clock needs processes that play tapes, once it has the device; the engine answers with one `Timer` for each."""
-
-    count: int
-
-
-class LeaseWanted(msgspec.Struct, frozen=True, tag="lease_wanted"):
-    """Everything is compiled and the clock needs the device alone; the engine answers with `Leased`."""
-
-
-class Leased(msgspec.Struct, frozen=True, tag="leased"):
-    """The clock has the device alone."""
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -191,8 +180,8 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     tapes_played: int = 0
 
 
-ClockRequest = Measure | Timer | Leased
-ClockReport = NeedTimers | NeedPlayers | LeaseWanted | Measured | Alive
+ClockRequest = Measure | Timer
+ClockReport = NeedTimers | TurnWanted | Measured | Alive
 JUDGE_REQUESTS: msgspec.msgpack.Decoder[JudgeRequest | ClockRequest] = msgspec.msgpack.Decoder(
     JudgeRequest | ClockRequest, dec_hook=text_to_path
 )

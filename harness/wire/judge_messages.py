@@ -102,6 +102,9 @@ class Left(msgspec.Struct, frozen=True, tag="left"):
 class TurnWanted(msgspec.Struct, frozen=True, tag="turn_wanted"):
     """Nothing runs on the GPU for this candidate; the judge waits for `Proceed` before the next call."""
 
+    alone: bool = False
+    """Everything is compiled, and the clock needs the GPU to itself."""
+
 
 class FirstCallPassed(msgspec.Struct, frozen=True, tag="first_call_passed"):
     """The first case ran. The compile stage is next; the judge waits for `Proceed`."""

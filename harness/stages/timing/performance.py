@@ -29,11 +29,8 @@ from harness.wire.clock_messages import (
     CANDIDATE,
     CLOCK_REPORTS,
     ClockRequest,
-    Leased,
-    LeaseWanted,
     Measure,
     Measured,
-    NeedPlayers,
     NeedTimers,
     Timer,
 )
@@ -42,6 +39,7 @@ from harness.wire.effort import WHOLE, Effort
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import HarnessError, WorkerDied
 from harness.wire.guest_messages import Alive
+from harness.wire.judge_messages import Proceed, TurnWanted
 from harness.wire.latency import DeviceState, Window
 from suites.errors import SuiteError
 from suites.task import Task
@@ -260,17 +258,17 @@ class Performance:
             except EOFError as error:
                 raise WorkerDied("the judge was lost while it timed") from error
             match report:
+                case NeedTimers(sides=(), count=count):
+                    await self._lend_players(channel, count)
                 case NeedTimers(sides=sides, count=count):
                     await self._start_timers(channel, measure, [side for side in sides for _ in range(count)])
-                case NeedPlayers(count=count):
-                    await self._lend_players(channel, count)
-                case LeaseWanted():
+                case TurnWanted():
                     if self._alone is not None and await self._alone:
                         raise Crowded
                     self._alone = None
                     await leases.enter_async_context(self._pool.leases.timing(self._slot))
                     await self._begin_watch()
-                    await self._send(channel, Leased())
+                    await self._send(channel, Proceed())
                 case Alive():
                     continue
                 case Measured():
@@ -337,7 +335,7 @@ class Performance:
         return worker
 
     async def _send(
-        self, channel: AsyncChannel, request: ClockRequest, descriptors: tuple[int, ...] = ()
+        self, channel: AsyncChannel, request: ClockRequest | Proceed, descriptors: tuple[int, ...] = ()
     ) -> None:
         try:
             await channel.send(ENCODER.encode(request), descriptors)

@@ -42,7 +42,7 @@ from suites.task import Case
 
 from . import short_calls
 from .case_inputs import CaseInputs
-from .engine_line import Engine
+from .clock_line import Engine
 from .players import Players
 from .source_timers import SourceTimers
 from .spot_check import SpotCheck

@@ -19,7 +19,7 @@ from harness.worker.oracle.worker_line import GuestBroken
 from suites.task import Case
 
 from .case_inputs import CaseInputs, LaidOut
-from .engine_line import Engine
+from .clock_line import Engine
 from .timed_process import STEP_S, TimedProcess
 from .timer_line import TimerLine
 
@@ -51,7 +51,8 @@ class Players:
         self._busy = True
         self._links = self._engine.players(min(PLAYERS, self._measure.effort.pairs))
         for link in self._links:
-            link.hello()
+            if not link.greeted:
+                link.hello()
         self._busy = False
 
     def seats(self, side: str, pairs: Sequence[int]) -> list[TimerLine]:

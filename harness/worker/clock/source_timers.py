@@ -23,7 +23,7 @@ from harness.worker.oracle.worker_line import CandidateRaised
 from suites.task import Case
 
 from .case_inputs import CaseInputs, LaidOut
-from .engine_line import Engine
+from .clock_line import Engine
 from .timed_process import STEP_S
 from .timer_line import TimerLine
 

@@ -13,22 +13,22 @@ import torch
 from harness.linux import syscalls
 from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.clock_messages import JUDGE_REQUESTS, Leased, Measure, Timer
+from harness.wire.clock_messages import JUDGE_REQUESTS, Measure, Timer
 from harness.wire.errors import is_out_of_memory
 from harness.wire.evaluation import Basis, ErrorReport, Fact
 from harness.wire.judge_messages import Attach, Begin, Judged, Proceed, Specified, Specify, Weigh, Weighed
 from harness.wire.server_messages import Spawn
 from harness.worker.clock import floor
 from harness.worker.clock.clock import Clock
-from harness.worker.clock.engine_line import EngineLine
+from harness.worker.clock.clock_line import ClockLine
 from harness.worker.kit import place
+from harness.worker.oracle.engine_line import EngineLine
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.recorded_problem import RecordedProblem, ScriptLink, SlowScript
 from harness.worker.oracle.vault import Vault
 from harness.worker.oracle.worker_line import GuestBroken, VerifierLine, WorkerLine
 from suites.task import Task
 
-from .judge_line import JudgeLine
 from .trial import Trial
 from .wrong_answers import Strength
 
@@ -48,7 +48,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
         request = JUDGE_REQUESTS.decode(frame.payload)
         judge.close_clock()
         match request:
-            case Proceed() | Leased() | Timer():
+            case Proceed() | Timer():
                 continue  # meant for a trial that is over
             case Attach():
                 judge.attach(request, frame.descriptors)
@@ -78,7 +78,7 @@ class Judge:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._line = JudgeLine(channel)
+        self._line = EngineLine(channel)
         self.vault = Vault()
         self._problems: dict[_Key, Problem] = {}
         self._strengths: dict[_Key, Fact] = {}
@@ -136,7 +136,7 @@ class Judge:
 
     def measure(self, measure: Measure) -> None:
         """Time a candidate that was judged correct."""
-        line = EngineLine(self._channel)
+        line = ClockLine(self._channel)
         problem = self._problem(measure.task)
         self._clock = Clock(line, measure, problem, self.vault, measure_floor=floor.measure)
         try:

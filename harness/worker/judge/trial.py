@@ -19,6 +19,7 @@ from harness.worker.oracle import integrity, mismatch_wording
 from harness.worker.oracle.answers import Answers
 from harness.worker.oracle.blame import Stop, blame
 from harness.worker.oracle.caller import Caller, Run
+from harness.worker.oracle.engine_line import EngineLine
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.vault import Given, Vault
 from harness.worker.oracle.worker_line import (
@@ -31,7 +32,6 @@ from harness.worker.oracle.worker_line import (
 )
 
 from .further_cases import judge_the_rest
-from .judge_line import JudgeLine
 from .replays import Replays
 from .trial_facts import trial_facts
 
@@ -43,7 +43,7 @@ class Trial:
 
     def __init__(
         self,
-        line: JudgeLine,
+        line: EngineLine,
         vault: Vault,
         link: WorkerLine,
         verifier: VerifierLine | None,

@@ -1,4 +1,4 @@
-"""The clock's channel to the engine, which starts timers for it, lends it players and leases the device."""
+"""The clock's line to the engine, which starts timers for it, lends it players and leases the device."""
 
 from __future__ import annotations
 
@@ -8,20 +8,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.clock_messages import (
-    JUDGE_REQUESTS,
-    ClockReport,
-    Leased,
-    LeaseWanted,
-    NeedPlayers,
-    NeedTimers,
-    Timer,
-)
-from harness.wire.encoding import ENCODER
-from harness.wire.guest_messages import Alive
+from harness.wire.clock_messages import JUDGE_REQUESTS, NeedTimers, Timer
 from harness.worker.kit import place
+from harness.worker.oracle.engine_line import EngineLine
 
 from .timer_line import TimerLine
+
+GAVE_UP = "the engine gave up timing"
 
 
 class Engine(Protocol):
@@ -40,25 +33,23 @@ class Engine(Protocol):
         """Report that the clock still works."""
 
 
-class EngineLine:
+class ClockLine(EngineLine):
     """Implements `Engine`. Raises `ChannelClosed` if the engine is gone or has given up timing."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-
-    def tell(self, report: ClockReport) -> None:
-        """Send a report to the engine."""
-        self._channel.send(ENCODER.encode(report))
 
     def timers(self, sides: Sequence[str], count: int) -> list[TimerLine]:
         """See `Engine`."""
-        return self._receive(NeedTimers(sides=tuple(sides), count=count), count * len(sides))
+        return self._receive(NeedTimers(tuple(sides), count), count * len(sides))
 
     def players(self, count: int) -> list[TimerLine]:
         """See `Engine`."""
-        return self._receive(NeedPlayers(count=count), count)
+        return self._receive(NeedTimers((), count), count)
 
-    def _receive(self, need: NeedTimers | NeedPlayers, count: int) -> list[TimerLine]:
+    def lease(self) -> None:
+        """See `Engine`."""
+        if not self.take_turn(alone=True):
+            raise ChannelClosed(GAVE_UP)
+
+    def _receive(self, need: NeedTimers, count: int) -> list[TimerLine]:
         self.tell(need)
         links: list[TimerLine] = []
         try:
@@ -76,18 +67,8 @@ class EngineLine:
         if not isinstance(timer, Timer):
             for descriptor in frame.descriptors:
                 os.close(descriptor)
-            raise ChannelClosed("the engine gave up timing")
+            raise ChannelClosed(GAVE_UP)
         end = Channel(socket.socket(fileno=frame.descriptors[0]))
         link = TimerLine(end, side=timer.side, pair=0, pid=timer.pid, answer_bytes=place.answer_bytes())
         link.greeted = timer.served
         return link
-
-    def lease(self) -> None:
-        """See `Engine`."""
-        self.tell(LeaseWanted())
-        if not isinstance(JUDGE_REQUESTS.decode(self._channel.receive().payload), Leased):
-            raise ChannelClosed("the engine gave up timing")
-
-    def alive(self) -> None:
-        """See `Engine`."""
-        self.tell(Alive())
