@@ -174,8 +174,13 @@ async def _judge_beside_interpreter(
     right: then the source is compiled, and the GPU does not wait for that.
     """
     first_case_or_end = asyncio.Event()
+    on_gpu = _at_gpu_sizes(request)
     in_interpreter = SlotEvaluation(
-        sheet.copy_after_static("cpu"), pool, interpreter, request, on_first_case=first_case_or_end.set
+        sheet.copy_after_static("cpu"),
+        pool,
+        interpreter,
+        msgspec.structs.replace(request, further=on_gpu.plan.hidden),
+        on_first_case=first_case_or_end.set,
     )
     interpreting = asyncio.create_task(in_interpreter.run(), name="interpreter")
     interpreting.add_done_callback(lambda _: first_case_or_end.set())
@@ -189,7 +194,7 @@ async def _judge_beside_interpreter(
         return CompileResults(in_interpreter.compiled.reports)
 
     def judge(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request), before_first_call=compiled).run()
+        return SlotEvaluation(sheet, pool, slot, on_gpu, before_first_call=compiled).run()
 
     try:
         evaluation = await _judge_with_memory(sheet, pool, slot, judge)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -61,7 +62,7 @@ _LEAVE_S = 5.0
 NO_GPU = "no GPU: estimate only"
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, dict=True):
     """A candidate and how to evaluate it."""
 
     task: Task
@@ -79,6 +80,14 @@ class Request(msgspec.Struct, frozen=True):
     """How the candidate is timed; `None`: no performance stage."""
     again: bool = False
     """The second evaluation, after a `JudgeAgain`."""
+    further: tuple[Case, ...] = ()
+    """Hidden cases of the GPU that judges beside the interpreter; the interpreter's compiler compiles their kernels too."""
+
+    @cached_property
+    def plan(self) -> Plan:
+        """All calls, made once and sent to the judge."""
+        hidden = not isinstance(self.mode, Cases)
+        return make_plan(self.task, self.seed, self.source, exam=self.exam, hidden=hidden)
 
     @property
     def exam(self) -> bool:
@@ -128,7 +137,7 @@ class SlotEvaluation:
         self._limits = allowed.for_source(request.source) if self._on_cpu else allowed
         self.compiled = CompileResults()
         """Set before `on_first_case` is called."""
-        self._plan = self._plan_for(request.task)
+        self._plan = request.plan
 
     async def run(self) -> Evaluation:
         """The Evaluation. Every process of the candidate is ended.
@@ -196,18 +205,9 @@ class SlotEvaluation:
             limits=self._limits,
             exam=self._request.exam,
             plan=self._plan,
-            further_cases=self._hidden_cases_at_gpu_sizes(),
+            further_cases=self._request.further,
             asks=not self._on_cpu,
         )
-
-    def _hidden_cases_at_gpu_sizes(self) -> tuple[Case, ...]:
-        plan = self._plan_for(self._request.task.at_gpu_sizes)
-        return tuple(step.case.case for step in plan.execution if step.case.hidden)
-
-    def _plan_for(self, task: Task) -> Plan:
-        request = self._request
-        hidden = not isinstance(request.mode, Cases)
-        return make_plan(task, request.seed, request.source, exam=request.exam, hidden=hidden)
 
     async def _follow_judge(self, channel: AsyncChannel, workers: Sequence[Child]) -> Evaluation:
         guest = workers[0]

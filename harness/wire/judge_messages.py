@@ -29,7 +29,7 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     """Every call is replayed."""
     plan: Plan
     further_cases: tuple[Case, ...]
-    """Hidden cases at `gpu` sizes. Their kernels are compiled with those of the plan, for the GPU that judges next."""
+    """Hidden cases at `gpu` sizes, if a GPU judges too. Their kernels are compiled with those of the plan."""
     asks: bool = False
     """The judge sends `TurnWanted` before the import and before each call, and waits for `Proceed`."""
 
