@@ -7,7 +7,7 @@ from harness.wire.channel import BadFrame
 from harness.wire.encoding import decode_message
 from harness.wire.evaluation import Layer
 from harness.wire.guest_messages import Hello
-from harness.wire.requests import ANSWERS, Answer, Request, encode_request
+from harness.wire.requests import ANSWERS, WorkerAnswer, WorkerRequest, encode_request
 
 _MOST_BYTES = 64 << 20
 
@@ -26,12 +26,12 @@ class Conversation:
             raise BadFrame("an answer came before the greeting")
         return hello.sandbox
 
-    async def send(self, request: Request) -> None:
+    async def send(self, request: WorkerRequest) -> None:
         """Send a request."""
         self._nonce, payload = encode_request(request)
         await self._channel.send(payload)
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> WorkerAnswer:
         """Wait for the next answer to the last request."""
         answered = decode_message(ANSWERS, await self._channel.receive(_MOST_BYTES))
         if answered.nonce != self._nonce:

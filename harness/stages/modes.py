@@ -1,4 +1,4 @@
-"""What one evaluation of a candidate is for; `cascade.evaluate` takes one of these modes."""
+"""The modes of an evaluation, one of which `cascade.evaluate` takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers with a candidate are asked, and what they answer. Torch-free.
+"""Requests to workers with a candidate, and their answers. Torch-free.
 
 A guest's answers are evidence only: foreign code runs in its process.
 """

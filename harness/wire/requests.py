@@ -41,7 +41,7 @@ from .timer_messages import (
 )
 from .verifier_messages import NotReplayed, Replay, Replayed
 
-Request = (
+WorkerRequest = (
     Load
     | Call
     | Farewell
@@ -60,7 +60,7 @@ Request = (
     | Play
     | Clear
 )
-Answer = (
+WorkerAnswer = (
     Hello
     | Alive
     | Failed
@@ -79,28 +79,28 @@ Answer = (
 )
 
 
-class Asked(msgspec.Struct, frozen=True):
+class RequestMessage(msgspec.Struct, frozen=True):
     """A request. Descriptors may come with it."""
 
     nonce: str
-    request: Request
+    request: WorkerRequest
     seat: int = 0
     """A timer's seat that the request is for."""
 
 
-class Answered(msgspec.Struct, frozen=True):
+class AnswerMessage(msgspec.Struct, frozen=True):
     """An answer; evidence only where foreign code runs in the worker."""
 
     nonce: str
     """The request's; empty for the greeting, which comes without a request."""
-    answer: Answer
+    answer: WorkerAnswer
 
 
-REQUESTS: msgspec.msgpack.Decoder[Asked] = msgspec.msgpack.Decoder(Asked)
-ANSWERS: msgspec.msgpack.Decoder[Answered] = msgspec.msgpack.Decoder(Answered)
+REQUESTS: msgspec.msgpack.Decoder[RequestMessage] = msgspec.msgpack.Decoder(RequestMessage)
+ANSWERS: msgspec.msgpack.Decoder[AnswerMessage] = msgspec.msgpack.Decoder(AnswerMessage)
 
 
-def encode_request(request: Request, seat: int = 0) -> tuple[str, bytes]:
+def encode_request(request: WorkerRequest, seat: int = 0) -> tuple[str, bytes]:
     """Return a new nonce, and the message with the request."""
     nonce = secrets.token_hex(16)
-    return nonce, ENCODER.encode(Asked(nonce, request, seat))
+    return nonce, ENCODER.encode(RequestMessage(nonce, request, seat))

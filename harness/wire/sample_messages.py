@@ -1,4 +1,4 @@
-"""What a sampling worker is asked, which runs a few programs of each launch, and what it answers. Torch-free."""
+"""The request to a sampling worker, which runs a few programs of each launch, and its answer. Torch-free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a verifier is asked, a clean process that replays records of calls, and what it answers. Torch-free."""
+"""The request to a verifier, a clean process that replays records of calls, and its answers. Torch-free."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from harness.wire.effort import ROUGH, WHOLE, Effort
 from harness.wire.evaluation import Verdict
 from harness.wire.guest_messages import GPU_FAULT, Loaded
 from harness.wire.launch_tape import Launch, TapedKernel
-from harness.wire.requests import Answer, Answered
+from harness.wire.requests import AnswerMessage, WorkerAnswer
 from harness.wire.timer_messages import (
     LEAST_IN_BLOCK,
     LEAST_LAUNCHES,
@@ -177,7 +177,7 @@ def test_short_candidate_is_also_timed_by_wall_clock() -> None:
 
 
 def test_first_process_config_is_passed_to_its_side() -> None:
-    def tuned(timer: FakeSeat, request: Prepare) -> Answer:
+    def tuned(timer: FakeSeat, request: Prepare) -> WorkerAnswer:
         chosen = request.chosen or {"kernel": f"BLOCK: {timer.number}"}
         return Prepared(call_ms=0.01, peak_bytes=0, configs={} if request.ahead else chosen)
 
@@ -259,7 +259,7 @@ def test_inputs_that_fit_the_caches_are_said_to_be_hot() -> None:
 
 
 def test_calls_in_a_graph_may_not_return_outputs_of_earlier_inputs() -> None:
-    def stale(timer: FakeSeat, request: Any) -> Answer | None:
+    def stale(timer: FakeSeat, request: Any) -> WorkerAnswer | None:
         if not isinstance(request, Fetch):
             return None
         right = timer.returned(request)
@@ -280,13 +280,13 @@ def test_several_launches_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch) 
     )
     taken = {BASELINE: 0, CANDIDATE: 0}
 
-    def record(seat: FakeSeat, request: Any) -> Answer | None:
+    def record(seat: FakeSeat, request: Any) -> WorkerAnswer | None:
         if not isinstance(request, Record):
             return None
         tape = msgspec.structs.replace(tape_of(seat.side), kernels=kernels, steps=steps)
         return Recorded(tape=tape)
 
-    def player(seat: FakeSeat, request: Any) -> Answer | None:
+    def player(seat: FakeSeat, request: Any) -> WorkerAnswer | None:
         side = seat.side.removeprefix("played ")
         if isinstance(request, Capture):
             taken[side] = request.steps or 2
@@ -326,7 +326,7 @@ def test_renewed_inputs_are_new_to_the_timer() -> None:
 def test_outputs_of_earlier_inputs_are_wrong() -> None:
     first_inputs: dict[str, bytes] = {}
 
-    def stale(timer: FakeSeat, request: Any) -> Answer | None:
+    def stale(timer: FakeSeat, request: Any) -> WorkerAnswer | None:
         if isinstance(request, Prepare) and timer.input_sets:
             first_inputs[timer.name] = timer.input_sets[0]
         return timer.returned(request, first_inputs[timer.name]) if isinstance(request, Fetch) else None
@@ -338,10 +338,10 @@ def test_outputs_of_earlier_inputs_are_wrong() -> None:
     assert measured.confirmed_outputs == 0
 
 
-def changed(**changes: Any) -> Callable[[FakeSeat, Any], Answer]:
+def changed(**changes: Any) -> Callable[[FakeSeat, Any], WorkerAnswer]:
     """Answers correctly except for these fields of the output; a function gets the field's correct value."""
 
-    def answer(timer: FakeSeat, request: Fetch) -> Answer:
+    def answer(timer: FakeSeat, request: Fetch) -> WorkerAnswer:
         returned = timer.returned(request)
         old = returned.outputs[0]
         new = {
@@ -383,7 +383,7 @@ def test_output_of_wrong_dtype_shape_or_size_blames_candidate(
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_wrong_number_of_outputs_is_wrong(count: int) -> None:
-    def change_count(timer: FakeSeat, request: Fetch) -> Answer:
+    def change_count(timer: FakeSeat, request: Fetch) -> WorkerAnswer:
         returned = timer.returned(request)
         return msgspec.structs.replace(returned, structure="tuple", outputs=returned.outputs * count)
 
@@ -430,7 +430,7 @@ def test_inputs_of_in_place_task_are_not_compared() -> None:
     ids=["few", "many", "negative", "zero", "nan", "infinite", "huge", "none"],
 )
 def test_impossible_times_are_refused(times: Callable[[int], tuple[float, ...]]) -> None:
-    def lies(_timer: FakeSeat, request: Sample) -> Answer:
+    def lies(_timer: FakeSeat, request: Sample) -> WorkerAnswer:
         return Sampled(samples_ms=times(request.count))
 
     measured = bench(behaviours={CANDIDATE: on(Sample, lies)}).measure()
@@ -442,7 +442,7 @@ def test_impossible_times_are_refused(times: Callable[[int], tuple[float, ...]])
 
 def test_answer_of_wrong_kind_or_nonce_is_tampering() -> None:
     for answer in (
-        lambda _timer, request: Answered("guessed", Sampled((1.0,) * request.count)),
+        lambda _timer, request: AnswerMessage("guessed", Sampled((1.0,) * request.count)),
         lambda _timer, _request: DoneReport(),
         lambda _timer, _request: Loaded(parameters={}),
     ):

@@ -12,7 +12,7 @@ from harness.wire.channel import ChannelClosed
 from harness.wire.clock_messages import BASELINE, CANDIDATE
 from harness.wire.evaluation import Verdict
 from harness.wire.guest_messages import GPU_FAULT, OUT_OF_MEMORY, Farewell, LeftBehind, Load, Loaded
-from harness.wire.requests import Answer
+from harness.wire.requests import WorkerAnswer
 from harness.wire.timer_messages import (
     Batch,
     Fetch,
@@ -98,7 +98,7 @@ def test_baseline_outputs_are_not_compared() -> None:
 
 
 def test_patched_library_rejects_candidate_but_not_baseline() -> None:
-    def patched(_timer: FakeSeat, request: Farewell) -> Answer:
+    def patched(_timer: FakeSeat, request: Farewell) -> WorkerAnswer:
         return LeftBehind(patched=("torch.sum",), threads=0, children=0)
 
     measured = bench(behaviours={CANDIDATE: on(Farewell, patched)}).measure()
@@ -109,7 +109,7 @@ def test_patched_library_rejects_candidate_but_not_baseline() -> None:
 
 
 def test_times_before_a_problem_are_kept() -> None:
-    def dies_in_second_case(timer: FakeSeat, _request: Sample) -> Answer | None:
+    def dies_in_second_case(timer: FakeSeat, _request: Sample) -> WorkerAnswer | None:
         if timer.case == "fp32-ragged":
             raise Dies
         return None

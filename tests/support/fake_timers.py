@@ -38,7 +38,7 @@ from harness.wire.guest_messages import (
 )
 from harness.wire.launch_tape import Tape
 from harness.wire.limits import ANSWER_BYTES, TimeLimits
-from harness.wire.requests import REQUESTS, Answer, Answered, Request
+from harness.wire.requests import REQUESTS, AnswerMessage, WorkerAnswer, WorkerRequest
 from harness.wire.timer_messages import (
     Batch,
     BringBack,
@@ -66,8 +66,8 @@ from suites.task import Task
 from suites.tolerances import dtype_of
 
 FLOOR = Floor(empty_ms=0.002, copies=())
-Behaviour = Callable[["FakeSeat", Any], "Answer | Answered | None"]
-"""Returns a seat's answer to a request, `Answered` to choose its nonce too, or `None` for the usual answer."""
+Behaviour = Callable[["FakeSeat", Any], "WorkerAnswer | AnswerMessage | None"]
+"""Returns a seat's answer to a request, `AnswerMessage` to choose its nonce too, or `None` for the usual answer."""
 
 
 def played(side: str) -> str:
@@ -93,7 +93,7 @@ class Event:
     """One request that a timer received."""
 
     seat: FakeSeat
-    request: Request
+    request: WorkerRequest
 
     @property
     def kind(self) -> str:
@@ -255,12 +255,14 @@ class FakeTimer(threading.Thread):
 
     def run(self) -> None:
         try:
-            self._end.send(ENCODER.encode(Answered("", Hello(sandbox=()))))
+            self._end.send(ENCODER.encode(AnswerMessage("", Hello(sandbox=()))))
             while True:
                 frame = self._end.receive()
-                asked = REQUESTS.decode(frame.payload)
-                answer = self._answer(asked.seat, asked.request, frame.descriptors)
-                answered = answer if isinstance(answer, Answered) else Answered(asked.nonce, answer)
+                message = REQUESTS.decode(frame.payload)
+                answer = self._answer(message.seat, message.request, frame.descriptors)
+                answered = (
+                    answer if isinstance(answer, AnswerMessage) else AnswerMessage(message.nonce, answer)
+                )
                 self._end.send(ENCODER.encode(answered))
         except Silent:
             with suppress(ChannelClosed):
@@ -270,7 +272,9 @@ class FakeTimer(threading.Thread):
         finally:
             self._end.close()
 
-    def _answer(self, number: int, request: Request, descriptors: Sequence[int]) -> Answer | Answered:
+    def _answer(
+        self, number: int, request: WorkerRequest, descriptors: Sequence[int]
+    ) -> WorkerAnswer | AnswerMessage:
         if isinstance(request, Clear):
             self._seats.clear()
             return Done()
@@ -302,7 +306,7 @@ class FakeSeat:
         """Inputs of each set, as the bytes of an arena."""
         self.size_bytes = 0
 
-    def usual(self, request: Request) -> Answer:
+    def usual(self, request: WorkerRequest) -> WorkerAnswer:
         """The answer of an honest seat."""
         match request:
             case Load():
@@ -370,7 +374,7 @@ class FakeSeat:
         finally:
             os.close(memory)
 
-    def take(self, request: Request, descriptors: Sequence[int]) -> None:
+    def take(self, request: WorkerRequest, descriptors: Sequence[int]) -> None:
         """Take over a request's case, and the inputs that came with it."""
         if isinstance(request, Prepare):
             self.case, self.arguments, self.size_bytes = (
@@ -389,7 +393,7 @@ class FakeSeat:
             self.input_sets = input_sets
 
 
-def _usual(_timer: FakeSeat, _request: Request) -> None:
+def _usual(_timer: FakeSeat, _request: WorkerRequest) -> None:
     return None
 
 
@@ -406,27 +410,27 @@ def bench(*names: str, candidate: float = 0.5, baseline: float = 1.0, **options:
     return Bench(small(*names), {BASELINE: baseline, CANDIDATE: candidate}, **options)
 
 
-def on(kind: type[Any], answer: Callable[[FakeSeat, Any], Answer | Answered | None]) -> Behaviour:
+def on(kind: type[Any], answer: Callable[[FakeSeat, Any], WorkerAnswer | AnswerMessage | None]) -> Behaviour:
     """Behaviour that answers requests of one kind with `answer`."""
 
-    def behave(timer: FakeSeat, request: Request) -> Answer | Answered | None:
+    def behave(timer: FakeSeat, request: WorkerRequest) -> WorkerAnswer | AnswerMessage | None:
         return answer(timer, request) if isinstance(request, kind) else None
 
     return behave
 
 
-def raises(kind: Any = "exception") -> Callable[[FakeSeat, Any], Answer]:
-    def answer(_timer: FakeSeat, request: Any) -> Answer:
+def raises(kind: Any = "exception") -> Callable[[FakeSeat, Any], WorkerAnswer]:
+    def answer(_timer: FakeSeat, request: Any) -> WorkerAnswer:
         return Failed(kind=kind, message="boom", trace="line 3", line=3)
 
     return answer
 
 
-def dies(_timer: FakeSeat, _request: Any) -> Answer:
+def dies(_timer: FakeSeat, _request: Any) -> WorkerAnswer:
     raise Dies
 
 
-def silent(_timer: FakeSeat, _request: Any) -> Answer:
+def silent(_timer: FakeSeat, _request: Any) -> WorkerAnswer:
     raise Silent
 
 

@@ -53,7 +53,7 @@ class Timing(msgspec.Struct, frozen=True):
     latency: tuple[Latency, ...]
     detail: str
     error: ErrorReport | None = None
-    """What a timed call showed about the candidate."""
+    """The candidate's error in a timed call."""
     facts: tuple[Fact, ...] = ()
     notes: tuple[str, ...] = ()
     before: DeviceState | None = None

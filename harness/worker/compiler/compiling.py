@@ -14,7 +14,7 @@ from harness.wire.case_specs import CASE_SPECS
 from harness.wire.channel import Channel
 from harness.wire.compile_report import CompileReport
 from harness.wire.guest_messages import Alive, Compile, Failed
-from harness.wire.requests import Answer, Asked
+from harness.wire.requests import RequestMessage, WorkerAnswer
 from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import confine, failed, import_candidate
 from harness.worker.candidate.serving import serve, tell
@@ -24,15 +24,15 @@ from .compiler import compile_candidate, prepare
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Answer one `Compile`, with an `Alive` after each config of an autotuned kernel.
+    """WorkerAnswer one `Compile`, with an `Alive` after each config of an autotuned kernel.
 
     Then wait: the engine copies files from the scratch folder, which ends with this process.
     """
     file = Path(spawn.scratch) / candidate_trace.NAME
 
-    def answer(asked: Asked, _: tuple[int, ...]) -> Answer:
-        assert isinstance(asked.request, Compile)
-        return _compile(asked.request, file, lambda: tell(channel, asked.nonce, Alive()))
+    def answer(message: RequestMessage, _: tuple[int, ...]) -> WorkerAnswer:
+        assert isinstance(message.request, Compile)
+        return _compile(message.request, file, lambda: tell(channel, message.nonce, Alive()))
 
     serve(channel, confine(spawn, limits.COMPILE_ADDRESS_SPACE_BYTES, run_programs=True), answer)
 

@@ -17,7 +17,7 @@ from harness.hardware.targets import target as find_target
 from harness.wire import limits, operators
 from harness.wire.case_specs import CASE_SPECS, CaseSpec
 from harness.wire.channel import Channel
-from harness.wire.requests import Answer, Asked
+from harness.wire.requests import RequestMessage, WorkerAnswer
 from harness.wire.sample_messages import CaseSampled, SampleCases, add_flows
 from harness.wire.server_messages import Spawn
 from harness.wire.timer_messages import Done
@@ -36,11 +36,11 @@ _READERS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__)
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Answer one `SampleCases` request with a report for each case."""
+    """WorkerAnswer one `SampleCases` request with a report for each case."""
     file = Path(spawn.scratch) / candidate_trace.NAME
 
-    def answer(asked: Asked, _: tuple[int, ...]) -> Answer:
-        request = asked.request
+    def answer(message: RequestMessage, _: tuple[int, ...]) -> WorkerAnswer:
+        request = message.request
         assert isinstance(request, SampleCases)
         target = find_target(request.target)
         interpreter.prepare(target)
@@ -49,7 +49,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
         specifications = CASE_SPECS.decode(request.cases)
         budget = Budget(len(specifications))
         for spec in specifications:
-            tell(channel, asked.nonce, sample_case(module, request, spec, hardware(target).dies, budget))
+            tell(channel, message.nonce, sample_case(module, request, spec, hardware(target).dies, budget))
         return Done()
 
     serve(channel, confine(spawn, limits.COMPILE_ADDRESS_SPACE_BYTES), answer)

@@ -22,7 +22,7 @@ from harness.wire.guest_messages import (
     OutputData,
     Returned,
 )
-from harness.wire.requests import Answer, Asked
+from harness.wire.requests import RequestMessage, WorkerAnswer
 from harness.wire.server_messages import Spawn
 from harness.worker.candidate import global_state, outputs
 from harness.worker.candidate.loading import (
@@ -79,9 +79,9 @@ class Guest:
         self._kept = outputs.Kept()
         self._last_parameters: dict[str, torch.nn.Parameter] = {}
 
-    def answer(self, asked: Asked, descriptors: tuple[int, ...]) -> Answer:
+    def answer(self, message: RequestMessage, descriptors: tuple[int, ...]) -> WorkerAnswer:
         """The answer to one request. An exception of the candidate is an answer too."""
-        match asked.request:
+        match message.request:
             case Load() as request:
                 with self._sampler.sampling():
                     return self._load(request)

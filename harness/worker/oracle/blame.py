@@ -1,4 +1,4 @@
-"""What the failure of a candidate's process says about the candidate: the error that ends its trial or its timing."""
+"""The candidate's error after a failure of its process, which ends its trial or its timing."""
 
 from __future__ import annotations
 

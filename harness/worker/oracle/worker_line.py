@@ -16,7 +16,7 @@ from harness.wire import limits
 from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
 from harness.wire.encoding import decode_message
 from harness.wire.guest_messages import Broken, Failed, Hello
-from harness.wire.requests import ANSWERS, Request, encode_request
+from harness.wire.requests import ANSWERS, WorkerRequest, encode_request
 
 Wanted = TypeVar("Wanted", bound=msgspec.Struct)
 
@@ -93,7 +93,7 @@ class WorkerLine:
 
     def ask(
         self,
-        request: Request,
+        request: WorkerRequest,
         wanted: type[Wanted],
         descriptors: tuple[int, ...] = (),
         *,
@@ -109,7 +109,7 @@ class WorkerLine:
             self._send(request, descriptors, deadline, check_cpu)
             return self._receive(wanted, deadline, check_cpu)
 
-    def send(self, request: Request, descriptors: tuple[int, ...] = (), *, wall_s: float) -> None:
+    def send(self, request: WorkerRequest, descriptors: tuple[int, ...] = (), *, wall_s: float) -> None:
         """Send a request; return before the answer."""
         with self._failures(wall_s):
             self._send(request, descriptors, time.monotonic() + wall_s, None)
@@ -131,7 +131,7 @@ class WorkerLine:
 
     def _send(
         self,
-        request: Request,
+        request: WorkerRequest,
         descriptors: tuple[int, ...],
         deadline: float,
         poll: Callable[[], None] | None,

@@ -13,7 +13,7 @@ from harness.wire import limits
 from harness.wire.channel import Channel
 from harness.wire.guest_messages import Load, Loaded
 from harness.wire.records import View
-from harness.wire.requests import Answer, Asked
+from harness.wire.requests import RequestMessage, WorkerAnswer
 from harness.wire.server_messages import Spawn
 from harness.wire.verifier_messages import NotReplayed, Replay, Replayed, ReplayedOutput
 from harness.worker.candidate.loading import confine
@@ -40,9 +40,9 @@ class Verifier:
         self._file = file
         self._replayer: Replayer | None = None
 
-    def answer(self, asked: Asked, descriptors: tuple[int, ...]) -> Answer:
+    def answer(self, message: RequestMessage, descriptors: tuple[int, ...]) -> WorkerAnswer:
         """The answer to one request."""
-        match asked.request:
+        match message.request:
             case Load(source=source, target=target_name, allowed=allowed):
                 interpreter.prepare(target(target_name))
                 self._replayer = Replayer(source, str(self._file), allowed)

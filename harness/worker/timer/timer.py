@@ -19,8 +19,6 @@ from typing import Any
 
 import torch
 
-from harness.linux import syscalls
-from harness.sandbox import sandbox
 from harness.wire import limits
 from harness.wire.channel import Channel
 from harness.wire.device import Device
@@ -35,7 +33,7 @@ from harness.wire.guest_messages import (
     Loaded,
     Returned,
 )
-from harness.wire.requests import Answer, Asked, Request
+from harness.wire.requests import RequestMessage, WorkerAnswer, WorkerRequest
 from harness.wire.server_messages import Spawn
 from harness.wire.timer_messages import (
     LEAST_IN_BLOCK,
@@ -58,7 +56,7 @@ from harness.wire.timer_messages import (
     count_copies,
 )
 from harness.worker.candidate.loading import (
-    close_doors,
+    confine,
     failed,
     import_candidate,
     missing_entry_point,
@@ -90,13 +88,7 @@ _STIRRED = (torch.int16, torch.int32)
 
 def main(channel: Channel, spawn: Spawn) -> None:
     """Serve one clock until it closes the channel."""
-    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
-    torch.set_num_threads(1)
-    scratch = Path(spawn.scratch)
-    close_doors()
-    layers = sandbox.apply(
-        scratch, spawn.cpu_limit_s, limits.ADDRESS_SPACE_BYTES, run_programs=False, gpu=True
-    )
+    layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
     assert spawn.device is not None
     gpu.warm(spawn.device)
     with suppress(Exception):  # an error here occurs again in a request, which reports it
@@ -104,7 +96,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
         stirrer = Stirrer()
         stirrer.stir([torch.zeros(1, 64, 64, dtype=dtype, device=gpu.HERE) for dtype in _STIRRED])
         stirrer.settle()
-    serve(channel, layers, Seats(scratch, spawn.device).answer)
+    serve(channel, layers, Seats(Path(spawn.scratch), spawn.device).answer)
 
 
 class Seats:
@@ -115,11 +107,11 @@ class Seats:
         self._device = device
         self._seats: dict[int, Timer] = {}
 
-    def answer(self, asked: Asked, descriptors: tuple[int, ...]) -> Answer:
-        """Answer a request to one seat, or empty all of them."""
-        if not isinstance(asked.request, Clear):
-            timer = self._seats.setdefault(asked.seat, Timer(self._scratch, self._device))
-            return timer.answer(asked.request, descriptors)
+    def answer(self, message: RequestMessage, descriptors: tuple[int, ...]) -> WorkerAnswer:
+        """WorkerAnswer a request to one seat, or empty all of them."""
+        if not isinstance(message.request, Clear):
+            timer = self._seats.setdefault(message.seat, Timer(self._scratch, self._device))
+            return timer.answer(message.request, descriptors)
         for timer in self._seats.values():
             timer.leave()
         self._seats.clear()
@@ -160,8 +152,8 @@ class Timer:
         self._threads = 0
         """The most threads seen running after calls."""
 
-    def answer(self, request: Request, descriptors: tuple[int, ...]) -> Answer:
-        """Answer one request. An exception of the source becomes an answer too."""
+    def answer(self, request: WorkerRequest, descriptors: tuple[int, ...]) -> WorkerAnswer:
+        """WorkerAnswer one request. An exception of the source becomes an answer too."""
         try:
             match request:
                 case Load():
