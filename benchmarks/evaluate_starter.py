@@ -43,8 +43,8 @@ async def main(device: str) -> int:
             table.add_row(task.name, evaluation.verdict, f"{first:.2f}", f"{second:.2f}", *stages)
             correct = correct and evaluation.verdict == "correct"
             console.print(f"{task.name}: {evaluation.verdict} {evaluation.error or ''}")
-        versions = ", ".join(f"{name} {version}" for name, version in pool.versions.items())
-    console.print(f"judge ready after {ready:.2f} s; {versions}")
+        software = pool.software
+    console.print(f"judge ready after {ready:.2f} s; torch {software.torch}, triton {software.triton}")
     console.print(table)
     return 0 if correct else 1
 

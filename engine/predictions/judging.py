@@ -26,9 +26,9 @@ from harness import (
     WorkerDied,
     evaluate,
 )
-from harness.stages.recording import NotRecorded, record_task
+from harness.recording.errors import NotRecorded
+from harness.recording.recorder import find_or_record
 from suites import Task
-from suites.public.recorded import find_recorded, recorded_folder
 
 OnStage = Callable[[StageEntered | StageLeft], None]
 
@@ -104,11 +104,7 @@ class WavedeckJudge:
         async with self._recording[public.id]:
             if public.id in self._not_recorded:
                 raise NotRecorded(self._not_recorded[public.id])
-            task = find_recorded(public, self._registry, for_gpu=self._pool.devices[0].kind != "cpu")
-            if task is not None:
-                return task
-            folder = recorded_folder(self._registry, public.suite) / public.name
-            return await record_task(public, folder, pool=self._pool, target=self._targets[0])
+            return await find_or_record(public, self._registry, pool=self._pool, target=self._targets[0])
 
     def _not_judged(self, sample: Sample, kind: str, message: str) -> Evaluation:
         device = self._pool.devices[0].name

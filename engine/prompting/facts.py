@@ -15,7 +15,7 @@ from harness.stages.estimates.roofline import estimate
 from suites import Case, Task, task_cost
 from suites.python_source import source_lines
 
-from .figures import achieved
+from .figures import achieved, achieved_beside
 from .judged import JudgedCandidate
 
 TRACE_LINES = 40
@@ -181,7 +181,7 @@ def lost_ground(before: JudgedCandidate, now: JudgedCandidate) -> str:
         if now.evaluation.verdict is Verdict.CORRECT:
             return (
                 f"{now.attempt} is correct, but ranks below {before.attempt}: "
-                f"{achieved(now.evaluation)}. {before.attempt}: {achieved(before.evaluation)}."
+                f"{achieved_beside(now.evaluation, before.evaluation)}. {before.attempt}: {achieved(before.evaluation)}."
             )
         return f"{now.attempt} broke what worked in {before.attempt}."
     return (

@@ -10,7 +10,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import asynccontextmanager
 from types import TracebackType
 
+import msgspec
+
 from harness.failures import first_failure
+from harness.hardware.recognition import describe_device
 from harness.linux import syscalls
 from harness.node.discovery import CPU, choose_devices
 from harness.node.leases import Holder, holders, lease, lease_folder
@@ -27,6 +30,7 @@ from harness.wire.errors import (
 )
 from harness.wire.evaluation import Evaluation, Verdict
 from harness.wire.limits import END_S, ON_CPU, ON_GPU, STARTS_AT_ONCE, TimeLimits
+from harness.wire.provenance import Provenance, runtime_of
 from suites.task import Task
 
 from .baseline_calls import BaselineCalls
@@ -140,9 +144,18 @@ class DevicePool:
         await self._close()
 
     @property
-    def versions(self) -> dict[str, str]:
+    def software(self) -> Provenance:
         """Versions of Python, torch, triton, numpy and the Linux kernel."""
-        return {**self.interpreting.versions, "linux": platform.release()}
+        versions = {**self.interpreting.versions, "linux": platform.release()}
+        versions["runtime"] = runtime_of(versions.get("torch", ""))
+        return msgspec.convert(versions, Provenance)
+
+    async def provenance(self, device: Device) -> Provenance:
+        """Return the hardware and software of evaluations on this device. Its driver is asked once."""
+        telemetry = self.telemetry(device)
+        if telemetry is not None and telemetry.provenance is None:
+            await telemetry.state()
+        return describe_device(device, self.software, telemetry.provenance if telemetry else None)
 
     def limits(self, device: Device) -> TimeLimits:
         """Return the limits of a candidate on this device."""

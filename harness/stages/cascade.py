@@ -21,15 +21,15 @@ from harness.wire.channel import BadFrame
 from harness.wire.device import Device, Target
 from harness.wire.errors import DeviceFull, HarnessError, WorkerDied
 from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
-from suites.dtypes import NoSuchDtype, task_on
+from suites.dtypes import NoSuchDtype
 from suites.errors import SuiteError
 from suites.task import Task
 
 from .compilation import CompileResults
 from .interpreter_findings import add_interpreter_findings
+from .judged_task import with_calls
 from .memory_shortage import BESIDE_OTHERS, met_full_gpu, say_alone
 from .modes import USUAL_MODE, Attempt, Cases, Exam, Mode, Rough
-from .scripts import as_called, with_calls
 from .sheet import OnEvent, Sheet
 from .slot_evaluation import Request, SlotEvaluation
 
@@ -58,13 +58,13 @@ async def evaluate(
     """
     if not targets:
         raise HarnessError("no target to compile for; name one, as gfx942")
-    sheet = Sheet(task, pool.devices[0].name, mode, on_event, versions=pool.versions)
+    sheet = Sheet(task, pool.devices[0].name, mode, on_event, provenance=pool.software)
+    task = task.with_cases(mode.names) if isinstance(mode, Cases) else task
     sheet.enter("static")
     report = await asyncio.to_thread(inspect_source, candidate, task)
     refused = _leave_static(sheet, report)
     if refused is not None:
         return refused
-    called = as_called(task.with_cases(mode.names) if isinstance(mode, Cases) else task)
     avoid = mode.avoid if isinstance(mode, Exam) else ""
     on = mode.device if isinstance(mode, Attempt) else ""
 
@@ -74,8 +74,7 @@ async def evaluate(
             sheet.device = slot.device.name
             own_targets = _own_target_first(slot.device, targets)
             request = Request(
-                task=task_on(called, own_targets[0].name),
-                as_written=called,
+                task=task,
                 source=with_calls(task, candidate),
                 targets=own_targets,
                 product=product_of(slot.device).product,
@@ -85,7 +84,8 @@ async def evaluate(
                 against=against,
                 again=again,
             )
-            return await _judge_in_slot(sheet, pool, slot, request)
+            evaluation = await _judge_in_slot(sheet, pool, slot, request)
+            return msgspec.structs.replace(evaluation, provenance=await pool.provenance(slot.device))
 
     try:
         try:
@@ -95,6 +95,7 @@ async def evaluate(
             sheet = sheet.start_again(AGAIN.format(why=doubt))
             return await judge(sheet, again=True)
     except NoSuchDtype as lacking:
+        sheet.leave_open_stages("not judged", ok=None)
         return sheet.conclude(ErrorReport(kind="unsupported", message=str(lacking)))
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
         sheet.leave_open_stages("not judged", ok=None)
@@ -119,16 +120,17 @@ def _leave_static(sheet: Sheet, report: StaticReport) -> Evaluation | None:
 
 
 async def _judge_in_slot(sheet: Sheet, pool: DevicePool, slot: Slot, request: Request) -> Evaluation:
+    lacking = needs_gpu(request.task)
     if slot.interpreter is None:
-        if not request.as_written.for_interpreter.cases:
-            return sheet.conclude(needs_gpu(request.as_written))
-        return await SlotEvaluation(sheet, pool, slot, _for_interpreter(request)).run()
+        if lacking is not None:
+            return sheet.conclude(lacking)
+        return await SlotEvaluation(sheet, pool, slot, request).run()
     sheet.enter("call")
     if isinstance(request.mode, Rough):
         return await _time_after_interpreter(
             sheet, pool, slot, slot.interpreter, request, request.mode.passed
         )
-    if request.as_written.script is not None:
+    if request.task.script is not None or lacking is not None:
         return await _judge_without_interpreter(sheet, pool, slot, request)
     return await _judge_beside_interpreter(sheet, pool, slot, slot.interpreter, request)
 
@@ -138,10 +140,7 @@ async def _time_after_interpreter(
 ) -> Evaluation:
     """A rough evaluation: the interpreter alone judges, then the GPU takes few samples."""
     if passed is None:
-        in_interpreter = _for_interpreter(request)
-        interpreted = await SlotEvaluation(
-            sheet.copy_after_static("cpu"), pool, interpreter, in_interpreter
-        ).run()
+        interpreted = await SlotEvaluation(sheet.copy_after_static("cpu"), pool, interpreter, request).run()
     else:
         interpreted = passed
     if interpreted.verdict not in (Verdict.CORRECT, Verdict.UNSUPPORTED):
@@ -149,7 +148,7 @@ async def _time_after_interpreter(
         return msgspec.structs.replace(interpreted, device=slot.device.name)
 
     def time_roughly(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request)).time_roughly(interpreted)
+        return SlotEvaluation(sheet, pool, slot, request).time_roughly(interpreted)
 
     return add_interpreter_findings(await _judge_with_memory(sheet, pool, slot, time_roughly), interpreted)
 
@@ -157,10 +156,10 @@ async def _time_after_interpreter(
 async def _judge_without_interpreter(
     sheet: Sheet, pool: DevicePool, slot: Slot, request: Request
 ) -> Evaluation:
-    """Return the GPU's evaluation of a recorded task: in the interpreter its script alone would take minutes."""
+    """Return the GPU's evaluation of a recorded task, or of a task that is too large for the interpreter."""
 
     def judge(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request)).run()
+        return SlotEvaluation(sheet, pool, slot, request).run()
 
     return await _judge_with_memory(sheet, pool, slot, judge)
 
@@ -174,12 +173,11 @@ async def _judge_beside_interpreter(
     right: then the source is compiled, and the GPU does not wait for that.
     """
     first_case_or_end = asyncio.Event()
-    on_gpu = _at_gpu_sizes(request)
     in_interpreter = SlotEvaluation(
         sheet.copy_after_static("cpu"),
         pool,
         interpreter,
-        msgspec.structs.replace(request, further=on_gpu.plan.hidden),
+        request,
         on_first_case=first_case_or_end.set,
     )
     interpreting = asyncio.create_task(in_interpreter.run(), name="interpreter")
@@ -194,7 +192,7 @@ async def _judge_beside_interpreter(
         return CompileResults(in_interpreter.compiled.reports)
 
     def judge(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, on_gpu, before_first_call=compiled).run()
+        return SlotEvaluation(sheet, pool, slot, request, before_first_call=compiled).run()
 
     try:
         evaluation = await _judge_with_memory(sheet, pool, slot, judge)
@@ -232,18 +230,10 @@ async def _judge_with_memory(
     return say_alone(evaluation) if met_full_gpu(evaluation) else evaluation
 
 
-def _at_gpu_sizes(request: Request) -> Request:
-    return msgspec.structs.replace(request, task=request.task.at_gpu_sizes)
-
-
-def _for_interpreter(request: Request) -> Request:
-    return msgspec.structs.replace(
-        request, task=request.task.for_interpreter, as_written=request.as_written.for_interpreter
-    )
-
-
-def needs_gpu(task: Task) -> ErrorReport:
-    """Return the error of a task, or of chosen cases, without a case for the interpreter."""
+def needs_gpu(task: Task) -> ErrorReport | None:
+    """Return the error of a task, or of chosen cases, without a case for the interpreter; `None` for other tasks."""
+    if not all(case.only_gpu for case in task.cases):
+        return None
     names = ", ".join(case.name for case in task.cases)
     return ErrorReport(
         kind="unsupported", message=f"too large for the interpreter, judged on a GPU only: {names}"

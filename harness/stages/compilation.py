@@ -28,6 +28,8 @@ from harness.wire.limits import TimeLimits
 from suites.dtypes import BY_TARGET, NoSuchDtype, on_target
 from suites.task import Task
 
+from .judged_task import called_entry
+
 _LEAVE_S = 5.0
 Result = TypeVar("Result")
 NO_CASES = msgspec.Raw(msgspec.msgpack.encode(()))
@@ -248,7 +250,7 @@ class Compiler:
             raise WorkerDied("the compiling worker ended before any foreign code ran") from None
         request = Compile(
             source=self._source,
-            entry_point=self._task.entry_points[0].name,
+            entry_point=called_entry(self._task).name,
             cases=cases,
             target=target.name,
             allowed=self._task.allowed_operators,

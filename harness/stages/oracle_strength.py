@@ -10,11 +10,12 @@ from harness.processes.pool import DevicePool
 from harness.wire.device import Target
 from harness.wire.evaluation import Evaluation, Margin, Verdict, Weakness
 from harness.wire.judge_messages import Weigh, Weighed
-from suites.dtypes import NoSuchDtype, task_on
+from suites.dtypes import NoSuchDtype
 from suites.loader import baseline_source
 from suites.task import Task
 
 from .cascade import evaluate
+from .judged_task import resolve_task
 from .modes import Exam
 from .task_questions import ask_judge
 
@@ -49,7 +50,7 @@ async def weigh_oracle(task: Task, *, pool: DevicePool, targets: Sequence[Target
     """Judge the baseline of a task and try its oracle; `WorkerDied` if a process of ours is lost."""
     evaluations = await _judge_baseline(task, pool, targets)
     try:
-        here = task_on(task, targets[0].name)
+        here = resolve_task(task, targets[0].name, on_gpu=False)
         async with pool.slot() as slot:
             weighed = await ask_judge(slot, Weigh(task=here, seed=SEED), Weighed, targets[0].name)
     except NoSuchDtype as lacking:

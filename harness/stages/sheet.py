@@ -19,6 +19,7 @@ from harness.wire.evaluation import (
 )
 from harness.wire.findings import drop_repeated
 from harness.wire.judge_messages import Judged
+from harness.wire.provenance import Provenance
 from suites.task import Task
 
 from .compilation import CompileResults
@@ -40,7 +41,7 @@ class Sheet:
         mode: Mode = USUAL_MODE,
         on_event: OnEvent | None = None,
         *,
-        versions: dict[str, str] | None = None,
+        provenance: Provenance | None = None,
     ) -> None:
         self.device = device
         self.compiled = CompileResults()
@@ -53,13 +54,13 @@ class Sheet:
         self._task = task
         self._on_event = on_event
         self._mode = mode
-        self._versions = versions or {}
+        self._provenance = provenance
         self._stages: dict[str, Stage] = {}
         self._entered: dict[str, float] = {}
 
     def copy_after_static(self, device: str) -> Sheet:
         """A sheet for the same candidate on another device, with the static stage; it reports no events."""
-        copy = Sheet(self._task, device, self._mode, versions=self._versions)
+        copy = Sheet(self._task, device, self._mode, provenance=self._provenance)
         copy._stages = {name: stage for name, stage in self._stages.items() if name == "static"}
         copy.notes = list(self.notes)
         return copy
@@ -129,7 +130,7 @@ class Sheet:
             not_sampled=self.estimates.not_sampled,
             estimate=self.estimates.estimate,
             sandbox=self._sandbox(),
-            versions=self._versions,
+            provenance=self._provenance,
             findings=drop_repeated((*findings, *self.estimates.findings)),
             notes=tuple(dict.fromkeys(self.notes)),
             facts=(*(judged.facts if judged is not None else ()), *timing.facts),

@@ -49,11 +49,11 @@ from harness.wire.judge_messages import (
 )
 from harness.wire.sample_messages import CaseSampled
 from harness.wire.stack_samples import last_line
-from suites.task import Case, Task
+from suites.task import Task
 
 from .compilation import NO_CASES, Compiler, CompileResults, note_unrun_configs, note_unrun_kernels
+from .judged_task import resolve_task, script_worker
 from .modes import Cases, Exam, Mode, Rough
-from .scripts import script_worker
 from .sheet import Sheet
 from .task_questions import MOST_REPORT_BYTES
 
@@ -66,8 +66,7 @@ class Request(msgspec.Struct, frozen=True, dict=True):
     """A candidate and how to evaluate it."""
 
     task: Task
-    """The task with the dtypes of the first target and the sizes of the device."""
-    as_written: Task
+    """The task as written; each `SlotEvaluation` resolves it for its device."""
     source: str
     targets: tuple[Target, ...]
     product: Product | None
@@ -80,14 +79,21 @@ class Request(msgspec.Struct, frozen=True, dict=True):
     """How the candidate is timed; `None`: no performance stage."""
     again: bool = False
     """The second evaluation, after a `JudgeAgain`."""
-    further: tuple[Case, ...] = ()
-    """Hidden cases of the GPU that judges beside the interpreter; the interpreter's compiler compiles their kernels too."""
 
     @cached_property
-    def plan(self) -> Plan:
-        """All calls, made once and sent to the judge."""
+    def in_interpreter(self) -> tuple[Task, Plan]:
+        """The task as the interpreter judges it, and all calls: made once and sent to the judge."""
+        return self._resolve(on_gpu=False)
+
+    @cached_property
+    def on_gpu(self) -> tuple[Task, Plan]:
+        """The task as a GPU judges it, and all calls."""
+        return self._resolve(on_gpu=True)
+
+    def _resolve(self, *, on_gpu: bool) -> tuple[Task, Plan]:
+        task = resolve_task(self.task, self.targets[0].name, on_gpu=on_gpu)
         hidden = not isinstance(self.mode, Cases)
-        return make_plan(self.task, self.seed, self.source, exam=self.exam, hidden=hidden)
+        return task, make_plan(task, self.seed, self.source, exam=self.exam, hidden=hidden)
 
     @property
     def exam(self) -> bool:
@@ -134,10 +140,11 @@ class SlotEvaluation:
         self.called_off = False
         self._on_cpu = slot.device.kind == "cpu"
         allowed = pool.limits(slot.device)
+        self._beside_gpu = self._on_cpu and pool.devices[0].kind != "cpu"
         self._limits = allowed.for_source(request.source) if self._on_cpu else allowed
         self.compiled = CompileResults()
         """Set before `on_first_case` is called."""
-        self._plan = request.plan
+        self._task, self._plan = request.in_interpreter if self._on_cpu else request.on_gpu
 
     async def run(self) -> Evaluation:
         """The Evaluation. Every process of the candidate is ended.
@@ -153,7 +160,7 @@ class SlotEvaluation:
         guest = await self._start_guest(math.ceil(cpu_s))
         workers = [guest]
         try:
-            async with script_worker(self._slot, channel, self._request.task, self._request.targets[0].name):
+            async with script_worker(self._slot, channel, self._task, self._request.targets[0].name):
                 try:
                     if self._on_cpu:  # launches on a GPU are not recorded, so there is nothing to verify
                         verifier = await self._slot.server.spawn_for_another(
@@ -196,7 +203,7 @@ class SlotEvaluation:
     def _begin(self, workers: list[Worker]) -> Begin:
         guest, *verifiers = workers
         return Begin(
-            task=self._request.task,
+            task=self._task,
             source=self._request.source,
             seed=self._request.seed,
             guest_pid=guest.pid,
@@ -205,7 +212,7 @@ class SlotEvaluation:
             limits=self._limits,
             exam=self._request.exam,
             plan=self._plan,
-            further_cases=self._request.further,
+            further_cases=self._request.on_gpu[1].hidden if self._beside_gpu else (),
             asks=not self._on_cpu,
         )
 
@@ -267,9 +274,7 @@ class SlotEvaluation:
         self._sheet.enter("compile")
         if not self.compiled.reports:
             request = self._request
-            compiler = Compiler(
-                self._pool, request.as_written, request.source, self._limits, again=request.again
-            )
+            compiler = Compiler(self._pool, request.task, request.source, self._limits, again=request.again)
             async with self._pool.leases.launching_nothing(self._slot):
                 self.compiled = await compiler.compile_all(self._request.targets, passed)
         self._sheet.compiled = self.compiled
@@ -339,7 +344,7 @@ class SlotEvaluation:
         performance = Performance(
             self._pool,
             self._slot,
-            request.task,
+            self._task,
             first,
             seed=request.timing_seed,
             alone=alone,
@@ -382,11 +387,11 @@ class SlotEvaluation:
         reports: tuple[CaseSampled, ...] = ()
         if is_correct and request.against is not None and not isinstance(request.mode, Exam | Rough):
             reports = await sample_cases(
-                self._pool, request.task, request.source, request.targets[0], cases_at_gpu_sizes
+                self._pool, self._task, request.source, request.targets[0], cases_at_gpu_sizes
             )
         sheet.estimates = await asyncio.to_thread(
             estimate_candidate,
-            request.task,
+            self._task,
             self._plan.declared,
             request.targets,
             judged.traffic,
@@ -414,7 +419,7 @@ class SlotEvaluation:
             raise await self._explain_lost_judge() from error
 
     async def _receive(self, channel: AsyncChannel) -> JudgeReport:
-        script_s = limits.SCRIPT_S * limits.MOST_LOAD if self._request.task.script is not None else 0.0
+        script_s = limits.SCRIPT_S * limits.MOST_LOAD if self._task.script is not None else 0.0
         silence = max(self._limits.call_s, self._limits.case_s, script_s) + limits.ORACLE_S
         try:
             async with asyncio.timeout(silence):

@@ -137,11 +137,6 @@ class Window(msgspec.Struct, frozen=True):
 class DeviceState(msgspec.Struct, frozen=True):
     """A device before or after timing; `None` for a value that it does not report."""
 
-    product: str = ""
-    address: str = ""
-    driver: str = ""
-    partition: str = ""
-    power_cap_w: float | None = None
     busy_percent: float | None = None
     memory_used_bytes: int | None = None
     other_processes: int | None = None

@@ -10,6 +10,7 @@ import msgspec
 from harness import Evaluation, Latency, Outcome, Verdict
 from harness.node.discovery import CPU
 from harness.wire.latency import Bound
+from harness.wire.provenance import same_provenance
 
 from .ratio_words import signed, times
 from .state import AttemptState, KeptFact
@@ -128,8 +129,12 @@ def attempt_speed(attempt: AttemptState) -> Speed | None:
 
 
 def found_speed(attempt: AttemptState) -> Speed | None:
-    """Returns the speed before the exam, if the exam timed the same cases again; else `None`."""
-    if attempt.evaluation is None or not is_timed_again(attempt):
+    """Returns the speed before the exam, if the exam timed the same cases again with the same provenance; else `None`."""
+    if (
+        attempt.evaluation is None
+        or not is_timed_again(attempt)
+        or not are_comparable(attempt.evaluation, attempt.exam)
+    ):
         return None
     found, confirmed = speed_of(attempt.evaluation), attempt_speed(attempt)
     if found is None or confirmed is None:
@@ -148,14 +153,27 @@ def timed_evaluation(attempt: AttemptState) -> Evaluation | None:
     return attempt.exam if is_timed_again(attempt) else attempt.evaluation
 
 
-def gain(speed: Speed | None, before: Speed | None) -> float | None:
+def are_comparable(first: Evaluation | None, second: Evaluation | None) -> bool:
+    """Returns whether the figures of two evaluations are compared. An attempt that is not judged has no figures."""
+    return first is None or second is None or same_provenance(first.provenance, second.provenance)
+
+
+def is_apart(attempt: AttemptState, before: AttemptState) -> bool:
+    """True if two timed attempts have figures that are not compared: other hardware or software timed them."""
+    pair = timed_evaluation(attempt), timed_evaluation(before)
+    timed = all(evaluation is not None and speed_of(evaluation) is not None for evaluation in pair)
+    return timed and not are_comparable(*pair)
+
+
+def gain(attempt: AttemptState, before: AttemptState) -> float | None:
     """Returns how much faster an attempt is than an earlier one: the ratio of their speeds, minus 1.
 
-    `None` if one of them was not timed, or if their tasks have another number of cases.
+    `None` if one of them was not timed, if their tasks have another number of cases, or if they are apart (`is_apart`).
     """
-    if speed is None or before is None or speed.all_cases != before.all_cases:
+    speed, earlier = attempt_speed(attempt), attempt_speed(before)
+    if speed is None or earlier is None or speed.all_cases != earlier.all_cases or is_apart(attempt, before):
         return None
-    return speed.value / before.value - 1
+    return speed.value / earlier.value - 1
 
 
 def missing_speed(evaluation: Evaluation) -> str:

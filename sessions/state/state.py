@@ -351,6 +351,8 @@ class SessionState:
     instances: dict[str, InstanceState] = field(default_factory=dict)
     """Instances by key `softmax#2`, in order of appearance."""
     devices: dict[str, DeviceState] = field(default_factory=dict)
+    verification: dict[str, str] = field(default_factory=dict)
+    """Whether its GPUs were verified on their node, in words by product."""
     baselines: dict[str, Evaluation] = field(default_factory=dict)
     """Evaluation of the timing baseline, by task."""
     baseline_stages: dict[str, tuple[str, float]] = field(default_factory=dict)

@@ -8,6 +8,7 @@ import pytest
 from engine.run.stop_rules import is_at_roof, stop_of
 from harness import Evaluation, Verdict
 from harness.wire.latency import Bound, Efficiency, Latency, Outcome
+from harness.wire.provenance import Provenance
 from sessions import Home, fold
 from sessions.events import EndReason, Event, InstanceFinished, Origin
 from sessions.settings import StopRules
@@ -105,6 +106,14 @@ def test_variant_of_a_sweep_is_no_round_but_its_gain_counts() -> None:
     for number, attempt in enumerate(swept):
         attempt.judged_seq = number
     assert stop_of(NO_GAIN, swept) is not None
+
+
+def test_attempts_before_a_new_driver_are_not_compared_with_those_after_it() -> None:
+    judged = attempts(2.0, 1.5, 1.0)
+    for attempt, driver in zip(judged, ("1", "2", "2"), strict=True):
+        assert attempt.evaluation is not None
+        attempt.evaluation = msgspec.structs.replace(attempt.evaluation, provenance=Provenance(driver=driver))
+    assert stop_of(NO_GAIN, judged) is None
 
 
 def test_untimed_attempts_meet_no_rule() -> None:

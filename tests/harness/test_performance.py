@@ -41,7 +41,7 @@ async def test_no_timer_outlives_the_lease() -> None:
     pool = Pool()
     timing = await measure_with(to_the_end, pool)
     assert [latency.speedup for latency in timing.latency] == [pytest.approx(2.0)]
-    assert (timing.before, timing.after) == (DeviceState(product="X"), DeviceState(product="X"))
+    assert (timing.before, timing.after) == (DeviceState(clock_mhz=1980), DeviceState(clock_mhz=1980))
     assert pool.at_release == []
     assert sorted(pool.server.ended) == list(range(2))
     assert pool.watch.calls == ["begin", "end"]

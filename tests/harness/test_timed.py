@@ -277,8 +277,8 @@ async def test_speedup_of_partly_timed_task_says_how_many_cases_it_covers(
     evaluating_self = SimpleNamespace(
         _pool=None,
         _slot=SimpleNamespace(channel=channel),
+        _task=TASK,
         _request=SimpleNamespace(
-            task=TASK,
             targets=(target("sm_90"),),
             source="",
             timing_seed=1,
@@ -322,7 +322,7 @@ def test_tape_is_proof_only_with_binaries_of_the_source(
 
 def test_exam_is_timed_with_different_values() -> None:
     def seed(*, exam: bool) -> int:
-        request = Request(TASK, TASK, "", (), None, 5, (), Exam() if exam else Attempt(), USUAL)
+        request = Request(TASK, "", (), None, 5, (), Exam() if exam else Attempt(), USUAL)
         return request.timing_seed
 
     assert seed(exam=False) == 5

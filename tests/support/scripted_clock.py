@@ -89,7 +89,7 @@ class Watch:
         self.calls: list[str] = []
 
     async def state(self, _own: object = None) -> DeviceState:
-        return DeviceState(product="X")
+        return DeviceState(clock_mhz=1980)
 
     async def counts_energy(self) -> bool:
         return (await self.state()).energy_j is not None

@@ -56,7 +56,7 @@ FIELDS = [
     "traffic",
     "estimate",
     "sandbox",
-    "versions",
+    "provenance",
 ]
 
 

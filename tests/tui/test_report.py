@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from harness import Latency, Verdict
+from harness.wire.provenance import Provenance
 from sessions import events as ev
 from sessions.events import AnyEvent
 from sessions.state.folding import fold
@@ -27,6 +28,8 @@ from tests.support.measured_sessions import (
     unsolved,
 )
 from tui.cockpit.desk.writing import write_files
+from tui.facts.attempt import gain_words
+from tui.facts.attention import waiting_words
 from tui.facts.report import SessionReport, merged_section, report_of, sections_of
 from tui.facts.report.attempt_sections import attempt_sections, changes_of
 from tui.facts.report.bars import bar_lines, bars_of, scale_end
@@ -113,6 +116,31 @@ def test_change_counts_lines_and_the_gain_on_its_base() -> None:
 def test_title_of_the_session_is_above_its_report() -> None:
     text = as_text([report([*measured(), ev.SessionTitled(title="softmax at last")])])
     assert text.startswith("title     softmax at last\nsession   2026")
+
+
+def test_winners_of_different_drivers_share_no_mean_and_no_gain_on_the_base() -> None:
+    events = [
+        msgspec.structs.replace(
+            event,
+            evaluation=msgspec.structs.replace(
+                event.evaluation, provenance=Provenance(product="MI300X", driver=event.attempt[-1])
+            ),
+        )
+        if isinstance(event, ev.AttemptJudged)
+        else event
+        for event in measured()
+    ]
+    whole = report(events)
+    assert whole.hardware == ("MI300X, driver 3", "MI300X, driver 1")
+    assert whole.metrics[-1].speedup_geomean is None
+    assert {change.gain for change in changes_of(whole.state)} == {None}
+    text = as_text([whole])
+    assert "hardware  MI300X, driver 3; MI300X, driver 1" in text
+    assert "No figure to base: other hardware or software timed the base." in text
+    assert "No mean speedup over tasks" in text
+    attempt = whole.state.attempt("softmax#1/3")
+    assert gain_words(attempt, whole.state.instances["softmax#1"]) == "apart"
+    assert "x, not compared with its best: other" in waiting_words(whole.state, attempt, 0.0)
 
 
 def test_stages_verdicts_and_cost_are_counted() -> None:

@@ -13,6 +13,7 @@ from sessions.state.state import AttemptState, CallState, Confirmation, DeviceSt
 from tui.facts.attempt import gain_words
 from tui.facts.doing import refused_calls
 from tui.facts.endings import ending_words
+from tui.facts.evaluation.provenance import APART
 from tui.facts.instance import FactsCache, InstanceFacts
 from tui.facts.vocabulary import UNKNOWN, clock, count, counted, duration, money
 
@@ -147,8 +148,9 @@ def waiting_words(state: SessionState, attempt: AttemptState, now_wall: float) -
     figures = ["not measured"]
     if speed is not None:
         gain = gain_words(attempt, state.instances[attempt.attempt.rpartition("/")[0]])
-        is_known = gain not in ("first", UNKNOWN)
-        figures = [speed.figure, f"{gain} on its best" if is_known else "its first speedup"]
+        without_figure = dict.fromkeys(("first", UNKNOWN), "its first speedup")
+        without_figure["apart"] = APART.format(name="its best")
+        figures = [speed.figure, without_figure.get(gain, f"{gain} on its best")]
     examined = {
         Confirmation.CONFIRMED: "confirmed by the exam",
         Confirmation.NOT_CONFIRMED: "failed its exam",

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from harness import Device, HarnessError, product_of
-
-RUNTIMES = (("rocm", "ROCm"), ("cu", "CUDA"))
-"""Starts of torch's local version, and the runtime that they name."""
+from harness.wire.provenance import runtime_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +81,6 @@ def model_name(device: Device) -> str:
         return product.name
     name = device.identity.model if device.identity is not None else device.description
     return name.removeprefix("AMD ").removeprefix("NVIDIA ").removeprefix("Instinct ") or "GPU"
-
-
-def runtime_of(torch: str) -> str:
-    """Return the GPU runtime in torch's version: `2.8.0+rocm7.0` gives `ROCm 7.0`, `2.8.0+cu128` gives `CUDA 12.8`."""
-    local = torch.partition("+")[2]
-    for start, name in RUNTIMES:
-        number = local.removeprefix(start)
-        if number != local and number[:1].isdigit():
-            dotted = number if "." in number else f"{number[:-1]}.{number[-1]}"
-            return f"{name} {dotted}"
-    return ""
 
 
 def gpu_words(node: NodeFacts) -> str:

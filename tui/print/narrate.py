@@ -15,6 +15,7 @@ from tui.diagnostics import one_line
 from tui.facts.attempt import decision_words, origin_words
 from tui.facts.endings import ending_words
 from tui.facts.evaluation.certainty import exam_sentence, exam_word, is_winner
+from tui.facts.evaluation.provenance import verification_words
 from tui.facts.evaluation.spread import measured_words
 from tui.facts.evaluation.verdict import error_table, headline
 from tui.facts.settings_words import method_words, timing_words
@@ -142,6 +143,8 @@ class Narrator:
                 return f"device {event.device}", f"waits: {'; '.join(event.holders)}"
             case ev.DeviceQuarantined():
                 return f"device {event.device}", f"in quarantine, other devices take its work: {event.why}"
+            case ev.VerificationRead():
+                return "node", verification_words(event.standings)
             case ev.NodePaused():
                 again = duration(event.next_probe_s)
                 return "node", f"judging is paused, next probe of the GPUs in {again}: {event.why}"

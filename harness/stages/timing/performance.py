@@ -21,7 +21,7 @@ from harness.processes.process_endings import check_end, error_of_end
 from harness.processes.servers import Child
 from harness.processes.slot import Slot
 from harness.processes.spares import TIMER, Worker
-from harness.stages.scripts import script_worker, with_calls
+from harness.stages.judged_task import script_worker, with_calls
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.clock_messages import (

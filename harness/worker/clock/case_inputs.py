@@ -22,6 +22,8 @@ from .timed_process import STEP_S
 from .timer_line import TimerLine
 
 LaidOut = Arena | DeviceArena
+PERSISTING = "evict_last"
+"""Text of each source that asks the L2 cache to keep lines: Triton's eviction policy, and PTX's."""
 
 
 class CaseInputs:
@@ -124,6 +126,7 @@ class CaseInputs:
             chosen=dict(chosen or {}),
             handles=handles(laid_out),
             ahead=not laid_out,
+            releases_lines=any(PERSISTING in source for source in measure.sources.values()),
         )
         timer.send(prepare, descriptors(laid_out), wall_s=measure.limits.call_s)
 

@@ -38,7 +38,7 @@ from harness.worker.interpreter.case_traffic import case_traffic
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena, candidate_trace, gpu
 from harness.worker.kit.poison import KINDS
-from harness.worker.recording.call_recorder import Recorder
+from harness.worker.replay.call_recorder import Recorder
 
 from . import watch
 from .gpu_runner import GpuRunner

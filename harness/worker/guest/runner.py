@@ -18,7 +18,7 @@ from harness.wire.guest_messages import Call, FailedKind, Load, SharedAt
 from harness.worker.interpreter import interpreter, tuning
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena
-from harness.worker.recording import call_recorder
+from harness.worker.replay import call_recorder
 
 
 class Runner(ABC):

@@ -11,7 +11,6 @@ import msgspec
 import torch
 
 from harness.linux import syscalls
-from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.clock_messages import JUDGE_REQUESTS, Measure, Timer
 from harness.wire.errors import is_out_of_memory
@@ -24,7 +23,8 @@ from harness.worker.clock.clock_line import ClockLine
 from harness.worker.kit import place
 from harness.worker.oracle.engine_line import EngineLine
 from harness.worker.oracle.problem import BadProblem, Problem
-from harness.worker.oracle.recorded_problem import RecordedProblem, ScriptLink, SlowScript
+from harness.worker.oracle.recorded_problem import RecordedProblem
+from harness.worker.oracle.script_runs import ScriptRuns, SlowScript
 from harness.worker.oracle.vault import Vault
 from harness.worker.oracle.worker_line import GuestBroken, VerifierLine, WorkerLine
 from suites.task import Task
@@ -51,7 +51,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
             case Proceed() | Timer():
                 continue  # meant for a trial that is over
             case Attach():
-                judge.attach(request, frame.descriptors)
+                judge.runs.attach(Channel(socket.socket(fileno=frame.descriptors[0])), request.target)
                 continue
             case Weigh():
                 judge.weigh(request)
@@ -61,7 +61,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
                 judge.measure(request)
             case Begin():
                 judge.judge(request, frame.descriptors)
-        judge.detach()
+        judge.runs.detach()
         gc.collect()
         place.give_back(all_of_it=True)
         if judge.problems > loaded:  # exclude the modules of a new problem from later collections
@@ -82,8 +82,7 @@ class Judge:
         self.vault = Vault()
         self._problems: dict[_Key, Problem] = {}
         self._strengths: dict[_Key, Fact] = {}
-        self._script: ScriptLink | None = None
-        self._target = ""
+        self.runs = ScriptRuns(self._line.alive)
         self._clock: Clock | None = None
         """The clock that timed last, with its timers."""
 
@@ -91,18 +90,6 @@ class Judge:
     def problems(self) -> int:
         """Number of loaded problems."""
         return len(self._problems)
-
-    def attach(self, attach: Attach, ends: tuple[int, ...]) -> None:
-        """Use a script worker for the next request."""
-        self.detach()
-        self._script = ScriptLink(Channel(socket.socket(fileno=ends[0])), self._line.alive)
-        self._target = attach.target
-
-    def detach(self) -> None:
-        """Close the line to the script worker, if there is one."""
-        if self._script is not None:
-            self._script.close()
-            self._script = None
 
     def judge(self, begin: Begin, ends: tuple[int, ...]) -> None:
         """Judge one candidate."""
@@ -184,26 +171,8 @@ class Judge:
     def _problem(self, task: Task) -> Problem:
         key = _key(task)
         if key not in self._problems:
-            self._problems[key] = Problem(task) if task.script is None else RecordedProblem(task)
-        problem = self._problems[key]
-        if isinstance(problem, RecordedProblem):
-            self._forget_recordings(besides=problem)
-            problem.link, problem.target = self._script, self._target
-        return problem
-
-    def _forget_recordings(self, besides: RecordedProblem) -> None:
-        """Drop recordings of other tasks, the oldest tasks first: a judge may serve hundreds of tasks."""
-        older_problems = [
-            problem
-            for problem in self._problems.values()
-            if isinstance(problem, RecordedProblem) and problem is not besides
-        ]
-        kept = sum(problem.size_bytes for problem in older_problems)
-        for problem in older_problems:
-            if kept <= limits.KEPT_RECORDINGS_BYTES:
-                return
-            kept -= problem.size_bytes
-            problem.forget()
+            self._problems[key] = Problem(task) if task.script is None else RecordedProblem(task, self.runs)
+        return self._problems[key]
 
 
 def _key(task: Task) -> _Key:

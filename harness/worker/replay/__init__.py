@@ -1,1 +1,1 @@
-"""Replays records of calls with the candidate's kernels alone, without its host code."""
+"""Records, in the guest, what a call does to memory; replays the record with the candidate's kernels alone."""

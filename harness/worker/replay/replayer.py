@@ -21,9 +21,9 @@ from harness.wire import records
 from harness.wire.records import Function, Launch, Record, Step, Value, View
 from harness.worker.interpreter import interpreted_launches, interpreter, tuning
 from harness.worker.interpreter.traffic import Observation
-from harness.worker.recording.call_recorder import digest
 
 from . import shadow
+from .call_recorder import digest
 from .host_operators import HostOperators
 from .kernels_only import Kernels, NotAKernel, language
 from .replay_endings import Diverged, ProgramsWait

@@ -252,6 +252,7 @@ class Timer:
         self._make_copies(request, descriptors)
         if self._stopwatch is None:
             self._stopwatch = Stopwatch(request.flush_bytes)
+        self._stopwatch.releases_lines = request.releases_lines
         for number in range(WARM_CALLS * len(self._copies)):
             self._call(number)
         torch.cuda.synchronize()

@@ -17,8 +17,8 @@ LONGEST_NAME = 40
 RIGHT = ("solved", "attempts", "spent", "waits")
 """Parts at the right end."""
 SHORTENED = (
-    *("method", "model", "against", "spent", "attempts", "solved", "waits", "attempts", "attempts"),
-    *("spent", "name", "time", "unread", "spent", "solved", "solved"),
+    *("verified", "method", "model", "against", "spent", "attempts", "solved", "waits"),
+    *("attempts", "attempts", "spent", "name", "time", "unread", "spent", "solved", "solved"),
 )
 """Parts that take their next shorter form, in this order, until the line fits."""
 
@@ -51,6 +51,7 @@ def header_line(
         "method": _forms(method_words(started.method, started.options) if started else ""),
         "model": _forms(started.model if started else ""),
         "against": _forms(_against(state, facts)),
+        "verified": _forms("; ".join(dict.fromkeys(state.verification.values()))),
         "time": _forms(vocabulary.clock(state.worked_until(now_wall)) if started else ""),
         "solved": _forms(_solved(facts, solved, tasks), f"{solved}/{tasks} solved", f"{solved}/{tasks}")
         if tasks

@@ -8,6 +8,8 @@ from harness import STAGES, Basis, Evaluation, Stage
 from tui.facts.tables import Cell, Column, Row, Table, named_values
 from tui.facts.vocabulary import seconds
 
+from .provenance import provenance_words
+
 BASES = (
     (Basis.PROOF, "proof (from the judge, the operating system, or a replay in a clean process)"),
     (Basis.EVIDENCE, "evidence (observed inside the guest, so weaker than proof)"),
@@ -41,7 +43,7 @@ def _stage(name: str, stage: Stage | None, beside: str, *, is_running: bool) -> 
 
 
 def trust_tables(evaluation: Evaluation) -> list[Table]:
-    """Return the facts that prove the verdict or make it likely, the layers of the sandbox, and versions."""
+    """Return the facts that prove the verdict or make it likely, the layers of the sandbox, and the provenance."""
     by_basis = (
         named_values(title, ((fact.name, fact.value) for fact in evaluation.facts if fact.basis is basis))
         for basis, title in BASES
@@ -50,8 +52,7 @@ def trust_tables(evaluation: Evaluation) -> list[Table]:
     for layer in evaluation.sandbox:
         why = f" ({layer.why})" if layer.why and layer.state != "active" else ""
         layers.setdefault(layer.state, []).append(layer.name + why)
-    versions = ", ".join(f"{name} {version}" for name, version in evaluation.versions.items())
     sandbox = named_values(
         "sandbox of the guest", ((state, ", ".join(names)) for state, names in layers.items())
     )
-    return [*by_basis, sandbox, Table("versions").with_sentences(versions)]
+    return [*by_basis, sandbox, Table("provenance").with_sentences(provenance_words(evaluation.provenance))]

@@ -322,13 +322,10 @@ def throttle_words(window: Window) -> str:
 def state_words(state: DeviceState) -> str:
     """Return the known facts about a device before or after timing, on one line."""
     facts = (
-        state.product,
-        state.partition,
         "" if state.clock_mhz is None else f"{state.clock_mhz} MHz",
         "" if state.busy_percent is None else f"{state.busy_percent:.0f} % busy",
         "" if state.memory_used_bytes is None else f"{size(state.memory_used_bytes)} in use",
         "" if state.hotspot_c is None else f"{state.hotspot_c:.0f} C",
-        "" if state.power_cap_w is None else f"cap {state.power_cap_w:.0f} W",
         "" if state.other_processes is None else f"{state.other_processes} other processes",
     )
     return ", ".join(filter(None, facts))

@@ -23,6 +23,7 @@ from tui.facts.decisions import dated_decision
 from tui.facts.evaluation.certainty import exam_of, tolerance_words
 from tui.facts.evaluation.resources import is_amd, usage_of
 from tui.facts.evaluation.roofs import peak_range, roof_range
+from tui.facts.evaluation.spread import comparable_spread
 from tui.facts.evaluation.times import missing_cases
 from tui.facts.evaluation.verdict import failure_words, speed_facts
 
@@ -134,13 +135,16 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _devices(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -> Iterator[Span]:
-    speeds = [speed for measured in attempt.spread if (speed := speed_of(measured.evaluation)) is not None]
+    beside, apart = comparable_spread(attempt)
+    speeds = [speed for measured in beside if (speed := speed_of(measured.evaluation)) is not None]
     if speeds:
         in_order = sorted(speeds, key=lambda speed: speed.value)
         count = vocabulary.counted(len(speeds), "GPU")
         yield Span(f"on {count}: {in_order[0].figure} to {in_order[-1].figure}")
-    elif set(gpus_of(state)) - {row.device for row in evaluation.latency}:
+    elif not apart and set(gpus_of(state)) - {row.device for row in evaluation.latency}:
         yield Span("one GPU only (t: all)")
+    if apart:
+        yield Span(apart)
     if failed := [gpu.device for gpu in attempt.spread if gpu.evaluation.verdict is not Verdict.CORRECT]:
         yield Span(f"not correct on GPU {', '.join(failed)}", "bad")
 
@@ -183,7 +187,7 @@ def _before(
 def _best_ever(
     state: SessionState, attempt: AttemptState, instance: InstanceState, archive: Archive | None
 ) -> list[Span]:
-    """The best measured attempt over all sessions, on the same device product and against the same baseline."""
+    """The best measured attempt over all sessions, of the same provenance and against the same baseline."""
     measured = measured_attempt(instance.task, attempt)
     if archive is None or measured is None:
         return []

@@ -43,7 +43,8 @@ class ReviewScreen(ComparingScreen):
 Is this attempt safe to take? The queue has the attempts that wait, oldest
 first, then the winners without a decision (`open`), then what was decided:
 `+` accepted, `x` rejected, `!` findings. `gain` compares an attempt with the best before it
-in its instance, over the cases that both have.
+in its instance, over the cases that both have; `apart`: other hardware or
+software timed that one.
 
 WAITS: the instance waits for your decision, and does nothing until then.
 After a decision the next attempt opens by itself. `s` skips: nothing is
