@@ -24,9 +24,7 @@ SEED = 1
 async def judged(task: Task, pool: DevicePool) -> tuple[float, Evaluation]:
     """Return the wall seconds and the result of one evaluation of the task's baseline."""
     started = time.perf_counter()
-    evaluation = await evaluate(
-        baseline_source(task), task, pool=pool, targets=(target("gfx942"),), seed=SEED
-    )
+    evaluation = await evaluate(baseline_source(task), task, pool, targets=(target("gfx942"),), seed=SEED)
     return time.perf_counter() - started, evaluation
 
 

@@ -120,7 +120,7 @@ async def _judge(answer: Answer, public: PublicTask, pool: DevicePool) -> Result
         task = await find_or_record(public, home_from(os.environ).suites, pool=pool, target=TARGET)
     except NotRecorded as reason:
         return msgspec.structs.replace(result, why=str(reason))
-    evaluation = await evaluate(answer.code, task, pool=pool, targets=[TARGET], seed=SEED)
+    evaluation = await evaluate(answer.code, task, pool, targets=[TARGET], seed=SEED)
     error = evaluation.error
     return msgspec.structs.replace(
         result,

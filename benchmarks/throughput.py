@@ -141,7 +141,7 @@ async def run_instances(
 async def judge_really(pool: DevicePool, task: Task, source: str) -> Evaluation:
     """Judge and time on a GPU."""
     targets = targets_for(pool.devices)
-    return await evaluate(source, task, pool=pool, targets=targets, seed=SEED)
+    return await evaluate(source, task, pool, targets=targets, seed=SEED)
 
 
 class Driver:

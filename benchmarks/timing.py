@@ -58,7 +58,7 @@ async def timed(pool: DevicePool, task: Task, source: str, effort: Effort = WHOL
 async def judged(pool: DevicePool, task: Task, source: str) -> Evaluation:
     """Run all stages of an evaluation."""
     own = target(pool.devices[0].target or "")
-    return await evaluate(source, task, pool=pool, targets=(own,), seed=SEED)
+    return await evaluate(source, task, pool, targets=(own,), seed=SEED)
 
 
 async def starter(pool: DevicePool) -> None:

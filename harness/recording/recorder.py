@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from harness.processes.pool import DevicePool
 from harness.stages.cascade import evaluate
+from harness.stages.modes import Cases
 from harness.wire import limits
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
@@ -127,11 +128,11 @@ async def _failure_for_timing(public: PublicTask, task: Task, pool: DevicePool, 
     evaluation = await evaluate(
         baseline_source(task),
         task,
-        pool=pool,
+        pool,
+        Cases(tuple(names)),
         targets=[target],
         seed=SEED,
-        cases=names,
-        timed=False,
+        against=None,
     )
     if evaluation.verdict is Verdict.CORRECT:
         return ""

@@ -110,7 +110,7 @@ async def _judge(public: PublicTask, task: Task, pool: DevicePool, target: Targe
         return outcome | {"result": Result.UNSUPPORTED, "why": lacking.message}
     if public.reference_kind is ReferenceKind.TRITON:
         evaluation = await evaluate(
-            baseline_source(task), task, pool=pool, targets=[target], seed=SEED, timed=False
+            baseline_source(task), task, pool, targets=[target], seed=SEED, against=None
         )
         return outcome | _of_evaluation(evaluation)
     async with pool.slot() as slot:

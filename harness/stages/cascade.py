@@ -19,7 +19,6 @@ from harness.stages.timing.baselines import USUAL, Against
 from harness.wire import limits
 from harness.wire.channel import BadFrame
 from harness.wire.device import Device, Target
-from harness.wire.effort import WHOLE, Effort
 from harness.wire.errors import DeviceFull, HarnessError, WorkerDied
 from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
 from suites.dtypes import NoSuchDtype
@@ -30,6 +29,7 @@ from .compilation import CompileResults
 from .interpreter_findings import add_interpreter_findings
 from .judged_task import with_calls
 from .memory_shortage import BESIDE_OTHERS, met_full_gpu, say_alone
+from .modes import USUAL_MODE, Attempt, Cases, Exam, Mode, Rough
 from .sheet import OnEvent, Sheet
 from .slot_evaluation import Request, SlotEvaluation
 
@@ -37,32 +37,19 @@ from .slot_evaluation import Request, SlotEvaluation
 async def evaluate(
     candidate: str,
     task: Task,
-    *,
     pool: DevicePool,
+    mode: Mode = USUAL_MODE,
+    *,
     targets: Sequence[Target],
     seed: int,
-    exam: bool = False,
-    against: Against = USUAL,
-    avoid: str = "",
-    on: str = "",
-    effort: Effort = WHOLE,
-    passed: Evaluation | None = None,
-    cases: Sequence[str] = (),
-    timed: bool = True,
+    against: Against | None = USUAL,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
     """Evaluate `candidate` on a free slot of `pool`. The same `seed` gives the same verdict.
 
+    - `mode`: which cases are judged, where, and how long they are timed.
     - `targets`: a GPU's own target, on `cpu` the first target, can fail the candidate; the others are only reported.
-    - `exam`: judge the exam cases and not the open ones. Show the result to no model.
-    - `against` names the timing baseline; `cpu` times nothing.
-    - `avoid`, `on`: prefer another device than `avoid`; use device `on` alone.
-    - `effort`: with a rough effort a GPU only times, after the interpreter accepted the candidate. The evaluation has estimates
-      (`rough`), no latencies, and its verdict is not kept. On `cpu` it changes nothing.
-    - `passed`: an earlier rough evaluation of the same candidate; the interpreter does not run again.
-    - `cases`: judge only these open cases, and no hidden ones. The evaluation names them in `only_cases`, has no overall speedup,
-      and its verdict is none about the task. `UnknownCase` if the task has no such case.
-    - `timed`: False for no performance stage.
+    - `against`: how the candidate is timed on a GPU; `None` for no performance stage. `cpu` times nothing.
     - `on_event`: called in order, from the event loop.
 
     If a process of the candidate fails without a reason (`JudgeAgain`), the candidate is judged once more, with no other slot of
@@ -71,16 +58,18 @@ async def evaluate(
     """
     if not targets:
         raise HarnessError("no target to compile for; name one, as gfx942")
-    sheet = Sheet(task, pool.devices[0].name, on_event, exam=exam, provenance=pool.software, cases=cases)
-    task = task.with_cases(cases) if cases else task
+    sheet = Sheet(task, pool.devices[0].name, mode, on_event, provenance=pool.software)
+    task = task.with_cases(mode.names) if isinstance(mode, Cases) else task
     sheet.enter("static")
     report = await asyncio.to_thread(inspect_source, candidate, task)
     refused = _leave_static(sheet, report)
     if refused is not None:
         return refused
+    avoid = mode.avoid if isinstance(mode, Exam) else ""
+    on = mode.device if isinstance(mode, Attempt) else ""
 
     async def judge(sheet: Sheet, *, again: bool) -> Evaluation:
-        timers = TIMERS_A_CANDIDATE if timed else 0
+        timers = 0 if against is None else TIMERS_A_CANDIDATE
         async with pool.slot(avoid, on=on, timers=timers, alone=again) as slot:
             sheet.device = slot.device.name
             own_targets = _own_target_first(slot.device, targets)
@@ -91,14 +80,11 @@ async def evaluate(
                 product=product_of(slot.device).product,
                 seed=seed,
                 slow=report.slow,
-                exam=exam,
+                mode=mode,
                 against=against,
-                effort=effort,
-                hidden=not cases,
-                timed=timed,
                 again=again,
             )
-            evaluation = await _judge_in_slot(sheet, pool, slot, request, passed)
+            evaluation = await _judge_in_slot(sheet, pool, slot, request)
             return msgspec.structs.replace(evaluation, provenance=await pool.provenance(slot.device))
 
     try:
@@ -110,20 +96,15 @@ async def evaluate(
             return await judge(sheet, again=True)
     except NoSuchDtype as lacking:
         sheet.leave_open_stages("not judged", ok=None)
-        return sheet.conclude(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
+        return sheet.conclude(ErrorReport(kind="unsupported", message=str(lacking)))
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
         sheet.leave_open_stages("not judged", ok=None)
-        return sheet.conclude(Verdict.INFRA_ERROR, ErrorReport(kind="infra", message=str(error)))
+        return sheet.conclude(ErrorReport(kind="infra", message=str(error)))
 
 
-def refuse_text(
-    candidate: str, task: Task, *, exam: bool = False, cases: Sequence[str] = ()
-) -> Evaluation | None:
-    """Return the evaluation of a candidate that the static stage refuses, without a device; `None` for any other.
-
-    With `cases`, only these open cases would be judged.
-    """
-    sheet = Sheet(task, "", exam=exam, cases=cases)
+def refuse_text(candidate: str, task: Task, mode: Mode) -> Evaluation | None:
+    """Return the evaluation of a candidate that the static stage refuses, without a device; `None` for any other."""
+    sheet = Sheet(task, "", mode)
     sheet.enter("static")
     return _leave_static(sheet, inspect_source(candidate, task))
 
@@ -131,25 +112,24 @@ def refuse_text(
 def _leave_static(sheet: Sheet, report: StaticReport) -> Evaluation | None:
     """End the static stage; returns the evaluation if the stage refuses the candidate."""
     sheet.notes += report.notes
-    if report.verdict is not None:
-        assert report.error is not None
+    if report.error is not None:
         sheet.leave("static", report.error.message, ok=False)
-        return sheet.conclude(report.verdict, report.error)
+        return sheet.conclude(report.error)
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
     return None
 
 
-async def _judge_in_slot(
-    sheet: Sheet, pool: DevicePool, slot: Slot, request: Request, passed: Evaluation | None
-) -> Evaluation:
+async def _judge_in_slot(sheet: Sheet, pool: DevicePool, slot: Slot, request: Request) -> Evaluation:
     lacking = needs_gpu(request.task)
     if slot.interpreter is None:
         if lacking is not None:
-            return sheet.conclude(Verdict.UNSUPPORTED, lacking)
+            return sheet.conclude(lacking)
         return await SlotEvaluation(sheet, pool, slot, request).run()
     sheet.enter("call")
-    if request.effort.rough:
-        return await _time_after_interpreter(sheet, pool, slot, slot.interpreter, request, passed)
+    if isinstance(request.mode, Rough):
+        return await _time_after_interpreter(
+            sheet, pool, slot, slot.interpreter, request, request.mode.passed
+        )
     if request.task.script is not None or lacking is not None:
         return await _judge_without_interpreter(sheet, pool, slot, request)
     return await _judge_beside_interpreter(sheet, pool, slot, slot.interpreter, request)
@@ -194,7 +174,11 @@ async def _judge_beside_interpreter(
     """
     first_case_or_end = asyncio.Event()
     in_interpreter = SlotEvaluation(
-        sheet.copy_after_static("cpu"), pool, interpreter, request, on_first_case=first_case_or_end.set
+        sheet.copy_after_static("cpu"),
+        pool,
+        interpreter,
+        request,
+        on_first_case=first_case_or_end.set,
     )
     interpreting = asyncio.create_task(in_interpreter.run(), name="interpreter")
     interpreting.add_done_callback(lambda _: first_case_or_end.set())

@@ -16,6 +16,7 @@ from suites.task import Task
 
 from .cascade import evaluate
 from .judged_task import resolve_task
+from .modes import Exam
 from .task_questions import ask_judge
 
 SEED = 0
@@ -70,7 +71,7 @@ async def weigh_oracle(task: Task, *, pool: DevicePool, targets: Sequence[Target
 async def _judge_baseline(task: Task, pool: DevicePool, targets: Sequence[Target]) -> list[Evaluation]:
     """Judge the task's baseline on the open cases and, if it is correct there, on the exam cases; return the evaluations."""
     source = baseline_source(task)
-    evaluations = [await evaluate(source, task, pool=pool, targets=targets, seed=SEED)]
+    evaluations = [await evaluate(source, task, pool, targets=targets, seed=SEED)]
     if evaluations[0].verdict is Verdict.CORRECT and task.exam_cases:
-        evaluations.append(await evaluate(source, task, pool=pool, targets=targets, seed=SEED, exam=True))
+        evaluations.append(await evaluate(source, task, pool, Exam(), targets=targets, seed=SEED))
     return evaluations

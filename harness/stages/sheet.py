@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from harness.sandbox.layers import find_different_layers
 from harness.wire.evaluation import (
@@ -24,7 +24,9 @@ from suites.task import Task
 
 from .compilation import CompileResults
 from .estimates.sampling import Estimates
+from .modes import USUAL_MODE, Cases, Exam, Mode
 from .timing.conclusions import Timing, list_untimed_cases, mean_speedups
+from .verdicts import conclude
 
 OnEvent = Callable[[StageEntered | StageLeft], None]
 
@@ -36,13 +38,11 @@ class Sheet:
         self,
         task: Task,
         device: str,
+        mode: Mode = USUAL_MODE,
         on_event: OnEvent | None = None,
         *,
-        exam: bool = False,
         provenance: Provenance | None = None,
-        cases: Collection[str] = (),
     ) -> None:
-        """`cases`: only these open cases are judged; a speedup over some cases is not the task's."""
         self.device = device
         self.compiled = CompileResults()
         self.judged: Judged | None = None
@@ -53,15 +53,14 @@ class Sheet:
         self.notes: list[str] = []
         self._task = task
         self._on_event = on_event
-        self._exam = exam
+        self._mode = mode
         self._provenance = provenance
-        self._only_cases = tuple(case.name for case in task.open_cases if case.name in cases)
         self._stages: dict[str, Stage] = {}
         self._entered: dict[str, float] = {}
 
     def copy_after_static(self, device: str) -> Sheet:
         """A sheet for the same candidate on another device, with the static stage; it reports no events."""
-        copy = Sheet(self._task, device, exam=self._exam, provenance=self._provenance, cases=self._only_cases)
+        copy = Sheet(self._task, device, self._mode, provenance=self._provenance)
         copy._stages = {name: stage for name, stage in self._stages.items() if name == "static"}
         copy.notes = list(self.notes)
         return copy
@@ -96,15 +95,16 @@ class Sheet:
         """Mark a stage that had passed as failed."""
         self._stages[stage] = Stage(name=stage, ok=False, seconds=self._stages[stage].seconds, detail=detail)
 
-    def conclude(self, verdict: Verdict, error: ErrorReport | None) -> Evaluation:
+    def conclude(self, error: ErrorReport | None) -> Evaluation:
         """The Evaluation; always six stages, with `ok: null` for a stage that was not reached."""
         stages = tuple(self._stages.get(name, Stage(name=name, ok=None, seconds=0.0)) for name in STAGES)
+        verdict = conclude(error)
         passed = {stage.name: stage.ok is True for stage in stages}
         judged, timing = self.judged, self.timing
         findings = judged.findings if judged is not None else ()
         untimed = list_untimed_cases(self._task.open_cases, timing.latency)
-        is_whole = not self._only_cases
-        speedup, geomean = mean_speedups(timing.latency) if is_whole else (None, None)
+        timed_all = not isinstance(self._mode, Cases)
+        speedup, geomean = mean_speedups(timing.latency) if timed_all else (None, None)
         return Evaluation(
             schema=SCHEMA,
             task=self._task.id,
@@ -117,9 +117,9 @@ class Sheet:
             latency=timing.latency,
             rough=timing.rough,
             speedup=speedup,
-            speedup_ci=timing.speedup_ci if is_whole else None,
+            speedup_ci=timing.speedup_ci if timed_all else None,
             speedup_geomean=geomean,
-            speedup_geomean_ci=timing.speedup_geomean_ci if is_whole else None,
+            speedup_geomean_ci=timing.speedup_geomean_ci if timed_all else None,
             not_timed=untimed,
             device_before=timing.before,
             device_after=timing.after,
@@ -135,10 +135,15 @@ class Sheet:
             notes=tuple(dict.fromkeys(self.notes)),
             facts=(*(judged.facts if judged is not None else ()), *timing.facts),
             margins=judged.margins if judged is not None else (),
-            exam=self._exam,
-            only_cases=self._only_cases,
+            exam=isinstance(self._mode, Exam),
+            only_cases=self._only_cases(),
             printed=self.printed,
         )
+
+    def _only_cases(self) -> tuple[str, ...]:
+        if not isinstance(self._mode, Cases):
+            return ()
+        return tuple(case.name for case in self._task.open_cases if case.name in self._mode.names)
 
     def _sandbox(self) -> tuple[Layer, ...]:
         """The guest's layers and those of the compiler that differ; before the judge's report the compiler's alone."""

@@ -13,7 +13,6 @@ from harness.processes.pool import DevicePool
 from harness.stages.timing.baselines import USUAL, Against
 from harness.stages.timing.conclusions import mean_speedups
 from harness.wire.device import Target
-from harness.wire.effort import WHOLE, Effort
 from harness.wire.errors import HarnessError
 from harness.wire.evaluation import Evaluation, Verdict
 from harness.wire.latency import Bound
@@ -21,18 +20,18 @@ from harness.wire.provenance import same_provenance
 from suites.task import Task
 
 from .cascade import evaluate
+from .modes import Attempt
 from .sheet import OnEvent
 
 
 async def evaluate_everywhere(
     candidate: str,
     task: Task,
-    *,
     pool: DevicePool,
+    *,
     targets: Sequence[Target],
     seed: int,
     against: Against = USUAL,
-    effort: Effort = WHOLE,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
     """
@@ -55,16 +54,15 @@ async def evaluate_everywhere(
         evaluate,
         candidate,
         task,
-        pool=pool,
+        pool,
         targets=targets,
         seed=seed,
         against=against,
-        effort=effort,
         on_event=on_event,
     )
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(evaluate_on(on=device.name), name=f"spread/{device.name}")
+            group.create_task(evaluate_on(mode=Attempt(device.name)), name=f"spread/{device.name}")
             for device in pool.devices
         ]
     return merge_evaluations([task.result() for task in tasks])

@@ -12,7 +12,8 @@ from harness.wire import limits
 from harness.wire.channel import BadFrame
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import WorkerDied
-from harness.wire.judge_messages import JUDGE_REPORTS, Alive, JudgeReport, Specified, Specify, Weigh, Weighed
+from harness.wire.guest_messages import Alive
+from harness.wire.judge_messages import JUDGE_REPORTS, JudgeReport, Specified, Specify, Weigh, Weighed
 
 from .judged_task import script_worker
 

@@ -11,7 +11,8 @@ from suites.task import Task
 from .effort import WHOLE, Effort
 from .encoding import text_to_path
 from .evaluation import ErrorReport
-from .judge_messages import Alive, JudgeRequest
+from .guest_messages import Alive
+from .judge_messages import JudgeRequest, TurnWanted
 from .latency import LaunchTime, Method
 from .launch_tape import Tape
 from .limits import TimeLimits
@@ -68,34 +69,19 @@ class Timer(msgspec.Struct, frozen=True, tag="timer"):
 
 
 class NeedTimers(msgspec.Struct, frozen=True, tag="need_timers"):
-    """The clock needs processes of these sides; the engine answers with one `Timer` for each."""
+    """The clock needs `count` processes of each side; the engine answers with one `Timer` for each.
+
+    Without sides it needs players, once it has the device.
+    """
 
     sides: tuple[str, ...]
     count: int
 
 
-class NeedPlayers(msgspec.Struct, frozen=True, tag="need_players"):
-    """The clock needs processes that play tapes, once it has the device; the engine answers with one `Timer` for each."""
-
-    count: int
-
-
 class BaselineRecorded(msgspec.Struct, frozen=True, tag="baseline_recorded"):
-    """The baseline's calls, for later timings; the engine answers with `Kept`. Its recorder lives until then."""
+    """The baseline's calls, for later timings; the engine answers with `Proceed`. Its recorder lives until then."""
 
     calls: dict[str, TapedCall]
-
-
-class Kept(msgspec.Struct, frozen=True, tag="kept"):
-    """The engine keeps the baseline's calls and compiled kernels."""
-
-
-class LeaseWanted(msgspec.Struct, frozen=True, tag="lease_wanted"):
-    """Everything is compiled and the clock needs the device alone; the engine answers with `Leased`."""
-
-
-class Leased(msgspec.Struct, frozen=True, tag="leased"):
-    """The clock has the device alone."""
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -182,9 +168,8 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     tapes: tuple[Taped, ...] = ()
     confirmed_outputs: int = 0
     """Outputs of timed calls that match the oracle."""
-    verdict: str = ""
-    """The candidate's verdict, if timing found it not correct."""
     error: ErrorReport | None = None
+    """Why the candidate is not correct, if timing found that."""
     problem: str = ""
     """Why not everything was timed, if that is not the candidate's fault."""
     ended: str = ""
@@ -199,8 +184,8 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     tapes_played: int = 0
 
 
-ClockRequest = Measure | Timer | Kept | Leased
-ClockReport = NeedTimers | NeedPlayers | BaselineRecorded | LeaseWanted | Measured | Alive
+ClockRequest = Measure | Timer
+ClockReport = NeedTimers | BaselineRecorded | TurnWanted | Measured | Alive
 JUDGE_REQUESTS: msgspec.msgpack.Decoder[JudgeRequest | ClockRequest] = msgspec.msgpack.Decoder(
     JudgeRequest | ClockRequest, dec_hook=text_to_path
 )

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from harness import DevicePool, Evaluation, TimeLimits, Verdict, evaluate, target
+from harness.stages.modes import Cases
 from harness.worker.compiler.capture import CompiledLaunch, compile_kernel
 from harness.worker.compiler.host_time import HostTime, HostTooSlow
 from suites import load_task
@@ -37,7 +38,7 @@ async def judge_flip(pool: DevicePool, source: str) -> Evaluation:
         task.cases[0], cpu={"rows": 2, "columns": 2}, gpu={"rows": 2, "columns": 1_000_000}
     )
     task = msgspec.structs.replace(task, cases=(case,))
-    return await evaluate(source, task, pool=pool, targets=[target("gfx942")], seed=1, cases=[case.name])
+    return await evaluate(source, task, pool, Cases((case.name,)), targets=[target("gfx942")], seed=1)
 
 
 def line_of(source: str, text: str) -> int:

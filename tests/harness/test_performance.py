@@ -14,19 +14,20 @@ from harness.hardware.targets import target
 from harness.processes.process_endings import JudgeAgain
 from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.performance import Crowded, Performance
+from harness.stages.verdicts import conclude
 from harness.wire import limits
 from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
     BaselineRecorded,
-    Kept,
     Measure,
     Measured,
     TapedCall,
 )
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import ErrorReport, Verdict
-from harness.wire.judge_messages import Alive
+from harness.wire.guest_messages import Alive
+from harness.wire.judge_messages import Proceed
 from harness.wire.latency import DeviceState
 from harness.wire.limits import TimeLimits
 from tests.support.process_times import GPU, TASK, times
@@ -90,7 +91,6 @@ def with_a_killed_timer(side: str) -> Script:
             Measured(
                 times=(),
                 floor=None,
-                verdict=Verdict.CRASH if side == CANDIDATE else "",
                 error=gone if side == CANDIDATE else None,
                 problem="" if side == CANDIDATE else gone.message,
                 ended=side,
@@ -109,10 +109,10 @@ async def test_killed_timer_is_no_verdict_the_first_time(side: str) -> None:
     assert pool.at_release == []
     timing = await measure_with(with_a_killed_timer(side), Pool(), again=True)
     if side == BASELINE:
-        assert (timing.verdict, timing.ok) == (Verdict.CORRECT, None)
+        assert (conclude(timing.error), timing.ok) == (Verdict.CORRECT, None)
     else:
         assert timing.error is not None
-        assert (timing.verdict, timing.error.kind) == (Verdict.CRASH, "SIGKILL")
+        assert (conclude(timing.error), timing.error.kind) == (Verdict.CRASH, "SIGKILL")
 
 
 def playing(*, reusable: bool = True, tapes: int = 12) -> Script:
@@ -164,7 +164,7 @@ async def test_calls_of_the_baseline_are_recorded_once() -> None:
         known.append((await clock.reach_lease()).baseline_calls)
         if not known[-1]:
             await clock.send(BaselineRecorded(calls={"fp32": call}))
-            await clock.receive(Kept)
+            await clock.receive(Proceed)
         await clock.send(Measured(times=times(baseline=1.0, candidate=0.5), floor=None))
 
     await measure_with(script, pool)

@@ -8,6 +8,7 @@ import pytest
 
 from harness import Verdict
 from harness.stages.static.inspection import inspect_source
+from harness.stages.verdicts import conclude
 from harness.wire.signatures import definition_parameters, signature_error
 from suites import load_task
 from tests.support.candidates import IMPORTS, KERNEL, adding
@@ -16,8 +17,8 @@ TASK = load_task("vector_add")
 NORM = load_task("layer_norm")
 
 
-def verdict_of(source: str) -> Verdict | None:
-    return inspect_source(source, TASK).verdict
+def verdict_of(source: str) -> Verdict:
+    return conclude(inspect_source(source, TASK).error)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def verdict_of(source: str) -> Verdict | None:
 def test_statement_without_honest_use_is_refused_with_line(statement: str) -> None:
     source = adding(before=statement)
     report = inspect_source(source, TASK)
-    assert report.verdict is Verdict.REJECTED
+    assert conclude(report.error) is Verdict.REJECTED
     assert report.error is not None
     assert report.error.line == next(
         n for n, t in enumerate(source.splitlines(), 1) if t.strip() == statement
@@ -106,18 +107,18 @@ def test_statement_without_honest_use_is_refused_with_line(statement: str) -> No
 )
 def test_unusual_honest_statement_passes(statement: str) -> None:
     report = inspect_source(adding(before=statement), TASK)
-    assert report.verdict is None, report.error
+    assert report.error is None
 
 
 def test_main_guard_is_not_checked_but_its_else_is() -> None:
     trial = "\nif __name__ == '__main__':\n    import sys\n    sys.exit(0)\n"
-    assert verdict_of(adding() + trial) is None
+    assert verdict_of(adding() + trial) is Verdict.CORRECT
     assert verdict_of(adding() + trial + "else:\n    exec('')\n") is Verdict.REJECTED
 
 
 def test_unused_function_is_not_checked() -> None:
     reference = "\n@torch.compile\ndef reference(x, y):\n    return eval('x + y')\n"
-    assert verdict_of(adding(top=reference)) is None
+    assert verdict_of(adding(top=reference)) is Verdict.CORRECT
     assert verdict_of(adding(top=reference, before="reference(x, y)")) is Verdict.REJECTED
     assert verdict_of(adding(top=f"{reference}\ntable = {{'add': reference}}\n")) is Verdict.REJECTED
     registered = "\ndef keep(function):\n    return function\n" + reference.replace("@torch.compile", "@keep")
@@ -125,7 +126,7 @@ def test_unused_function_is_not_checked() -> None:
 
 
 def test_own_function_named_as_builtin_passes() -> None:
-    assert verdict_of(adding(top="def compile(x):\n    return x\n", before="compile(x)")) is None
+    assert verdict_of(adding(top="def compile(x):\n    return x\n", before="compile(x)")) is Verdict.CORRECT
 
 
 @pytest.mark.parametrize(
@@ -140,18 +141,21 @@ def test_own_function_named_as_builtin_passes() -> None:
 )
 def test_every_form_of_kernel_definition_is_found(definition: str) -> None:
     report = inspect_source(adding(kernel=definition), TASK)
-    assert report.verdict is None
+    assert report.error is None
     assert report.kernels == ("add_kernel",)
 
 
 def test_entry_point_may_be_an_alias_or_in_a_branch() -> None:
     aliased = adding().replace("def vector_add", "def _add") + "\nvector_add = _add\n"
-    assert verdict_of(aliased) is None
+    assert verdict_of(aliased) is Verdict.CORRECT
     wrong = aliased.replace("(x, y):", "(x):")
     report = inspect_source(wrong, TASK)
-    assert (report.verdict, report.error.kind if report.error else "") == (Verdict.CALL_ERROR, "signature")
+    assert (conclude(report.error), report.error.kind if report.error else "") == (
+        Verdict.CALL_ERROR,
+        "signature",
+    )
     branched = f"{IMPORTS}{KERNEL}\nif True:\n    def vector_add(x, y):\n        return x\n"
-    assert verdict_of(branched) is None
+    assert verdict_of(branched) is Verdict.CORRECT
 
 
 @pytest.mark.parametrize(
@@ -182,7 +186,7 @@ def test_signature_difference_is_reported_if_callers_are_affected(signature: str
 )
 def test_unparsable_source_is_a_call_error(source: str) -> None:
     report = inspect_source(source, TASK)
-    assert report.verdict is Verdict.CALL_ERROR
+    assert conclude(report.error) is Verdict.CALL_ERROR
     assert report.error is not None
     assert "\n" not in report.error.message
 

@@ -17,7 +17,7 @@ from harness.failures import first_failure
 from harness.hardware.recognition import product_of
 from harness.node.telemetry.samples import Watched
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import check_end, verdict_of_end
+from harness.processes.process_endings import check_end, error_of_end
 from harness.processes.servers import Child
 from harness.processes.slot import Slot
 from harness.processes.spares import TIMER, Worker
@@ -30,12 +30,8 @@ from harness.wire.clock_messages import (
     CLOCK_REPORTS,
     BaselineRecorded,
     ClockRequest,
-    Kept,
-    Leased,
-    LeaseWanted,
     Measure,
     Measured,
-    NeedPlayers,
     NeedTimers,
     Timer,
 )
@@ -43,7 +39,8 @@ from harness.wire.device import Target
 from harness.wire.effort import WHOLE, Effort
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import HarnessError, WorkerDied
-from harness.wire.judge_messages import Alive
+from harness.wire.guest_messages import Alive
+from harness.wire.judge_messages import Proceed, TurnWanted
 from harness.wire.latency import DeviceState, Window
 from suites.errors import SuiteError
 from suites.task import Task
@@ -190,7 +187,7 @@ class Performance:
         return self._conclude(measure, measured, watched, after, compiled)
 
     async def _judge_timer_end(self, measured: Measured) -> Measured:
-        """The result, with the verdict for a timer of the candidate that ended. Raises like `check_end`."""
+        """The result, with the error of a timer of the candidate that ended. Raises like `check_end`."""
         children = [child for side, child in self._children if side == measured.ended]
         if children:
             await asyncio.wait(
@@ -203,8 +200,7 @@ class Performance:
             check_end(ended, "a timer of the baseline", again=self._again)
             return measured
         where = measured.error.message.removeprefix("the process ended ")
-        verdict, error = verdict_of_end(ended, where, again=self._again)
-        return msgspec.structs.replace(measured, verdict=verdict, error=error)
+        return msgspec.structs.replace(measured, error=error_of_end(ended, where, again=self._again))
 
     def _conclude(
         self,
@@ -262,21 +258,21 @@ class Performance:
             except EOFError as error:
                 raise WorkerDied("the judge was lost while it timed") from error
             match report:
+                case NeedTimers(sides=(), count=count):
+                    await self._lend_players(channel, count)
                 case NeedTimers(sides=sides, count=count):
                     await self._start_timers(channel, measure, [side for side in sides for _ in range(count)])
-                case NeedPlayers(count=count):
-                    await self._lend_players(channel, count)
                 case BaselineRecorded(calls=calls):
                     self._pool.baseline_calls.keep(measure, calls)
                     await self._keep_kernels(measure.sources[BASELINE])
-                    await self._send(channel, Kept())
-                case LeaseWanted():
+                    await self._send(channel, Proceed())
+                case TurnWanted():
                     if self._alone is not None and await self._alone:
                         raise Crowded
                     self._alone = None
                     await leases.enter_async_context(self._pool.leases.timing(self._slot))
                     await self._begin_watch()
-                    await self._send(channel, Leased())
+                    await self._send(channel, Proceed())
                 case Alive():
                     continue
                 case Measured():
@@ -342,7 +338,7 @@ class Performance:
         return worker
 
     async def _send(
-        self, channel: AsyncChannel, request: ClockRequest, descriptors: tuple[int, ...] = ()
+        self, channel: AsyncChannel, request: ClockRequest | Proceed, descriptors: tuple[int, ...] = ()
     ) -> None:
         try:
             await channel.send(ENCODER.encode(request), descriptors)

@@ -13,7 +13,15 @@ import torch
 import triton
 
 from harness.wire.device import Device
-from harness.wire.guest_messages import GPU_FAULT, NOT_COMPILED, OUT_OF_MEMORY, Call, Load, SharedAt
+from harness.wire.guest_messages import (
+    GPU_FAULT,
+    NOT_COMPILED,
+    OUT_OF_MEMORY,
+    Call,
+    FailedKind,
+    Load,
+    SharedAt,
+)
 from harness.worker.interpreter.observing import running
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena, storages
@@ -118,7 +126,7 @@ class GpuRunner(Runner):
         # A returned tensor may be an input, and the guest examines it again after the next call.
         self._shared, self._last_inputs = None, self._inputs
 
-    def kind_of(self, error: BaseException) -> str:
+    def kind_of(self, error: BaseException) -> FailedKind:
         if isinstance(error, torch.OutOfMemoryError):
             return OUT_OF_MEMORY
         if isinstance(error, (triton.CompilationError, triton.OutOfResources)):

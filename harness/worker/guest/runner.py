@@ -14,7 +14,7 @@ import torch
 
 from harness.hardware.targets import target
 from harness.linux import syscalls
-from harness.wire.guest_messages import Call, Load, SharedAt
+from harness.wire.guest_messages import Call, FailedKind, Load, SharedAt
 from harness.worker.interpreter import interpreter
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena
@@ -63,7 +63,7 @@ class Runner(ABC):
     def give_back(self) -> None:  # noqa: B027 (a default)
         """Write inputs and delivered outputs back to the judge's memory."""
 
-    def kind_of(self, error: BaseException) -> str:
+    def kind_of(self, error: BaseException) -> FailedKind:
         """The kind of failure for an exception of the candidate's call: `exception`, or a kind of the device."""
         return "exception"
 

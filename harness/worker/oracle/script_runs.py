@@ -6,13 +6,17 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
+import msgspec
+
 from harness.wire import limits
 from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
 from harness.wire.encoding import ENCODER, decode_message
-from harness.wire.guest_messages import GUEST_REPORTS, Hello
+from harness.wire.guest_messages import Hello
 from harness.wire.script_messages import SCRIPT_REPORTS, RanScript, RunScript, Script
 
 from .problem import BadProblem
+
+_GREETINGS: msgspec.msgpack.Decoder[Hello] = msgspec.msgpack.Decoder(Hello)
 
 
 class SlowScript(BadProblem):
@@ -72,9 +76,7 @@ class ScriptRuns:
         deadline = time.monotonic() + limit_s
         try:
             if not self._greeted:
-                hello = decode_message(GUEST_REPORTS, self._channel.receive(deadline=deadline).payload)
-                if not isinstance(hello, Hello):
-                    raise BadProblem("a script worker did not get ready")
+                decode_message(_GREETINGS, self._channel.receive(deadline=deadline).payload)
                 self._greeted = True
             request = RunScript(script=script, seed=seed, target=self._target, poison=poison)
             self._channel.send(ENCODER.encode(request), deadline=deadline)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 
 import msgspec
-import torch
 
-from harness.linux import syscalls
-from harness.sandbox import sandbox
 from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.server_messages import Spawn
-from harness.worker.candidate.loading import close_doors
+from harness.worker.candidate.loading import confine
 from harness.worker.triton_hooks import warm
 from harness.worker.triton_hooks.versions import build_launcher
 
@@ -24,13 +20,8 @@ WANTED: msgspec.msgpack.Decoder[tuple[tuple[str, ...], ...]] = msgspec.msgpack.D
 
 def main(channel: Channel, spawn: Spawn) -> None:
     """Receive the wanted types, build what can be built into the scratch folder, answer `built`."""
-    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
-    torch.set_num_threads(1)
     assert spawn.device is not None
-    close_doors()
-    sandbox.apply(
-        Path(spawn.scratch), spawn.cpu_limit_s, limits.ADDRESS_SPACE_BYTES, run_programs=False, gpu=True
-    )
+    confine(spawn, limits.ADDRESS_SPACE_BYTES)
     wanted = WANTED.decode(channel.receive().payload)
     warm.warm_gpu(spawn.device)
     for types in wanted:

@@ -14,8 +14,6 @@ from typing import Any
 import click
 
 from harness import (
-    WHOLE,
-    WITH_ENERGY,
     DevicePool,
     Evaluation,
     StageEntered,
@@ -27,6 +25,7 @@ from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.nursery import Nursery
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.stages.cascade import refuse_text
+from harness.stages.modes import Attempt, Cases, Exam
 from harness.stages.spread import evaluate_everywhere
 from harness.stages.timing.baselines import (
     KINDS,
@@ -151,18 +150,18 @@ def eval_command(
     )
     if cases:
         loaded.with_cases(cases)  # refuses an unknown case before anything starts
-    timing = Against(baseline_of(loaded, against), cold=cache == "cold")
+    mode = Cases(cases) if cases else Exam() if exam else Attempt()
+    timing = Against(baseline_of(loaded, against), cold=cache == "cold", energy=energy)
     drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
     # The text first: an empty or broken file gets its answer before torch is loaded.
-    refused = refuse_text(source, loaded, exam=exam, cases=cases)
+    refused = refuse_text(source, loaded, mode)
     evaluation = refused
     if evaluation is None:
-        judge = evaluate_everywhere if spread else partial(evaluate, exam=exam, cases=cases)
+        judge = evaluate_everywhere if spread else partial(evaluate, mode=mode)
         with WaitingLine("starting the judge", wanted=not as_json) as status:
-            effort = WITH_ENERGY if energy else WHOLE
             evaluation = asyncio.run(
                 judged(
-                    partial(judge, source, loaded, seed=drawn, against=timing, effort=effort),
+                    partial(judge, source, loaded, seed=drawn, against=timing),
                     settings,
                     spread=spread,
                     on_stage=lambda stage: status.show(f"{loaded.short_id}: {stage}"),

@@ -12,6 +12,7 @@ from harness.hardware.recognition import describe_device
 from harness.node.telemetry.samples import StateReport
 from harness.node.telemetry.watcher import ask_once
 from harness.processes.quarantine import ServerProbe
+from harness.stages.modes import Attempt
 from harness.wire.provenance import Provenance
 from suites import Task, load_suite
 
@@ -96,7 +97,7 @@ class PoolSubject:
         """See `Subject`."""
         own = self.devices[0].target
         evaluation = await evaluate(
-            source, task, pool=self._pool, targets=(target(own or "gfx942"),), seed=seed, on=on
+            source, task, self._pool, Attempt(on), targets=(target(own or "gfx942"),), seed=seed
         )
         self.evaluations[name] = evaluation
         return evaluation

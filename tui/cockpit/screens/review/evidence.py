@@ -227,7 +227,7 @@ def _named(attempt: AttemptState | None) -> str:
 
 def _compared(attempt: AttemptState, best: AttemptState) -> str:
     """Return `softmax#3/9 1.89x, this -20 %`: the best attempt, and the gain of this attempt on it."""
-    change = gain(attempt_speed(attempt), attempt_speed(best))
+    change = gain(attempt, best)
     return _named(best) if change is None else f"{_named(best)}, this {vocabulary.percent_change(change)}"
 
 

@@ -1,22 +1,23 @@
-"""The judge's line to the engine: reports stages, and waits for permission to continue."""
+"""The line to the engine: reports, and waits for its permission."""
 
 from __future__ import annotations
 
 import time
 
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.clock_messages import JUDGE_REQUESTS
+from harness.wire.clock_messages import JUDGE_REQUESTS, ClockReport
 from harness.wire.encoding import ENCODER
-from harness.wire.judge_messages import Alive, Entered, JudgeReport, Left, Proceed, TurnWanted
+from harness.wire.guest_messages import Alive
+from harness.wire.judge_messages import Entered, JudgeReport, Left, Proceed, TurnWanted
 
 
-class JudgeLine:
+class EngineLine:
     """Reports to the engine over one channel."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
-    def tell(self, report: JudgeReport) -> None:
+    def tell(self, report: JudgeReport | ClockReport) -> None:
         """Send a report."""
         self._channel.send(ENCODER.encode(report))
 
@@ -33,14 +34,14 @@ class JudgeLine:
         self.tell(Alive())
 
     def wait_for_go(self) -> bool:
-        """Wait for the engine; True if the trial shall continue."""
+        """Wait for the engine; True if the work shall continue."""
         try:
             answer = JUDGE_REQUESTS.decode(self._channel.receive().payload)
         except ChannelClosed:
             return False
         return isinstance(answer, Proceed) and answer.go
 
-    def take_turn(self) -> bool:
-        """Ask for the next call's turn on the GPU and wait for it; True if the trial shall continue."""
-        self.tell(TurnWanted())
+    def take_turn(self, *, alone: bool = False) -> bool:
+        """Ask for a turn on the GPU, perhaps `alone`, and wait for it; True if the work shall continue."""
+        self.tell(TurnWanted(alone))
         return self.wait_for_go()
