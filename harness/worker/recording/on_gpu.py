@@ -1,16 +1,17 @@
-"""Counts launches and skips tuning, for recordings on a GPU.
+"""Counts and notes launches and skips tuning, for recordings on a GPU.
 
-Patches internals of Triton's autotuner (3.6 and 3.7).
+Patches internals of Triton's autotuner and of its compiled kernels (3.6 and 3.7).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from triton import knobs
+from triton.compiler.compiler import CompiledKernel
 from triton.runtime import autotuner
 
 _IMPOSSIBLE = [float("inf")] * 3
@@ -42,6 +43,23 @@ def count_launches(_: Mapping[str, torch.Tensor]) -> Iterator[LaunchCount]:
         yield count
     finally:
         knobs.runtime.launch_enter_hook.remove(note)
+
+
+@contextmanager
+def noted_launches(note: Callable[[str, Mapping[str, Any]], None]) -> Iterator[None]:
+    """Call `note` with the Triton IR of the kernel and with its arguments, for each launch of the block."""
+    original = CompiledKernel.launch_metadata
+
+    def launch_metadata(kernel: Any, grid: Any, stream: Any, *values: Any) -> Any:
+        names = getattr(getattr(kernel.src, "fn", None), "arg_names", ())
+        note(kernel.asm.get("ttir", ""), dict(zip(names, values, strict=False)))
+        return original(kernel, grid, stream, *values)
+
+    CompiledKernel.launch_metadata = launch_metadata
+    try:
+        yield
+    finally:
+        CompiledKernel.launch_metadata = original
 
 
 def take_first_configs() -> None:
