@@ -12,7 +12,7 @@ import torch
 
 from harness.wire import operators
 from harness.wire.script_messages import OutputData, TensorData
-from harness.worker.interpreter.traffic import Observation
+from harness.worker.interpreter.traffic import Observation, extent
 from harness.worker.kit.arena import span_bytes
 
 from . import on_gpu
@@ -36,7 +36,6 @@ _CHOOSING = (
     "masked_s",
     "nll_loss",
     "searchsorted",
-    "bucketize",
 )
 """Beginnings of names of operators that read a part of their first tensor, as other tensors say."""
 
@@ -46,19 +45,27 @@ class ReadBytes:
 
     def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
         self._watched = [tensor for tensor in tensors if tensor.numel()]
-        self._known = [0] * len(self._watched)
+        self._certain = [0] * len(self._watched)
         self._possible = [0] * len(self._watched)
-        self._is_known = True
+        self._is_clear = True
+        self._seen: set[tuple[object, ...]] = set()
+        """Views that are counted already."""
 
     @property
     def total(self) -> int | None:
         """Bytes that the call reads; `None` if they are not known."""
-        known, possible = sum(self._known), sum(map(max, self._known, self._possible))
-        return known if self._is_known and possible - known <= NEGLIGIBLE * known else None
+        certain, most = sum(self._certain), sum(map(max, self._certain, self._possible))
+        return certain if self._is_clear and most - certain <= NEGLIGIBLE * certain else None
 
     def note(self, tensor: torch.Tensor, *, whole: bool = True) -> None:
         """Note a read of a tensor that may be a view of watched tensors; without `whole`, a read of any part of it."""
-        counts = self._known if whole else self._possible
+        if tensor.layout is not torch.strided or not tensor.numel():
+            return
+        counts = self._certain if whole else self._possible
+        view = (whole, tensor.dtype, tuple(tensor.shape), *extent(tensor))
+        if view in self._seen:
+            return
+        self._seen.add(view)
         for place in self._places(tensor):
             most = unique_bytes(self._watched[place])
             counts[place] = min(most, counts[place] + unique_bytes(tensor))
@@ -84,7 +91,7 @@ class ReadBytes:
         """Note what a launch of a compiled kernel reads."""
         read = arguments_read(ttir)
         if read is None or not all(name in arguments for name in read):
-            self._is_known = False
+            self._is_clear = False
             return
         for name, whole in read.items():
             value = arguments[name]
@@ -92,21 +99,19 @@ class ReadBytes:
             if isinstance(tensor, torch.Tensor):
                 self.note(tensor, whole=whole)
             else:
-                self._is_known = False
+                self._is_clear = False
 
     def note_interpreted(self, observation: Observation) -> None:
         """Note what kernels read in the interpreter, which counts bytes."""
         for place, tensor in enumerate(self._watched):
             count = min(unique_bytes(tensor), observation.read_bytes(tensor))
-            self._known[place] = min(unique_bytes(tensor), self._known[place] + count)
+            self._certain[place] = min(unique_bytes(tensor), self._certain[place] + count)
 
     def _places(self, tensor: torch.Tensor) -> Iterator[int]:
-        if tensor.layout is not torch.strided or not tensor.numel():
-            return
-        start, end = tensor.data_ptr(), tensor.data_ptr() + span_bytes(tensor)
+        start, end = extent(tensor)
         for place, watched in enumerate(self._watched):
-            first = watched.data_ptr()
-            if start < first + span_bytes(watched) and first < end:
+            first, last = extent(watched)
+            if start < last and first < end:
                 yield place
 
 

@@ -41,7 +41,7 @@ def arguments_read(ttir: str) -> Mapping[str, bool] | None:
     """
     try:
         return _Kernel(ttir).arguments_read()
-    except _Unclear:
+    except (_Unclear, IndexError, ValueError):
         return None
 
 
@@ -63,6 +63,8 @@ class _Region:
     """Values that the condition of `scf.while` gives to its second region."""
     controls: list[str] = field(default_factory=list)
     """Values that decide whether and how often the region runs."""
+    names: dict[str, str] = field(default_factory=dict)
+    """Unique names of the values that the region defines: other regions may use the same names in the text."""
 
 
 class _Kernel:
@@ -76,7 +78,9 @@ class _Kernel:
         self._loaded: set[str] = set()
         self._reads: list[tuple[Sequence[str], tuple[_Region, ...]]] = []
         """Of each read, the operands that say where it reads, and the regions that it is in."""
-        self._regions: list[_Region] = []
+        self._regions = [_Region()]
+        """The regions around the line that is read, the innermost last."""
+        self._count = 0
         self._has_function = False
         for line in map(str.strip, ttir.splitlines()):
             if line and not line.startswith("#"):
@@ -119,6 +123,7 @@ class _Kernel:
         elif line.startswith("}"):
             region = self._regions.pop()
             if opens:  # `} else {`, `} do {`: the next region of the same operation
+                region.names.clear()
                 self._regions.append(region)
         elif operation := _OPERATION.match(_LOCATION.sub("", line)):
             region = self._note(operation)
@@ -131,8 +136,8 @@ class _Kernel:
         if self._has_function:
             raise _Unclear
         self._has_function = True
-        self._pointers = {value: value[1:] for value in _POINTER_ARGUMENT.findall(line)}
         self._regions.append(_Region("tt.func"))
+        self._pointers = {self._define(value): value[1:] for value in _POINTER_ARGUMENT.findall(line)}
 
     def _begin_block(self, line: str) -> None:
         region = self._regions[-1]
@@ -140,13 +145,26 @@ class _Kernel:
         for place, value in enumerate(_TYPED.findall(line)):
             if region.name == "scf.while":
                 sources = region.forwarded[place : place + 1]
-            self._sources[value].update(sources)
+            self._sources[self._define(value)].update(sources)
+
+    def _define(self, value: str, region: _Region | None = None) -> str:
+        """Return a unique name for a value that a region defines, the innermost one if none is given."""
+        names = (region or self._regions[-1]).names
+        self._count += 1
+        return names.setdefault(value, f"{value}@{self._count}")
+
+    def _values(self, text: str) -> list[str]:
+        """Return the values that a text uses, by their unique names."""
+        return [
+            next((region.names[value] for region in reversed(self._regions) if value in region.names), value)
+            for value in _VALUE.findall(text)
+        ]
 
     def _note(self, operation: re.Match[str]) -> _Region:
         """Note one operation; return its region, which it may not have."""
         name, rest = operation["name"], operation["rest"]
-        operands = _VALUE.findall(rest)
-        results = _results(operation["results"] or "")
+        operands = self._values(rest)
+        results = [self._define(value) for value in _results(operation["results"] or "")]
         region = _Region(name, operands, results)
         if name in _CALLS:
             raise _Unclear
@@ -175,11 +193,11 @@ class _Kernel:
         pairs = _CARRIED.findall(rest)
         if region.name == "scf.for":
             (counter, first), *pairs = pairs
-            region.controls += [first, *_VALUE.findall(rest.partition("iter_args")[0])[2:]]
-            self._sources[counter].update(region.controls)
-        region.carried = [inner for inner, _ in pairs]
-        for place, (inner, initial) in enumerate(pairs):
-            self._sources[inner].add(initial)
+            region.controls += self._values(f"{first} {rest.partition(' to ')[2].partition('iter_args')[0]}")
+            self._sources[self._define(counter, region)].update(region.controls)
+        region.carried = [self._define(inner, region) for inner, _ in pairs]
+        for place, (inner, (_, initial)) in enumerate(zip(region.carried, pairs, strict=True)):
+            self._sources[inner].update(self._values(initial))
             if region.name == "scf.for":
                 self._sources[region.results[place]].update((inner, *region.controls))
 
