@@ -19,7 +19,7 @@ from suites.public.task import EntryKind, EntryPoint, PublicTask
 from suites.python_source import parse_python
 from suites.signature import parse_signature
 
-from .tensor_words import tensor_words
+from .tensor_words import INTEGERS, tensor_words
 
 _BUILD, _LOAD, _MODELS = "wavedeck_build", "wavedeck_load", "wavedeck_models"
 _MODEL_FUNCTIONS = f"""def {_BUILD}(model):
@@ -60,10 +60,17 @@ def instruction(public: PublicTask, runs: Sequence[Sequence[RecordedCall]]) -> s
         facts += [f"returns {call.returns}"] * bool(call.returns)
         changed = [f"`{output.name}`" for output in call.outputs if output.is_input]
         facts += [f"changes {', '.join(changed)} in place"] * bool(changed)
+        differentiated = ", ".join(f"`{name}`" for name in call.differentiated)
+        facts += [f"the gradients of {differentiated} are judged too"] * bool(differentiated)
         facts += ["for timing"] * call.for_timing
         if has_state and call.for_timing and not call.state:
             facts.append("its parameters come from the seed alone")
         lines.append(f"- call-{place}: {'; '.join(facts)}")
+    if any(data.dtype in INTEGERS for call in runs[0] for data in call.inputs.values()):
+        lines += [
+            "",
+            "Values and ranges of integers are those of two sets of inputs. Other sets may have others.",
+        ]
     return "\n".join(lines).strip() + "\n"
 
 

@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 16
 """Integers of a tensor that are listed, if they are the same with each seed."""
-_INTEGERS = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"})
+LEAST_ORDERED = 6
+"""Elements from which an order is no accident."""
+UNLIKELY = 14
+"""Square of the number of elements over the number of values from which a draw without equal values is no accident."""
+INTEGERS = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"})
 
 
 def tensor_words(runs: Sequence[TensorData]) -> str:
@@ -21,7 +25,7 @@ def tensor_words(runs: Sequence[TensorData]) -> str:
     text = f"{data.dtype}{list(data.shape)}"
     if not _is_dense(data):
         text += f" with strides {data.strides}"
-    values = _values_words(runs) if data.dtype in _INTEGERS and 0 not in data.shape else ""
+    values = _values_words(runs) if data.dtype in INTEGERS and 0 not in data.shape else ""
     return f"{text} ({values})" if values else text
 
 
@@ -42,19 +46,18 @@ def _values_words(runs: Sequence[TensorData]) -> str:
         return "" if low != high else "all true" if high else "all false"
     is_same = all(run.shape == values[0].shape and (run == values[0]).all() for run in values)
     if is_same and values[0].size <= MOST_VALUES:
-        return f"always {values[0].tolist()}"
+        return str(values[0].tolist())
     if low == high:
         return f"all {low}"
-    words = [f"{low} to {high}"]
-    if values[0].ndim == 1:
-        steps = [run[1:] > run[:-1] for run in values]
-        if all(step.all() for step in steps):
-            words.append("ascending, no value twice")
-        elif all((run[1:] >= run[:-1]).all() for run in values):
-            words.append("ascending")
-        elif all(_is_unique(run) for run in values):
-            words.append("no value twice")
-    return "; ".join(words)
+    is_large = values[0].size >= LEAST_ORDERED
+    is_ascending = is_large and values[0].ndim == 1 and all((run[1:] >= run[:-1]).all() for run in values)
+    order = "; ascending" * is_ascending
+    if is_large and all(_is_unique(run) for run in values):
+        if all(run.size == high - low + 1 for run in values):
+            return f"each of {low} to {high} once{order}"
+        if min(run.size for run in values) ** 2 > UNLIKELY * (high - low + 1):
+            return f"{low} to {high}; no value twice{order}"
+    return f"{low} to {high}{order}"
 
 
 def _is_unique(values: NDArray[Any]) -> bool:

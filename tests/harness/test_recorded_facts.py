@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from engine.prompting.figures import achieved, requested_by_case
 from harness import DevicePool, Verdict, target
 from harness.hardware.targets import hardware
 from harness.recording.recorder import record_task
+from harness.recording.tensor_words import tensor_words
+from harness.wire.script_messages import TensorData
 from suites import Task, baseline_source, task_cost
 from suites.public.task import ReferenceKind
 from tests.support.judging import judge_task
@@ -110,14 +113,37 @@ async def test_calls_say_what_they_pass_return_and_change(recorded: Task) -> Non
         "`total(x)` with x: float16[64, 96]; returns a tuple of 1: float16[64]",
         "`total(x)` with x: float32[64, 96] with strides (1, 64); returns a tuple of 1: float32[64]",
         "; returns a dict: {'rows': float32[4, 32], 'count': int, 'index': `index` itself}",
-        "`total_lookup(table, index)` with table: float32[512, 32], index: int64[2] (always [7, 5]); returns",
+        "`total_lookup(table, index)` with table: float32[512, 32], index: int64[2] ([7, 5]); returns",
         "`total_add(x, y=y)` with x: float32[128], y: float32[128]; returns None; changes `x` in place",
         "`total_row(cache, row, 3)` with cache: float32[64, 64], row: float32[64]; returns None; changes `cache` in place",
         "`total_copy(x)` with x: float32[64, 96]; returns a tuple of 1: float16[64]",
         "`total_add(x, y=x)` with x: float32[128]; `x` is one tensor in 2 places; returns None; changes `x` in place",
     ]
     assert all(words in line for words, line in zip(expected, lines, strict=True))
-    assert re.search(r"index: int64\[4\] \(\d+ to \d+; ascending", lines[3])
+    assert re.search(r"index: int64\[4\] \(\d+ to \d+\)", lines[3])
+    assert "are those of two sets of inputs. Other sets may have others." in recorded.instruction
+
+
+@pytest.mark.parametrize(
+    ("sets", "words"),
+    [
+        ([[4, 9, 1], [3, 3, 12]], "int64[3] (1 to 12)"),
+        ([[4, 9, 1], [4, 9, 1]], "int64[3] ([4, 9, 1])"),
+        ([[5] * 20, [5] * 20], "int64[20] (all 5)"),
+        ([[0, 2, 2, 5, 7, 9], [0, 1, 3, 3, 8, 30]], "int64[6] (0 to 30; ascending)"),
+        ([[3, 1, 0, 2, 5, 4], [5, 4, 3, 2, 1, 0]], "int64[6] (each of 0 to 5 once)"),
+        (
+            [[3, 1, 99, 2, 5, 4], [5, 4, 3, 2, 1, 0]],
+            "int64[6] (0 to 99)",
+        ),  # by accident, no value is there twice
+        ([[*range(0, 60, 2)], [*range(59, 0, -2)]], "int64[30] (0 to 59; no value twice)"),
+    ],
+)
+async def test_integers_are_told_by_what_two_sets_have_in_common(sets: list[list[int]], words: str) -> None:
+    runs = [
+        TensorData("int64", (len(values),), (1,), struct.pack(f"{len(values)}q", *values)) for values in sets
+    ]
+    assert tensor_words(runs) == words
 
 
 async def test_moved_bytes_are_what_the_call_reads_returns_and_changes(recorded: Task) -> None:

@@ -77,7 +77,7 @@ class _Kernel:
         """Names of the pointer arguments, by value."""
         self._loaded: set[str] = set()
         self._reads: list[tuple[Sequence[str], tuple[_Region, ...]]] = []
-        """Of each read, the operands that say where it reads, and the regions that it is in."""
+        """The operands of each read that say where it reads, and the regions around it."""
         self._regions = [_Region()]
         """The regions around the line that is read, the innermost last."""
         self._count = 0

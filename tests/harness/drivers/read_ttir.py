@@ -135,9 +135,9 @@ def bytes_of_launches(target: GPUTarget) -> dict[str, int | None]:
 
 if __name__ == "__main__":
     kernels = (copies, products, chooses, masks, adds, ends_early, finds, calls)
-    found = {
+    reports = {
         name: {kernel.__name__: arguments_read(compiled(kernel, target).asm["ttir"]) for kernel in kernels}
         | {"launches": bytes_of_launches(target)}
         for name, target in TARGETS.items()
     }
-    json.dump(found, sys.stdout)
+    json.dump(reports, sys.stdout)
