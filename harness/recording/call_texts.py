@@ -62,6 +62,7 @@ def instruction(public: PublicTask, runs: Sequence[Sequence[RecordedCall]]) -> s
         facts += [f"changes {', '.join(changed)} in place"] * bool(changed)
         differentiated = ", ".join(f"`{name}`" for name in call.differentiated)
         facts += [f"the gradients of {differentiated} are judged too"] * bool(differentiated)
+        facts += ["multiplies matrices, which *at least* does not count"] * call.multiplies
         facts += ["for timing"] * call.for_timing
         if has_state and call.for_timing and not call.state:
             facts.append("its parameters come from the seed alone")

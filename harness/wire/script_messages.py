@@ -131,6 +131,8 @@ class RecordedCall(msgspec.Struct, frozen=True):
     moved_bytes: int | None = None
     """Bytes that the reference reads of the inputs, returns and changes, each once: an estimate of what every kernel must move.
     `None`: not known."""
+    multiplies: bool = False
+    """The reference multiplies matrices; known if `RunScript.counts_bytes`."""
     unjudged: tuple[str, ...] = ()
     """Parts of the result that are no tensors, in words."""
     for_timing: bool = False

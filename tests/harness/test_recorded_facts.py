@@ -73,6 +73,19 @@ def total_row(cache, row, place):
     add_kernel[(1,)](row, row, cache[place], row.numel(), BLOCK=64)
 
 
+@triton.jit
+def product_kernel(x_ptr, out_ptr):
+    square = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    x = tl.load(x_ptr + square)
+    tl.store(out_ptr + square, tl.dot(x, x))
+
+
+def total_product(x):
+    out = torch.empty_like(x)
+    product_kernel[(1,)](x, out)
+    return out
+
+
 def total_copy(x):
     return total(x.half())
 """
@@ -92,6 +105,7 @@ result_gold = [
 ]
 x = torch.randn(128, device="cuda")
 total_add(x, y=x)
+total_product(torch.randn(16, 16, device="cuda"))
 """
 
 
@@ -118,6 +132,7 @@ async def test_calls_say_what_they_pass_return_and_change(recorded: Task) -> Non
         "`total_row(cache, row, 3)` with cache: float32[64, 64], row: float32[64]; returns None; changes `cache` in place",
         "`total_copy(x)` with x: float32[64, 96]; returns a tuple of 1: float16[64]",
         "`total_add(x, y=x)` with x: float32[128]; `x` is one tensor in 2 places; returns None; changes `x` in place",
+        "`total_product(x)` with x: float32[16, 16]; returns float32[16, 16]; multiplies matrices, which",
     ]
     assert all(words in line for words, line in zip(expected, lines, strict=True))
     assert re.search(r"index: int64\[4\] \(\d+ to \d+\)", lines[3])
@@ -159,13 +174,14 @@ async def test_moved_bytes_are_what_the_call_reads_returns_and_changes(recorded:
         2 * 256,  # one row of the cache
         matrix + 2 * 64,  # read by the host's cast
         2 * 512,
+        2 * 1024,
     ]
 
 
 async def test_only_returned_outputs_are_certain(recorded: Task) -> None:
     """In place, a right kernel may find nothing to change."""
     certain = [task_cost(recorded, case.gpu, case.dtype).minimal_bytes for case in recorded.cases]
-    assert certain == [256, 128, 256, 512, 256, 1, 1, 128, 1]
+    assert certain == [256, 128, 256, 512, 256, 1, 1, 128, 1, 1024]
 
 
 async def test_the_estimate_counts_the_reads_of_a_reference(pool: DevicePool, recorded: Task) -> None:
@@ -218,3 +234,4 @@ async def test_moved_bytes_of_a_pytorch_reference(
     task = await record_task(public, tmp_path / "work", pool=pool, target=target("gfx942"))
     [case] = task.cases
     assert task_cost(task, case.gpu, case.dtype).moved_bytes == moved
+    assert ("multiplies matrices" in task.instruction) is ("mm" in reference)

@@ -183,6 +183,7 @@ class CallLog:
             operators=tuple(sorted(host.names)),
             differentiated=gradients.wanted,
             gradients=gradients.drawn,
+            multiplies=reads is not None and reads.multiplies,
             returns="" if is_launch else returned_words(value, tensors),
             # Of the gradients' inputs, it is not known what the reference reads.
             moved_bytes=None if gradients.outputs else moved_bytes(reads, inputs, outputs),

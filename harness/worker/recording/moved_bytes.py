@@ -40,8 +40,25 @@ _CHOOSING = (
 """Beginnings of names of operators that read a part of their first tensor, as other tensors say."""
 
 
+_PRODUCTS = frozenset(
+    {
+        "mm",
+        "addmm",
+        "bmm",
+        "baddbmm",
+        "addbmm",
+        "_int_mm",
+        "_scaled_mm",
+        "convolution",
+        "convolution_overrideable",
+    }
+)
+"""Operators that multiply matrices; attention too, by the beginning of its name."""
+_ATTENTION = "scaled_dot_product"
+
+
 class ReadBytes:
-    """Bytes that a call reads of each watched tensor, each byte once."""
+    """Bytes that a call reads of each watched tensor, each byte once; and whether it multiplies matrices."""
 
     def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
         self._watched = [tensor for tensor in tensors if tensor.numel()]
@@ -50,6 +67,8 @@ class ReadBytes:
         self._is_clear = True
         self._seen: set[tuple[object, ...]] = set()
         """Views that are counted already."""
+        self.multiplies = False
+        """The call multiplies matrices, so that its bytes may not be what takes its time."""
 
     @property
     def total(self) -> int | None:
@@ -76,6 +95,7 @@ class ReadBytes:
         """Note the tensors that an operator of torch reads."""
         if func.is_view or name in operators.ALLOCATING | operators.FILLING | operators.LOOKING:
             return
+        self.multiplies |= name in _PRODUCTS or _ATTENTION in name
         parameters = {parameter.name: parameter for parameter in func._schema.arguments}
         values = dict(zip(parameters, arguments, strict=False)) | dict(named)
         chooses = name.lstrip("_").startswith(_CHOOSING)
@@ -89,6 +109,7 @@ class ReadBytes:
 
     def note_launch(self, ttir: str, arguments: Mapping[str, Any]) -> None:
         """Note what a launch of a compiled kernel reads."""
+        self.multiplies |= "tt.dot" in ttir
         read = arguments_read(ttir)
         if read is None or not all(name in arguments for name in read):
             self._is_clear = False
@@ -103,6 +124,7 @@ class ReadBytes:
 
     def note_interpreted(self, observation: Observation) -> None:
         """Note what kernels read in the interpreter, which counts bytes."""
+        self.multiplies |= observation.dot_flops > 0
         for place, tensor in enumerate(self._watched):
             count = min(unique_bytes(tensor), observation.read_bytes(tensor))
             self._certain[place] = min(unique_bytes(tensor), self._certain[place] + count)
