@@ -95,7 +95,7 @@ def case_facts(task: Task, target: Target, product: Product | None = None) -> tu
 
 
 def outputs_of_calls(task: Task) -> tuple[Output, ...]:
-    """Returns the task's outputs; of a recorded task, an output whose dtype differs between calls has the dtype `input`."""
+    """Returns the task's outputs. In a recorded task, an output with several dtypes has the dtype `input`."""
     if task.script is None:
         return task.outputs
     dtypes: dict[str, set[str]] = {}

@@ -51,28 +51,35 @@ def instruction(public: PublicTask, runs: Sequence[Sequence[RecordedCall]]) -> s
     for place, call_runs in enumerate(zip(*runs, strict=True), 1):
         call = call_runs[0]
         state = {name for _, name in call.state}
-        tensors = ", ".join(
-            f"{name}: {tensor_words([call.inputs[name] for call in call_runs])}"
+        changed = [output.name for output in call.outputs if output.is_input]
+        data = {
+            name: [run.inputs[name] for run in call_runs if name in run.inputs]
             for name in call.inputs
             if name not in state
+        }
+        tensors = ", ".join(
+            f"{name}: {tensor_words(sets, with_values=name not in changed)}" for name, sets in data.items()
         )
         facts = [f"`{call.expression}` with {tensors or 'no tensor'}", *_repeated_words(call)]
         facts += [f"returns {call.returns}"] * bool(call.returns)
-        changed = [f"`{output.name}`" for output in call.outputs if output.is_input]
-        facts += [f"changes {', '.join(changed)} in place"] * bool(changed)
-        differentiated = ", ".join(f"`{name}`" for name in call.differentiated)
-        facts += [f"the gradients of {differentiated} are judged too"] * bool(differentiated)
+        facts += [f"changes {_quoted(changed)} in place"] * bool(changed)
+        if call.differentiated:
+            facts.append(f"the gradients of {_quoted(call.differentiated)} are judged too")
         facts += ["multiplies matrices, which *at least* does not count"] * call.multiplies
         facts += ["for timing"] * call.for_timing
         if has_state and call.for_timing and not call.state:
             facts.append("its parameters come from the seed alone")
         lines.append(f"- call-{place}: {'; '.join(facts)}")
-    if any(data.dtype in INTEGERS for call in runs[0] for data in call.inputs.values()):
+    if any(tensor.dtype in INTEGERS for call in runs[0] for tensor in call.inputs.values()):
         lines += [
             "",
             "Values and ranges of integers are those of two sets of inputs. Other sets may have others.",
         ]
     return "\n".join(lines).strip() + "\n"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _repeated_words(call: RecordedCall) -> list[str]:

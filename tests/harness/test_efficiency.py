@@ -84,7 +84,7 @@ def test_data_in_caches_may_be_faster_than_memory() -> None:
 
 
 def recorded_task(folder: Path, cost: str) -> Task:
-    """A task whose cases are calls of a script, with this cost."""
+    """A recorded task with this cost."""
     (folder / "cost.py").write_text(
         f"from suites import Cost\n\n\ndef cost(sizes, dtype):\n    return Cost({cost})\n"
     )
