@@ -54,6 +54,14 @@ class Cost(NamedTuple):
     """Each input read once and each output written once, in bytes."""
     dot_dtype: str | None = None
     """Dtype of the matrix products (`float16`, `int8`, ...); `None` without matrix products."""
+    estimated_bytes: int | None = None
+    """Estimate of the bytes that every kernel moves, where only a part, `minimal_bytes`, is certain; 0: not known. `None`:
+    `minimal_bytes` are all."""
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes for roofs and shares: the estimate if there is one; 0 if they are not known."""
+        return self.minimal_bytes if self.estimated_bytes is None else self.estimated_bytes
 
 
 class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from msgspec.structs import replace
 
 from engine.knowledge import FOLDER as KNOWLEDGE
 from engine.knowledge import pages_for
@@ -27,6 +28,7 @@ from engine.prompting.facts import (
     error_facts,
     failure_line,
     lost_ground,
+    outputs_of_calls,
     repeats,
     shorten,
 )
@@ -296,7 +298,7 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
         .select_template([f"profiles/{setting.profile}/{template}", template])
         .render(
             setting=setting,
-            task=task,
+            task=replace(task, outputs=outputs_of_calls(task)),
             module=task_module(task),
             baseline=setting.baseline.beside(figures_of),
             cases=case_facts(task, setting.targets[0], setting.product),

@@ -88,7 +88,8 @@ def own_cores() -> int:
 
 def _case_bytes(task: Task) -> int:
     try:
-        return max(task_cost(task, case.gpu, case.dtype).minimal_bytes for case in task.cases)
+        costs = [task_cost(task, case.gpu, case.dtype) for case in task.cases]
+        return max(max(cost.minimal_bytes, cost.moved_bytes) for cost in costs)
     except SuiteError:
         return USUAL_CASE_BYTES
 

@@ -24,15 +24,19 @@ from suites.task import Task
 from .call_texts import adapter
 
 _STUB = '"""The inputs are those of the calls that the script makes; see `[script]` in task.toml."""\n'
-_COST = '''"""Bytes of each call's outputs: the least that a kernel must move. Operations are not known."""
+_COST = '''"""Bytes of each call. Certain: the outputs that are returned. Moved, an estimate: also what the reference reads and changes.
+
+0: it is not known what the reference reads. Operations are not known.
+"""
 
 from suites import Cost
 
-BYTES = {table}
+CERTAIN_AND_MOVED = {table}
 
 
 def cost(sizes, dtype):
-    return Cost(flops=0, minimal_bytes=BYTES[sizes["call"]])
+    certain, moved = CERTAIN_AND_MOVED[sizes["call"]]
+    return Cost(flops=0, minimal_bytes=certain, estimated_bytes=moved)
 '''
 
 
@@ -46,7 +50,10 @@ def write_files(folder: Path, task: Task, script: Script, calls: Sequence[tuple[
     (folder / EXPRESSIONS_FILE).write_bytes(msgspec.json.encode(expressions))
     (folder / CALLS_FILE).write_text(adapter([call for _, call in calls]), encoding="utf-8")
     table = {
-        place: max(1, sum(_bytes(output.tensor) for output in call.outputs if not output.is_input))
+        place: (
+            max(1, sum(_bytes(output.tensor) for output in call.outputs if not output.is_input)),
+            call.moved_bytes or 0,
+        )
         for place, (_, call) in enumerate(calls, 1)
     }
     (folder / "cost.py").write_text(_COST.format(table=table), encoding="utf-8")

@@ -78,7 +78,11 @@ def write_task(
     if unsettled:
         own_notes.append("elements that depend on memory that the reference never writes are not judged")
     script = msgspec.structs.replace(script, oracle=oracle, unsettled=unsettled)
-    task = _task(public, calls, (*notes, *own_notes), oracle=oracle or "baseline", on_gpu=on_gpu)
+    runs = [[call for _, call in calls]]
+    runs += [[repeat.calls[number] for number, _ in calls] for repeat in repeats]
+    task = _task(
+        public, calls, instruction(public, runs), (*notes, *own_notes), oracle or "baseline", on_gpu=on_gpu
+    )
     if public.reference_kind is ReferenceKind.TRITON:
         operators = fallback_operators(parse_python(script.reference), task)
         task = msgspec.structs.replace(task, allowed_operators=(*task.allowed_operators, *operators))
@@ -172,9 +176,10 @@ def _oracle(script: Script, calls: list[tuple[int, RecordedCall]]) -> str:
 def _task(
     public: PublicTask,
     calls: list[tuple[int, RecordedCall]],
+    words: str,
     notes: tuple[str, ...],
-    *,
     oracle: str,
+    *,
     on_gpu: bool,
 ) -> Task:
     cases = []
@@ -206,7 +211,7 @@ def _task(
         title=public.title or public.name,
         category=public.category if public.category in CATEGORIES else "Fusion",
         difficulty=public.difficulty or 3,
-        instruction=instruction(public, [call for _, call in calls]),
+        instruction=words,
         entry_points=tuple(EntryPoint(entry.name, plain_signature(entry)) for entry in public.entry_points),
         outputs=cases[0].outputs,
         cases=tuple(cases),

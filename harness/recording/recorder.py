@@ -87,7 +87,9 @@ async def _run_test(
     async def record(
         process: ScriptProcess, script: Script, seed: int, poison: int = NAN, budget_s: float = 0.0
     ) -> RanScript:
-        return await process.ask(RunScript(script, seed, target.name, poison, budget_s), RanScript)
+        return await process.ask(
+            RunScript(script, seed, target.name, poison, counts_bytes=True, budget_s=budget_s), RanScript
+        )
 
     async def record_all(script: Script) -> tuple[Script, list[RanScript], tuple[str, ...]]:
         async with start() as running:

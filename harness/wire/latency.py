@@ -90,7 +90,7 @@ class RoughTime(msgspec.Struct, frozen=True):
 
 
 class Efficiency(msgspec.Struct, frozen=True):
-    """A case's share of its device's peaks: bytes and FLOPs by the task's cost model, time measured."""
+    """A case's share of its device's peaks: bytes and FLOPs by the task's cost model, time measured. 0: not known."""
 
     product: str
     bytes: int

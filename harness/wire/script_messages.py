@@ -74,6 +74,8 @@ class RunScript(msgspec.Struct, frozen=True, tag="run_script"):
     target: str
     poison: int = NAN
     """Content of fresh memory in the calls, see `harness/worker/kit/poison.py`."""
+    counts_bytes: bool = False
+    """Count the bytes that each call moves."""
     budget_s: float = 0.0
     """In the first run, CPU seconds in which the worker chooses nodes, or after which it ends the script. 0: no limit."""
 
@@ -124,6 +126,13 @@ class RecordedCall(msgspec.Struct, frozen=True):
     """How the called model was built: the beginning of `expression`. Empty for other calls."""
     state: tuple[tuple[str, str], ...] = ()
     """Names in the model's `state_dict`, and the input with each value."""
+    returns: str = ""
+    """The returned value in words; empty for a launch."""
+    moved_bytes: int | None = None
+    """Bytes that the reference reads of the inputs, returns and changes, each once: an estimate of what every kernel must move.
+    `None`: not known."""
+    multiplies: bool = False
+    """The reference multiplies matrices; known if `RunScript.counts_bytes`."""
     unjudged: tuple[str, ...] = ()
     """Parts of the result that are no tensors, in words."""
     for_timing: bool = False

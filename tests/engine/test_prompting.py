@@ -36,7 +36,7 @@ from harness.hardware.targets import hardware
 from harness.wire.provenance import Provenance
 from sessions.events import Message
 from suites import CATEGORIES, Task, Tolerance, load_suite, load_task
-from suites.task import RecordedScript
+from suites.task import Output, RecordedScript
 from tests.support.judged_candidates import failing, mismatch, passing
 
 SETTING = Setting(load_task("softmax"), (target("gfx942"),))
@@ -67,6 +67,21 @@ def test_a_task_of_a_script_promises_no_hidden_sizes_and_no_float64_reference() 
     assert "Hidden cases" not in system.content
     assert "float64" not in system.content.partition("# Triton")[0] + user.content
     assert "| call | at least, us |" in user.content
+
+
+def test_dtypes_that_differ_between_calls_are_not_told_as_one() -> None:
+    starter = load_task("softmax")
+    calls = tuple(
+        msgspec.structs.replace(case, dtype=dtype, outputs=(Output("out", dtype),))
+        for case, dtype in zip(starter.cases, ("float32", "float16"), strict=False)
+    )
+    script = RecordedScript("wavedeck_call(call, x=None)")
+    task = msgspec.structs.replace(starter, script=script, cases=calls, outputs=calls[0].outputs)
+    _, user = first_prompt(Setting(task, SETTING.targets))
+    assert "**Returns**: by call, in the list above." in user.content
+    assert "`out` (" not in user.content
+    assert "- `float16`: " in user.content
+    assert "- `float32`: " in user.content
 
 
 @pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)

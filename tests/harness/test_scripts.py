@@ -61,6 +61,7 @@ async def test_different_calls_become_cases(scale: Task) -> None:
     assert scale.allowed_operators == ("mul",)
     assert scale.script is not None
     assert "not judged: `result['count']` is a int" in scale.script.notes
+    assert "the gradients of `x` are judged too" in scale.instruction
 
 
 async def test_the_reference_is_correct_in_every_call_and_in_the_exam(pool: DevicePool, scale: Task) -> None:

@@ -107,7 +107,8 @@ def estimate_candidate(
     traffic = _add_costs(task, cases, counts)
     samples, not_sampled = extrapolate(task, cases, targets[0], reports)
     error, findings = _find_missed_accesses(samples)
-    if not task.in_place:  # the cost model counts memory twice that is read and written
+    # The cost model counts memory twice that is read and written, and estimates it for a task of calls.
+    if not task.in_place and task.script is None:
         findings += _find_untouched_bytes(samples)
     bases: dict[str, Traffic | SampledTraffic] = {row.case: row for row in traffic}
     bases |= {row.case: row for row in samples}
@@ -138,7 +139,7 @@ def extrapolate(
                 case=case.name,
                 sizes=case.gpu,
                 target=target.name,
-                minimal_bytes=cost.minimal_bytes,
+                minimal_bytes=cost.moved_bytes,
                 flops=cost.flops,
                 out_of_bounds=report.out_of_bounds,
                 remarks=report.remarks,
@@ -173,7 +174,7 @@ def _add_costs(task: Task, cases: Sequence[Case], counts: Sequence[CaseTraffic])
         case = by_name[row.case]
         cost = task_cost(task, case.cpu, case.dtype)
         counted = {name: getattr(row, name) for name in _COUNTS}
-        traffic.append(Traffic(sizes=case.cpu, minimal_bytes=cost.minimal_bytes, flops=cost.flops, **counted))
+        traffic.append(Traffic(sizes=case.cpu, minimal_bytes=cost.moved_bytes, flops=cost.flops, **counted))
     return tuple(traffic)
 
 

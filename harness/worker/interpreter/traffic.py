@@ -149,6 +149,14 @@ class Observation:
         span, start = extent(tensor), allocation.span.start
         return bool(allocation.writes[max(span.start - start, 0) : max(span.end - start, 0)].any())
 
+    def read_bytes(self, tensor: torch.Tensor) -> int:
+        """Distinct bytes of the tensor's memory that kernels read."""
+        allocation = self.allocations.get(tensor.untyped_storage().data_ptr())
+        if allocation is None:
+            return 0
+        span, start = extent(tensor), allocation.span.start
+        return int(np.count_nonzero(allocation.reads[max(span.start - start, 0) : max(span.end - start, 0)]))
+
     def admit(self, inputs: Mapping[str, Any]) -> None:
         """Let kernels touch these tensors and nothing else of their storages, which may hold guard zones."""
         spans: dict[int, list[Span]] = {}

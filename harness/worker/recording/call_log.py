@@ -19,7 +19,8 @@ from .expressions import CannotExpress, Expressions, Made, data_of, parameter_na
 from .gradients import Gradients, with_gradients
 from .guard_zones import guard_zones
 from .host_operators import FreshMemory, HostOperators
-from .results import outputs_of, truths_of
+from .moved_bytes import ReadBytes, moved_bytes, reads_of_kernels
+from .results import outputs_of, returned_words, truths_of
 from .seeding import set_seed
 
 MOST_CALLS = 32
@@ -127,8 +128,11 @@ class CallLog:
         else:
             model = text if self._script.builds_models else ""
             call = RecordedCall(f"{text}({arguments})", {}, (), model=model, state=state)
+            reads = self._read_bytes(callee, call, expressions.tensors)
             with guard_zones(expressions.tensors.values(), self._poison):
-                value = self._record(call, expressions.tensors, function, args, named, is_launch=bool(names))
+                value = self._record(
+                    call, expressions.tensors, function, args, named, is_launch=bool(names), reads=reads
+                )
         self._end_if_complete()
         return value
 
@@ -141,6 +145,7 @@ class CallLog:
         named: Mapping[str, Any],
         *,
         is_launch: bool,
+        reads: ReadBytes | None,
     ) -> Any:
         inputs = {name: data_of(tensor) for name, tensor in tensors.items()}
         truth = self._truth(args, named)
@@ -151,7 +156,8 @@ class CallLog:
             self.unrecorded(),
             torch.random.fork_rng(),
             self._observe(tensors) as observation,
-            HostOperators(observation if self._script.has_kernels else None, self._poison) as host,
+            reads_of_kernels(observation, reads),
+            HostOperators(observation if self._script.has_kernels else None, self._poison, reads) as host,
         ):
             if self._differentiates:
                 gradients = with_gradients(function, args, named, tensors, draw_seed)
@@ -177,6 +183,10 @@ class CallLog:
             operators=tuple(sorted(host.names)),
             differentiated=gradients.wanted,
             gradients=gradients.drawn,
+            multiplies=reads is not None and reads.multiplies,
+            returns="" if is_launch else returned_words(value, tensors),
+            # Of the gradients' inputs, it is not known what the reference reads.
+            moved_bytes=None if gradients.outputs else moved_bytes(reads, inputs, outputs),
             unjudged=(*unjudged, *gradients.problems),
             for_timing=self.for_timing,
         )
@@ -208,6 +218,18 @@ class CallLog:
         if sum(tensor.nbytes for tensor in state.values()) > MOST_STATE_BYTES:
             return {}
         return {name: tensor.detach().clone() for name, tensor in state.items()}
+
+    def _read_bytes(
+        self, callee: Any, call: RecordedCall, tensors: Mapping[str, torch.Tensor]
+    ) -> ReadBytes | None:
+        """Return the counter of what the call reads: its arguments and, for a model, the model's own state."""
+        if not self._request.counts_bytes:
+            return None
+        copies = {name for _, name in call.state}
+        watched = [tensor for name, tensor in tensors.items() if name not in copies]
+        if self._script.builds_models and isinstance(callee, torch.nn.Module):
+            watched += callee.state_dict().values()
+        return ReadBytes(watched)
 
     def _truth(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any] | None:
         """Return the oracle's outputs for these arguments; `None` if there is no oracle that takes them."""

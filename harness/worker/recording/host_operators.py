@@ -12,6 +12,7 @@ from harness.wire import operators
 from harness.worker.kit.poison import Poison, poison
 
 from .expressions import tensors_of
+from .moved_bytes import ReadBytes
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -54,11 +55,15 @@ class FreshMemory(_Watch):
 class HostOperators(_Watch):
     """In a call, poisons fresh tensors, and notes which operators compute and what they compute."""
 
-    def __init__(self, observation: Any, kind: Poison) -> None:
-        """`observation`: the interpreter's, or on a GPU a `LaunchCount`; `None` for a reference without kernels."""
+    def __init__(self, observation: Any, kind: Poison, reads: ReadBytes | None = None) -> None:
+        """`observation`: the interpreter's, or on a GPU a `LaunchCount`; `None` for a reference without kernels.
+
+        `reads` gets what operators read.
+        """
         super().__init__()  # type: ignore[no-untyped-call]
         self._observation = observation
         self._poison = kind
+        self._reads = reads
         self._worked: dict[int, torch.UntypedStorage] = {}
         """Storages that hold results of operators, or copies of what kernels wrote, by address."""
         self._moved: dict[int, tuple[torch.UntypedStorage, str]] = {}
@@ -70,6 +75,9 @@ class HostOperators(_Watch):
         """Note an operator, unless it is the interpreter's own."""
         if func.is_view or (self._observation is not None and self._observation.launching):
             return
+        if self._reads is not None:
+            args, named = arguments
+            self._reads.note_operator(func, name, args, named or {})
         if name in operators.ALLOCATING:
             for _, tensor in tensors_of(result):
                 poison(tensor, self._poison)

@@ -1,13 +1,15 @@
-"""Counts launches, for recordings on a GPU."""
+"""Counts and notes launches, for recordings on a GPU."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from triton import knobs
+
+from harness.worker.triton_hooks.launches import handle_compiled_launches
 
 
 class LaunchCount:
@@ -36,3 +38,18 @@ def count_launches(_: Mapping[str, torch.Tensor]) -> Iterator[LaunchCount]:
         yield count
     finally:
         knobs.runtime.launch_enter_hook.remove(note)
+
+
+@contextmanager
+def noted_launches(note: Callable[[str, Mapping[str, Any]], None]) -> Iterator[None]:
+    """Call `note` with the Triton IR of the kernel and with its arguments, for each launch of the block."""
+
+    def handle(kernel: Any, _grid: Any, values: tuple[Any, ...]) -> None:
+        names = getattr(getattr(kernel.src, "fn", None), "arg_names", ())
+        note(kernel.asm.get("ttir", ""), dict(zip(names, values, strict=False)))
+
+    end = handle_compiled_launches(handle)
+    try:
+        yield
+    finally:
+        end()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ AGREEMENT = {torch.float64: 5e-7, torch.float32: 5e-4, torch.float16: 2.5e-3, to
 the reference itself is correct. A reference that rounds more, as inside a product of half precision, is its own oracle."""
 EIGHT_BITS = 0.03
 """The same for other floats."""
+MOST_WORDS = 16
+"""Items of a returned tuple or dictionary that are put in words."""
 Extent = tuple[int, int]
 """Addresses of a tensor's first byte and of the byte after its last."""
 
@@ -56,6 +59,34 @@ def outputs_of(
             name += "_"
         outputs.append(OutputData(name, path, data_of(part.contiguous())))
     return outputs, unjudged
+
+
+def returned_words(value: Any, arguments: Mapping[str, torch.Tensor]) -> str:
+    """Return a result in words: `float32[4, 8]`, `None`, `a tuple of 1: (float32[4],)`. An argument is its name."""
+    match value:
+        case torch.Tensor():
+            for name, tensor in arguments.items():
+                if value is tensor:
+                    return f"`{name}` itself"
+                if (
+                    value.numel()
+                    and tensor_problem(value) == ""
+                    and _overlap(_extent(value), _extent(tensor))
+                ):
+                    return f"a view of `{name}`"
+            return f"{arena.dtype_name(value.dtype)}{list(value.shape)}"
+        case tuple() | list():
+            kind = "tuple" if isinstance(value, tuple) else "list"
+            parts = [returned_words(part, arguments) for part in value[:MOST_WORDS]]
+            parts += ["..."] * (len(value) > MOST_WORDS)
+            return f"a {kind} of {len(value)}: {', '.join(parts)}" if parts else f"an empty {kind}"
+        case dict():
+            items = list(value.items())[:MOST_WORDS]
+            parts = [f"{key!r}: {returned_words(part, arguments)}" for key, part in items]
+            parts += ["..."] * (len(value) > MOST_WORDS)
+            return f"a dict: {{{', '.join(parts)}}}"
+        case _:
+            return "None" if value is None else type(value).__name__
 
 
 def truths_of(
