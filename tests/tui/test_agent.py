@@ -10,7 +10,7 @@ from sessions.events import AttemptStarted, CallRetried, Origin
 from tests.support.agent_screens import chain, opened
 from tests.support.cockpits import NARROW, WIDE
 from tests.support.cockpits import until as until_true
-from tests.support.journals import at_once, finished, running
+from tests.support.journals import at_once, running
 from tests.support.pictures import picture
 from tui.cockpit.screens.agent.agent import AgentScreen
 
@@ -42,32 +42,6 @@ def middle(screen: AgentScreen) -> str:
     first = 1 if screen.header_bar.display else 0
     text, _, colours = picture(screen.app).partition("\n-- colours\n")
     return "\n".join([*text.split("\n")[first:-1], "-- colours", *colours.split("\n")[first:-1]])
-
-
-async def test_head_shows_lineage_count_limit_and_what_runs_since_when() -> None:
-    async with opened("softmax#1", 5, events=chain()) as (_, screen, _source):
-        assert (
-            "softmax#1 · optimize of #1/3 · attempt 5 of 6 (limit 10) · now #6 generate 0:"
-            in screen.head.text
-        )
-
-
-async def test_line_of_screens_shows_how_many_attempts_wait() -> None:
-    async with opened("softmax#1", 5, size=NARROW, events=chain()) as (_, screen, _source):
-        assert screen.screens_bar.text.rstrip().endswith("! 1")
-        assert not screen.header_bar.display
-
-
-async def test_strip_has_letters_speedups_and_marks() -> None:
-    async with opened("softmax#1", 5, events=chain()) as (_, screen, _source):
-        assert screen.strip.text == " 1C 1.00  2W  3C 1.31  4X [5C 1.84?*] 6g "
-
-
-async def test_only_a_speedup_with_an_interval_above_one_is_green() -> None:
-    async with opened("softmax#1", 2, events=chain()) as (_, screen, _source):
-        styles = {span.text.strip(): span.style for span in screen.strip.line}
-        assert styles["1C 1.00"] == ""
-        assert styles["3C 1.31"] == "good"
 
 
 async def test_screen_follows_running_attempts_and_brackets_reach_every_attempt() -> None:
@@ -150,11 +124,6 @@ async def test_zoom_shows_one_pane_and_escape_ends_it() -> None:
         await pilot.press("escape")
         assert screen.steps.display
         assert pilot.app.screen is screen
-
-
-async def test_finished_session_shows_it_in_the_narrow_line_of_screens() -> None:
-    async with opened("softmax#1", size=NARROW, events=finished()) as (_, screen, _source):
-        assert "finished" in screen.screens_bar.text
 
 
 async def test_line_of_screens_shows_that_the_view_is_for_reading() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from sessions import Home
 from sessions.files import FileLock
-from tests.support.cockpits import NARROW, WIDE, Clock, live, replayed, until
+from tests.support.cockpits import NARROW, WIDE, live, until
 from tests.support.journals import SESSION, finished, running, write_live
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs.dialogs import TextDialog
@@ -126,20 +126,6 @@ async def test_keymap_changes_any_key() -> None:
         assert " ^t diff" in app.screen.query_one("KeyBar").text
 
 
-def test_every_key_binding_has_a_name() -> None:
-    names = key_names(Cockpit)
-    for expected in (
-        "app.quit",
-        "decide.accept",
-        "replay.attempt",
-        "screen.back",
-        "home.reload",
-        "table.open",
-        "steps.follow",
-    ):
-        assert expected in names
-
-
 def test_unknown_key_name_error_names_the_nearest() -> None:
     with pytest.raises(Complaint, match=r"decide\.acept.*did you mean 'decide\.accept'"):
         check_keymap({"decide.acept": "A"}, Cockpit)
@@ -217,16 +203,6 @@ async def test_unknown_session_is_notified_and_the_list_stays(home: Home) -> Non
             "the error",
         )
         assert app.feed is None
-
-
-async def test_replay_mode_plays_from_the_start() -> None:
-    clock = Clock()
-    app = replayed(finished(), clock=clock, speed=50.0)
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
-        assert app.feed is not None
-        clock.now += 60
-        await until(pilot, lambda: app.feed is not None and app.feed.state.finished, "the end")
 
 
 @pytest.mark.parametrize(

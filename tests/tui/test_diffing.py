@@ -8,12 +8,10 @@ from hypothesis import strategies as st
 
 from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE
 from tui.cockpit.draw.diffing import (
-    CURRENT,
     LONGEST_LINES,
     DiffView,
     SourceDiff,
     compare,
-    enclosing_function,
     side_by_side,
     unified,
 )
@@ -25,23 +23,6 @@ def compared(old: str, new: str) -> SourceDiff:
     both = compare(old, new)
     assert both is not None
     return both
-
-
-def test_unified_diff_marks_sides_with_signs() -> None:
-    both = compared(RIGHT_SOURCE, FAST_SOURCE)
-    text = [plain(line) for line in unified(both, 100, DiffView()).lines]
-    assert both.diff.summary == "+3 -2"
-    assert sum("+ " in line[5:8] for line in text) == 3
-    assert sum("- " in line[5:8] for line in text) == 2
-    assert text[0] == "...     4 unchanged lines (enter opens them)"
-
-
-def test_current_hunk_has_a_bar_and_its_line_is_known() -> None:
-    both = compared(RIGHT_SOURCE, FAST_SOURCE)
-    drawn = unified(both, 100, DiffView(hunk=1))
-    assert len(drawn.hunks) == 2
-    marked = [place for place, line in enumerate(drawn.lines) if CURRENT in plain(line)]
-    assert marked == [drawn.hunks[1], drawn.hunks[1] + 1]
 
 
 def test_moved_line_has_both_its_numbers() -> None:
@@ -78,18 +59,6 @@ def test_opened_folds_give_all_lines_of_the_new_source() -> None:
     shown = [plain(line) for line in drawn.lines]
     numbers = [int(line[3:5]) for line in shown if line[3:5].strip().isdigit() and "..." not in line]
     assert numbers == list(range(1, len(new.splitlines()) + 1))
-
-
-def test_error_line_in_folded_lines_opens_them() -> None:
-    both = compared(RIGHT_SOURCE, FAST_SOURCE)
-    drawn = unified(both, 100, DiffView(errors=frozenset({2}), chosen=2))
-    assert drawn.chosen is not None
-    assert plain(drawn.lines[drawn.chosen]).split() == ["2", "2", "E", "import", "triton"]
-
-
-def test_enclosing_function_is_the_last_definition_before_a_line() -> None:
-    assert enclosing_function(RIGHT_SOURCE, 10) == "softmax_kernel"
-    assert enclosing_function(RIGHT_SOURCE, 0) == ""
 
 
 def test_too_long_sources_are_not_compared() -> None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from benchmarks.eighty_instances import session
-from harness.wire.latency import Bound
 from sessions import events as ev
 from sessions.events import EndReason
 from sessions.state.folding import fold
@@ -18,7 +15,7 @@ from sessions.state.speed import Speed
 from sessions.state.state import SessionState
 from tests.support import fleets
 from tests.support.cockpits import NARROW, WIDE, ScriptedSource, live, until
-from tests.support.journals import EventLog, correct, finished, latencies, running
+from tests.support.journals import EventLog, finished, running
 from tests.support.pictures import picture
 from tui.cockpit.app import Cockpit, ExitNote
 from tui.cockpit.draw.grid import heading, places, row_line
@@ -64,28 +61,11 @@ def rows_of(log: EventLog, *, width: int = 157, changes: dict[str, str] | None =
 # Rows and cells
 
 
-def test_estimate_says_so_and_is_never_green() -> None:
-    log = fleets.busy(gpus=0)
-    assert "est. 1.66x" in rows_of(log)[1]
-    (task, *_) = tasks_of(fold(log.events))
-    _, table = fleet_view.fleet_table([task], 157, changes={}, now_wall=log.wall)
-    assert "good" not in [cell.style for cell in table.rows[0].cells]
-
-
 def test_speedup_is_green_only_with_its_whole_interval_above_one() -> None:
     def style(low: float, high: float) -> str:
         return speed_style(Speed(1.02, low, high))
 
     assert [style(1.01, 1.03), style(0.99, 1.05), style(0.9, 0.99)] == ["good", "", "bad"]
-
-
-def test_bound_fits_its_cell() -> None:
-    log = fleets.opened(tasks=("softmax",), instances=1)
-    bounded = msgspec.structs.replace(latencies()[1], speedup=2.65, bound=Bound.AT_LEAST)
-    fleets.judge(log, "softmax#1/1", correct(speed=(bounded,)))
-    (task,) = tasks_of(fold(log.events))
-    cell = fleet_cells.instance_cell(task.instances[0], fleet_cells.WIDE, digits=2, change="", named=False)
-    assert ">=2.65x" in cell.text
 
 
 def test_columns_drop_in_order_and_names_stay_whole() -> None:
@@ -321,12 +301,3 @@ async def test_short_table_leaves_room_for_reasoning_verdicts_and_letters() -> N
             "softmax#1/1",
         ]
         assert lines[-1] == " Letters  C correct  X call error "
-
-
-async def test_twenty_tasks_leave_no_room_for_reasoning() -> None:
-    app, _ = live(session(20, 4, 8))
-    async with app.run_test(size=WIDE) as pilot:
-        await until(
-            pilot, lambda: isinstance(app.screen, FleetScreen) and bool(app.screen.tasks.rows), "rows"
-        )
-        assert not app.screen.latest.display

@@ -7,8 +7,8 @@ from textual.command import CommandPalette
 from textual.pilot import Pilot
 
 from tests.support import fleets
-from tests.support.cockpits import NARROW, WIDE, at_home, live, replayed, until
-from tests.support.journals import finished, running
+from tests.support.cockpits import NARROW, WIDE, at_home, live, until
+from tests.support.journals import running
 from tests.support.pictures import screen_text
 from tests.tui.test_home import INFOS, wait_for_list
 from tui.cockpit import explaining
@@ -64,14 +64,6 @@ async def test_review_has_the_number_of_attempts_that_wait() -> None:
     async with app.run_test(size=NARROW) as pilot:
         await see_fleet(app, pilot)
         assert " V Review 1 " in line_of_screens(app)
-
-
-async def test_replay_names_its_screens() -> None:
-    app = replayed(finished())
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
-        await pilot.press("V")
-        await until(pilot, lambda: "[V Review" in line_of_screens(app), "Review")
 
 
 async def test_click_on_a_name_goes_there() -> None:

@@ -41,11 +41,6 @@ def test_a_share_bar_puts_the_roof_at_100_percent_and_a_higher_share_behind_it()
     assert above.index("#") > above.index("|")
 
 
-def test_a_share_that_is_not_known_is_words_and_no_bar() -> None:
-    (bar,) = plots.share_bars([plots.Bar("E", None, None, words="launch")], 60, ascii=True)
-    assert plain(bar).split() == ["E", "launch"]
-
-
 def test_intervals_share_one_scale_that_says_it_does_not_begin_at_0() -> None:
     first, second, lost, _, axis = map(
         plain, plots.interval_rows(TIMES, 60, ascii=True, axis="us", label=str)

@@ -119,11 +119,3 @@ async def test_agent_screen_follows_the_replay_position() -> None:
         await pilot.press("x")
         assert "[1W]" in screen.strip.text
         assert replay.position == replay.story.marks.verdicts[0]
-
-
-async def test_replay_accepts_no_decision() -> None:
-    async with playing(Clock()) as (pilot, _, _replay):
-        await pilot.press("dollar_sign", "enter", "a")
-        assert isinstance(pilot.app.screen, AgentScreen)
-        assert "accept" not in pilot.app.screen.query_one("KeyBar").text
-        assert "REPLAY at" in pilot.app.screen.header_bar.text

@@ -15,12 +15,11 @@ from harness import Latency, Verdict
 from sessions import events as ev
 from sessions.events import AnyEvent
 from sessions.state.folding import fold
-from sessions.state.speed import found_speed, speed_of
+from sessions.state.speed import found_speed
 from tests.support.journals import finished, timed_again
 from tests.support.measured_sessions import (
     empty,
     estimated,
-    latency,
     measured,
     softmax_cases,
     timed,
@@ -33,7 +32,6 @@ from tui.facts.report.bars import bar_lines, bars_of, scale_end
 from tui.facts.report.case_sections import case_sections
 from tui.facts.report.count_sections import stage_counts, task_costs, verdict_counts
 from tui.facts.report.winner_sections import winner_sections
-from tui.facts.styles import speed_style
 from tui.print.report_pages import as_html, as_markdown, as_text
 
 
@@ -61,14 +59,6 @@ def test_winner_has_the_mean_with_and_without_bounds() -> None:
     cells = {cell.text for section in sections for row in section.rows for cell in row.cells}
     assert {"84-97 %", "accepted", "waits", "starter/softmax/kernel.py"} <= cells
     assert (winner.is_chosen, even.best.waiting) == (True, True)
-
-
-@pytest.mark.parametrize(
-    ("half", "style"), [(0.01, "good"), (0.4, "")], ids=["interval above 1", "interval contains 1"]
-)
-def test_only_a_certain_speedup_is_green(half: float, style: str) -> None:
-    speed = speed_of(timed((latency("fp32", 110, 100, half=half), latency("fp16", 120, 100, half=0.01))))
-    assert speed_style(speed) == style
 
 
 def test_case_without_a_time_is_shown_and_counts_as_one() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from textual.widgets._toast import Toast
 from sessions.events import AnyEvent, AttemptJudged
 from tests.support.cockpits import NARROW, WIDE, ScriptedSource, at_home, live, replayed, until
 from tests.support.journals import SESSION
-from tests.support.measured_sessions import empty, estimated, measured
+from tests.support.measured_sessions import measured
 from tests.support.pictures import picture
 from tui.cockpit.app import Cockpit
 from tui.cockpit.data.replays import read_story
@@ -138,16 +138,6 @@ async def test_replay_shows_the_report_as_it_was_then() -> None:
         await pilot.pause()
         assert "0 judged" in app.screen.summary.text
         assert app.screen.winners.empty == "There is no winner. No attempt was judged yet."
-
-
-@pytest.mark.parametrize(
-    ("events", "words"),
-    [(empty, "No attempt was judged yet."), (estimated, "estimate only (no GPU)")],
-    ids=["no attempt", "no GPU"],
-)
-async def test_states_have_words(events: Callable[[], list[AnyEvent]], words: str) -> None:
-    async with opened(events()) as (_, app, _, _):
-        assert words in picture(app)
 
 
 def files_in(folder: Path) -> list[str]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
-from harness.wire.latency import Bound
 from sessions import events as ev
 from sessions.state.folding import fold
 from sessions.state.state import SessionState
 from tests.support import reviews
-from tests.support.journals import RIGHT_SOURCE, EventLog, correct, finished, running
+from tests.support.journals import EventLog, finished, running
 from tui.cockpit.draw.lines import Line, cells, plain
 from tui.cockpit.screens.review.evidence import evidence
 from tui.cockpit.screens.review.review_queue import (
@@ -18,8 +16,6 @@ from tui.cockpit.screens.review.review_queue import (
     decision_counts,
     empty_words,
     footer,
-    is_undecided,
-    next_entry,
     queue_title,
     review_queue,
 )
@@ -78,17 +74,6 @@ def test_attempt_stays_in_the_queue_when_its_decision_is_undone() -> None:
     assert kinds["softmax#2/1"] is QueueKind.OPEN
 
 
-def test_next_entry_wraps_around_and_is_never_the_same() -> None:
-    entries = review_queue(fold(reviews.waiting()), over=False)
-    following = next_entry(entries, "softmax#1/3", is_undecided)
-    assert following is not None
-    assert following.key == "vector_add#1/1"
-    again = next_entry(entries, "vector_add#1/1", is_undecided)
-    assert again is not None
-    assert again.key == "softmax#1/3"
-    assert next_entry(entries[:1], "softmax#1/3", is_undecided) is None
-
-
 def test_gain_is_the_ratio_of_the_speeds_on_screen() -> None:
     state = fold(reviews.waiting())
     instance = state.instances["softmax#1"]
@@ -135,21 +120,6 @@ def test_unmeasured_attempt_has_an_estimate_and_no_speedup() -> None:
     assert shown["exam"] == "confirmed by exam: tolerance used 59 % (case fp16 wide)"
 
 
-def test_failed_exam_is_named() -> None:
-    shown = facts(fold(finished()), "vector_add#1/1")
-    assert shown["exam"].startswith("failed exam: wrong on the exam cases: ")
-
-
-def test_bounds_alone_are_no_measured_claim() -> None:
-    log = EventLog()
-    log.open(review="manual", devices=("0",))
-    log.add(ev.InstanceStarted(task="starter/softmax", instance=1))
-    rows = tuple(msgspec.structs.replace(row, bound=Bound.AT_LEAST) for row in reviews.timed(3.0)[:1])
-    log.attempt("softmax#1/1", RIGHT_SOURCE, correct(speed=rows))
-    claim = facts(fold(log.events), "softmax#1/1")["claim"]
-    assert claim.startswith(">= 3.00x")
-
-
 @pytest.mark.parametrize("width", [60, 79, 100])
 def test_no_line_of_the_evidence_is_too_wide(width: int) -> None:
     state = fold(reviews.waiting())
@@ -181,12 +151,6 @@ def test_dialog_says_who_reads_the_reason() -> None:
         "Accepted: softmax#1 goes on from it, the store gets accepted:starter/softmax/kernel.py instead of #1/1.\n"
         "The reason goes into the next prompts of softmax#1, softmax#2."
     )
-
-
-def test_reason_of_a_finished_session_goes_only_into_the_record() -> None:
-    sentences = words(fold(finished()), "softmax#1/3", accepted=False, over=True)
-    assert "only into the record" in sentences
-    assert "prompt of" not in sentences
 
 
 def test_reason_at_a_stopped_engine_waits_for_a_resume() -> None:

@@ -229,17 +229,6 @@ def test_impossible_command_is_one_line_and_starts_nothing(
     assert list_sessions(home) == []
 
 
-@pytest.mark.judge
-def test_unwritable_home_starts_nothing(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("WAVEDECK_HOME", str(tmp_path / "file" / "home"))
-    done = shell("run", "--model", "recorded:mine")
-    assert done.code == ExitCode.FAILED
-    assert "set WAVEDECK_HOME to a folder you may write" in one_line(done)
-
-
 def test_run_without_a_model_uses_the_recording_and_shows_no_key(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,18 +81,6 @@ def test_lines_name_each_stage_of_the_baseline() -> None:
     assert lines[-1].split("  ")[-1].strip() == "judging the baseline: compile"
 
 
-async def test_header_says_how_long_ago_the_engine_ended() -> None:
-    log = fleets.busy()
-    log.add(ev.EngineStopped(reason="stopped by ada"))
-    app, _ = live(log.events, wall=lambda: log.wall + 40.0)
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = app.screen
-        assert isinstance(screen, FleetScreen)
-        assert "ENGINE ENDED 0:40 ago: stopped by ada" in screen.header_bar.text
-        assert "ENGINE ENDED 0:40 ago: stopped by ada" in screen.next.text
-
-
 def test_end_of_a_replay_has_no_time_since_the_engine_ended() -> None:
     log = fleets.busy()
     log.add(ev.EngineStopped(reason="stopped by ada"))
