@@ -18,7 +18,7 @@ from engine.plan.job import session_started
 from engine.run.person import Decisions
 from harness import ErrorReport, Evaluation, Fact, Stage, Verdict
 from harness.wire.evaluation import Basis
-from sessions import Home, Recorder, fold, resume
+from sessions import Home, Recorder, fold
 from sessions.events import (
     CallStarted,
     DecisionMade,
@@ -29,7 +29,6 @@ from sessions.events import (
     SessionFinished,
     WinnerExamined,
 )
-from sessions.journal.journal import read_journal
 from sessions.state.state import Confirmation
 from sessions.store.store import Store
 from tests.conftest import SOAK
@@ -38,6 +37,7 @@ from tests.support.engines import (
     answer_of,
     plan,
     play,
+    resume_to_end,
     run,
     scripted_answer,
     scripted_model,
@@ -212,10 +212,8 @@ async def test_interrupted_exam_runs_after_a_resume(home: Home) -> None:
             await engine_task
         assert recorder.state.attempt("vector_add#1/1").confirmation is Confirmation.NOT_EXAMINED
     client, judge = scripted_model("correct 1.0"), ScriptedJudge()
-    with resume(home, session_plan.session) as recorder:
-        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-        await run(shared(recorder, session_plan, client, judge))
-        assert recorder.state.attempt("vector_add#1/1").confirmation is Confirmation.CONFIRMED
+    state = fold(await resume_to_end(home, session_plan, client, judge))
+    assert state.attempt("vector_add#1/1").confirmation is Confirmation.CONFIRMED
     assert (client.requests, judge.evaluated, len(judge.examined)) == ([], [], 1)
 
 
@@ -308,10 +306,7 @@ async def prompts_with(folder: Path, exam: Exam, verdicts: list[str]) -> list[st
     with Recorder.begin(home, session_started(session_plan)) as recorder:
         recorder.record(EngineStarted(host="here", pid=1))
         await run(shared(recorder, session_plan, ScriptedClient(answer=answer), judge_with(exam)))
-    with resume(home, session_plan.session) as recorder:
-        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-        await run(shared(recorder, session_plan, scripted_model(*verdicts, "wrong"), judge_with(exam)))
-        events = read_journal(recorder.live.journal).events
+    events = await resume_to_end(home, session_plan, scripted_model(*verdicts, "wrong"), judge_with(exam))
     if any(verdict.startswith("correct") for verdict in verdicts):
         assert events.index(next(event for event in events if isinstance(event, WinnerExamined))) < max(
             index for index, event in enumerate(events) if isinstance(event, CallStarted)

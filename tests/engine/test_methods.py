@@ -133,13 +133,6 @@ def test_direct_makes_one_attempt_without_reflection() -> None:
     assert roles(corrected) == [Role.GENERATOR] * 2
 
 
-def test_reflexion_ends_at_the_first_correct_candidate() -> None:
-    first, second = run("reflexion", "wrong", "correct", "correct").attempts
-    assert roles(first) == [Role.GENERATOR, Role.REFLECTOR]
-    assert "Cause 1.2." in second.prompt
-    assert (second.origin, second.base) == (Origin.REPAIR, first.name)
-
-
 def test_reflexion_never_drops_its_line() -> None:
     attempts = run("reflexion", *["wrong"] * (TRAP + 3)).attempts
     assert [attempt.origin for attempt in attempts[1:]] == [Origin.REPAIR] * (TRAP + 2)
@@ -149,10 +142,6 @@ def test_reflexion_never_drops_its_line() -> None:
 def test_without_reflection_no_reflector_is_called(method: str) -> None:
     attempts = run(method, "wrong", "wrong", "correct", without=("reflection",), descendants=1).attempts
     assert {role for attempt in attempts for role in roles(attempt)} == {Role.GENERATOR}
-
-
-def test_without_the_optimizer_geak_ends_at_the_first_correct_candidate() -> None:
-    assert len(run("geak", "wrong", "correct", "correct", without=("optimizer",)).attempts) == 2
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "tune"])
@@ -212,7 +201,6 @@ def test_failed_descendant_is_repaired_in_its_own_lineage() -> None:
 
 def test_rejected_candidate_does_not_stop_the_other_workers() -> None:
     attempts = run("kernelagent", "turned_down", "wrong", "correct", "wrong", workers=2).attempts
-    assert attempts[0].evaluation is not None
     assert attempts[0].evaluation.verdict is Verdict.CORRECT
     assert "too clever" in attempts[2].prompt
 

@@ -24,7 +24,6 @@ from tests.support.model_server import (
     model_server,
     refuses,
     says,
-    truncated,
 )
 
 pytestmark = pytest.mark.parametrize("wire", WIRES)
@@ -85,12 +84,6 @@ async def test_request_contains_the_messages_and_parameters(wire: str) -> None:
     assert seen.body["stream"] is True
     assert seen.body["model"] == "test"
     assert seen.body["max_output_tokens" if wire == "responses" else "max_tokens"] == 32_000
-
-
-async def test_truncated_reply_has_its_stop_reason(wire: str) -> None:
-    async with connected(wire, truncated("```python\nimport tri")) as (client, _):
-        reply = await client.reply(request(), ignore)
-    assert (reply.text, reply.stop_reason) == ("```python\nimport tri", "truncated")
 
 
 async def test_reply_is_whole_if_the_server_hangs_after_the_stop_reason(

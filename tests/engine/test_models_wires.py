@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from engine.models import CallKey, open_client
-from sessions.events import Message, Role, Usage
-from tests.support.model_calls import WIRES, Received, client_of, ignore, request
+from sessions.events import Message, Role
+from tests.support.model_calls import Received, client_of, ignore, request
 from tests.support.model_server import Answer, Seen, model_server, refuses, says
 
 
@@ -67,16 +67,6 @@ async def test_calls_of_an_instance_share_a_cache_key_without_the_task_name() ->
     first, second, third = (seen.body["prompt_cache_key"] for seen in server.requests)
     assert first == second != third
     assert "secret_kernel" not in repr([seen.body for seen in server.requests])
-
-
-@pytest.mark.parametrize("wire", WIRES)
-async def test_cache_writes_count_as_input_tokens(wire: str) -> None:
-    answer = says("yes", input_tokens=100, cached_tokens=40, written_tokens=30, output_tokens=5)
-    with model_server(answer) as server:
-        client = client_of(wire, server)
-        reply = await client.reply(request(), ignore)
-        await client.close()
-    assert reply.usage == Usage(input_tokens=100, output_tokens=5, cached_tokens=40, cache_write_tokens=30)
 
 
 async def test_system_text_of_anthropic_is_cached_unless_the_server_refuses() -> None:

@@ -91,7 +91,6 @@ def test_corpus_excludes_the_task_under_test(starter: tuple[Task, ...]) -> None:
             other_task.id for other_task in starter
         } - {task.id}
         example = corpus.by_instruction(task)
-        assert example is not None
         assert not overlaps(kernel_forms(example.source), kernel_forms(baseline_source(task)))
 
 
@@ -110,10 +109,8 @@ def test_search_passes_over_planted_copies(name: str, tmp_path: Path) -> None:
     )
     for further in (tmp_path, tmp_path / "planted.json"):
         example = build_corpus([], [task], further).by_code(solution(task))
-        assert example is not None
         assert example.source == KERNEL
         elsewhere = build_corpus([], [load_task("vector_add")], further).by_code(solution(task))
-        assert elsewhere is not None
         assert elsewhere.source in planted.values(), (
             "a kernel without overlap with a task under test is shown"
         )
@@ -154,7 +151,6 @@ def test_json_corpus_in_each_format_of_tritonbench(tmp_path: Path) -> None:
     for instruction, source in (("scales by two", KERNEL), ("divides", halving)):
         task = msgspec.structs.replace(softmax, title="", category="", instruction=instruction)
         example = corpus.by_instruction(task)
-        assert example is not None
         assert example.source == source
 
 
@@ -236,7 +232,6 @@ def test_search_by_code_finds_the_most_similar_kernel(starter: tuple[Task, ...])
     corpus = build_corpus(starter, [load_task("vector_add")])
     for name in ("softmax", "matmul"):
         example = corpus.by_code(re.sub(r"\bx\b", "inputs", baseline_source(load_task(name))))
-        assert example is not None
         assert example.task == load_task(name).title
 
 

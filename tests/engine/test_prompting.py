@@ -30,7 +30,7 @@ from engine.prompting.prompting import (
     templates,
 )
 from engine.prompting.tolerance_words import tolerance_words
-from engine.reply.candidate import Candidate, Unusable, fenced_blocks, read_reply
+from engine.reply.candidate import Unusable, fenced_blocks, read_reply
 from harness import ErrorReport, Verdict, target, targets
 from harness.hardware.targets import hardware
 from sessions.events import Message
@@ -498,11 +498,6 @@ def test_template_hashes_cover_every_template() -> None:
     assert "knowledge/cdna3.md" in hashes
     assert list(hashes) == sorted(hashes)
     assert all(re.fullmatch(r"[0-9a-f]{64}", value) for value in hashes.values())
-
-
-def test_reply_in_the_requested_format_is_read() -> None:
-    reply = f"## Strategy\n\nOne pass.\n\n## Code\n\n{fenced(passing().source, 'python')}\n"
-    assert read_reply(reply, ["softmax"]) == Candidate(passing().source, "One pass.")
 
 
 def test_prompts_are_equal_in_every_process() -> None:

@@ -29,14 +29,24 @@ from sessions.events import (
     Message,
     Notice,
     Role,
-    SessionFinished,
     WinnerExamined,
 )
 from sessions.journal.journal import read_journal
 from sessions.state.state import Confirmation
 from sessions.store.store import Store
 from tests.conftest import SOAK
-from tests.support.engines import ScriptedJudge, answer_of, plan, play, run, scripted_model, shared, until
+from tests.support.engines import (
+    ScriptedJudge,
+    answer_of,
+    cut,
+    plan,
+    play,
+    resume_to_end,
+    run,
+    scripted_model,
+    shared,
+    until,
+)
 
 PLAN = plan(instances=2, iterations=3)
 VERDICTS = ("wrong", "prose", "correct 1.5")
@@ -56,30 +66,15 @@ class Resumed:
     examined: list[str]
 
 
-async def resume_to_end(home: Home, client: ScriptedClient) -> Resumed:
+async def resumed_session(home: Home, client: ScriptedClient) -> Resumed:
     """Resume the session and run it to its end."""
     judge = ScriptedJudge()
-    with resume(home, PLAN.session) as recorder:
-        before = read_journal(recorder.live.journal).events
-        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-        await run(shared(recorder, PLAN, client, judge, Decisions(before)))
-        recorder.record(SessionFinished())
-        events = list(read_journal(recorder.live.journal).events)
-        await recorder.finish()
+    events = await resume_to_end(home, PLAN, client, judge, store=True)
     calls = [
         f"vector_add#{key.instance}/{key.attempt}/{key.role}/{key.n}"
         for key in (request.key for request in client.requests)
     ]
     return Resumed(events, calls, judge.evaluated, judge.examined)
-
-
-def cut(whole: Home, home: Home, lines: int, torn: bytes = b"") -> list[Event]:
-    """Write the first `lines` lines of the journal into a new home and return their events."""
-    live = home.live(PLAN.session)
-    live.folder.mkdir(parents=True)
-    kept_lines = whole.live(PLAN.session).journal.read_bytes().splitlines(keepends=True)[:lines]
-    live.journal.write_bytes(b"".join(kept_lines) + torn)
-    return list(read_journal(live.journal).events)
 
 
 def verdicts(events: list[Event]) -> dict[str, Verdict | None]:
@@ -103,8 +98,8 @@ async def test_resume_after_any_line_gives_the_same_result(whole: Home, tmp_path
     lines = len(uninterrupted) - 1
     for count in range(2, lines + 1, STRIDE):
         home = Home(tmp_path / f"cut-{count}")
-        first_events = cut(whole, home, count)
-        resumed = await resume_to_end(home, scripted_model(*VERDICTS))
+        first_events = cut(whole, home, PLAN.session, count)
+        resumed = await resumed_session(home, scripted_model(*VERDICTS))
         assert verdicts(resumed.events) == verdicts(uninterrupted), f"after {count} lines"
         assert confirmations(resumed.events) == confirmations(uninterrupted), f"after {count} lines"
         paid = {event.call for event in first_events if isinstance(event, CallFinished)}
@@ -135,8 +130,8 @@ def assert_store_is_whole(home: Home, clone: Path, events: list[Event]) -> None:
 
 async def test_resume_repeats_the_work_of_a_torn_last_line(whole: Home, tmp_path: Path) -> None:
     home = Home(tmp_path / "torn")
-    cut(whole, home, 9, torn=b'{"type":"call_fin')
-    resumed = await resume_to_end(home, scripted_model(*VERDICTS))
+    cut(whole, home, PLAN.session, 9, torn=b'{"type":"call_fin')
+    resumed = await resumed_session(home, scripted_model(*VERDICTS))
     assert any("was incomplete" in event.message for event in resumed.events if isinstance(event, Notice))
     assert list(verdicts(resumed.events).values()) == [Verdict.WRONG, Verdict.NO_CODE, Verdict.CORRECT] * 2
 
@@ -144,10 +139,10 @@ async def test_resume_repeats_the_work_of_a_torn_last_line(whole: Home, tmp_path
 async def test_resume_uses_old_replies_after_a_change_of_prompts(whole: Home, tmp_path: Path) -> None:
     home = Home(tmp_path / "changed")
     uninterrupted = read_journal(whole.live(PLAN.session).journal).events
-    cut(whole, home, len(uninterrupted) - 2)
+    cut(whole, home, PLAN.session, len(uninterrupted) - 2)
     journal = home.live(PLAN.session).journal
     journal.write_bytes(journal.read_bytes().replace(b"# Request", b"# Older wording"))
-    resumed = await resume_to_end(home, scripted_model(*VERDICTS))
+    resumed = await resumed_session(home, scripted_model(*VERDICTS))
     assert resumed.calls == []
     notices = [event.message for event in resumed.events if isinstance(event, Notice)]
     assert len(notices) == 1
@@ -159,7 +154,7 @@ async def test_resume_repeats_a_failed_call_under_its_name(tmp_path: Path) -> No
     bad = ScriptedClient(answer=lambda _: UselessToRetry("bad_key", "no"))
     with Recorder.begin(home, session_started(PLAN)) as recorder:
         assert await _run(recorder, bad) == ("vector_add#1", "vector_add#2")
-    resumed = await resume_to_end(home, scripted_model(*VERDICTS))
+    resumed = await resumed_session(home, scripted_model(*VERDICTS))
     for instance in ("vector_add#1", "vector_add#2"):
         first = next(call for call in resumed.calls if call.startswith(instance))
         assert first == f"{instance}/1/generator/1"
@@ -240,7 +235,7 @@ async def test_same_source_is_judged_once_also_after_a_resume(tmp_path: Path) ->
         for index, event in enumerate(events)
         if isinstance(event, AttemptJudged) and event.attempt in ("vector_add#1/1", "vector_add#2/1")
     ]
-    cut(whole, home, judged[-1] + 1)
-    resumed = await resume_to_end(home, ScriptedClient(answer=answer))
+    cut(whole, home, PLAN.session, judged[-1] + 1)
+    resumed = await resumed_session(home, ScriptedClient(answer=answer))
     assert resumed.judged == []
     assert {attempt.attempt: attempt.same_as for attempt in fold(resumed.events).attempts()} == firsts
