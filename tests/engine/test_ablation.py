@@ -28,13 +28,9 @@ KEY = {"ANTHROPIC_API_KEY": "key"}
 MODULES = {"knowledge", "one-shot", "optimizer", "reflection"}
 
 
-def run_plan(**fields: object) -> RunPlan:
-    defaults = {"model": "anthropic:test", "tasks": ("vector_add",), "instances": 2, "iterations": 3}
-    return RunPlan(**(defaults | fields))  # type: ignore[arg-type]
-
-
 def settled(home: Home, *, anew: bool = False, **fields: object) -> Ablation:
-    return settle(run_plan(**fields), home=home, environ=KEY, anew=anew)
+    defaults = {"model": "anthropic:test", "tasks": ("vector_add",), "instances": 2, "iterations": 3}
+    return settle(RunPlan(**(defaults | fields)), home=home, environ=KEY, anew=anew)  # type: ignore[arg-type]
 
 
 def record(home: Home, ablation: Ablation, number: int, *, finished: bool = True) -> SessionPlan:

@@ -10,7 +10,7 @@ import pytest
 
 from engine.models import Reply, Request, ScriptedClient
 from sessions import Home, fold
-from sessions.events import Event, InstanceFinished, IterationsMoved, Role
+from sessions.events import InstanceFinished, IterationsMoved, Role
 from sessions.settings import StopRules
 from sessions.state.state import SessionState
 from tests.support.engines import answer_of, cut, plan, play, resume_to_end
@@ -35,17 +35,15 @@ def made(state: SessionState, task: str) -> int:
     return sum(len(instance.attempts) for instance in state.instances.values() if instance.task == task)
 
 
-def endings(events: list[Event]) -> set[tuple[str, str]]:
-    return {(event.task, event.reason) for event in events if isinstance(event, InstanceFinished)}
-
-
 async def test_iterations_of_a_hopeless_task_move_to_another(home: Home) -> None:
     session_plan = plan(tasks=TASKS, instances=2, iterations=8, allocate="best")
     events = await play(home, model(vector_add="wrong", softmax="correct 1.0"), session_plan=session_plan)
     state = fold(events)
     assert 10 <= made(state, TASKS[0]) <= 11
     assert made(state, TASKS[0]) + made(state, TASKS[1]) == 32, "no iteration is lost"
-    assert {(TASKS[0], "hopeless"), (TASKS[1], "iterations")} <= endings(events)
+    assert {(TASKS[0], "hopeless"), (TASKS[1], "iterations")} <= {
+        (event.task, event.reason) for event in events if isinstance(event, InstanceFinished)
+    }
     assert all(instance.finished for instance in state.instances.values())
 
 

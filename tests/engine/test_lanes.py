@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from sessions.settings import MethodOptions
 from sessions.store.store import Store
 from tests.conftest import SOAK
 from tests.support.engines import cut, plan, play, resume_to_end, scripted_answer, scripted_model
+from tests.support.story import git
 
 WORKERS = plan(
     session="20260101-000000-kernelagent-0000",
@@ -51,10 +51,7 @@ class SlowClient(ScriptedClient):
 def attempts_in(folder: Path, session: str) -> set[str]:
     """Return the attempts whose commits are on the branch of instance 1."""
     branch = f"{session}/starter/vector_add/1"
-    log = subprocess.run(
-        ["git", "-C", str(folder), "log", "--format=%s", branch], check=True, capture_output=True, text=True
-    )
-    return {subject.split()[0] for subject in log.stdout.splitlines()}
+    return {subject.split()[0] for subject in git(folder, "log", "--format=%s", branch).splitlines()}
 
 
 async def test_first_success_cancels_the_other_workers(tmp_path: Path) -> None:

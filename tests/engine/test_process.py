@@ -49,12 +49,12 @@ from tests.support.live_engines import (
     plan_for,
     right,
     started,
-    until,
     until_left,
     wrong,
 )
 from tests.support.model_server import Answer, Seen, hangs, model_server, refuses, says
 from tests.support.quick_engine import NoPool, QuickJudge
+from tests.support.waiting import wait_until
 
 __all__ = ["scripted_judge"]
 pytestmark = pytest.mark.judge
@@ -68,7 +68,7 @@ def command(home: Home, session: str, name: str, **arguments: str) -> object:
 def test_manual_review_session_is_stored_in_git(home: Home) -> None:
     replies = says(wrong()), says("You subtract."), says(right())
     with model_server(*replies) as server, started(plan_for(server, review="manual"), home) as session:
-        until(lambda: isinstance(journal(home, session)[-1], WaitingForPerson), "the instance to wait")
+        wait_until(lambda: isinstance(journal(home, session)[-1], WaitingForPerson), "the instance to wait")
         refused = command(home, session, "accept", attempt="vector_add#1/1", why="close enough", by="me")
         assert "vector_add#1/1 is wrong" in str(refused)
         command(home, session, "accept", attempt="vector_add#1/2", why="plain and fast", by="me")
@@ -100,7 +100,7 @@ def test_engine_answers_commands_stops_and_is_resumed(home: Home, request: pytes
             with pytest.raises(SessionBusy, match=f"wavedeck attach {session}"):
                 launch.resume(home, session)
 
-            until(lambda: server.requests, "the first request")
+            wait_until(lambda: server.requests, "the first request")
             assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
             for child in psutil.Process(info.pid).children(recursive=True):
                 assert KEY not in child.environ().values(), "no worker process gets a key"

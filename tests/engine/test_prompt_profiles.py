@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -24,6 +22,7 @@ from sessions import Home
 from sessions.settings import MethodOptions
 from suites import EntryPoint, Task, load_suite, load_task
 from tests.support.judged_candidates import failing
+from tests.support.programs import python
 from tests.support.scripted_context import ScriptedContext
 
 STARTER = load_suite("starter")
@@ -230,7 +229,6 @@ for task in load_suite("starter"):
 
 @pytest.mark.judge
 def test_task_modules_compute_the_same_as_their_oracles() -> None:
-    done = subprocess.run([sys.executable, "-c", SAME], capture_output=True, text=True, check=True)
-    words = [line.split() for line in done.stdout.splitlines()]
+    words = [line.split() for line in python(SAME).splitlines()]
     assert {name for name, _ in words} == {task.name for task in STARTER}
     assert [name for name, result in words if result != "same"] == []

@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import re
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -26,6 +25,8 @@ from engine.methods import Context
 from engine.methods.proposing import examples_of
 from sessions.settings import MethodOptions
 from suites import Task, baseline_source, load_suite, load_task
+from tests.support.programs import python
+from tests.test_imports import loaded_by
 
 KERNEL = '''"""Doubles every element."""
 import triton
@@ -281,9 +282,7 @@ def test_empty_corpus_has_no_example() -> None:
 
 
 def test_ranking_library_is_imported_lazily() -> None:
-    code = "import engine.corpus.retrieval, sys; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"bm25s", "numpy"} & set(done.stdout.split())
+    assert not {"bm25s", "numpy"} & loaded_by("import engine.corpus.retrieval")
 
 
 def test_ranking_does_not_import_jax_which_would_allocate_gpu_memory(tmp_path: Path) -> None:
@@ -295,14 +294,7 @@ def test_ranking_does_not_import_jax_which_would_allocate_gpu_memory(tmp_path: P
     (fake / "lax.py").write_text("def top_k(scores, count):\n    return scores, scores\n")
     code = "from engine.corpus.retrieval import Index\nprint(Index(lambda: [('load', 'dot'), ('exp',)]).scores(['dot']))"
     paths = os.pathsep.join((str(tmp_path), *filter(None, sys.path)))
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": paths},
-    )
-    first, second = json.loads(done.stdout)
+    first, second = json.loads(python(code, PYTHONPATH=paths))
     assert first > 0 == second
     assert not (fake / "imported").exists()
 

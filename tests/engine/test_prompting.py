@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import jinja2
 import msgspec
@@ -37,6 +35,7 @@ from sessions.events import Message
 from suites import CATEGORIES, Task, Tolerance, load_suite, load_task
 from suites.task import Script
 from tests.support.judged_candidates import failing, mismatch, passing
+from tests.support.programs import python
 
 SETTING = Setting(load_task("softmax"), (target("gfx942"),))
 EXAMPLE = Example("Sum of two vectors", "def vector_add(x, y): ...\n")
@@ -505,14 +504,5 @@ def test_prompts_are_equal_in_every_process() -> None:
         "from engine.prompting.prompting import *; from harness import target; from suites import load_task;"
         "import sys; sys.stdout.write(first_prompt(Setting(load_task('softmax'), (target('gfx942'),)))[0].content)"
     )
-    run = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={"PYTHONHASHSEED": seed},
-        )
-        for seed in ("1", "2")
-    ]
-    assert run[0].stdout == run[1].stdout == first_prompt(SETTING)[0].content
+    first, second = (python(code, PYTHONHASHSEED=seed) for seed in ("1", "2"))
+    assert first == second == first_prompt(SETTING)[0].content

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from engine.models import Reply, Request, ScriptedClient
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
 from engine.run.person import Decisions
-from harness import Verdict
+from harness import EVALUATION_DECODER, Verdict
 from sessions import Home, Recorder, fold, resume
 from sessions.errors import NothingToResume
 from sessions.events import (
@@ -26,7 +25,6 @@ from sessions.events import (
     EngineStarted,
     Event,
     InstanceFinished,
-    Message,
     Notice,
     Role,
     WinnerExamined,
@@ -47,6 +45,7 @@ from tests.support.engines import (
     shared,
     until,
 )
+from tests.support.story import assert_sound, git
 
 PLAN = plan(instances=2, iterations=3)
 VERDICTS = ("wrong", "prose", "correct 1.5")
@@ -117,14 +116,17 @@ async def test_resume_after_any_line_gives_the_same_result(whole: Home, tmp_path
 
 
 def assert_store_is_whole(home: Home, clone: Path, events: list[Event]) -> None:
-    subprocess.run(["git", "-C", str(home.store), "fsck", "--strict"], check=True, capture_output=True)
-    subprocess.run(
-        ["git", "clone", "-q", "--bare", str(home.store), str(clone)], check=True, capture_output=True
-    )
+    assert_sound(home.store)
+    git(home.store, "clone", "-q", "--bare", ".", str(clone))
     with Store.read_only(clone) as store:
         assert store.session_journal(PLAN.session).events == events
-        for number in (1, 2):
-            assert f"exams/starter/vector_add/{number}/3.json" in store.session_tree(PLAN.session)
+        tree = store.session_tree(PLAN.session)
+        exams = [event for event in events if isinstance(event, WinnerExamined)]
+        assert {exam.attempt for exam in exams} == {"vector_add#1/3", "vector_add#2/3"}
+        for exam in exams:
+            kept = tree[f"exams/starter/{exam.attempt.replace('#', '/')}.json"]
+            assert EVALUATION_DECODER.decode(store.repository.read_file(kept)) == exam.evaluation
+            assert exam.evaluation.exam
     shutil.rmtree(clone)
 
 
@@ -185,7 +187,7 @@ async def test_resume_applies_a_decision_made_while_stopped(tmp_path: Path) -> N
             run(shared(recorder, session_plan, client, ScriptedJudge(), decisions))
         )
         await until(lambda: len(client.requests) == 2)
-        assert "unreadable" in "".join(message.content for message in _last(client))
+        assert "unreadable" in "".join(message.content for message in client.requests[-1].messages)
         engine_task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await engine_task
@@ -196,10 +198,6 @@ async def test_finished_session_is_not_resumed(tmp_path: Path) -> None:
     await play(home, scripted_model(*VERDICTS), session_plan=PLAN)
     with pytest.raises(NothingToResume, match="wavedeck replay"):
         resume(home, PLAN.session)
-
-
-def _last(client: ScriptedClient) -> tuple[Message, ...]:
-    return client.requests[-1].messages
 
 
 async def _run(

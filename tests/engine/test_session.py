@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -29,24 +28,12 @@ from sessions.events import (
     ReplyPiece,
 )
 from sessions.journal.journal import read_journal
-from tests.support.engines import ScriptedJudge, answer_of, plan, play, scripted_model
+from tests.support.engines import ScriptedJudge, answer_of, endings, plan, play, scripted_model
+from tests.support.story import git
 
 
 def verdicts(events: list[Event]) -> dict[str, Verdict]:
     return {event.attempt: event.evaluation.verdict for event in events if isinstance(event, AttemptJudged)}
-
-
-def endings(events: list[Event]) -> list[str]:
-    return [event.reason for event in events if isinstance(event, InstanceFinished)]
-
-
-def git_show(home: Home, revision: str) -> str:
-    command = ["git", "-C", str(home.store), "show", revision]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def client_with(answer: Callable[[Request], Reply | Exception]) -> ScriptedClient:
-    return ScriptedClient(answer=answer)  # type: ignore[arg-type]
 
 
 async def test_session_records_all_calls_and_verdicts(home: Home) -> None:
@@ -74,7 +61,7 @@ async def test_every_attempt_is_a_commit_with_all_its_calls(home: Home) -> None:
     events = await play(home, scripted_model("wrong", "correct"), session_plan=plan(iterations=2))
     attempt = fold(events).attempt("vector_add#1/1")
     assert attempt.commit is not None
-    calls = git_show(home, f"{attempt.commit}:calls.jsonl")
+    calls = git(home.store, "show", f"{attempt.commit}:calls.jsonl")
     assert '"role":"generator"' in calls
     assert '"role":"reflector"' in calls, "the reflection belongs to its attempt"
 
@@ -85,7 +72,7 @@ async def test_failure_of_one_instance_does_not_affect_the_others(home: Home) ->
             return UselessToRetry("bad_key", "the key is not accepted")
         return Reply(text=answer_of("correct", str(request.key)))
 
-    events = await play(home, client_with(answer), session_plan=plan(instances=3, iterations=2))
+    events = await play(home, ScriptedClient(answer=answer), session_plan=plan(instances=3, iterations=2))
     ended = {event.instance: event for event in events if isinstance(event, InstanceFinished)}
     assert [ended[number].reason for number in (1, 2, 3)] == ["iterations", "model_failed", "iterations"]
     assert ended[2].message == "bad_key: the key is not accepted"

@@ -114,7 +114,6 @@ async def test_shared_leases_coexist_and_exclusive_lease_blocks() -> None:
         (holder,) = asking.on
         assert (holder.pid, holder.exclusive) == (process.pid, True)
         assert "session 20261121-100000-geak-00aa" in str(holder)
-        assert process.stdin is not None
         process.stdin.close()
         (await asking.lease()).release()
 
@@ -133,7 +132,6 @@ async def test_killed_engine_loses_its_lease() -> None:
 @pytest.mark.asyncio
 async def test_exclusive_waiter_goes_before_later_shared_waiter() -> None:
     first = await take(GPU)
-    assert first is not None
     timing = await wait_for_lease(exclusive=True)
     later = await wait_for_lease(
         exclusive=False
@@ -149,7 +147,6 @@ async def test_exclusive_waiter_goes_before_later_shared_waiter() -> None:
 @pytest.mark.asyncio
 async def test_timings_that_wait_run_one_after_another_before_shared_waiters() -> None:
     running = await take(GPU)
-    assert running is not None
     order: list[str] = []
 
     async def hold(kind: str) -> None:
@@ -170,7 +167,6 @@ async def test_timings_that_wait_run_one_after_another_before_shared_waiters() -
 async def test_shared_request_that_waited_long_ends_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "BATCH_S", 0.05)
     timing = await take(GPU, exclusive=True)
-    assert timing is not None
     shared = await wait_for_lease(exclusive=False)
     await asyncio.sleep(0.2)
     later = await wait_for_lease(exclusive=True)
@@ -184,7 +180,6 @@ async def test_shared_request_that_waited_long_ends_the_batch(monkeypatch: pytes
 @pytest.mark.asyncio
 async def test_exclusive_lease_that_is_shared_admits_all_but_timings() -> None:
     timing = await take(GPU, exclusive=True)
-    assert timing is not None
     timing.share()
     assert [holder.exclusive for holder in holders(GPU)] == [False]
     async with asyncio.timeout(30), lease(GPU):

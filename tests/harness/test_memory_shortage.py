@@ -143,7 +143,6 @@ async def test_shortage_of_a_candidate_that_was_alone_is_its_own(probe: Probe) -
             evaluation = await _judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
         assert len(judging.sheets) == times, "a lone slot has no neighbours"
         assert evaluation.verdict is Verdict.CALL_ERROR
-        assert evaluation.error is not None
         assert evaluation.error.kind == OUT_OF_MEMORY
         assert evaluation.error.message == f"{FULL} (no other candidate was on the GPU)"
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import EVALUATION_DECODER
+from harness import EVALUATION_DECODER, Stage, Verdict
 from sessions import events as ev
 from sessions.errors import EventNotKeepable
 from sessions.journal.codec import TAGS, BadLine, UnknownEvent, decode, encode, readable, tag_of
@@ -122,7 +122,7 @@ def test_lone_surrogate_in_a_reply_is_replaced() -> None:
 
 def test_unreadable_number_is_refused_at_encoding() -> None:
     bad = msgspec.structs.replace(
-        story.evaluation(story.Verdict.CORRECT), stages=(story.Stage("static", True, float("nan")),)
+        story.evaluation(Verdict.CORRECT), stages=(Stage("static", True, float("nan")),)
     )
     event = ev.AttemptJudged(attempt="softmax#1/1", evaluation=bad)
     with pytest.raises(EventNotKeepable, match="attempt_judged"):

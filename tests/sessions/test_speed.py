@@ -45,12 +45,9 @@ def test_exact_cases_give_a_geometric_mean_with_its_interval() -> None:
 def test_interval_of_the_mean_over_all_cases_together_replaces_those_of_the_cases() -> None:
     cases = (case("a", 2.0), case("b", 4.5))
     whole = speed_of(msgspec.structs.replace(timed(*cases), speedup_geomean_ci=(2.7, 3.2)))
-    assert whole is not None
     assert whole.interval == pytest.approx((2.7, 3.2))
     short = timed(*cases, case("short", None), case("launch", 6.0, Bound.AT_LEAST, half=0.0))
     partly = speed_of(msgspec.structs.replace(short, speedup_geomean_ci=(2.7, 3.2)))
-    assert partly is not None
-    assert partly.exact is not None
     assert (partly.exact.low, partly.exact.high) == pytest.approx((2.7, 3.2))
     assert (partly.low, partly.high) == pytest.approx(((2.7**2 * 6) ** 0.25, (3.2**2 * 6) ** 0.25))
 

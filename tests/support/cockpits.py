@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from textual._context import active_app
@@ -25,6 +27,7 @@ from tui.cockpit.app import Cockpit
 from tui.cockpit.data.replays import Story, read_story
 from tui.cockpit.data.sources import EventBatch
 from tui.cockpit.desk.doors import Doors
+from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.terminal.preferences import Preferences
 from tui.cockpit.viewer import ExitNote
 from tui.diagnostics import Complaint
@@ -115,6 +118,17 @@ def live(
     )
     app.theme = "wavedeck"
     return app, source
+
+
+@asynccontextmanager
+async def on_fleet(
+    events: Sequence[AnyEvent], *, size: tuple[int, int] = WIDE, **options: Any
+) -> AsyncIterator[tuple[Pilot[ExitNote], Cockpit]]:
+    """Open a running session with these events, and wait for Fleet; `options` are those of `live`."""
+    app, _ = live(events, **options)
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        yield pilot, app
 
 
 def replayed(

@@ -26,7 +26,7 @@ from engine.tuning.sweep import Surveying
 from harness import STAGES, Device, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
 from harness.stages.timing.baselines import Baseline, timing_baseline
 from sessions import Home, Recorder, resume
-from sessions.events import EngineStarted, Event, Role, SessionFinished, Usage
+from sessions.events import EngineStarted, Event, InstanceFinished, Role, SessionFinished, Usage
 from sessions.journal.journal import read_journal
 from suites import Task, load_task
 
@@ -210,6 +210,11 @@ async def play(
         await run(shared(recorder, session_plan, client, judge or ScriptedJudge(), decisions))
         recorder.record(SessionFinished())
         return list(read_journal(recorder.live.journal).events)
+
+
+def endings(events: list[Event]) -> list[str]:
+    """Return the reason of each instance's end."""
+    return [event.reason for event in events if isinstance(event, InstanceFinished)]
 
 
 def cut(whole: Home, home: Home, session: str, lines: int, *, torn: bytes = b"") -> list[Event]:

@@ -39,14 +39,19 @@ async def judge(
     seed: int = 1,
     targets: tuple[str, ...] = ("gfx942",),
     hidden: bool = False,
-    cases: int | None = None,
+    cases: int | tuple[str, ...] | None = None,
     on_event: Callable[[StageEntered | StageLeft], None] | None = None,
 ) -> Evaluation:
-    """`cases`: judge only so many of the task's cases, from the first."""
+    """`cases`: judge only so many of the task's cases, from the first, or those of these names."""
     judged = load_task(task)
+    chosen = (
+        tuple(case for case in judged.cases if case.name in cases)
+        if isinstance(cases, tuple)
+        else judged.cases[:cases]
+    )
     return await evaluate(
         source,
-        msgspec.structs.replace(judged, cases=judged.cases[:cases]),
+        msgspec.structs.replace(judged, cases=chosen),
         pool=pool,
         targets=[target(name) for name in targets],
         seed=seed,

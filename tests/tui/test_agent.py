@@ -32,7 +32,6 @@ async def test_picture(size: str, number: int, keys: tuple[str, ...], snapshot: 
     async with opened("softmax#1", number, size=SIZES[size], events=chain()) as (pilot, screen, _):
         await pilot.press(*keys)
         await pilot.pause()
-        assert screen.attempt is not None
         assert screen.attempt.number == number
         assert middle(screen) == snapshot
 
@@ -46,25 +45,20 @@ def middle(screen: AgentScreen) -> str:
 
 async def test_screen_follows_running_attempts_and_brackets_reach_every_attempt() -> None:
     async with opened("softmax#1", events=at_once()) as (pilot, screen, _):
-        assert (screen.number, shown_number(screen)) == (None, 3)
+        assert (screen.number, screen.attempt.number) == (None, 3)
         numbers = []
         for key in ("right_square_bracket", "left_square_bracket", *["left_square_bracket"] * 2):
             await pilot.press(key)
             await pilot.pause()
-            numbers.append((screen.number, shown_number(screen)))
+            numbers.append((screen.number, screen.attempt.number))
         assert numbers == [(4, 4), (None, 3), (2, 2), (1, 1)]
-
-
-def shown_number(screen: AgentScreen) -> int:
-    assert screen.attempt is not None
-    return screen.attempt.number
 
 
 async def test_brackets_select_attempts_and_the_last_follows_the_newest() -> None:
     async with opened("softmax#1") as (pilot, screen, source):
         assert screen.number is None
         await pilot.press("left_square_bracket")
-        assert shown_number(screen) == 2
+        assert screen.attempt.number == 2
         assert "[2C+]" in screen.strip.text
         source.pending = [
             AttemptStarted(
@@ -72,9 +66,9 @@ async def test_brackets_select_attempts_and_the_last_follows_the_newest() -> Non
             )
         ]
         await until_true(pilot, lambda: "4." in screen.strip.text, "attempt 4")
-        assert shown_number(screen) == 2, "the selected attempt stays"
+        assert screen.attempt.number == 2, "the selected attempt stays"
         await pilot.press("right_square_bracket", "right_square_bracket")
-        assert (screen.number, shown_number(screen)) == (None, 4)
+        assert (screen.number, screen.attempt.number) == (None, 4)
 
 
 async def test_w_b_and_x_go_to_the_next_waiting_best_and_failed_attempt() -> None:
@@ -82,10 +76,10 @@ async def test_w_b_and_x_go_to_the_next_waiting_best_and_failed_attempt() -> Non
         numbers = []
         for key in ("x", "x", "w", "X", "b"):
             await pilot.press(key)
-            numbers.append(shown_number(screen))
+            numbers.append(screen.attempt.number)
         assert numbers == [2, 4, 5, 4, 5]
         await pilot.press("x")
-        assert shown_number(screen) == 5
+        assert screen.attempt.number == 5
         assert any("no failure after this" in note.message for note in pilot.app._notifications)
 
 

@@ -139,11 +139,6 @@ def test_failed_call_names_its_cause() -> None:
     assert (step.name, step.facts) == ("no reply", "gave_up, connection: 5 tries failed")
 
 
-def test_calls_have_time_tokens_and_money() -> None:
-    (call, *_) = steps_of(fold(running()).attempt("softmax#1/3"))
-    assert call.facts.startswith("6.00 s · 1.84k in 612 out · 1.02k cached")
-
-
 async def test_model_text_cannot_control_the_terminal() -> None:
     hostile = "\x1b[2J\x1b[31mnothing to see\x07"
     async with opened("vector_add#1") as (pilot, screen, source):

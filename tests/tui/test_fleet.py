@@ -14,10 +14,10 @@ from sessions.state.folding import fold
 from sessions.state.speed import Speed
 from sessions.state.state import SessionState
 from tests.support import fleets
-from tests.support.cockpits import NARROW, WIDE, ScriptedSource, live, until
+from tests.support.cockpits import NARROW, WIDE, ScriptedSource, live, on_fleet, until
 from tests.support.journals import EventLog, finished, running
 from tests.support.pictures import picture
-from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.app import ExitNote
 from tui.cockpit.draw.grid import heading, places, row_line
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.agent import AgentScreen
@@ -38,7 +38,6 @@ async def fleet(log: EventLog, size: tuple[int, int] = WIDE) -> AsyncIterator[Op
     app, source = live(log.events, wall=lambda: log.wall + 240.0)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        assert isinstance(app.screen, FleetScreen)
         await until(pilot, lambda: "4:" in app.screen.next.text or not app.screen.next.rows, "times")
         yield pilot, app.screen, source
 
@@ -219,7 +218,6 @@ async def test_next_leads_to_the_attempt_that_waits() -> None:
         await pilot.press("3", "enter")
         agent = screen.app.screen
         assert isinstance(agent, AgentScreen)
-        assert agent.attempt is not None
         assert agent.attempt.attempt == "softmax#3/2"
 
 
@@ -268,10 +266,7 @@ async def test_ended_engine_takes_the_gpus_away_and_says_why() -> None:
 async def test_fleet_draws_at_any_terminal_size(size: tuple[int, int]) -> None:
     log = EventLog()
     log.events = finished()
-    app, _ = live(log.events)
-    assert isinstance(app, Cockpit)
-    async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+    async with on_fleet(log.events, size=size) as (pilot, _):
         await pilot.press("1", "l", "j", "2", "3", "o", "l", "escape", "question_mark")
         await pilot.resize_terminal(80, 24)
         await pilot.resize_terminal(*size)
@@ -279,9 +274,7 @@ async def test_fleet_draws_at_any_terminal_size(size: tuple[int, int]) -> None:
 
 async def test_session_without_instances_says_so() -> None:
     log = EventLog()
-    app, _ = live(log.events)
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+    async with on_fleet(log.events, size=NARROW) as (_, app):
         assert "No instance has started yet." in picture(app)
         assert "Nothing needs you." in picture(app)
 

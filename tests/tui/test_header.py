@@ -53,13 +53,6 @@ class Tail(LiveTail):
 RUNNING = Tail(TailHealth(running=True))
 
 
-def test_wide_header_has_everything_in_words() -> None:
-    text = header(fleets.busy(), 158)
-    left, right = text.split("   ", 1)[0], text.rsplit("   ", 1)[-1].strip()
-    assert left == "paged-attn tuning  geak  claude-x  against triton  1:36"
-    assert right == ("2/5 solved  13 attempts, 62 % correct  $0.52 of $50  ! 1 review  1 stuck  3 other")
-
-
 @pytest.mark.parametrize(
     ("width", "kept"),
     [

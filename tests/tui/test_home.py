@@ -23,7 +23,6 @@ from tui.cockpit.desk.doors import doors_of
 from tui.cockpit.dialogs.dialogs import TextDialog
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
-from tui.cockpit.screens.home.home_view import best_cell
 from tui.cockpit.screens.home.session_table import SessionTable
 from tui.cockpit.viewer import ExitNote
 from tui.facts.node_facts import Gpu, NodeFacts, gpu_words, runtime_of
@@ -117,12 +116,6 @@ async def test_empty_home_shows_two_ways_to_start(snapshot: SnapshotAssertion) -
     async with app.run_test(size=NARROW) as pilot:
         await wait_for_list(pilot)
         assert picture(app) == snapshot
-
-
-def test_an_interval_around_one_is_not_green() -> None:
-    assert [best_cell(info).style for info in INFOS[:4]] == ["good", "good", "", "dim"]
-    assert best_cell(INFOS[1]).text == ">= 37.00x", "a bound has no interval"
-    assert best_cell(INFOS[3]).text == "estimate only (no GPU)"
 
 
 async def test_filter_narrows_as_one_types_and_explains_errors() -> None:

@@ -233,7 +233,6 @@ async def shown(app: Cockpit, attempt: str, pilot: Pilot[ExitNote]) -> LatencySc
     app.post_message(OpenLatency(attempt))
     await until(pilot, lambda: isinstance(app.screen, LatencyScreen), "the screen opens")
     screen = app.screen
-    assert isinstance(screen, LatencyScreen)
     await until(pilot, lambda: screen.focused in (screen.times, screen.plots), "the keys have a place")
     return screen
 

@@ -68,7 +68,6 @@ def test_estimates_are_median_and_range_of_past_sessions(home: Home) -> None:
 
 def test_nothing_is_invented_without_a_past_session(home: Home) -> None:
     plan = checked(home, tasks="softmax,vector_add", model=MODEL, devices="cpu").plan
-    assert plan is not None
     figures = estimate(plan, PAST)
     assert figures.unknown == ("vector_add",)
     assert (figures.calls, figures.cost_usd, figures.wall_s) == (None, None, None)
@@ -137,7 +136,6 @@ async def opened(app: Cockpit, pilot: Pilot[ExitNote]) -> NewRunScreen:
     await pilot.press("c")
     await until(pilot, lambda: isinstance(app.screen, NewRunScreen), "the form")
     screen = app.screen
-    assert isinstance(screen, NewRunScreen)
     await settled(screen, pilot)
     return screen
 
@@ -239,7 +237,6 @@ async def test_marked_choices_become_the_tasks(home: Home) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog), "the choices")
         dialog = app.screen
-        assert isinstance(dialog, ChoiceDialog)
         first, second = (row.key for row in dialog.table.rows[:2])
         await pilot.press("space", "space", "enter")
         await pilot.pause()
@@ -252,7 +249,6 @@ async def test_refused_start_stands_at_its_field(home: Home) -> None:
         screen = await opened(app, pilot)
         await pilot.press("ctrl+r")
         await until(pilot, lambda: bool(screen.outlook.checked and screen.outlook.checked.errors), "refusal")
-        assert screen.outlook.checked is not None
         assert list(screen.outlook.checked.errors) == ["devices"]
 
 

@@ -12,7 +12,6 @@ from textual.widgets._toast import Toast
 from sessions.state.folding import fold
 from tests.support.cockpits import NARROW, WIDE, Clock, replayed, until
 from tests.support.journals import finished
-from tui.cockpit.app import Cockpit
 from tui.cockpit.data.replays import Replay
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
@@ -32,7 +31,6 @@ async def playing(clock: Clock, *, size: tuple[int, int] = WIDE, speed: float = 
     async with app.run_test(size=size) as pilot:
         await loaded(pilot)
         assert isinstance(app.screen, FleetScreen)
-        assert app.feed is not None
         assert app.feed.replay is not None
         yield pilot, app.screen, app.feed.replay
 
@@ -84,8 +82,6 @@ async def test_keys_jump_to_marks_and_show_their_state(keys: tuple[str, ...], ma
         assert replay.position == marks[0]
         assert not replay.playing
         app = pilot.app
-        assert isinstance(app, Cockpit)
-        assert app.feed is not None
         assert app.feed.state == fold(EVENTS[: marks[0]])
 
 

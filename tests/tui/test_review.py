@@ -262,7 +262,6 @@ async def test_enter_opens_the_attempt() -> None:
         await opened.press("enter")
         agent = opened.app.screen
         assert isinstance(agent, AgentScreen)
-        assert agent.attempt is not None
         assert agent.attempt.attempt == "softmax#1/3"
 
 

@@ -124,7 +124,6 @@ def test_decision_in_the_store_is_found(home: Home) -> None:
     write_live(home, events)
     with watching(home, stored=lambda *_: [*events, decision]) as feed:
         drain_until(feed, lambda: feed.state.finished)
-        assert feed.live is not None
         feed.live.look_again()
         drain_until(feed, lambda: feed.state.attempt("softmax#1/3").decision is not None)
         assert feed.state.last_seq == decision.seq
@@ -158,7 +157,6 @@ def test_decision_is_found_after_the_session_lock_is_released(home: Home) -> Non
     assert lock.acquire()
     with watching(home, stored=lambda *_: [*events, decided(events)]) as feed:
         drain_until(feed, lambda: feed.state.finished)
-        assert feed.live is not None
         assert feed.live.health.running
         live = feed.live
         live.look_again()
