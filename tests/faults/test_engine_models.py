@@ -13,14 +13,13 @@ from harness import Verdict
 from sessions import Home
 from sessions.events import AttemptJudged, CallFailed, CallFinished, CallRetried, Event, InstanceFinished
 from tests.support.engines import answer_of, plan, play
-from tests.support.model_calls import WIRES, client_of
+from tests.support.model_calls import WIRES, connected
 from tests.support.model_server import (
     Answer,
     Seen,
     cuts,
     garbage,
     hangs,
-    model_server,
     refuses,
     says,
     truncated,
@@ -61,12 +60,8 @@ UNUSABLE = {
 async def session(home: Home, wire: str, answer: Callable[[Seen], Answer], **changes: object) -> list[Event]:
     limits = changes.setdefault("limits", LIMITS)
     assert isinstance(limits, Limits)
-    with model_server(answer=answer) as server:
-        client = client_of(wire, server, limits)
-        try:
-            return await play(home, client, session_plan=plan(**changes))
-        finally:
-            await client.close()
+    async with connected(wire, answer=answer, limits=limits) as (client, _):
+        return await play(home, client, session_plan=plan(**changes))
 
 
 def first_then(fault: Answer, times: int = 1) -> Callable[[Seen], Answer]:

@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from sessions.catalog import SessionInfo, Standing
-from sessions.events import AnyEvent
+from sessions.events import AnyEvent, InstanceStarted
 from sessions.home import Home
 from sessions.settings import RunSettings
 from sessions.state.info import UNKNOWN
@@ -28,6 +28,7 @@ from tui.cockpit.data.replays import Story, read_story
 from tui.cockpit.data.sources import EventBatch
 from tui.cockpit.desk.doors import Doors
 from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.terminal.preferences import Preferences
 from tui.cockpit.viewer import ExitNote
 from tui.diagnostics import Complaint
@@ -126,8 +127,13 @@ async def on_fleet(
 ) -> AsyncIterator[tuple[Pilot[ExitNote], Cockpit]]:
     """Open a running session with these events, and wait for Fleet; `options` are those of `live`."""
     app, _ = live(events, **options)
+    has_rows = any(isinstance(event, InstanceStarted) for event in events)
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await until(
+            pilot,
+            lambda: isinstance(app.screen, FleetScreen) and bool(app.screen.tasks.rows) is has_rows,
+            "Fleet",
+        )
         yield pilot, app
 
 
@@ -175,6 +181,26 @@ def at_home(
     app = Cockpit(home, doors=doors)
     app.theme = "wavedeck"
     return app
+
+
+@asynccontextmanager
+async def on_home(
+    sessions: Callable[[], Sequence[SessionInfo]], *, size: tuple[int, int] = WIDE, **options: Any
+) -> AsyncIterator[tuple[Pilot[ExitNote], Cockpit]]:
+    """Open the list of sessions, and wait for it; `options` are those of `at_home`."""
+    app = at_home(sessions, **options)
+
+    def is_read() -> bool:
+        screen = app.screen
+        return (
+            isinstance(screen, HomeScreen)
+            and "Reading" not in screen.table.empty
+            and "reading" not in screen.query_one("#header").text
+        )
+
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, is_read, "the list")
+        yield pilot, app
 
 
 def _no_story(session: str) -> None:

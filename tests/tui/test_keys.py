@@ -10,9 +10,9 @@ from textual.widgets import Input
 
 from sessions import Home
 from tests.support import stored_sessions as stored
-from tests.support.cockpits import NARROW, WIDE, RecordingDecider, at_home, live, on_fleet, until
+from tests.support.cockpits import NARROW, WIDE, RecordingDecider, live, on_fleet, on_home, until
 from tests.support.journals import SESSION, finished, running
-from tests.tui.test_home import INFOS, names, wait_for_list
+from tests.tui.test_home import INFOS, names
 from tests.tui.test_new_run import form, opened
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs.dialogs import ConfirmDialog
@@ -150,9 +150,7 @@ async def test_key_copies_a_line_that_runs_the_attempt_again(home: Home) -> None
 
 async def test_home_reads_again_and_goes_to_matches_in_both_directions() -> None:
     shown = list(INFOS[:3])
-    app = at_home(lambda: shown)
-    async with app.run_test(size=WIDE) as pilot:
-        await wait_for_list(pilot)
+    async with on_home(lambda: shown) as (pilot, app):
         shown.append(INFOS[3])
         await pilot.press("f5")
         await until(pilot, lambda: len(names(app)) == 4, "the fourth session")
@@ -182,9 +180,7 @@ async def test_shift_tab_goes_back_in_the_form_and_in_the_plots(home: Home) -> N
 
 async def test_pages_move_the_cursor_of_a_table() -> None:
     infos = [msgspec.structs.replace(INFOS[2], name=f"session-{number}") for number in range(40)]
-    app = at_home(lambda: infos)
-    async with app.run_test(size=NARROW) as pilot:
-        await wait_for_list(pilot)
+    async with on_home(lambda: infos, size=NARROW) as (pilot, app):
         first = app.screen.table.cursor_key
         await pilot.press("pagedown")
         assert app.screen.table.cursor_key != first
