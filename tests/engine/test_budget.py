@@ -24,7 +24,6 @@ from sessions.events import (
     Event,
     InstanceFinished,
     Message,
-    Notice,
     Origin,
     Role,
     Usage,
@@ -289,16 +288,3 @@ async def test_resumed_session_has_only_the_rest_of_its_wall_time() -> None:
     with pytest.raises(BudgetSpent, match=r"ran for 9\.0 s; a new run takes another --budget-wall-s"):
         async with budget.wall_time():
             pass
-
-
-def test_wall_time_counts_only_while_an_engine_runs() -> None:
-    day = 86_400.0
-    state = fold(
-        [
-            EngineStarted(host="here", pid=1, wall=0.0, mono=1.0),
-            Notice(level="info", message="", wall=50.0, mono=50.0),
-            EngineStarted(host="here", pid=2, resumed=True, wall=day, mono=1.0),
-            Notice(level="info", message="", wall=day + 9.0, mono=10.0),
-        ]
-    )
-    assert state.worked_s == pytest.approx(58.0)

@@ -265,7 +265,6 @@ async def test_deleted_socket_is_created_again(tmp_path: Path) -> None:
         assert await server.listen() is True
         live = Home(tmp_path).live(SESSION)
         info = read_engine_info(live)
-        assert info is not None
         write_engine_info(live, msgspec.structs.replace(info, socket=str(server.path)))
         assert (await send(Home(tmp_path), SESSION, "ping")).ok
 

@@ -114,7 +114,6 @@ def test_no_format_reveals_oracle_baseline_or_exam_cases(task: Task, profile: st
 def test_module_in_a_reply_is_bound_to_the_entry_point() -> None:
     task = load_task("layer_norm")
     answer = read_answer("kernelllm", f"```python\n{NEW}```\n", task)
-    assert isinstance(answer, Candidate)
     assert answer.source == (
         f"{NEW}\n\ndef layer_norm(x, weight, bias, eps=1e-5):\n    return ModelNew()(x, weight, bias, eps)\n"
     )
@@ -132,7 +131,6 @@ def test_reply_with_the_entry_point_is_unchanged() -> None:
 def test_chat_profile_does_not_bind_modules() -> None:
     reply = f"```python\n{NEW}```\n"
     answer = read_answer("chat", reply, load_task("layer_norm"))
-    assert isinstance(answer, Candidate)
     assert answer.source == NEW, "the judge reports the missing entry point"
 
 

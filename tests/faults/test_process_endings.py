@@ -107,7 +107,6 @@ async def find_verifier(pool: DevicePool) -> Child:
 
 async def find_compiler(pool: DevicePool) -> Child:
     guest = await find_guest(pool)
-    assert guest.scratch is not None
     (guest.scratch / GATE).touch()
     await await_until(lambda: any(map(is_imported, sandboxed(pool.compiling))), "an import in the compiler")
     return next(filter(is_imported, sandboxed(pool.compiling)))
@@ -301,7 +300,6 @@ async def test_kill_at_a_random_moment_gives_no_false_verdict(own_pool: DevicePo
     await asyncio.sleep(drawn.uniform(0.0, 3.0))
     servers = [psutil.Process(server.pid) for server in (own_pool.interpreting, own_pool.compiling)]
     nursery = servers[0].parent()
-    assert nursery is not None
     workers = [child for server in servers for child in server.children(recursive=True)]
     kind = drawn.choice(("server", "nursery", "worker", "worker", "worker", "worker"))
     victims = {"server": servers, "nursery": [nursery], "worker": workers or servers}[kind]

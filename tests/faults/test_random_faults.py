@@ -30,10 +30,10 @@ from sessions.errors import NothingToResume
 from sessions.events import CallFinished, CallStarted, SessionFinished
 from tests.faults.odd_model import Model, cut, odd_count, odd_stop
 from tests.support.command_line import ROOT, Shell, run_script
-from tests.support.live_engines import WAIT_S, journal, plan_for, started, until_left
+from tests.support.live_engines import journal, plan_for, started, until_left
 from tests.support.model_server import model_server
 from tests.support.story import git, loosen
-from tests.support.waiting import wait_until
+from tests.support.waiting import LIMIT_S, wait_until
 
 pytestmark = [pytest.mark.judge, pytest.mark.soak]
 
@@ -190,7 +190,7 @@ def flood_socket(damage: Damage, model: Model) -> None:
         for _ in range(700):
             client.sendall((ping + "\n").encode() * 100)
     command = [sys.executable, "-m", "tui", "stop", damage.session]
-    subprocess.run(command, cwd=ROOT, check=False, capture_output=True, timeout=WAIT_S)
+    subprocess.run(command, cwd=ROOT, check=False, capture_output=True, timeout=LIMIT_S)
     until_left(damage.home, damage.session)
     damage.lost += INSTANCES
     model.gate.set()
@@ -259,7 +259,7 @@ def connection(damage: Damage) -> socket.socket:
     """Connect to the engine's control socket."""
     info = read_engine_info(damage.home.live(damage.session))
     client = socket.socket(socket.AF_UNIX)
-    client.settimeout(WAIT_S)
+    client.settimeout(LIMIT_S)
     client.connect(info.socket)
     return client
 

@@ -26,8 +26,6 @@ from suites import load_task
 from tests.support.doubled_task import write_doubled
 from tests.support.evaluations import correct, failed
 
-pytestmark = pytest.mark.asyncio
-
 GPU = Device(name="0", kind="cuda", target="sm_90", package="0000:0a:00")
 TASK = load_task("vector_add")
 FULL = "CUDA out of memory. Tried to allocate 4.00 GiB."

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from harness.wire.device import Device
-from harness.wire.guest_messages import Farewell, LeftBehind, Returned
+from harness.wire.guest_messages import Farewell
 from harness.wire.timer_messages import LEAST_IN_BLOCK, BringBack, Done, Fetch, Renew, Sample
 from harness.worker.kit import gpu
 from harness.worker.kit.arena import Arena
@@ -80,7 +80,6 @@ def test_thread_that_outlives_its_call_is_reported(
     finally:
         over.set()
         thread.join()
-    assert isinstance(farewell, LeftBehind)
     assert farewell.threads == earlier_threads + 1
     finding = integrity.of_farewell(farewell)
     assert finding.kind == "left_behind"
@@ -89,7 +88,6 @@ def test_thread_that_outlives_its_call_is_reported(
 def test_candidate_without_leftovers_has_no_extra_threads(timer: Timer) -> None:
     earlier_threads = gpu.running_threads()
     farewell = timer.answer(Farewell(nonce="1"), ())
-    assert isinstance(farewell, LeftBehind)
     assert farewell.threads == earlier_threads
 
 
@@ -113,5 +111,4 @@ def test_output_in_memory_of_earlier_call_is_reported(
     timer.answer(Renew(nonce="1", handle=b""), ())
     timer.answer(Sample(nonce="2", count=LEAST_IN_BLOCK, cold=True), ())
     fetched = timer.answer(Fetch(nonce="3", calls=(LEAST_IN_BLOCK - 1,), parts=((0, 4),)), ())
-    assert isinstance(fetched, Returned)
     assert fetched.outputs[0].aliases == words

@@ -116,7 +116,6 @@ def test_line_without_an_event_is_bad(line: bytes) -> None:
 def test_lone_surrogate_in_a_reply_is_replaced() -> None:
     line = encode(ev.CallFinished(call="softmax#1/1/generator/1", text="a\ud800b"))
     event = decode(line)
-    assert isinstance(event, ev.CallFinished)
     assert event.text == "a?b"
 
 

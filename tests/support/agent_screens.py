@@ -64,7 +64,6 @@ def timed(factor: float) -> tuple[Latency, ...]:
 def wrong_at_line(line: int) -> Evaluation:
     """Return a wrong output with its line, the cases that pass and the place of the wrong elements."""
     evaluation = journals.wrong()
-    assert evaluation.error.mismatch is not None
     mismatch = msgspec.structs.replace(evaluation.error.mismatch, pattern=("all in the last column",))
     cases = "fails: 1 of 6 cases, with columns % 1024 != 0 (ragged); passes: fp32, fp16 and 3 more"
     error = msgspec.structs.replace(evaluation.error, line=line, cases=cases, mismatch=mismatch)

@@ -21,7 +21,6 @@ from suites import baseline_source, load_task
 from .model_server import ModelServer
 from .waiting import wait_until
 
-WAIT_S = 120.0
 KEY = "sk-that-nobody-may-see"
 
 
@@ -70,9 +69,7 @@ def until_left(home: Home, session: str) -> None:
 
 def info_of(home: Home, session: str) -> EngineInfo:
     """Return the contact data of the running engine."""
-    info = read_engine_info(home.live(session))
-    assert info is not None
-    return info
+    return read_engine_info(home.live(session))
 
 
 @contextlib.contextmanager

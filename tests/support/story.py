@@ -68,7 +68,6 @@ def started(session: str = SESSION, **changes: object) -> ev.SessionStarted:
 
 def changed(event: ev.Event, **changes: object) -> ev.SessionStarted:
     """Return a first event with other values of its own fields or of its settings."""
-    assert isinstance(event, ev.SessionStarted)
     own = {name: value for name, value in changes.items() if name in event.__struct_fields__}
     changed_settings = {name: value for name, value in changes.items() if name not in own}
     return msgspec.structs.replace(

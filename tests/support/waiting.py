@@ -22,7 +22,7 @@ def wait_until(
 
 
 async def await_until(condition: Callable[[], object], awaited: str) -> None:
-    """Like `wait_until`; other tasks of the event loop go on meanwhile."""
+    """Like `wait_until`, for a test in an event loop: other tasks go on."""
     limit = time.monotonic() + LIMIT_S
     while not condition():
         check_time(limit, awaited)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sessions.events import AnyEvent, AttemptJudged, InstanceStarted, Origin, SessionStarted
+from sessions.events import AnyEvent, AttemptJudged, InstanceStarted, Origin
 from sessions.state.folding import fold
 from tests.support.agent_screens import chain, opened
 from tests.support.cockpits import NARROW, WIDE, replayed, until
@@ -84,7 +84,6 @@ def test_sides_without_a_source_or_with_the_same_source_are_left_out() -> None:
 
 def test_baseline_is_the_tasks_own_the_given_kernel_or_none_for_torch() -> None:
     (started, *_) = running()
-    assert isinstance(started, SessionStarted)
     settings = started.settings
     facts = read_task_files(settings, "starter/softmax")
     assert (facts.baseline.name, "@triton.jit" in facts.baseline.source) == ("baseline triton", True)

@@ -131,7 +131,6 @@ def test_findings_of_the_exam_are_shown() -> None:
 def test_long_plan_is_below_the_error_and_the_error_is_shown_once() -> None:
     attempt = fold(running()).attempt("softmax#2/1")
     attempt.strategy = "keep the row in registers " * 40
-    assert attempt.evaluation.error is not None
     error = msgspec.structs.replace(
         attempt.evaluation.error,
         message="gfx942: needs 131072 bytes of LDS",

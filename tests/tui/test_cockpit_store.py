@@ -144,7 +144,6 @@ async def test_winner_of_a_finished_session_is_accepted_on_review_and_written_wh
         assert store.accepted()["starter/softmax"].attempt == "softmax#1/2"
         branch, _, path = accepted_place("starter/softmax").partition(":")
         head = store.repository.read_ref(f"refs/heads/{branch}")
-        assert head is not None
         assert path in store.repository.read_tree(head)
         store.close()
         await asyncio.to_thread(

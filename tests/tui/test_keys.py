@@ -13,7 +13,7 @@ from tests.support import stored_sessions as stored
 from tests.support.cockpits import NARROW, WIDE, RecordingDecider, live, on_fleet, on_home, until
 from tests.support.journals import SESSION, finished, running
 from tests.tui.test_home import INFOS, names
-from tests.tui.test_new_run import form, opened
+from tests.tui.test_new_run import on_form
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.dialogs.line_prompt import LinePrompt
@@ -118,7 +118,6 @@ async def test_find_goes_to_matches_in_both_directions() -> None:
         await until(pilot, lambda: isinstance(app.screen, LinePrompt), "the line")
         await pilot.press(*"tl.", "enter")
         screen = app.screen
-        assert isinstance(screen, AgentScreen)
         first = screen.code.scroll_offset.y
         await pilot.press("n", "n", "n", "n")
         later = screen.code.scroll_offset.y
@@ -163,9 +162,7 @@ async def test_home_reads_again_and_goes_to_matches_in_both_directions() -> None
 
 
 async def test_shift_tab_goes_back_in_the_form_and_in_the_plots(home: Home) -> None:
-    app = form(home)
-    async with app.run_test(size=WIDE) as pilot:
-        screen = await opened(app, pilot)
+    async with on_form(home) as (pilot, app, screen):
         await pilot.press("tab", "tab", "shift+tab")
         assert screen.table.cursor_key == "tasks"
     async with on_fleet(finished(), size=NARROW) as (pilot, app):

@@ -89,7 +89,6 @@ def eight_gpus() -> list[ev.AnyEvent]:
 def of(events: list[ev.AnyEvent]) -> tuple[SessionState, Timings]:
     state = fold(events)
     timings = timings_of(state, state.attempt(ATTEMPT))
-    assert timings is not None
     return state, timings
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from textual.command import CommandPalette
 from textual.pilot import Pilot
 
 from tests.support import fleets
@@ -16,7 +15,6 @@ from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs.dialogs import TextDialog
 from tui.cockpit.keymap import key_names
 from tui.cockpit.screens.agent.agent import AgentScreen
-from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.screens.review.review import ReviewScreen
@@ -28,7 +26,6 @@ NAMED = {"F": "[F Fleet]", "A": "[A Agent]", "L": "[L Latency]", "V": "[V Review
 
 
 def line_of_screens(app: Cockpit) -> str:
-    assert isinstance(app.screen, SessionScreen)
     return app.screen.screens_bar.text
 
 
@@ -36,7 +33,6 @@ async def listed(app: Cockpit, pilot: Pilot[ExitNote], *keys: str) -> list[str]:
     """Open the palette, press keys and return its entries."""
     await pilot.press("ctrl+p", *keys)
     palette = app.screen
-    assert isinstance(palette, CommandPalette)
     options = palette.query_one("CommandList")
     await app.workers.wait_for_complete()
     await until(pilot, lambda: options.option_count > 0, "entries")  # type: ignore[attr-defined]
@@ -93,7 +89,6 @@ async def test_q_leaves_from_anywhere(keys: tuple[str, ...]) -> None:
         await pilot.press(*keys)
         await pilot.pause()
         await pilot.press("q")
-    assert isinstance(app.return_value, ExitNote)
     assert app.return_value.lines
 
 

@@ -122,9 +122,7 @@ def html(state: SessionState) -> str:
 
 
 def prompt(state: SessionState) -> str:
-    evaluation = state.attempt(BEST).evaluation
-    assert evaluation is not None
-    return achieved(evaluation)
+    return achieved(state.attempt(BEST).evaluation)
 
 
 def commit(state: SessionState) -> str:
@@ -132,9 +130,7 @@ def commit(state: SessionState) -> str:
 
 
 def eval_line(state: SessionState) -> str:
-    evaluation = state.attempt(BEST).evaluation
-    assert evaluation is not None
-    return headline(evaluation)
+    return headline(state.attempt(BEST).evaluation)
 
 
 def best(state: SessionState) -> str:
@@ -190,7 +186,6 @@ def test_findings_are_marked(surface: Callable[[SessionState], str]) -> None:
 def test_exam_and_tolerance_have_one_sentence_each() -> None:
     state = session()
     attempt, instance = state.attempt(BEST), state.instances["softmax#1"]
-    assert attempt.evaluation is not None
     exam, tolerance = exam_sentence(attempt, instance), tolerance_words(attempt.evaluation)
     for text in (review(state), certainty_words(attempt, instance)):
         assert exam in text
@@ -202,7 +197,6 @@ def test_exam_and_tolerance_have_one_sentence_each() -> None:
 
 def test_case_has_the_same_times_on_the_printed_page_and_in_the_tabs() -> None:
     attempt = session().attempt(BEST)
-    assert attempt.evaluation is not None
     printed = tables_text(evaluation_tables(attempt.evaluation)).splitlines()
     for tab in ("verdict", "speed"):
         drawn = [plain(row).rstrip() for row in page_of(tab, PageSubject(attempt), 10_000)]

@@ -119,7 +119,6 @@ def test_stages_verdicts_and_cost_are_counted() -> None:
 
 def test_outlier_does_not_shrink_the_bars_of_the_others() -> None:
     fast, even = report(measured()).winners
-    assert fast.speed is not None
     outlier = dataclasses.replace(fast, speed=msgspec.structs.replace(fast.speed, value=40.0))
     ordinary = [dataclasses.replace(even, task=f"starter/{name}") for name in "abc"]
     bars = bars_of([outlier, *ordinary], 40)
