@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from sessions.catalog import SessionInfo, Standing
-from sessions.events import AnyEvent, InstanceStarted
+from sessions.events import AnyEvent
 from sessions.home import Home
 from sessions.settings import RunSettings
 from sessions.state.info import UNKNOWN
@@ -127,11 +127,10 @@ async def on_fleet(
 ) -> AsyncIterator[tuple[Pilot[ExitNote], Cockpit]]:
     """Open a running session with these events, and wait for Fleet; `options` are those of `live`."""
     app, _ = live(events, **options)
-    has_rows = any(isinstance(event, InstanceStarted) for event in events)
     async with app.run_test(size=size) as pilot:
         await until(
             pilot,
-            lambda: isinstance(app.screen, FleetScreen) and bool(app.screen.tasks.rows) is has_rows,
+            lambda: isinstance(app.screen, FleetScreen) and bool(app.screen.tasks.rows or not events),
             "Fleet",
         )
         yield pilot, app
