@@ -41,13 +41,15 @@ Result = TypeVar("Result")
 def gates(pool: DevicePool) -> list[tuple[Child, Path]]:
     """Return the processes that wait at a gate, with the folder of the gate."""
     children = [*pool.interpreting._children.values(), *pool.compiling._children.values()]
-    return [
-        (child, file.parent)
-        for child in children
-        if child.scratch is not None
-        for pattern in (WAITS, f"*/{WAITS}")
-        for file in child.scratch.glob(pattern)
-    ]
+    waiting = []
+    for child in children:
+        with suppress(OSError):  # the folder ends with its process
+            waiting += [
+                (child, file.parent)
+                for pattern in (WAITS, f"*/{WAITS}")
+                for file in (child.scratch.glob(pattern) if child.scratch is not None else ())
+            ]
+    return waiting
 
 
 async def kill_the_first(pool: DevicePool) -> None:

@@ -153,7 +153,7 @@ def test_attempt_without_a_verdict_shows_the_verdict_of_its_base() -> None:
 def test_speed_page_shows_the_measurement_conditions() -> None:
     shown = page("speed", correct(speed=latencies()), 200)
     for fact in (
-        "cold caches", "speedup against triton: 1.20x", "p10-p90 us", "28.5-29.6", "640/655", "bound",
+        "cold caches", "speedup against triton: 1.20x", "p10-p90 us", "28.5-29.6", "640+655", "bound",
         "floor us", "4.10", "85%", "lowest MHz", "1755 of 1980", "power cap 12%", "hot/memory C", "61/54",
         "512", "mJ a call", "14.7", "8 MiB",
     ):  # fmt: skip

@@ -27,7 +27,7 @@ from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import SessionTable
 from tui.cockpit.screens.review.review import ReviewScreen
 from tui.cockpit.viewer import ExitNote
-from tui.facts.decisions import accepted_place
+from tui.facts.attempt import accepted_place
 
 
 async def opened_agent(pilot: Pilot[ExitNote]) -> AgentScreen:
@@ -151,7 +151,9 @@ async def test_winner_of_a_finished_session_is_accepted_on_review_and_written_wh
         )
         await until(pilot, lambda: "decided 0" in screen.decided.text, "the undoing in another shell")
         await until(
-            pilot, lambda: "Review: 1 open" in str(screen.queue.border_title), "the attempt, open again"
+            pilot,
+            lambda: "Review: 1 undecided" in str(screen.queue.border_title),
+            "the attempt, undecided again",
         )
 
 

@@ -27,7 +27,7 @@ from tui.cockpit.screens.fleet.fleet_model import FleetModel
 from tui.cockpit.screens.fleet.fleet_view import TaskFacts, task_facts
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.facts.instance import FactsCache, instance_facts
-from tui.facts.styles import speed_style
+from tui.facts.vocabulary import speed_style
 
 Opened = tuple[Pilot[ExitNote], FleetScreen, ScriptedSource]
 

@@ -17,8 +17,7 @@ from tui.cockpit.screens.review.review_queue import (
     empty_words,
     review_queue,
 )
-from tui.facts.attempt import gain_words
-from tui.facts.decisions import consequences
+from tui.facts.attempt import consequences, gain_words
 
 
 def facts(

@@ -1,4 +1,4 @@
-"""The words, letters, marks, number formats and next commands of all screens and commands: one word for one thing.
+"""The words, letters, marks, styles, number formats and next commands of all screens and commands: one word for one thing.
 
 State is never shown by colour alone, and a value that is not known is `-`, never 0.
 """
@@ -14,6 +14,7 @@ from sessions.state.ratio_words import signed
 
 if TYPE_CHECKING:
     from sessions import AttemptState
+    from sessions.state.speed import Speed
 
 UNKNOWN = "-"
 """A value that was not measured or is not known."""
@@ -188,3 +189,17 @@ def not_stored(session: str) -> str:
     return (
         f"{session} is finished, but not in the store; all its events are kept, move it there with: {command}"
     )
+
+
+def verdict_style(verdict: Verdict | None) -> str:
+    """Return the style word of a verdict's letter."""
+    if verdict is None:
+        return "busy"
+    if verdict is Verdict.CORRECT:
+        return "good"
+    return "bad" if verdict.counted else "dim"
+
+
+def speed_style(speed: Speed | None) -> str:
+    """Return `good` if the whole interval is above 1, `bad` if it is below 1, else the plain style."""
+    return "" if speed is None else "good" if speed.is_gain else "bad" if speed.is_loss else ""

@@ -12,7 +12,7 @@ from sessions.events import AnyEvent
 from sessions.names import instance_key, short_task, stage_word
 from suites.python_source import source_lines
 from tui.diagnostics import one_line
-from tui.facts.attempt import decision_words, origin_words
+from tui.facts.attempt import decided_words, origin_words
 from tui.facts.endings import ending_words
 from tui.facts.evaluation.certainty import exam_sentence, exam_word, is_winner
 from tui.facts.evaluation.provenance import verification_words
@@ -91,7 +91,7 @@ class Narrator:
                 command = f"wavedeck accept {session} {event.attempt} --why TEXT"
                 return event.attempt, f"waits for a decision, accept or reject: {command}"
             case ev.DecisionMade():
-                return event.attempt, decision_words(event)
+                return event.attempt, decided_words(event)
             case ev.DecisionUndone():
                 return event.attempt, f"decision undone by {event.by}"
             case ev.HintGiven():
@@ -246,7 +246,7 @@ def _attempt(attempt: AttemptState, base: AttemptState | None, instance: Instanc
     if attempt.exam is not None or is_winner(attempt, instance):
         yield f"   {exam_sentence(attempt, instance)}"
     if attempt.decision is not None:
-        yield f"   {decision_words(attempt.decision)}"
+        yield f"   {decided_words(attempt.decision)}"
 
 
 def _change(attempt: AttemptState, base: AttemptState | None) -> list[str]:

@@ -15,9 +15,9 @@ from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, CallState
 from tui.cockpit.draw.lines import clean
 from tui.facts import vocabulary
-from tui.facts.decisions import decided_words
+from tui.facts.attempt import decided_words
 from tui.facts.evaluation.certainty import exam_of
-from tui.facts.styles import speed_style, verdict_style
+from tui.facts.vocabulary import speed_style, verdict_style
 from tui.print.narrate import rung_words, swept_words
 
 SHORTEST_PART = 4

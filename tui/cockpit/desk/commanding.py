@@ -23,7 +23,7 @@ from tui.cockpit.desk.editing import NotEdited, edited
 from tui.cockpit.dialogs.dialogs import ConfirmDialog, LineDialog, ReasonDialog
 from tui.cockpit.draw.lines import clean
 from tui.diagnostics import Complaint
-from tui.facts.decisions import consequences, decided_words
+from tui.facts.attempt import consequences, decided_words
 from tui.facts.evaluation.certainty import certainty_words
 
 

@@ -16,7 +16,7 @@ from tui.commands.keep.sessions import attempt_row
 from tui.commands.opening import open_session
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint
-from tui.facts.attempt import decision_words, origin_words
+from tui.facts.attempt import decided_words, origin_words
 from tui.facts.evaluation.certainty import exam_sentence
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.spread import spread_lines
@@ -78,7 +78,7 @@ def verdict_lines(session: str, attempt: AttemptState, instance: InstanceState) 
     )
     further = [exam_sentence(attempt, instance), *(f"measured on {words}" for words in spread_lines(attempt))]
     if attempt.decision is not None:
-        further.append(decision_words(attempt.decision))
+        further.append(decided_words(attempt.decision))
     if any(further):
         yield ""
     yield from filter(None, further)

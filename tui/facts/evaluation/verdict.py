@@ -12,9 +12,8 @@ from sessions.state.findings import finding_words, findings_of, located
 from sessions.state.speed import missing_speed, speed_of, timed_evaluation
 from sessions.state.state import AttemptState, InstanceState
 from tui.facts.evaluation.counted import estimate_words
-from tui.facts.styles import speed_style, verdict_style
 from tui.facts.tables import Cell, Table, named_values
-from tui.facts.vocabulary import count, counted, words
+from tui.facts.vocabulary import count, counted, speed_style, verdict_style, words
 
 from .certainty import against_words, exam_of, tolerance_words
 from .times import missing_words

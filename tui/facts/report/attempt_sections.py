@@ -16,9 +16,8 @@ from sessions.state.winners import accepted_attempt
 from suites.python_source import source_lines
 from tui.facts.attempt import origin_words
 from tui.facts.evaluation.counted import estimate_words
-from tui.facts.styles import verdict_style
 from tui.facts.tables import Cell, Column, Field
-from tui.facts.vocabulary import FINDING, grouped, letter, moment, percent_change, words
+from tui.facts.vocabulary import FINDING, grouped, letter, moment, percent_change, verdict_style, words
 
 from .model import SessionReport, is_best
 from .section import Section, section_of
@@ -154,7 +153,7 @@ def decision_sections(report: SessionReport) -> tuple[Section, ...]:
     ]
     decided.sort(key=lambda item: item[1].wall)
 
-    def decision_words(attempt: AttemptState) -> str:
+    def decided_words(attempt: AttemptState) -> str:
         """Return `accepted`, `accepted, replaced by softmax#1/3` or `rejected`."""
         if attempt.decision is None or not attempt.decision.accepted:
             return "rejected"
@@ -171,7 +170,7 @@ def decision_sections(report: SessionReport) -> tuple[Section, ...]:
                     Column("verdict", 7, 14, drop=2),
                     lambda item: "" if item[0].verdict is None else words(item[0].verdict),
                 ),
-                Field(Column("decision", 8, 40, keep=True), lambda item: decision_words(item[0])),
+                Field(Column("decision", 8, 40, keep=True), lambda item: decided_words(item[0])),
                 Field(Column("by", 3, 16), lambda item: item[1].by, "dim"),
                 Field(Column("when (UTC)", 16, 16, drop=1), lambda item: moment(item[1].wall), "dim"),
                 Field(Column("reason", 20, 100, if_known=True), lambda item: " ".join(item[1].why.split())),

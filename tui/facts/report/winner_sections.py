@@ -13,9 +13,8 @@ from tui.facts.attempt import origin_words
 from tui.facts.evaluation.counted import estimate_words
 from tui.facts.evaluation.roofs import roof_range, roof_range_words
 from tui.facts.evaluation.spread import by_gpu_words
-from tui.facts.styles import speed_style
 from tui.facts.tables import Cell, Column, Field, Row, columns_of
-from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, UNKNOWN, WAITS, interval
+from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, UNKNOWN, WAITS, interval, speed_style
 
 from .model import SessionReport, Unsolved, Winner
 from .section import Section, section_of

@@ -13,7 +13,7 @@ from tui.cockpit.draw.lines import Line, Span, cells, fit, joined, plain
 from tui.facts import vocabulary
 from tui.facts.attention import Concern
 from tui.facts.doing import WORDS, doing
-from tui.facts.styles import speed_style, verdict_style
+from tui.facts.vocabulary import speed_style, verdict_style
 
 DOT = Span(" · ", "dim")
 

@@ -10,7 +10,7 @@ from tui.cockpit.draw.lines import Line, Span, cells, clean, line, plain, wrap, 
 from tui.cockpit.screens.agent.page import PageSubject, paragraph, spaced, table_lines, tables_lines
 from tui.cockpit.screens.agent.verdict_head import DOT, head_lines, spans_of
 from tui.facts import vocabulary
-from tui.facts.decisions import dated_decision
+from tui.facts.attempt import dated_decision
 from tui.facts.evaluation.certainty import tolerance_table
 from tui.facts.evaluation.provenance import APART
 from tui.facts.evaluation.stages import stages_table

@@ -10,8 +10,8 @@ from sessions.state.ratio_words import narrow
 from tui.cockpit.draw.lines import fit
 from tui.facts import vocabulary
 from tui.facts.instance import InstanceFacts
-from tui.facts.styles import speed_style, verdict_style
 from tui.facts.tables import Cell
+from tui.facts.vocabulary import speed_style, verdict_style
 
 WORD = 11
 """Cells of a state word with the gap behind it: `integrity`. With fewer, words take the place of the columns of effort."""

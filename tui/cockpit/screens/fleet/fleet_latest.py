@@ -13,8 +13,7 @@ from tui.cockpit.screens.agent.verdict_head import pinned_lines
 from tui.cockpit.screens.fleet.fleet_view import rule, state_words
 from tui.facts import vocabulary
 from tui.facts.instance import FactsCache, InstanceFacts
-from tui.facts.styles import verdict_style
-from tui.facts.vocabulary import FINDING, letter, words
+from tui.facts.vocabulary import FINDING, letter, verdict_style, words
 
 MARGIN = "    "
 LEGEND = " Letters "

@@ -22,9 +22,8 @@ from tui.cockpit.screens.fleet.fleet_cells import (
 from tui.facts import vocabulary
 from tui.facts.evaluation.counted import estimate_words
 from tui.facts.instance import InstanceFacts, mark_of_best
-from tui.facts.styles import speed_style
 from tui.facts.tables import GAP, NOTHING, Cell, Column, Row, Table
-from tui.facts.vocabulary import UNKNOWN
+from tui.facts.vocabulary import UNKNOWN, speed_style
 
 LONGEST_TASK = 24
 SHORTEST_TASK = 16

@@ -15,8 +15,7 @@ from tui.facts.evaluation.certainty import against_words, exam_of
 from tui.facts.evaluation.counted import estimates_table
 from tui.facts.evaluation.times import throttle_words
 from tui.facts.evaluation.verdict import failure_words
-from tui.facts.styles import speed_style, verdict_style
-from tui.facts.vocabulary import percent
+from tui.facts.vocabulary import percent, speed_style, verdict_style
 from tui.facts.vocabulary import words as verdict_words
 
 from .time_table import BOTH_SHORT, LEFT_OUT, Shown, limit_word

@@ -11,8 +11,7 @@ from tui.cockpit.draw import plots
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, line, shorten, wrap_line
 from tui.facts.evaluation.roofs import is_launch_bound, roof_share
 from tui.facts.evaluation.times import is_hidden, microsecond_digits, side_us
-from tui.facts.styles import speed_style
-from tui.facts.vocabulary import NOT_MEASURED, letter, words
+from tui.facts.vocabulary import NOT_MEASURED, letter, speed_style, words
 
 from .time_table import THROTTLED
 from .timings import Case, Timings, gpu_name, is_throttled

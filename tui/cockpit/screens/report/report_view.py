@@ -8,8 +8,8 @@ from tui.cockpit.draw.lines import Line, Span, cells, clean, joined, line, short
 from tui.facts.report import Section, SessionReport, facts_of
 from tui.facts.report.bars import PLAIN, Glyphs, axis, bars_of
 from tui.facts.report.model import Winner
-from tui.facts.styles import speed_style
 from tui.facts.tables import NOTHING, Cell, Row
+from tui.facts.vocabulary import speed_style
 
 DIM = "dim"
 GLYPHS = Glyphs()

@@ -20,7 +20,7 @@ from tui.cockpit.data.archive import Archive
 from tui.cockpit.data.attempts import base_of, lineage
 from tui.cockpit.draw.lines import Line, Span, clean, escaped, line, shorten, wrap, wrap_phrases
 from tui.facts import vocabulary
-from tui.facts.decisions import dated_decision
+from tui.facts.attempt import dated_decision
 from tui.facts.evaluation.certainty import exam_of, tolerance_words
 from tui.facts.evaluation.resources import is_amd, usage_of
 from tui.facts.evaluation.roofs import peak_range, roof_range

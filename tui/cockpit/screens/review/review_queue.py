@@ -14,8 +14,7 @@ from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
 from tui.cockpit.draw.lines import Line, Span, clean, fit, shorten
 from tui.facts import vocabulary
-from tui.facts.attempt import gain_words
-from tui.facts.decisions import accept_words, reject_words
+from tui.facts.attempt import accept_words, gain_words, reject_words
 from tui.facts.tables import Cell, Column, Row
 
 LONGEST_NAME = 30
