@@ -19,6 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import triton
+from triton.compiler import CompiledKernel
 from triton.runtime import jit
 
 from harness.wire.device import Target
@@ -75,6 +76,7 @@ def install(target: Target) -> None:
     cache_files.install()
     cuda_shim.install(target)
     _replace_launch(target)
+    _replace_compiled_launch(target)
 
 
 def save_settings() -> None:
@@ -131,6 +133,37 @@ def _replace_launch(target: Target) -> None:
     jit.JITFunction.run = run
 
 
+def _replace_compiled_launch(target: Target) -> None:
+    """Record launches as `compiled[grid](...)`, the way in which persistent kernels run after `warmup`."""
+
+    def getitem(self: Any, grid: Any) -> Callable[..., Any]:
+        def record_launch(*_: Any, **__: Any) -> None:
+            if _recording is None:
+                return
+            function = self.src.fn
+            constants = {function.arg_names[place[0]]: value for place, value in self.src.constants.items()}
+            launch = Launch(
+                function.fn.__name__,
+                int(function.fn.__code__.co_firstlineno),
+                grid=_grid(grid, {}),
+                config={name: _printed(constants[name]) for name in function.arg_names if name in constants},
+                autotune_index=None,
+                compiled=self,
+            )
+            launch.log, launch.seconds = compile_logs.get(self.hash, ("", 0.0))
+            _add_options(launch)
+            _recording.append(launch)
+            try:
+                device_limits.check(self, launch.grid, target)
+            except Exception as error:
+                launch.failure = error
+                raise
+
+        return record_launch
+
+    CompiledKernel.__getitem__ = getitem
+
+
 def _bind(kernel: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
     """The value of each kernel parameter, defaults included.
 
@@ -185,6 +218,10 @@ def _compile(
 ) -> None:
     compile_kernel(lambda: compile_only(kernel, *args, grid=None, warmup=True, **options), launch)
     launch.log, launch.seconds = compile_logs.setdefault(launch.compiled.hash, (launch.log, launch.seconds))
+    _add_options(launch)
+
+
+def _add_options(launch: Launch) -> None:
     for name in ("num_warps", "num_stages"):
         launch.config.setdefault(name, str(getattr(launch.compiled.metadata, name)))
 

@@ -7,7 +7,7 @@ Touches internals of Triton's interpreter (3.6 and 3.7).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -93,7 +93,7 @@ def _hook_launches(target: Target) -> None:
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if warmup:
-            return stub(target, kwargs)
+            return stub(target, kwargs, _launch_again(self, args, kwargs))
         observation = current()
         arguments = dict(zip(inspect.signature(self.fn).parameters, args, strict=False)) | kwargs
         if observation is not None:
@@ -106,7 +106,7 @@ def _hook_launches(target: Target) -> None:
         try:
             with counting:
                 run_kernel(self, *args, grid=_grid_of(grid, arguments, observation), warmup=False, **kwargs)
-            return stub(target, kwargs)
+            return stub(target, kwargs, _launch_again(self, args, kwargs))
         finally:
             if observation is not None:
                 observation.launching = False
@@ -144,6 +144,26 @@ def _hook_launches(target: Target) -> None:
     interpreter.InterpretedFunction.run = run
     interpreter._implicit_cvt = implicit_cvt
     builder.set_grid_idx, builder.set_grid_dim = set_grid_idx, set_grid_dim
+
+
+def _launch_again(kernel: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> Callable[..., None]:
+    """Launch a compiled kernel with other arguments: its constants and options stay those of its compilation."""
+    names = list(inspect.signature(kernel.fn).parameters)
+    constants = {name: value for name, value in zip(names, args, strict=False) if _is_constant(kernel, name)}
+    constants |= {
+        name: value for name, value in options.items() if name not in names or _is_constant(kernel, name)
+    }
+
+    def launch(grid: Any, *others: Any, **_: Any) -> None:
+        arguments = {name: value for name, value in zip(names, others, strict=False) if name not in constants}
+        kernel.run(grid=grid, warmup=False, **arguments, **constants)
+
+    return launch
+
+
+def _is_constant(kernel: Any, name: str) -> bool:
+    annotation = inspect.signature(kernel.fn).parameters[name].annotation
+    return annotation is tl.constexpr or "constexpr" in str(annotation)
 
 
 def _names(arguments: Mapping[str, Any]) -> dict[int, tuple[str, ...]]:

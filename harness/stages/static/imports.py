@@ -1,0 +1,90 @@
+"""What the names of a module mean: imports, plain aliases, and modules that `importlib.import_module` returns."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+IMPORT_MODULE = "importlib.import_module"
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def imported_names(tree: ast.Module) -> dict[str, str]:
+    """Imported names with their meaning: `tl` -> `triton.language`; follows plain aliases (`F = torch.nn.functional`)."""
+    meaning: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                meaning[alias.asname or top] = alias.name if alias.asname else top
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                meaning[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            path = dotted(node.value, meaning)
+            if path is not None:
+                meaning.setdefault(node.targets[0].id, path)
+    return meaning
+
+
+def dotted(node: ast.expr, imported: dict[str, str]) -> str | None:
+    """`torch.nn.functional.softmax` for `F.softmax`; `None` if the root is no imported module."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    root = imported.get(node.id) if isinstance(node, ast.Name) else module_of_call(node, imported)
+    return None if root is None else ".".join([root, *reversed(parts)])
+
+
+def module_of_call(node: ast.expr, imported: dict[str, str]) -> str | None:
+    """`numpy` for `importlib.import_module("numpy")`; `None` for all other expressions."""
+    match node:
+        case ast.Call(func=function, args=[ast.Constant(value=str(name))], keywords=[]):
+            return name if dotted(function, imported) == IMPORT_MODULE else None
+        case _:
+            return None
+
+
+def followed_imports(tree: ast.Module, imported: dict[str, str]) -> frozenset[ast.AST]:
+    """Functions of calls of `importlib.import_module` that this check can follow, with the names inside.
+
+    Either the module's name is a literal, or only the module's `__version__` is read.
+    """
+    followed: set[ast.AST] = set()
+    for scope in (tree, *(node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS))):
+        nodes = list(ast.walk(scope))
+        of_version = set(_version_sources(nodes))
+        loads = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+        outer = {
+            name for node in nodes if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
+        }
+        read_elsewhere = outer | {load.id for load in loads if load not in of_version}
+        for node in nodes:
+            match node:
+                case ast.Call() if node in of_version or module_of_call(node, imported) is not None:
+                    calls = [node]
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
+                    # The name of a variable of the module may be read by every function.
+                    calls = [] if name in read_elsewhere else [call]
+                case _:
+                    calls = []
+            for call in calls:
+                if dotted(call.func, imported) == IMPORT_MODULE:
+                    followed.update(ast.walk(call.func))
+    return frozenset(followed)
+
+
+def _version_sources(nodes: list[ast.AST]) -> Iterator[ast.expr]:
+    """Expressions of which only `__version__` is read."""
+    for node in nodes:
+        match node:
+            case ast.Attribute(value=value, attr="__version__"):
+                yield value
+            case ast.Call(
+                func=ast.Name(id="getattr" | "hasattr"), args=[value, ast.Constant(value="__version__"), *_]
+            ):
+                yield value
+            case _:
+                pass
