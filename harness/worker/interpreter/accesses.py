@@ -40,6 +40,7 @@ def install() -> None:
             observation = current()
             if other is not None and observation is not None:
                 observation.note_undefined_lanes()
+                other = None if observation.zero_lanes else other
         return load(
             self, ptrs, _guard("load", ptrs, mask), other, cache_modifier, eviction_policy, is_volatile
         )

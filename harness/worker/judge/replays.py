@@ -51,6 +51,8 @@ class Replays:
         self._steps = (*plan.execution, *plan.repeats) if begin.exam else plan.execution[drawn:]
         self._waiting: _Waiting | None = None
         self._error: ErrorReport | None = None
+        self.zero_lanes = False
+        """Replays have zeros in the lanes that a masked load without `other` leaves out."""
         self.outcomes: list[ReplayOutcome] = []
         self.verifier_ended = False
         """The verifier ended when it should have answered; the engine knows how."""
@@ -128,6 +130,7 @@ class Replays:
             arguments=arena.arguments,
             arena_bytes=arena.size_bytes,
             backwards=backwards,
+            zero_lanes=self.zero_lanes,
         )
         try:
             self._link.send(request, (arena.descriptor,))

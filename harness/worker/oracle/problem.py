@@ -13,7 +13,7 @@ import msgspec
 import torch
 
 from harness.cases import seeds
-from harness.cases.judged_case import FAR, JudgedCase, Layout, RowKind
+from harness.cases.judged_case import FAR, JudgedCase, RowKind
 from harness.wire.case_specs import ArgumentSpec, CaseSpec
 from harness.worker.kit import arena, place
 from harness.worker.kit.arena import Value
@@ -21,7 +21,7 @@ from suites.task import Case, Distribution, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 
 from .distributions import inject_degenerate, inject_extremes, inject_mask, inject_outliers, inject_special
-from .layouts import laid_out, with_free_strides
+from .layouts import laid_out
 from .neighbours import alike, with_other_middle
 from .sizes_alone import without_memory
 
@@ -62,11 +62,6 @@ class Problem:
             name: laid_out(value, case.layout) if isinstance(value, torch.Tensor) else value
             for name, value in inputs.items()
         }
-        if case.hidden and case.layout is Layout.DENSE:
-            laid = {
-                name: with_free_strides(value) if isinstance(value, torch.Tensor) else value
-                for name, value in laid.items()
-            }
         if case.twice:
             pairs = alike(laid)
             if not pairs:
@@ -167,7 +162,7 @@ class Problem:
             inject_outliers(tensors, self._task.outlier_inputs, generator)
         if degenerate:
             inject_degenerate(inputs, named, generator, degenerate)
-        if self._settle_inputs is not None and (degenerate or case.distribution is Distribution.OUTLIER):
+        if self._settle_inputs is not None:
             inputs = self._settle_inputs(inputs)
         if special:
             inject_special(inputs, named, generator)
