@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from harness.wire.script_messages import (
@@ -18,6 +19,8 @@ from suites.public.task import EntryKind, EntryPoint, PublicTask
 from suites.python_source import parse_python
 from suites.signature import parse_signature
 
+_PART = re.compile(rf"{RESULT}\[\d+\]")
+"""An output that is, or lies within, a part of the returned tuple or list."""
 _BUILD, _LOAD, _MODELS = "wavedeck_build", "wavedeck_load", "wavedeck_models"
 _MODEL_FUNCTIONS = f"""def {_BUILD}(model):
     \"\"\"Build a model as the reference was built.\"\"\"
@@ -146,4 +149,9 @@ def _statements(place: int, call: RecordedCall) -> list[str]:
         lines.append(
             f"{GRADIENTS} = torch.autograd.grad([{outputs}], [{wanted}], [{drawn}], allow_unused=True)"
         )
+    parts = {part[0] for output in call.outputs if (part := _PART.match(output.path))}
+    if parts:
+        tensors = "tensor" if len(parts) == 1 else "tensors"
+        message = f"returned a tensor, expected a tuple of {len(parts)} {tensors}"
+        lines += [f"if hasattr({RESULT}, 'data_ptr'):", f"    raise TypeError({message!r})"]
     return [*lines, f"return {', '.join(output.path for output in call.outputs)}"]

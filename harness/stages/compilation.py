@@ -26,7 +26,7 @@ from harness.wire.findings import patched
 from harness.wire.guest_messages import GUEST_REPORTS, Broken, Compile, Compiled, Compiling, Failed, Hello
 from harness.wire.judge_messages import FirstCallPassed
 from harness.wire.limits import TimeLimits
-from suites.dtypes import BY_TARGET, NoSuchDtype, on_target
+from suites.dtypes import BY_TARGET, NoSuchDtype, on_target, task_on
 from suites.task import Task
 
 _MAX_REPORT_BYTES = 64 << 20
@@ -299,6 +299,9 @@ class Compiler:
 
 def _specify_for_target(cases: msgspec.Raw, task: Task, target: Target) -> msgspec.Raw:
     """The specifications with the 8-bit floats of this target, where the task leaves them to the target."""
+    if task.script is not None:
+        return cases
+    task_on(task, target.name)  # raises if the target lacks a dtype
     dtypes = {case.dtype for case in task.cases} & set(BY_TARGET)
     here = {name: on_target(dtype, target.name) for dtype in dtypes for name in BY_TARGET[dtype]}
     if not here:

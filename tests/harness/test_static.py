@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+import msgspec
 import pytest
 
 from harness import Verdict
@@ -155,6 +156,16 @@ def test_unused_function_is_not_checked() -> None:
     assert verdict_of(adding(top=f"{reference}\ntable = {{'add': reference}}\n")) is Verdict.REJECTED
     registered = "\ndef keep(function):\n    return function\n" + reference.replace("@torch.compile", "@keep")
     assert verdict_of(adding(top=registered)) is Verdict.UNSUPPORTED
+
+
+def test_all_missing_entry_points_are_named_at_once() -> None:
+    second = NORM.entry_points[0]
+    task = msgspec.structs.replace(TASK, entry_points=(*TASK.entry_points, second))
+    report = inspect_source("import triton", task)
+    assert report.error is not None
+    assert report.error.message == (
+        f"`vector_add`, `layer_norm` are not defined; define vector_add(x, y), {second.signature}"
+    )
 
 
 def test_own_function_named_as_builtin_passes() -> None:

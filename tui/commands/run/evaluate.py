@@ -23,6 +23,7 @@ from harness import (
     Verdict,
     evaluate,
 )
+from harness.hardware.targets import DEFAULT_TARGET
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.nursery import Nursery
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
@@ -181,7 +182,15 @@ def eval_command(
         emit(tables_text(evaluation_tables(evaluation, baseline=loaded.baseline, file=name)))
     if refused is None:
         say(f"seed {drawn}; judge these inputs again with --seed {drawn}")
+        if evaluation.device == "cpu" and is_about_default_target(evaluation, settings):
+            say(f"only {DEFAULT_TARGET} refuses it; a kernel for NVIDIA is judged with --targets sm_90")
     return EXIT_CODES.get(evaluation.verdict, ExitCode.NO)
+
+
+def is_about_default_target(evaluation: Evaluation, settings: Settings) -> bool:
+    """Return whether nobody asked for the default target, and the kernel fails only where it is compiled for it."""
+    error = evaluation.error
+    return not settings.targets and error is not None and error.message.startswith(f"{DEFAULT_TARGET}: ")
 
 
 async def judged(
