@@ -6,6 +6,9 @@ import ast
 from collections.abc import Iterator
 
 IMPORT_MODULE = "importlib.import_module"
+_FIND, _MAKE = "importlib.util.find_spec", "importlib.util.module_from_spec"
+_KERNEL_FUNCTIONS = "triton.language."
+"""Modules with functions for kernels, which a candidate may load in any way."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -48,9 +51,10 @@ def module_of_call(node: ast.expr, imported: dict[str, str]) -> str | None:
 
 
 def followed_imports(tree: ast.Module, imported: dict[str, str]) -> frozenset[ast.AST]:
-    """Functions of calls of `importlib.import_module` that this check can follow, with the names inside.
+    """Functions of calls that import a module by its name and that this check can follow, with the names inside.
 
-    Either the module's name is a literal, or only the module's `__version__` is read.
+    `importlib.import_module`: the name is a literal, or only the module's `__version__` is read.
+    `importlib.util.module_from_spec`: all names that the function looks for are literals, of modules of `triton.language`.
     """
     followed: set[ast.AST] = set()
     for scope in (tree, *(node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS))):
@@ -73,7 +77,41 @@ def followed_imports(tree: ast.Module, imported: dict[str, str]) -> frozenset[as
             for call in calls:
                 if dotted(call.func, imported) == IMPORT_MODULE:
                     followed.update(ast.walk(call.func))
+        if scope is not tree and _finds_kernel_functions(nodes, imported):
+            makers = (node for node in nodes if isinstance(node, ast.Attribute))
+            followed.update(maker for maker in makers if dotted(maker, imported) == _MAKE)
     return frozenset(followed)
+
+
+def _finds_kernel_functions(nodes: list[ast.AST], imported: dict[str, str]) -> bool:
+    """True if each call of `importlib.util.find_spec` gets a literal name, or each of a list of them, from `triton.language`."""
+    lists: dict[str, ast.expr] = {}
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Tuple() | ast.List() as value):
+                lists[name] = value
+            case _:
+                pass
+    loops: dict[str, ast.expr] = {}
+    for node in nodes:
+        match node:
+            case ast.For(target=ast.Name(id=name), iter=ast.Name(id=values)):
+                loops[name] = lists.get(values, node.iter)
+            case ast.For(target=ast.Name(id=name), iter=values):
+                loops[name] = values
+            case _:
+                pass
+    names: list[ast.expr] = []
+    for node in nodes:
+        match node:
+            case ast.Call(func=function, args=[argument]) if dotted(function, imported) == _FIND:
+                values = loops.get(argument.id, argument) if isinstance(argument, ast.Name) else argument
+                names += values.elts if isinstance(values, ast.Tuple | ast.List) else [values]
+            case _:
+                pass
+    return bool(names) and all(
+        isinstance(name, ast.Constant) and str(name.value).startswith(_KERNEL_FUNCTIONS) for name in names
+    )
 
 
 def _version_sources(nodes: list[ast.AST]) -> Iterator[ast.expr]:
