@@ -39,7 +39,6 @@ def verdict_of(source: str) -> Verdict | None:
         "torch._C._dispatch_tls_set_dispatch_key_excluded",
         "triton.knobs.runtime.interpret = False",
         "torch.utils.cpp_extension.load_inline",
-        "torch.compile(torch.add)(x, y)",
         "torch.jit.script(torch.add)",
         "torch._inductor.compile(None, None)",
         "[torch][0]._C._DisableTorchDispatch()",
@@ -122,6 +121,8 @@ def test_way_around_the_judge_is_named_before_what_cannot_be_watched() -> None:
         "import importlib.util; importlib.util.find_spec('apex')",
         "from importlib.metadata import version; version('triton')",
         "import io; io.StringIO()",
+        "torch.compile(torch.add)",
+        "torch.distributed.all_gather_into_tensor = torch.distributed._all_gather_base",
         "import importlib; importlib.import_module('packaging').__version__",
         "import importlib; found = importlib.import_module(str(x)); has = hasattr(found, '__version__')",
         "import importlib; nothing = importlib.import_module('triton.language')",
@@ -152,8 +153,8 @@ def test_main_guard_is_not_checked_but_its_else_is() -> None:
 def test_unused_function_is_not_checked() -> None:
     reference = "\n@torch.compile\ndef reference(x, y):\n    return eval('x + y')\n"
     assert verdict_of(adding(top=reference)) is None
-    assert verdict_of(adding(top=reference, before="reference(x, y)")) is Verdict.REJECTED
-    assert verdict_of(adding(top=f"{reference}\ntable = {{'add': reference}}\n")) is Verdict.REJECTED
+    assert verdict_of(adding(top=reference, before="reference(x, y)")) is Verdict.UNSUPPORTED
+    assert verdict_of(adding(top=f"{reference}\ntable = {{'add': reference}}\n")) is Verdict.UNSUPPORTED
     registered = "\ndef keep(function):\n    return function\n" + reference.replace("@torch.compile", "@keep")
     assert verdict_of(adding(top=registered)) is Verdict.UNSUPPORTED
 

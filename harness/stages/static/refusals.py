@@ -63,7 +63,7 @@ _MEMBERS = {
 
 _TORCH = (
     "torch._C", "torch.utils._python_dispatch", "torch.utils.cpp_extension", "torch.utils.dlpack", "torch.overrides",
-    "torch.hub", "torch.load", "torch.save", "torch.compile", "torch.jit", "torch._inductor",
+    "torch.hub", "torch.load", "torch.save", "torch.jit", "torch._inductor",
     "torch._dynamo.optimize", "torch._dynamo.export", "torch._dynamo.eval_frame", "torch._dynamo.convert_frame",
     "torch.multiprocessing", "torch.ops.load_library", "torch.from_file",
     "triton._C", "triton.runtime.interpreter", "triton.runtime.jit.JITFunction.run", "triton.knobs.runtime",
@@ -105,7 +105,7 @@ _NEW_TEXT = "_unsafe_update_src"
 _MODULE_ONLY_ATTRIBUTES = frozenset({"modules"})
 """Harmless on anything but `sys`, as `nn.Module.modules`."""
 _CONFIGURATION = (
-    "torch.backends", "torch.set_", "torch._dynamo.config", "torch._inductor.config",
+    "torch.distributed", "torch.backends", "torch.set_", "torch._dynamo.config", "torch._inductor.config",
     "triton.knobs.autotuning", "triton.knobs.compilation", "triton.knobs.amd", "triton.knobs.nvidia",
 )  # fmt: skip
 MODULE = "kernel"
@@ -256,7 +256,7 @@ def _leads_to(member: str, allowed: str) -> bool:
 
 
 def _check_patch(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:
-    """Refuse assignments to a library's attributes, except to settings that exist to be assigned."""
+    """Refuse assignments to a library's attributes, except to settings, and to names that no kernel and no judge uses."""
     path = dotted(node, imported)
     if path is None or path.startswith(_CONFIGURATION):
         return

@@ -17,7 +17,7 @@ from harness.wire.device import Device
 from harness.wire.guest_messages import GPU_FAULT, NOT_COMPILED, OUT_OF_MEMORY, Call, Load, SharedAt
 from harness.worker.interpreter.observing import running
 from harness.worker.interpreter.traffic import Observation
-from harness.worker.kit import arena, storages
+from harness.worker.kit import arena, cuda_shim, storages
 from harness.worker.kit.device_memory import NotShared, OpenedMemory, rounded
 from harness.worker.kit.gpu import HERE, POISON, build_driver, running_threads, start, view
 
@@ -50,6 +50,8 @@ class GpuRunner(Runner):
         start(self._device)
         build_driver()
         storages.hide_allocator()
+        library: Any = torch
+        library.compile = cuda_shim.undecorated
         gpu_launches.install(self._device.kind)
         self._watch_streams()
 

@@ -21,6 +21,7 @@ from . import (
     expressions,
     float_hooks,
     gaps,
+    hints,
     indices,
     interpreted_launches,
     loops,
@@ -45,7 +46,7 @@ def prepare(target: Target) -> None:
     cuda_shim.install(target)
     # A device is silent about overflow and invalid values; numpy would print warnings into the candidate's output.
     np.seterr(all="ignore")
-    for module in (arithmetic, reductions, float_hooks, indices):
+    for module in (arithmetic, reductions, float_hooks, hints, indices):
         module.install()
     interpreted_launches.install(target)
     for module in (tuning, aliases, loops, expressions, constants, accesses, gaps, programs):
