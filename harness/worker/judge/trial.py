@@ -282,19 +282,23 @@ class Trial:
     def _right_with_zeros(self, run: Run) -> Run | None:
         """Repeat a wrong call with zeros in the lanes that masked loads leave undefined; return it if it is right.
 
-        A finding then names the loads, and all later calls have zeros in such lanes.
+        A third call must be wrong again without the zeros: else state between calls made the difference. A finding then
+        names the loads, and all later calls have zeros in such lanes.
         """
         lines = run.returned.traffic.undefined_lanes
         if not lines or self._caller.zero_lanes:
             return None
         self._caller.zero_lanes = True
         repeat = self._run(run.step)
-        if self._answers.unfit(repeat) is not None or self._answers.mismatch(repeat) is not None:
-            self._caller.zero_lanes = False
+        self._caller.zero_lanes = False
+        if not self._is_right(repeat) or self._is_right(self._run(run.step)):
             return None
-        self._replays.zero_lanes = True
+        self._caller.zero_lanes = self._replays.zero_lanes = True
         self._kept_findings.append(mismatch_wording.undefined_lanes(run.case.name, lines))
         return repeat
+
+    def _is_right(self, run: Run) -> bool:
+        return self._answers.unfit(run) is None and self._answers.mismatch(run) is None
 
     def _repeated(self, run: Run) -> None:
         """Raise `Stop` if a repeated call is wrong."""
