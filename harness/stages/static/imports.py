@@ -1,4 +1,4 @@
-"""What the names of a module mean: imports, plain aliases, and modules that `importlib.import_module` returns."""
+"""Resolves the names of a module: imports, plain aliases, and modules that `importlib` loads by name."""
 
 from __future__ import annotations
 

@@ -154,8 +154,10 @@ def _launch_again(kernel: Any, args: tuple[Any, ...], options: Mapping[str, Any]
         name: value for name, value in options.items() if name not in names or _is_constant(kernel, name)
     }
 
-    def launch(grid: Any, *others: Any, **_: Any) -> None:
-        arguments = {name: value for name, value in zip(names, others, strict=False) if name not in constants}
+    def launch(grid: Any, *positional: Any, **_: Any) -> None:
+        arguments = {
+            name: value for name, value in zip(names, positional, strict=False) if name not in constants
+        }
         kernel.run(grid=grid, warmup=False, **arguments, **constants)
 
     return launch

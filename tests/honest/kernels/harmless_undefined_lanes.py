@@ -1,4 +1,4 @@
-"""Masked loads without `other` whose lanes are summed up: right where they hold 0, as on the devices of their authors."""
+"""Masked loads without `other`: the kernel sums up all lanes, which is right on devices where masked lanes hold 0."""
 
 import torch
 import triton

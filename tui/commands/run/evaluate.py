@@ -188,7 +188,7 @@ def eval_command(
 
 
 def is_about_default_target(evaluation: Evaluation, settings: Settings) -> bool:
-    """Return whether nobody asked for the default target, and the kernel fails only where it is compiled for it."""
+    """Return whether the kernel fails only in the compile for the default target, which the user did not name."""
     error = evaluation.error
     return not settings.targets and error is not None and error.message.startswith(f"{DEFAULT_TARGET}: ")
 
