@@ -337,7 +337,7 @@ def _patch_functions(module: ModuleType, answers: Mapping[str, Any]) -> None:
 
 
 def undecorated(function: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Replaces `torch.compile` and decorators of `torch.compiler`. Returns the function itself: the judge can watch its operators.
+    """Replaces `torch.compile` and decorators of `torch.compiler`. Returns the function: the judge sees its operators.
 
     Torch's own would import a compiler, seconds of work.
     """

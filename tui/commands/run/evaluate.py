@@ -183,7 +183,9 @@ def eval_command(
     if refused is None:
         say(f"seed {drawn}; judge these inputs again with --seed {drawn}")
         if evaluation.device == "cpu" and is_about_default_target(evaluation, settings):
-            say(f"only {DEFAULT_TARGET} refuses it; a kernel for NVIDIA is judged with --targets sm_90")
+            say(
+                f"this is about {DEFAULT_TARGET}, the default target; judge a kernel for NVIDIA with --targets sm_90"
+            )
     return EXIT_CODES.get(evaluation.verdict, ExitCode.NO)
 
 
