@@ -63,7 +63,7 @@ def called(function: Any) -> Any:
     replacement = _replacements.get(id(function))
     if replacement is not None:
         return replacement[0]
-    if getattr(function, "__module__", "").startswith(_LIBRARIES):
+    if (getattr(function, "__module__", "") or "").startswith(_LIBRARIES):
         # A module that was loaded a second time has functions of its own.
         return getattr(sys.modules.get(function.__module__), function.__name__, function)
     if any(function is builtin for builtin in _OF_CONSTANTS):
