@@ -15,6 +15,7 @@ from benchmarks.eighty_chains import MODEL, SESSION, Chain, Plan
 from benchmarks.eighty_verdicts import correct, refused
 from harness import Verdict
 from sessions import events as ev
+from sessions.names import short_task
 from sessions.settings import RunSettings
 
 STARTED_WALL = 1_795_258_800.0
@@ -43,7 +44,7 @@ def session(
     entries += _baselines(plan)
     for chain in chains:
         entries += chain.entries
-    entries += _people(plan, chains)
+    entries += _people(chains)
     entries += _spread(plan, chains)
     entries += _devices(plan, chains)
     entries.sort(key=lambda entry: entry[0])
@@ -78,12 +79,17 @@ def _baselines(plan: Plan) -> Iterator[Entry]:
     for place, task in enumerate(plan.tasks):
         if plan.measures and not plan.is_timed(place):
             evaluation = refused(task, plan.devices[0], Verdict.COMPILE_ERROR)
+            why = evaluation.error.message if evaluation.error else ""
+            words = (
+                f"the baseline of {short_task(task)} was not timed, so prompts show only its source: {why}"
+            )
+            yield 3.0 + place * 0.01, ev.Notice(level="warning", message=words)
         else:
             evaluation = correct(task, plan.devices[0], 1.0 if plan.measures else None)
         yield 3.0 + place * 0.01, ev.BaselineMeasured(task=task, evaluation=evaluation, device_s=14.0)
 
 
-def _people(plan: Plan, chains: Sequence[Chain]) -> Iterator[Entry]:
+def _people(chains: Sequence[Chain]) -> Iterator[Entry]:
     """Commands of people, and notices."""
     for chain in chains:
         if chain.best is None:
@@ -102,7 +108,6 @@ def _people(plan: Plan, chains: Sequence[Chain]) -> Iterator[Entry]:
     yield first.now - 400.0, ev.HintGiven(instance=first.key, text=text, by="kim")
     cold = "the compile cache is empty: the first attempts take longer"
     yield 5.0, ev.Notice(level="info", message=cold)
-    yield plan.run_s - 900.0, ev.Notice(level="warning", message="90 % of the budget is spent")
 
 
 def _judges(event: ev.AnyEvent, attempt: str) -> bool:

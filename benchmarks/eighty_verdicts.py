@@ -24,6 +24,7 @@ from harness import (
     Verdict,
 )
 from harness.wire.latency import Bound, Efficiency, LaunchTime, Timed, Window
+from harness.wire.provenance import Provenance
 
 AGAINST = "triton"
 FLOOR_MS = 0.0041
@@ -31,7 +32,14 @@ SHORTEST_MS = 0.018
 """Times below are bounds: the launch hides the rest."""
 COPY_BYTES_PER_S = 4.25e12
 PEAK_BYTES_PER_S = 5.3e12
-VERSIONS = {"python": "3.11.9", "torch": "2.13.0+rocm7.0", "triton": "3.7.1"}
+PROVENANCE = Provenance(
+    product="MI300X",
+    driver="6.12.12",
+    runtime="ROCm 7.0",
+    torch="2.13.0+rocm7.0",
+    triton="3.7.1",
+    python="3.11.9",
+)
 
 
 class Shape(NamedTuple):
@@ -176,7 +184,7 @@ def correct(
         traffic=tuple(_traffic(shape, version) for shape in shapes[:4]),
         estimate=tuple(_estimate(shape, version, of_device=bool(latency)) for shape in shapes[:4]),
         sandbox=(Layer("landlock", "active"), Layer("seccomp", "active")),
-        versions=VERSIONS,
+        provenance=PROVENANCE,
         facts=(
             Fact("outputs compared", f"{len(shapes)} cases, 168 million elements", Basis.PROOF),
             Fact("launches", f"{name}_rows {len(shapes)}", Basis.EVIDENCE),
@@ -229,7 +237,7 @@ def refused(task: str, device: str, verdict: Verdict, *, case: str = "ragged") -
             mismatch=failed if verdict is Verdict.WRONG else None,
             cases=f"fails: {case}; passes: 5 cases, columns 1024*k" if verdict is Verdict.WRONG else "",
         ),
-        versions=VERSIONS,
+        provenance=PROVENANCE,
     )
 
 

@@ -24,9 +24,7 @@ SEED = 1
 async def judged(task: Task, pool: DevicePool) -> tuple[float, Evaluation]:
     """Return the wall seconds and the result of one evaluation of the task's baseline."""
     started = time.perf_counter()
-    evaluation = await evaluate(
-        baseline_source(task), task, pool=pool, targets=(target("gfx942"),), seed=SEED
-    )
+    evaluation = await evaluate(baseline_source(task), task, pool, targets=(target("gfx942"),), seed=SEED)
     return time.perf_counter() - started, evaluation
 
 
@@ -45,8 +43,8 @@ async def main(device: str) -> int:
             table.add_row(task.name, evaluation.verdict, f"{first:.2f}", f"{second:.2f}", *stages)
             correct = correct and evaluation.verdict == "correct"
             console.print(f"{task.name}: {evaluation.verdict} {evaluation.error or ''}")
-        versions = ", ".join(f"{name} {version}" for name, version in pool.versions.items())
-    console.print(f"judge ready after {ready:.2f} s; {versions}")
+        software = pool.software
+    console.print(f"judge ready after {ready:.2f} s; torch {software.torch}, triton {software.triton}")
     console.print(table)
     return 0 if correct else 1
 

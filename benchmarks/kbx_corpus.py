@@ -24,13 +24,12 @@ from rich.console import Console
 from rich.table import Table
 
 from harness import DevicePool, Verdict, evaluate, target
-from harness.stages.recording import NotRecorded, record_task
+from harness.recording.errors import NotRecorded
+from harness.recording.recorder import find_or_record
 from sessions.home import home_from
 from suites import load_public_suite
-from suites.public.recorded import find_recorded, recorded_folder
 from suites.public.separator import SEPARATOR
 from suites.public.task import PublicTask
-from suites.task import Task
 
 TARGET = target("gfx942")
 SEED = 1
@@ -118,10 +117,10 @@ async def _judge(answer: Answer, public: PublicTask, pool: DevicePool) -> Result
     began = time.monotonic()
     result = Result(answer.digest, answer.file, answer.called, answer.right, "not recorded")
     try:
-        task = await _recorded(public, pool)
+        task = await find_or_record(public, home_from(os.environ).suites, pool=pool, target=TARGET)
     except NotRecorded as reason:
         return msgspec.structs.replace(result, why=str(reason))
-    evaluation = await evaluate(answer.code, task, pool=pool, targets=[TARGET], seed=SEED)
+    evaluation = await evaluate(answer.code, task, pool, targets=[TARGET], seed=SEED)
     error = evaluation.error
     return msgspec.structs.replace(
         result,
@@ -130,12 +129,6 @@ async def _judge(answer: Answer, public: PublicTask, pool: DevicePool) -> Result
         why=error.first_line if error else "",
         seconds=round(time.monotonic() - began, 1),
     )
-
-
-async def _recorded(public: PublicTask, pool: DevicePool) -> Task:
-    registry = home_from(os.environ).suites
-    folder = recorded_folder(registry, public.suite) / public.name
-    return find_recorded(public, registry) or await record_task(public, folder, pool=pool, target=TARGET)
 
 
 def _line(result: Result) -> str:

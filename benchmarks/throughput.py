@@ -80,9 +80,10 @@ SIMULATED_CORES = 16
 
 
 class Judged(NamedTuple):
-    """One attempt: seconds from proposal to verdict, and the verdict."""
+    """One attempt: seconds from proposal to verdict, when the verdict came (by `time.perf_counter`), and the verdict."""
 
     seconds: float
+    at_s: float
     verdict: str
     alone: bool
     """Whether it was judged again alone, because the GPU was full."""
@@ -119,15 +120,16 @@ async def run_instances(
             source = f"{own}\nNUMBER = {instance}, {number}\n"
             began = time.perf_counter()
             evaluation = await judge(pool, task, source)
-            seconds = time.perf_counter() - began
+            at_s = time.perf_counter()
+            seconds = at_s - began
             await asyncio.sleep(think_s)
             if evaluation is None:
-                judged.append(Judged(seconds, Verdict.CORRECT, alone=False))
+                judged.append(Judged(seconds, at_s, Verdict.CORRECT, alone=False))
             else:
                 alone = any(BESIDE_OTHERS in note for note in evaluation.notes)
                 stages = tuple((stage.name, stage.seconds) for stage in evaluation.stages)
                 judged.append(
-                    Judged(seconds, evaluation.verdict, alone, task.name, evaluation.latency, stages)
+                    Judged(seconds, at_s, evaluation.verdict, alone, task.name, evaluation.latency, stages)
                 )
 
     async with asyncio.TaskGroup() as group:
@@ -139,7 +141,7 @@ async def run_instances(
 async def judge_really(pool: DevicePool, task: Task, source: str) -> Evaluation:
     """Judge and time on a GPU."""
     targets = targets_for(pool.devices)
-    return await evaluate(source, task, pool=pool, targets=targets, seed=SEED)
+    return await evaluate(source, task, pool, targets=targets, seed=SEED)
 
 
 class Driver:
@@ -174,8 +176,10 @@ class Driver:
         return mock.Mock(verdict=Verdict.CORRECT, error=None)
 
 
-def report(judged: Sequence[Judged], pool: DevicePool, wall_s: float, *, pace: float = 1.0) -> Table:
-    """Return the table of one run; `pace` converts seconds of a simulation."""
+def report(
+    judged: Sequence[Judged], pool: DevicePool, wall_s: float, *, opened_s: float, pace: float = 1.0
+) -> Table:
+    """Return the table of one run; `pace` converts seconds of a simulation. `opened_s`: when the pool began to open."""
     seconds = [pace * attempt.seconds for attempt in judged]
     lost = [attempt for attempt in judged if attempt.verdict != Verdict.CORRECT]
     held_s = pool.leases.exclusive_s / len(judged)
@@ -183,6 +187,8 @@ def report(judged: Sequence[Judged], pool: DevicePool, wall_s: float, *, pace: f
     table.add_row("slots", str(pool.slots))
     table.add_row("attempts", str(len(judged)))
     table.add_row("attempts judged and timed a minute", f"{60 * len(judged) / (pace * wall_s):.1f}")
+    first_s = min(attempt.at_s for attempt in judged) - opened_s
+    table.add_row("first verdict, with the start of the pool", f"{pace * first_s:.1f} s")
     table.add_row("proposal to verdict, median", f"{statistics.median(seconds):.1f} s")
     table.add_row("proposal to verdict, worst", f"{max(seconds):.1f} s")
     table.add_row("exclusive lease held an attempt, mean", f"{pace * held_s:.1f} s")
@@ -239,12 +245,13 @@ async def measure(
 ) -> int:
     """Measure on real GPUs. Return 1 if an attempt is not correct."""
     tasks = load_tasks(instances)
+    opened_s = time.perf_counter()
     async with DevicePool(devices, slots=slots, tasks=tasks) as pool:
         began = time.perf_counter()
         judged = await run_instances(pool, tasks, attempts, judge_really, think_s=think_s, kernels=kernels)
         wall_s = time.perf_counter() - began
         await pool.leases.close()
-        console.print(report(judged, pool, wall_s))
+        console.print(report(judged, pool, wall_s, opened_s=opened_s))
         console.print(report_cases(judged))
     return int(any(attempt.verdict != Verdict.CORRECT for attempt in judged))
 
@@ -284,7 +291,7 @@ async def simulate(
             await pool.leases.close()
             sleeps = ", ".join(f"{phase} {value:g}" for phase, value in PHASES_S._asdict().items())
             console.print(f"{count} simulated GPUs; no judge runs, only sleeps (seconds): {sleeps}")
-            console.print(report(judged, pool, wall_s, pace=PACE))
+            console.print(report(judged, pool, wall_s, opened_s=began, pace=PACE))
     return 0
 
 

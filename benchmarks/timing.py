@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from harness import DevicePool, Evaluation, Latency, Outcome, evaluate, target
+from harness.stages.judged_task import resolve_task
 from harness.stages.timing.baselines import USUAL
 from harness.stages.timing.conclusions import Timing
 from harness.stages.timing.performance import Performance
@@ -50,14 +51,14 @@ async def timed(pool: DevicePool, task: Task, source: str, effort: Effort = WHOL
     """Time a source against the timing baseline, without judging it."""
     async with pool.slot() as slot:
         own = target(slot.device.target or "")
-        performance = Performance(pool, slot, task.at_gpu_sizes, own, seed=SEED)
+        performance = Performance(pool, slot, resolve_task(task, own.name, on_gpu=True), own, seed=SEED)
         return await performance.measure(await slot.channel(), source, against=USUAL, effort=effort)
 
 
 async def judged(pool: DevicePool, task: Task, source: str) -> Evaluation:
     """Run all stages of an evaluation."""
     own = target(pool.devices[0].target or "")
-    return await evaluate(source, task, pool=pool, targets=(own,), seed=SEED)
+    return await evaluate(source, task, pool, targets=(own,), seed=SEED)
 
 
 async def starter(pool: DevicePool) -> None:

@@ -52,7 +52,7 @@ def cpu_of(pool: DevicePool) -> float:
 
 async def judged(pool: DevicePool, task: Task, source: str) -> Evaluation:
     """Run one default evaluation."""
-    return await evaluate(source, task, pool=pool, targets=(target("gfx942"),), seed=SEED)
+    return await evaluate(source, task, pool, targets=(target("gfx942"),), seed=SEED)
 
 
 async def seconds_to_end(pool: DevicePool) -> float:
@@ -68,7 +68,7 @@ async def seconds_to_end(pool: DevicePool) -> float:
             running.set()
 
     evaluation = asyncio.create_task(
-        evaluate(source, task, pool=pool, targets=(target("gfx942"),), seed=SEED, on_event=watch),
+        evaluate(source, task, pool, targets=(target("gfx942"),), seed=SEED, on_event=watch),
         name="cancelled",
     )
     await running.wait()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.stages.oracle_strength import OracleReport, weigh_oracle
     from harness.stages.static.inspection import SLOW_IN_INTERPRETER
     from harness.wire.device import Device, Identity, Target
-    from harness.wire.effort import ROUGH, WHOLE, WITH_ENERGY, Effort
+    from harness.wire.effort import ROUGH, Effort
     from harness.wire.errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
     from harness.wire.evaluation import (
         EVALUATION_DECODER,
@@ -49,8 +49,6 @@ _MODULES = {
     "ROUGH": "wire.effort",
     "SLOW_IN_INTERPRETER": "stages.static.inspection",
     "STAGES": "wire.evaluation",
-    "WHOLE": "wire.effort",
-    "WITH_ENERGY": "wire.effort",
     "Basis": "wire.evaluation",
     "Device": "wire.device",
     "DevicePool": "processes.pool",
@@ -104,8 +102,6 @@ __all__ = [
     "ROUGH",
     "SLOW_IN_INTERPRETER",
     "STAGES",
-    "WHOLE",
-    "WITH_ENERGY",
     "Basis",
     "Device",
     "DevicePool",

@@ -15,14 +15,14 @@ from .state.info import SessionInfo, Standing
 
 @dataclass(frozen=True, slots=True)
 class BestEver:
-    """The fastest attempt of its task, device product and baseline over all sessions."""
+    """The fastest attempt of its task, provenance and baseline over all sessions."""
 
     session: str
     measured: MeasuredBest
 
 
 def bests_ever(home: Home, newest_first: Sequence[SessionInfo]) -> list[BestEver]:
-    """Returns the best of each task, device product and baseline over listed sessions: tasks by name, best first.
+    """Returns the best of each task, provenance and baseline over listed sessions: tasks by name, best first.
 
     Reads summaries, and the journal of a session with a summary of an older version. A damaged session counts if its
     journal can be read.

@@ -563,6 +563,13 @@ class DeviceQuarantined(Event, frozen=True, kw_only=True, tag="device_quarantine
     why: str
 
 
+class VerificationRead(Event, frozen=True, kw_only=True, tag="verification_read"):
+    """Whether `doctor --verify-gpu` verified the session's GPUs; recorded at an engine's start if it changed."""
+
+    standings: dict[str, str]
+    """`verified on this node, 2026-11-26` and the like, by product."""
+
+
 class NodePaused(Event, frozen=True, kw_only=True, tag="node_paused"):
     """No GPU of the session passes its health probe, so nothing is judged. Recorded at each probe."""
 
@@ -645,6 +652,7 @@ AnyEvent = (
     | DeviceSampled
     | DeviceAwaited
     | DeviceQuarantined
+    | VerificationRead
     | NodePaused
     | NodeResumed
     | Notice

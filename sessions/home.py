@@ -109,6 +109,11 @@ class Home:
         return self.root / "recordings"
 
     @property
+    def verifications(self) -> Path:
+        """Results of `doctor --verify-gpu`, a file for each run."""
+        return self.root / "verifications"
+
+    @property
     def suites(self) -> Path:
         """The registry of suites that people added."""
         return self.root / "suites.toml"

@@ -117,3 +117,8 @@ def choose_session(wanted: str, names: Sequence[str]) -> str:
     if fitting:
         raise AmbiguousSession(wanted, fitting=fitting)
     raise NoSuchSession(wanted, nearest=difflib.get_close_matches(wanted, newest_first, n=3, cutoff=0.5))
+
+
+def stage_word(stage: str) -> str:
+    """Returns the name of a judge's stage on every screen and page: `timing` for `performance`, else as it is."""
+    return "timing" if stage == "performance" else stage

@@ -55,6 +55,14 @@ class Cost(NamedTuple):
     """Each input read once and each output written once, in bytes."""
     dot_dtype: str | None = None
     """Dtype of the matrix products (`float16`, `int8`, ...); `None` without matrix products."""
+    estimated_bytes: int | None = None
+    """Estimate of the bytes that every kernel moves, where only a part, `minimal_bytes`, is certain; 0: not known. `None`:
+    `minimal_bytes` are all."""
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes for roofs and shares: the estimate if there is one; 0 if they are not known."""
+        return self.minimal_bytes if self.estimated_bytes is None else self.estimated_bytes
 
 
 class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -141,7 +149,7 @@ class EntryPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Python signature with defaults: `layer_norm(x, weight, bias, eps=1e-5)`."""
 
 
-class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RecordedScript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Cases that are calls of a script: the judge runs it, records its calls, and judges a candidate on the same calls.
 
     The folder then holds `script.json` (the script's text) and `calls.py`, which is appended to a candidate: a function
@@ -195,7 +203,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Kinds of findings that refuse a candidate; see `FINDINGS`."""
     axes: dict[str, Axis] = {}
     """Sizes of hidden cases by axis. An axis without entry stays in the range of the open cases."""
-    script: Script | None = None
+    script: RecordedScript | None = None
     """Set if the cases are calls of a script and not made by `problem.py`."""
     suite: str = ""
     folder: Path = Path()
@@ -204,17 +212,6 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def id(self) -> str:
         """Full name, `suite/task`."""
         return f"{self.suite}/{self.name}"
-
-    @property
-    def for_interpreter(self) -> Task:
-        """The same task without the cases that only a GPU judges."""
-        return msgspec.structs.replace(self, cases=tuple(case for case in self.cases if not case.only_gpu))
-
-    @property
-    def at_gpu_sizes(self) -> Task:
-        """The same task with GPU sizes on every device."""
-        cases = tuple(msgspec.structs.replace(case, cpu=case.gpu) for case in self.cases)
-        return msgspec.structs.replace(self, cases=cases)
 
     def outputs_of(self, case: Case) -> tuple[Output, ...]:
         """Return the outputs of a case: its own, else the task's."""

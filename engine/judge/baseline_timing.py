@@ -1,4 +1,7 @@
-"""Times a task's baseline before the first prompt, once per session, so that the model knows what it has to beat."""
+"""Times a task's baseline before the first prompt, so that the model knows what it has to beat.
+
+Once per session; again if the session went on with other hardware or software.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from engine.prompting.baseline_facts import BaselineFacts, baseline_facts
 from harness import Evaluation, StageEntered, StageLeft, Verdict
 from harness.stages.timing.baselines import Baseline
 from sessions.events import BaselineMeasured, BaselineStageStarted, Notice
+from sessions.state.speed import are_comparable
+from sessions.state.state import SessionState
 from suites import Task
 
 KERNEL_MARK = "@triton.jit"
@@ -18,7 +23,8 @@ KERNEL_MARK = "@triton.jit"
 async def known_baseline(bench: Bench, task: Task) -> BaselineFacts:
     """Returns the baseline of a task; on a GPU with its times, if it is a Triton kernel.
 
-    The first instance of a task times it, and the others wait. A result in the journal is not repeated.
+    The first instance of a task times it, and the others wait. A result in the journal is repeated only if an attempt of the
+    task was judged later with another provenance.
     """
     baseline = await asyncio.to_thread(bench.judge.baseline, task)
     shown = "" if task.script is not None and task.script.hides_baseline else baseline.source
@@ -26,10 +32,22 @@ async def known_baseline(bench: Bench, task: Task) -> BaselineFacts:
         return baseline_facts(baseline.name, shown, None)
     async with bench.timing_baselines.setdefault(task.id, asyncio.Lock()):
         evaluation = bench.recorder.state.baselines.get(task.id)
-        if evaluation is None:
+        if evaluation is None or not are_comparable(evaluation, _newest_timed(bench.recorder.state, task)):
             evaluation = await _evaluate(bench, task, baseline)
     timed = evaluation if evaluation.verdict is Verdict.CORRECT else None
     return baseline_facts(baseline.name, shown, timed)
+
+
+def _newest_timed(state: SessionState, task: Task) -> Evaluation | None:
+    """The evaluation of the task's attempt that was timed last; `None` if none was."""
+    timed = [
+        (attempt.judged_seq, attempt.evaluation)
+        for instance in state.instances.values()
+        if instance.task == task.id
+        for attempt in instance.attempts
+        if attempt.evaluation is not None and attempt.evaluation.latency
+    ]
+    return max(timed, key=lambda entry: entry[0])[1] if timed else None
 
 
 async def _evaluate(bench: Bench, task: Task, baseline: Baseline) -> Evaluation:

@@ -11,6 +11,7 @@ from engine.judge.bench import Bench
 from engine.judge.judging import OnStage
 from harness import STAGES, ErrorReport, Evaluation, Stage, StageEntered, StageLeft, Verdict
 from harness.processes.process_endings import was_judged_again
+from harness.stages.verdicts import conclude
 from harness.wire.evaluation import SCHEMA
 from sessions.events import Notice, StageFinished, StageStarted
 from suites import Task
@@ -90,23 +91,24 @@ async def ask_twice(judge: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
     return await judge() if evaluation.verdict in NO_VERDICT else evaluation
 
 
-def evaluation_without_stages(task: str, device: str, verdict: Verdict, kind: str, why: str) -> Evaluation:
+def evaluation_without_stages(task: str, device: str, kind: str, why: str) -> Evaluation:
     """Returns the evaluation of a candidate that the judge did not judge, or not to the end."""
+    error = ErrorReport(kind=kind, message=why)
     return Evaluation(
         schema=SCHEMA,
         task=task,
         device=device,
-        verdict=verdict,
+        verdict=conclude(error),
         call=False,
         execution=False,
         stages=tuple(Stage(name, None, 0.0) for name in STAGES),
-        error=ErrorReport(kind=kind, message=why),
+        error=error,
     )
 
 
 def cancelled_evaluation(task: str, device: str, why: str) -> Evaluation:
     """Returns the evaluation of an attempt that was stopped before the judge finished; no metric counts it."""
-    return evaluation_without_stages(task, device, Verdict.CANCELLED, "cancelled", why)
+    return evaluation_without_stages(task, device, "cancelled", why)
 
 
 def failure_reason(evaluation: Evaluation) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 from engine.tuning.sweep import Surveying
 from harness import (
     Device,
     DevicePool,
-    Effort,
     Evaluation,
     StageEntered,
     StageLeft,
@@ -19,21 +18,12 @@ from harness import (
 )
 from harness.hardware.product import Product
 from harness.hardware.recognition import product_of
+from harness.stages.modes import Attempt, Exam, Mode, Rough
 from harness.stages.survey import Survey
 from harness.stages.timing.baselines import USUAL, Against, Baseline, timing_baseline
 from suites import Task
 
 OnStage = Callable[[StageEntered | StageLeft], None]
-
-
-class Rough(NamedTuple):
-    """How a variant is estimated."""
-
-    start: Baseline
-    """The kernel that it varies, and against which it is timed."""
-    effort: Effort
-    passed: Evaluation | None = None
-    """Its result of an earlier estimate with less effort."""
 
 
 class Judge(Protocol):
@@ -68,8 +58,10 @@ class Judge(Protocol):
         """
         ...
 
-    async def estimate(self, source: str, task: Task, rough: Rough, *, on_stage: OnStage) -> Evaluation:
-        """Returns estimates of a variant from few samples; the verdict is not recorded."""
+    async def estimate(
+        self, source: str, task: Task, rough: Rough, *, start: Baseline, on_stage: OnStage
+    ) -> Evaluation:
+        """Returns estimates of a variant of `start`, timed against it; the verdict is not recorded."""
         ...
 
     async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
@@ -123,29 +115,31 @@ class PoolJudge:
         avoid: str = "",
     ) -> Evaluation:
         """See `Judge`."""
-        return await self._evaluate(source, task, self._baseline(task), on_stage, exam=exam, avoid=avoid)
+        mode = Exam(avoid) if exam else Attempt()
+        return await self._evaluate(source, task, mode, self._baseline(task), on_stage)
 
     async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
         """See `Judge`."""
-        return await self._evaluate(source, task, self._baseline(task), on_stage, on=device)
+        return await self._evaluate(source, task, Attempt(device), self._baseline(task), on_stage)
 
-    async def estimate(self, source: str, task: Task, rough: Rough, *, on_stage: OnStage) -> Evaluation:
+    async def estimate(
+        self, source: str, task: Task, rough: Rough, *, start: Baseline, on_stage: OnStage
+    ) -> Evaluation:
         """See `Judge`."""
-        against = Against(rough.start)
-        return await self._evaluate(source, task, against, on_stage, effort=rough.effort, passed=rough.passed)
+        return await self._evaluate(source, task, rough, Against(start), on_stage)
 
     async def _evaluate(
-        self, source: str, task: Task, against: Against, on_stage: OnStage, **how: Any
+        self, source: str, task: Task, mode: Mode, against: Against, on_stage: OnStage
     ) -> Evaluation:
         return await evaluate(
             source,
             task,
-            pool=self._pool,
+            self._pool,
+            mode,
             targets=self._targets,
             seed=self._seed,
             against=against,
             on_event=on_stage,
-            **how,
         )
 
 

@@ -10,12 +10,13 @@ from functools import partial
 from engine.errors import JudgeUnable
 from engine.judge.bench import Bench
 from engine.judge.evaluating import NO_VERDICT, ask_twice, failure_reason
-from engine.judge.judging import Rough, own_target
+from engine.judge.judging import own_target
 from engine.tuning.prospect import RANKED_BY
 from engine.tuning.rungs import PlannedRung, mark_kept
 from engine.tuning.sweep import sweep
 from harness import Evaluation, Target, Verdict
 from harness.failures import first_failure
+from harness.stages.modes import Rough
 from harness.stages.timing.baselines import Baseline
 from harness.stages.timing.rough_estimates import estimated_ratio
 from sessions.events import AttemptSwept, RungEntry, SweepRung, SweepStarted, SweptVariant
@@ -84,7 +85,7 @@ async def estimate_rung(
             estimates = [
                 group.create_task(
                     _estimate(
-                        bench, task, variant.source, Rough(start, rung.effort, passed.get(variant.source))
+                        bench, task, variant.source, Rough(rung.effort, passed.get(variant.source)), start
                     ),
                     name=f"rung/{place}",
                 )
@@ -125,9 +126,13 @@ def _entry(task: Task, variant: SweptVariant, evaluation: Evaluation) -> RungEnt
     )
 
 
-async def _estimate(bench: Bench, task: Task, source: str, rough: Rough) -> tuple[Evaluation, float]:
+async def _estimate(
+    bench: Bench, task: Task, source: str, rough: Rough, start: Baseline
+) -> tuple[Evaluation, float]:
     """Estimate one variant; if the judge fails, ask it once more. Returns also the seconds on a device."""
     async with bench.budget.device_time() as use:
-        enter = partial(bench.enter, rough.start.name, use)
-        evaluation = await ask_twice(partial(bench.judge.estimate, source, task, rough, on_stage=enter))
+        enter = partial(bench.enter, start.name, use)
+        evaluation = await ask_twice(
+            partial(bench.judge.estimate, source, task, rough, start=start, on_stage=enter)
+        )
     return evaluation, use.seconds

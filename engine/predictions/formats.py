@@ -80,8 +80,9 @@ def _tritonbench(results: Sequence[PredictionResult], name: str) -> Files:
 
 def _tritonbench_row(latency: Latency) -> Row:
     row = _timed_row(latency)
-    if latency.efficiency is not None:
+    if latency.efficiency is not None and latency.efficiency.bytes:
         row["GB/s"] = latency.efficiency.bytes_per_s / 1e9
+    if latency.efficiency is not None and latency.efficiency.flops:
         row["TFLOPS"] = latency.efficiency.flops_per_s / 1e12
     return row
 

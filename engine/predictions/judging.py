@@ -26,9 +26,9 @@ from harness import (
     WorkerDied,
     evaluate,
 )
-from harness.stages.recording import NotRecorded, record_task
+from harness.recording.errors import NotRecorded
+from harness.recording.recorder import find_or_record
 from suites import Task
-from suites.public.recorded import find_recorded, recorded_folder
 
 OnStage = Callable[[StageEntered | StageLeft], None]
 
@@ -88,14 +88,14 @@ class WavedeckJudge:
 
     async def _evaluate(self, sample: Sample, on_stage: OnStage) -> Evaluation:
         if sample.unusable:
-            return self._verdict(sample, Verdict.NO_CODE, "no_code", sample.message)
+            return self._not_judged(sample, "no_code", sample.message)
         try:
             task = await self._recorded(sample)
         except NotRecorded as reason:
             self._not_recorded[sample.public.id] = str(reason)
-            return self._verdict(sample, Verdict.UNSUPPORTED, "recording", str(reason))
+            return self._not_judged(sample, "recording", str(reason))
         return await evaluate(
-            sample.source, task, pool=self._pool, targets=self._targets, seed=self._seed, on_event=on_stage
+            sample.source, task, self._pool, targets=self._targets, seed=self._seed, on_event=on_stage
         )
 
     async def _recorded(self, sample: Sample) -> Task:
@@ -104,15 +104,11 @@ class WavedeckJudge:
         async with self._recording[public.id]:
             if public.id in self._not_recorded:
                 raise NotRecorded(self._not_recorded[public.id])
-            task = find_recorded(public, self._registry, for_gpu=self._pool.devices[0].kind != "cpu")
-            if task is not None:
-                return task
-            folder = recorded_folder(self._registry, public.suite) / public.name
-            return await record_task(public, folder, pool=self._pool, target=self._targets[0])
+            return await find_or_record(public, self._registry, pool=self._pool, target=self._targets[0])
 
-    def _verdict(self, sample: Sample, verdict: Verdict, kind: str, message: str) -> Evaluation:
+    def _not_judged(self, sample: Sample, kind: str, message: str) -> Evaluation:
         device = self._pool.devices[0].name
-        return evaluation_without_stages(sample.public.id, device, verdict, kind, message)
+        return evaluation_without_stages(sample.public.id, device, kind, message)
 
 
 async def judge_samples(

@@ -6,7 +6,7 @@ from engine.predictions.judging import OnStage, result_of
 from engine.predictions.matching import Sample
 from engine.predictions.results import ORIGINAL, PredictionResult
 from harness import DevicePool, Target
-from harness.stages.original import OriginalOutcome, OriginalVerdict, judge_original
+from harness.recording.original import OriginalOutcome, OriginalVerdict, judge_original
 
 
 class OriginalJudge:

@@ -49,6 +49,7 @@ from sessions.events import (
     EngineStopped,
     Notice,
     SessionFinished,
+    VerificationRead,
 )
 from sessions.files import write_whole
 from sessions.home import Home, LiveFiles
@@ -56,6 +57,7 @@ from sessions.journal.journal import read_journal
 from sessions.store.decidable import check_decision
 from sessions.store.reconcile import resume
 from sessions.store.recorder import Recorder
+from sessions.verifications import standing_of
 from suites import SuiteError
 
 log = logging.getLogger(__name__)
@@ -240,9 +242,13 @@ class Engine:
                 busy=self._busy,
             )
             async with asyncio.TaskGroup() as group:
-                follower = group.create_task(follow_person(pool, shared), name="person")
+                helpers = (
+                    group.create_task(follow_person(pool, shared), name="person"),
+                    group.create_task(note_verification(pool, recorder, self._home), name="verification"),
+                )
                 curable = await run_instances(shared, job.method, job.tasks)
-                follower.cancel()
+                for helper in helpers:
+                    helper.cancel()
             return curable
 
     def _why_stopped(
@@ -358,6 +364,19 @@ async def follow_person(pool: DevicePool, shared: Shared) -> None:
         if planned_usd is not None and budget.usd != planned_usd + state.added_usd:
             budget.raise_usd(planned_usd + state.added_usd)
         await shared.changes.next()
+
+
+async def note_verification(pool: DevicePool, recorder: Recorder, home: Home) -> None:
+    """Record whether the pool's GPUs were verified on this node, if that is new to the session."""
+    standings = {}
+    for device in pool.devices:
+        if device.kind != "cpu":
+            provenance = await pool.provenance(device)
+            standings[provenance.product] = await asyncio.to_thread(
+                standing_of, home, host=socket.gethostname(), kind=device.kind, provenance=provenance
+            )
+    if standings != recorder.state.verification:
+        recorder.record(VerificationRead(standings=standings))
 
 
 def flatten_errors(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness import Evaluation
+from harness.wire.provenance import Provenance, same_provenance
 
 from .figures import launch_words, roof_words
 from .markdown import number
@@ -26,6 +27,15 @@ class BaselineFacts:
     launches: Sequence[str] = ()
     """Time by launch, one line per case with several launches."""
 
+    provenance: Provenance | None = None
+    """Hardware and software of the times."""
+
+    def beside(self, best: Evaluation | None) -> BaselineFacts:
+        """Returns these facts, without times if the times of `best` come from another provenance."""
+        if best is None or same_provenance(self.provenance, best.provenance):
+            return self
+        return replace(self, times={}, roofs="", launches=())
+
     @property
     def timed(self) -> bool:
         """True if a time is known."""
@@ -43,6 +53,7 @@ def baseline_facts(name: str, source: str, evaluation: Evaluation | None) -> Bas
             for latency in latencies
         },
         roofs="" if evaluation is None else practical_roofs(evaluation),
+        provenance=None if evaluation is None else evaluation.provenance,
         launches=[
             f"{latency.case}: {launch_words(latency.launches)}" for latency in latencies if latency.launches
         ],

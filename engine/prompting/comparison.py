@@ -10,6 +10,7 @@ from typing import NamedTuple
 from engine.reply.module_text import parse_module
 from harness import Evaluation
 from sessions.state.ranking import ESTIMATE_TIE
+from sessions.state.speed import are_comparable
 from suites.python_source import source_lines
 
 from .figures import estimated_rows, timed_rows, times
@@ -43,13 +44,13 @@ def case_speeds(evaluation: Evaluation) -> dict[str, float]:
 def better_elsewhere(best: Evaluation, others: Sequence[tuple[str, Evaluation]]) -> dict[str, Better]:
     """Returns, by case, the fastest other attempt if it is clearly faster than the best one.
 
-    Attempts are compared only if all were timed, or none.
+    Attempts are compared only if all were timed, or none, and with the same hardware and software.
     """
     own = case_speeds(best)
     clearly = CLEARLY if best.latency else 1 + ESTIMATE_TIE
     better: dict[str, tuple[float, str]] = {}
     for attempt, evaluation in others:
-        if bool(evaluation.latency) != bool(best.latency):
+        if bool(evaluation.latency) != bool(best.latency) or not are_comparable(evaluation, best):
             continue
         for case, speed in case_speeds(evaluation).items():
             if speed > clearly * own.get(case, 0.0) and speed > better.get(case, (0.0, ""))[0]:

@@ -9,13 +9,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from harness import Evaluation, Target, Traffic, Verdict
 from harness.hardware.product import Product
 from harness.stages.estimates.roofline import estimate
-from suites import Case, Task, task_cost
+from suites import Case, Output, Task, task_cost
 from suites.python_source import source_lines
 
-from .figures import achieved
+from .figures import achieved, achieved_beside
 from .judged import JudgedCandidate
 
 TRACE_LINES = 40
@@ -75,7 +77,7 @@ def case_facts(task: Task, target: Target, product: Product | None = None) -> tu
             requested_write_bytes=0,
             unique_read_bytes=0,
             unique_write_bytes=0,
-            minimal_bytes=cost.minimal_bytes,
+            minimal_bytes=cost.moved_bytes,
             dot_flops=0,
             flops=cost.flops,
             launches=0,
@@ -90,6 +92,20 @@ def case_facts(task: Task, target: Target, product: Product | None = None) -> tu
             )
         )
     return tuple(facts)
+
+
+def outputs_of_calls(task: Task) -> tuple[Output, ...]:
+    """Returns the task's outputs. In a recorded task, an output with several dtypes has the dtype `input`."""
+    if task.script is None:
+        return task.outputs
+    dtypes: dict[str, set[str]] = {}
+    for case in task.open_cases:
+        for output in task.outputs_of(case):
+            dtypes.setdefault(output.name, set()).add(output.dtype)
+    return tuple(
+        replace(output, dtype="input") if len(dtypes.get(output.name, ())) > 1 else output
+        for output in task.outputs
+    )
 
 
 def error_facts(candidate: JudgedCandidate) -> ErrorFacts:
@@ -181,7 +197,7 @@ def lost_ground(before: JudgedCandidate, now: JudgedCandidate) -> str:
         if now.evaluation.verdict is Verdict.CORRECT:
             return (
                 f"{now.attempt} is correct, but ranks below {before.attempt}: "
-                f"{achieved(now.evaluation)}. {before.attempt}: {achieved(before.evaluation)}."
+                f"{achieved_beside(now.evaluation, before.evaluation)}. {before.attempt}: {achieved(before.evaluation)}."
             )
         return f"{now.attempt} broke what worked in {before.attempt}."
     return (

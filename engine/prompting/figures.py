@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from harness import Evaluation, Latency
 from harness.wire.latency import Bound, LaunchTime, Outcome
 from sessions.state.ranking import estimated_slowdown, long_estimates
-from sessions.state.speed import speed_of
+from sessions.state.speed import are_comparable, speed_of
 
 from .standouts import resource_lines, standouts
 
@@ -181,6 +181,13 @@ def achieved(evaluation: Evaluation) -> str:
     if evaluation.resources:
         parts.append("spills registers" if spilled else "no spills")
     return "; ".join(parts) or "correct; nothing is known of its speed"
+
+
+def achieved_beside(evaluation: Evaluation, best: Evaluation | None) -> str:
+    """Returns `achieved`, or that the figures are left out because the prompt has those of `best` from another provenance."""
+    if are_comparable(evaluation, best):
+        return achieved(evaluation)
+    return "correct; its figures are left out, because they come from other hardware or software"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.prompting.comparison import better_elsewhere, changed_functions, code_difference
 from engine.prompting.facts import lost_ground
-from engine.prompting.figures import achieved, measurements
+from engine.prompting.figures import achieved_beside, measurements
 from engine.prompting.judged import JudgedCandidate
 from sessions.state.ranking import rank
 from sessions.state.speed import speed_of
@@ -41,7 +41,7 @@ def other_kernels(
         kernels.append(
             OtherKernel(
                 attempt=other.attempt,
-                summary=achieved(other.evaluation),
+                summary=achieved_beside(other.evaluation, best.evaluation),
                 strategy=other.strategy,
                 tie=speed_of(best.evaluation) is None and rank(other.evaluation) == rank(best.evaluation),
                 difference=difference,

@@ -12,11 +12,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from msgspec.structs import replace
 
 from engine.knowledge import FOLDER as KNOWLEDGE
 from engine.knowledge import pages_for
@@ -27,10 +28,11 @@ from engine.prompting.facts import (
     error_facts,
     failure_line,
     lost_ground,
+    outputs_of_calls,
     repeats,
     shorten,
 )
-from engine.prompting.figures import achieved
+from engine.prompting.figures import achieved_beside
 from engine.prompting.history_facts import optimizer_facts
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.markdown import fenced, number, quoted, sizes, tidy
@@ -286,21 +288,23 @@ def corrective_prompt(messages: Sequence[Message], reply: str, unusable: Unusabl
 def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, ...]:
     """Returns system and user message; only a user message if the profile has no system message.
 
-    A missing fact raises `jinja2.UndefinedError`.
+    A missing fact raises `jinja2.UndefinedError`. Figures with another provenance than those of the fact `best` are left out.
     """
     task = setting.task
+    best = facts.get("best")
+    figures_of = best.evaluation if isinstance(best, JudgedCandidate) else None
     request = (
         templates()
         .select_template([f"profiles/{setting.profile}/{template}", template])
         .render(
             setting=setting,
-            task=task,
+            task=replace(task, outputs=outputs_of_calls(task)),
             module=task_module(task),
-            baseline=setting.baseline,
+            baseline=setting.baseline.beside(figures_of),
             cases=case_facts(task, setting.targets[0], setting.product),
             reference=hardware(setting.targets[0], setting.product),
             precision=tuple(tolerance_words(task)),
-            achieved=achieved,
+            achieved=partial(achieved_beside, best=figures_of),
             **facts,
         )
     )

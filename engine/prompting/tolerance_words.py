@@ -27,12 +27,15 @@ def tolerance_words(task: Task) -> Iterator[str]:
         return
     # By dtype and output, the largest error that any case allows.
     sentences: dict[str, dict[str, str]] = {}
-    for output in task.outputs:
-        for dtype in sorted({dtype_of(output, case) for case in task.open_cases}):
-            cases = [case for case in task.open_cases if dtype_of(output, case) == dtype]
-            sentences.setdefault(dtype, {})[output.name] = _words(
-                dtype, max(_allowed(task, output, case) for case in cases)
-            )
+    pairs = [(output, case) for case in task.open_cases for output in task.outputs_of(case)]
+    keys = dict.fromkeys((output.name, dtype_of(output, case)) for output, case in pairs)
+    for name, dtype in keys:
+        allowed = [
+            _allowed(task, output, case)
+            for output, case in pairs
+            if (output.name, dtype_of(output, case)) == (name, dtype)
+        ]
+        sentences.setdefault(dtype, {})[name] = _words(dtype, max(allowed))
     for dtype in sorted(sentences):
         if len(set(sentences[dtype].values())) == 1:
             yield f"`{dtype}`: {next(iter(sentences[dtype].values()))}"

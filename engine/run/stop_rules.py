@@ -13,7 +13,7 @@ from harness import Evaluation, Verdict
 from harness.wire.latency import Bound, Latency, Outcome
 from sessions.events import EndReason, Origin
 from sessions.settings import StopRules
-from sessions.state.speed import Speed, speed_of
+from sessions.state.speed import Speed, are_comparable, speed_of
 from sessions.state.state import AttemptState
 
 GAIN = 0.01
@@ -95,7 +95,10 @@ def _reaches_roof(latency: Latency) -> bool:
 
 def _no_gain(timed: Timed, most: int) -> Stop | None:
     best, without_gain = 0.0, 0
+    newest = timed[-1][0].evaluation if timed else None
     for attempt, speed in timed:
+        if not are_comparable(attempt.evaluation, newest):
+            continue  # timed before the session went on with other hardware or software
         if speed.value > best * (1 + GAIN):
             without_gain = 0
         elif attempt.origin is not Origin.TUNE:  # a variant of a sweep costs no reply

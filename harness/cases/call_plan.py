@@ -50,6 +50,11 @@ class Plan:
         return tuple(step.case.case for step in self.execution if not step.case.hidden)
 
     @property
+    def hidden(self) -> tuple[Case, ...]:
+        """The drawn cases."""
+        return tuple(step.case.case for step in self.execution if step.case.hidden)
+
+    @property
     def configs(self) -> int:
         """Number of configs that run at least once if every call launches the autotuned kernel."""
         return 1 + max(step.config for step in (*self.execution, *self.repeats))

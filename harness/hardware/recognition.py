@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from harness.wire.device import Device, Identity
+from harness.wire.provenance import Provenance
 
 from .partitions import UnknownPartition, scale_to_partition
 from .product import Product
@@ -32,6 +33,25 @@ def product_of(device: Device) -> Recognised:
             None, "" if device.kind == "cpu" else "the driver reports nothing that identifies it"
         )
     return recognise(device.identity)
+
+
+def describe_device(device: Device, software: Provenance, by_driver: Provenance | None) -> Provenance:
+    """Return the provenance of figures on a device. `by_driver` is what its driver reports; `None` if it did not answer."""
+    if device.kind == "cpu":
+        return software
+    driver, identity = by_driver or Provenance(), device.identity
+    product = product_of(device).product
+    name = product.name if product is not None else identity.model if identity is not None else ""
+    return msgspec.structs.replace(
+        software,
+        product=name or driver.product or device.description,
+        partition=(identity.partition if identity is not None else "") or driver.partition,
+        address=device.address,
+        driver=driver.driver,
+        firmware=driver.firmware,
+        max_clock_mhz=driver.max_clock_mhz,
+        power_cap_w=driver.power_cap_w,
+    )
 
 
 def recognise(identity: Identity) -> Recognised:

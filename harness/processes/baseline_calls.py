@@ -30,9 +30,8 @@ class BaselineCalls:
         return calls
 
     def keep(self, measure: Measure, calls: Mapping[str, TapedCall]) -> None:
-        """Keep the calls of a timing, if it recorded all."""
-        if calls:
-            self._kept[_key(measure)] = dict(calls)
+        """Keep the calls that a timing recorded."""
+        self._kept[_key(measure)] = dict(calls)
         while len(self._kept) > MOST:
             del self._kept[next(iter(self._kept))]
 

@@ -26,8 +26,8 @@ USABLE_SHARE = 0.9
 """Share of the GPU's memory that the rule gives away. The rest is for the candidates' own buffers and for fragmentation."""
 CONTEXT_BYTES = 512 << 20
 """Memory of a process with a GPU context, before it allocates anything."""
-COPIES_A_SLOT = 6
-"""Copies of a case while it is judged: inputs and outputs in shared memory, the guest's buffers, a comparison in float64."""
+COPIES_A_SLOT = 8
+"""Copies of a case while it is judged: shared inputs and outputs, buffers of guest and recorder, a comparison in float64."""
 USUAL_CASE_BYTES = 1 << 30
 """Largest case of a task without a known cost; the built-in tasks have cases up to this size."""
 RECORDED_CASE_BYTES = 256 << 20
@@ -88,7 +88,8 @@ def own_cores() -> int:
 
 def _case_bytes(task: Task) -> int:
     try:
-        return max(task_cost(task, case.gpu, case.dtype).minimal_bytes for case in task.cases)
+        costs = [task_cost(task, case.gpu, case.dtype) for case in task.cases]
+        return max(max(cost.minimal_bytes, cost.moved_bytes) for cost in costs)
     except SuiteError:
         return USUAL_CASE_BYTES
 

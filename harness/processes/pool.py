@@ -10,7 +10,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import asynccontextmanager
 from types import TracebackType
 
+import msgspec
+
 from harness.failures import first_failure
+from harness.hardware.recognition import describe_device
 from harness.linux import syscalls
 from harness.node.discovery import CPU, choose_devices
 from harness.node.leases import Holder, holders, lease, lease_folder
@@ -27,6 +30,7 @@ from harness.wire.errors import (
 )
 from harness.wire.evaluation import Evaluation, Verdict
 from harness.wire.limits import END_S, ON_CPU, ON_GPU, STARTS_AT_ONCE, TimeLimits
+from harness.wire.provenance import Provenance, runtime_of
 from suites.task import Task
 
 from .baseline_calls import BaselineCalls
@@ -42,6 +46,8 @@ from .servers import ForkServer
 from .slot import Slot
 from .spares import GUEST, TIMER, Spares
 
+SPARE_GUESTS = 2
+"""Guests on a GPU that wait for a candidate, at most: more contexts would only delay those that are needed now."""
 FILL_PAUSE_S = 0.5
 """Between an evaluation and the start of spares for the next: a pool that closes then starts none."""
 _TROUBLE = frozenset({Verdict.CRASH, Verdict.TIMEOUT, Verdict.INFRA_ERROR})
@@ -140,9 +146,18 @@ class DevicePool:
         await self._close()
 
     @property
-    def versions(self) -> dict[str, str]:
+    def software(self) -> Provenance:
         """Versions of Python, torch, triton, numpy and the Linux kernel."""
-        return {**self.interpreting.versions, "linux": platform.release()}
+        versions = {**self.interpreting.versions, "linux": platform.release()}
+        versions["runtime"] = runtime_of(versions.get("torch", ""))
+        return msgspec.convert(versions, Provenance)
+
+    async def provenance(self, device: Device) -> Provenance:
+        """Return the hardware and software of evaluations on this device. Its driver is asked once."""
+        telemetry = self.telemetry(device)
+        if telemetry is not None and telemetry.provenance is None:
+            await telemetry.state()
+        return describe_device(device, self.software, telemetry.provenance if telemetry else None)
 
     def limits(self, device: Device) -> TimeLimits:
         """Return the limits of a candidate on this device."""
@@ -302,12 +317,12 @@ class DevicePool:
         self.players.drop(device)
 
     def _wanted_spares(self, device: Device) -> dict[str, int]:
-        """A guest for each slot. Timers for each candidate that may still be timed, or for the first one; and missing players."""
+        """Timers for each candidate that may still be timed, or for the first one, and missing players; a few guests."""
         slots = [slot for slot in self._all if slot.device == device]
         timers = sum(slot.timers_ahead for slot in slots) or TIMERS_A_CANDIDATE
         timers += max(PLAYERS - self.players.count(device), 0)
         timers += self.baseline_calls.is_empty  # the first timing also records the baseline
-        return {TIMER: timers if self._timed else 0, GUEST: len(slots)}
+        return {TIMER: timers if self._timed else 0, GUEST: min(len(slots), SPARE_GUESTS)}
 
     async def _open(self, device: Device) -> None:
         """Start telemetry and judges of a GPU before candidates need them.

@@ -12,8 +12,8 @@ from harness.sandbox.layers import find_different_layers
 from harness.wire.device import Device
 from harness.wire.errors import HarnessError
 from harness.wire.evaluation import Layer
-from harness.wire.guest_messages import GUEST_REPORTS, Hello
 
+from .conversation import Conversation
 from .nursery import Nursery
 from .servers import ForkServer
 
@@ -78,12 +78,10 @@ async def _layers(server: ForkServer, role: str) -> tuple[Layer, ...]:
     """Return the sandbox layers that a worker of this role reports."""
     child, channel = await server.spawn(role, cpu_limit_s=60, sandboxed=True)
     try:
-        hello = GUEST_REPORTS.decode(await channel.receive())
+        return await Conversation(channel).sandbox()
     finally:
         channel.close()
         child.end()
-    assert isinstance(hello, Hello)
-    return hello.sandbox
 
 
 def _version(package: str) -> str | None:

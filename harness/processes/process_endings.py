@@ -1,4 +1,4 @@
-"""Decides the verdict at the end of a candidate's process; no other module does. The table is in `docs/trust.md`."""
+"""Decides what the end of a candidate's process means; no other module does. The table is in `docs/trust.md`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from harness.wire import limits
 from harness.wire.errors import WorkerDied
-from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
+from harness.wire.evaluation import ErrorReport, Evaluation
 from harness.wire.judge_messages import Failure
 from harness.wire.server_messages import Ended, status_words
 
@@ -52,29 +52,27 @@ def check_end(ended: Ended, process: str, *, again: bool) -> None:
         raise JudgeAgain(f"{process} was killed by {status_words(ended.status)}, by no limit of the judge")
 
 
-def verdict_of_end(ended: Ended, where: str, *, again: bool) -> tuple[Verdict, ErrorReport]:
-    """Return the verdict on a process that ended early. `where` is the step at that moment, such as `in case fp32`.
+def error_of_end(ended: Ended, where: str, *, again: bool) -> ErrorReport:
+    """Return the error of a process that ended early. `where` is the step at that moment, such as `in case fp32`.
 
     Raises like `check_end`.
     """
     check_end(ended, "the candidate's process", again=again)
     if ended.killed:
-        return Verdict.REJECTED, ErrorReport(
-            kind="tampering", message="the candidate closed the judge's channel"
-        )
+        return ErrorReport(kind="tampering", message="the candidate closed the judge's channel")
     if ended.why:
         message = f"the candidate had {ended.why}, which is more than a kernel needs, and was ended"
-        return Verdict.CRASH, ErrorReport(kind="limit", message=message)
+        return ErrorReport(kind="limit", message=message)
     how = status_words(ended.status)
     if not os.WIFSIGNALED(ended.status):
         message = f"the candidate ended its process {where} ({how}); an entry point must return"
-        return Verdict.CRASH, ErrorReport(kind="exit", message=message)
+        return ErrorReport(kind="exit", message=message)
     number = os.WTERMSIG(ended.status)
     if number == signal.SIGXCPU:
-        return Verdict.TIMEOUT, ErrorReport(kind="timeout", message=f"CPU time ran out {where}")
+        return ErrorReport(kind="timeout", message=f"CPU time ran out {where}")
     hint = _HINTS.get(number, "")
     message = f"the process was killed by {how} {where}" + (f": {hint}" if hint else "")
-    return Verdict.CRASH, ErrorReport(kind=how, message=message)
+    return ErrorReport(kind=how, message=message)
 
 
 def compiler_error(ended: Ended, *, again: bool) -> str:
@@ -97,8 +95,8 @@ def explain_compile_error(error: str, *, again: bool) -> str:
     return f"{first_line} ({_advice(error)}){newline}{rest}"
 
 
-def verdict_of_broken(message: str, *, imported: bool, again: bool) -> tuple[Verdict, ErrorReport]:
-    """Return the verdict if the judge's own code raised `message` in a process with the candidate.
+def error_of_broken(message: str, *, imported: bool, again: bool) -> ErrorReport:
+    """Return the error if the judge's own code raised `message` in a process with the candidate.
 
     Raises `WorkerDied` if the candidate was not imported yet, `JudgeAgain` unless this is the second evaluation.
     """
@@ -107,7 +105,7 @@ def verdict_of_broken(message: str, *, imported: bool, again: bool) -> tuple[Ver
         raise WorkerDied(failure)
     if not again:
         raise JudgeAgain(failure)
-    return Verdict.CRASH, ErrorReport(kind="limit", message=f"{_advice(message)} ({message})")
+    return ErrorReport(kind="limit", message=f"{_advice(message)} ({message})")
 
 
 def _advice(message: str) -> str:
@@ -123,10 +121,10 @@ def _advice(message: str) -> str:
     )
 
 
-async def verdict_of_failure(
-    failure: Failure, workers: Sequence[Child], verdict: Verdict, error: ErrorReport | None, *, again: bool
-) -> tuple[Verdict, ErrorReport | None]:
-    """Return the verdict after a failure that the judge saw; `verdict` and `error` are the judge's own.
+async def error_of_failure(
+    failure: Failure, workers: Sequence[Child], error: ErrorReport | None, *, again: bool
+) -> ErrorReport | None:
+    """Return the error after a failure that the judge saw; `error` is the judge's own.
 
     `workers` are the guest and the verifier. Raises like `check_end`.
     """
@@ -134,9 +132,9 @@ async def verdict_of_failure(
     match failure:
         case Failure.GUEST_ENDED:
             where = message.removeprefix("the process ended ")
-            return verdict_of_end(workers[0].ended.result(), where, again=again)
+            return error_of_end(workers[0].ended.result(), where, again=again)
         case Failure.GUEST_FAILED:
-            return verdict_of_broken(message, imported=True, again=again)
+            return error_of_broken(message, imported=True, again=again)
         case Failure.VERIFIER_ENDED:
             check_end(await workers[1].wait(limits.END_S), "the verifier", again=again)
-            return verdict, error
+            return error

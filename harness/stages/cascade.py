@@ -19,17 +19,17 @@ from harness.stages.timing.baselines import USUAL, Against
 from harness.wire import limits
 from harness.wire.channel import BadFrame
 from harness.wire.device import Device, Target
-from harness.wire.effort import WHOLE, Effort
 from harness.wire.errors import DeviceFull, HarnessError, WorkerDied
 from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
-from suites.dtypes import NoSuchDtype, task_on
+from suites.dtypes import NoSuchDtype
 from suites.errors import SuiteError
 from suites.task import Task
 
 from .compilation import CompileResults
 from .interpreter_findings import add_interpreter_findings
+from .judged_task import with_calls
 from .memory_shortage import BESIDE_OTHERS, met_full_gpu, say_alone
-from .scripts import as_called, with_calls
+from .modes import USUAL_MODE, Attempt, Cases, Exam, Mode, Rough
 from .sheet import OnEvent, Sheet
 from .slot_evaluation import Request, SlotEvaluation
 
@@ -37,31 +37,19 @@ from .slot_evaluation import Request, SlotEvaluation
 async def evaluate(
     candidate: str,
     task: Task,
-    *,
     pool: DevicePool,
+    mode: Mode = USUAL_MODE,
+    *,
     targets: Sequence[Target],
     seed: int,
-    exam: bool = False,
-    against: Against = USUAL,
-    avoid: str = "",
-    on: str = "",
-    effort: Effort = WHOLE,
-    passed: Evaluation | None = None,
-    hidden: bool = True,
-    timed: bool = True,
+    against: Against | None = USUAL,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
     """Evaluate `candidate` on a free slot of `pool`. The same `seed` gives the same verdict.
 
+    - `mode`: which cases are judged, where, and how long they are timed.
     - `targets`: a GPU's own target, on `cpu` the first target, can fail the candidate; the others are only reported.
-    - `exam`: judge the exam cases and not the open ones. Show the result to no model.
-    - `against` names the timing baseline; `cpu` times nothing.
-    - `avoid`, `on`: prefer another device than `avoid`; use device `on` alone.
-    - `effort`: with a rough effort a GPU only times, after the interpreter accepted the candidate. The evaluation has estimates
-      (`rough`), no latencies, and its verdict is not kept. On `cpu` it changes nothing.
-    - `passed`: an earlier rough evaluation of the same candidate; the interpreter does not run again.
-    - `hidden`: False for no hidden cases; the verdict is then none about the task (`harness.stages.chosen_cases`).
-    - `timed`: False for no performance stage.
+    - `against`: how the candidate is timed on a GPU; `None` for no performance stage. `cpu` times nothing.
     - `on_event`: called in order, from the event loop.
 
     If a process of the candidate fails without a reason (`JudgeAgain`), the candidate is judged once more, with no other slot of
@@ -70,35 +58,34 @@ async def evaluate(
     """
     if not targets:
         raise HarnessError("no target to compile for; name one, as gfx942")
-    sheet = Sheet(task, pool.devices[0].name, on_event, exam=exam, versions=pool.versions)
+    sheet = Sheet(task, pool.devices[0].name, mode, on_event, provenance=pool.software)
+    task = task.with_cases(mode.names) if isinstance(mode, Cases) else task
     sheet.enter("static")
     report = await asyncio.to_thread(inspect_source, candidate, task)
     refused = _leave_static(sheet, report)
     if refused is not None:
         return refused
-    called = as_called(task)
+    avoid = mode.avoid if isinstance(mode, Exam) else ""
+    on = mode.device if isinstance(mode, Attempt) else ""
 
     async def judge(sheet: Sheet, *, again: bool) -> Evaluation:
-        timers = TIMERS_A_CANDIDATE if timed else 0
+        timers = 0 if against is None else TIMERS_A_CANDIDATE
         async with pool.slot(avoid, on=on, timers=timers, alone=again) as slot:
             sheet.device = slot.device.name
             own_targets = _own_target_first(slot.device, targets)
             request = Request(
-                task=task_on(called, own_targets[0].name),
-                as_written=called,
+                task=task,
                 source=with_calls(task, candidate),
                 targets=own_targets,
                 product=product_of(slot.device).product,
                 seed=seed,
                 slow=report.slow,
-                exam=exam,
+                mode=mode,
                 against=against,
-                effort=effort,
-                hidden=hidden,
-                timed=timed,
                 again=again,
             )
-            return await _judge_in_slot(sheet, pool, slot, request, passed)
+            evaluation = await _judge_in_slot(sheet, pool, slot, request)
+            return msgspec.structs.replace(evaluation, provenance=await pool.provenance(slot.device))
 
     try:
         try:
@@ -108,48 +95,43 @@ async def evaluate(
             sheet = sheet.start_again(AGAIN.format(why=doubt))
             return await judge(sheet, again=True)
     except NoSuchDtype as lacking:
-        return sheet.conclude(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
+        sheet.leave_open_stages("not judged", ok=None)
+        return sheet.conclude(ErrorReport(kind="unsupported", message=str(lacking)))
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
         sheet.leave_open_stages("not judged", ok=None)
-        return sheet.conclude(Verdict.INFRA_ERROR, ErrorReport(kind="infra", message=str(error)))
+        return sheet.conclude(ErrorReport(kind="infra", message=str(error)))
 
 
-def refuse_text(
-    candidate: str, task: Task, *, exam: bool = False, cases: Sequence[str] = ()
-) -> Evaluation | None:
-    """Return the evaluation of a candidate that the static stage refuses, without a device; `None` for any other.
-
-    With `cases`, only these open cases would be judged (`harness.stages.chosen_cases`).
-    """
-    sheet = Sheet(task, "", exam=exam)
+def refuse_text(candidate: str, task: Task, mode: Mode) -> Evaluation | None:
+    """Return the evaluation of a candidate that the static stage refuses, without a device; `None` for any other."""
+    sheet = Sheet(task, "", mode)
     sheet.enter("static")
-    refused = _leave_static(sheet, inspect_source(candidate, task))
-    return refused and msgspec.structs.replace(refused, only_cases=tuple(cases))
+    return _leave_static(sheet, inspect_source(candidate, task))
 
 
 def _leave_static(sheet: Sheet, report: StaticReport) -> Evaluation | None:
     """End the static stage; returns the evaluation if the stage refuses the candidate."""
     sheet.notes += report.notes
-    if report.verdict is not None:
-        assert report.error is not None
+    if report.error is not None:
         sheet.leave("static", report.error.message, ok=False)
-        return sheet.conclude(report.verdict, report.error)
+        return sheet.conclude(report.error)
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
     return None
 
 
-async def _judge_in_slot(
-    sheet: Sheet, pool: DevicePool, slot: Slot, request: Request, passed: Evaluation | None
-) -> Evaluation:
+async def _judge_in_slot(sheet: Sheet, pool: DevicePool, slot: Slot, request: Request) -> Evaluation:
+    lacking = needs_gpu(request.task)
     if slot.interpreter is None:
-        if not request.as_written.for_interpreter.cases:
-            return sheet.conclude(Verdict.UNSUPPORTED, needs_gpu(request.as_written))
-        return await SlotEvaluation(sheet, pool, slot, _for_interpreter(request)).run()
+        if lacking is not None:
+            return sheet.conclude(lacking)
+        return await SlotEvaluation(sheet, pool, slot, request).run()
     sheet.enter("call")
-    if request.as_written.script is not None and not request.effort.rough:
+    if isinstance(request.mode, Rough):
+        return await _time_after_interpreter(
+            sheet, pool, slot, slot.interpreter, request, request.mode.passed
+        )
+    if request.task.script is not None or lacking is not None:
         return await _judge_without_interpreter(sheet, pool, slot, request)
-    if request.effort.rough:
-        return await _time_after_interpreter(sheet, pool, slot, slot.interpreter, request, passed)
     return await _judge_beside_interpreter(sheet, pool, slot, slot.interpreter, request)
 
 
@@ -158,10 +140,7 @@ async def _time_after_interpreter(
 ) -> Evaluation:
     """A rough evaluation: the interpreter alone judges, then the GPU takes few samples."""
     if passed is None:
-        in_interpreter = _for_interpreter(request)
-        interpreted = await SlotEvaluation(
-            sheet.copy_after_static("cpu"), pool, interpreter, in_interpreter
-        ).run()
+        interpreted = await SlotEvaluation(sheet.copy_after_static("cpu"), pool, interpreter, request).run()
     else:
         interpreted = passed
     if interpreted.verdict not in (Verdict.CORRECT, Verdict.UNSUPPORTED):
@@ -169,7 +148,7 @@ async def _time_after_interpreter(
         return msgspec.structs.replace(interpreted, device=slot.device.name)
 
     def time_roughly(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request)).time_roughly(interpreted)
+        return SlotEvaluation(sheet, pool, slot, request).time_roughly(interpreted)
 
     return add_interpreter_findings(await _judge_with_memory(sheet, pool, slot, time_roughly), interpreted)
 
@@ -177,10 +156,10 @@ async def _time_after_interpreter(
 async def _judge_without_interpreter(
     sheet: Sheet, pool: DevicePool, slot: Slot, request: Request
 ) -> Evaluation:
-    """Return the GPU's evaluation of a recorded task: in the interpreter its script alone would take minutes."""
+    """Return the GPU's evaluation of a recorded task, or of a task that is too large for the interpreter."""
 
     def judge(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request)).run()
+        return SlotEvaluation(sheet, pool, slot, request).run()
 
     return await _judge_with_memory(sheet, pool, slot, judge)
 
@@ -195,7 +174,11 @@ async def _judge_beside_interpreter(
     """
     first_case_or_end = asyncio.Event()
     in_interpreter = SlotEvaluation(
-        sheet.copy_after_static("cpu"), pool, interpreter, request, on_first_case=first_case_or_end.set
+        sheet.copy_after_static("cpu"),
+        pool,
+        interpreter,
+        request,
+        on_first_case=first_case_or_end.set,
     )
     interpreting = asyncio.create_task(in_interpreter.run(), name="interpreter")
     interpreting.add_done_callback(lambda _: first_case_or_end.set())
@@ -209,7 +192,7 @@ async def _judge_beside_interpreter(
         return CompileResults(in_interpreter.compiled.reports)
 
     def judge(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request), before_first_call=compiled).run()
+        return SlotEvaluation(sheet, pool, slot, request, before_first_call=compiled).run()
 
     try:
         evaluation = await _judge_with_memory(sheet, pool, slot, judge)
@@ -247,18 +230,10 @@ async def _judge_with_memory(
     return say_alone(evaluation) if met_full_gpu(evaluation) else evaluation
 
 
-def _at_gpu_sizes(request: Request) -> Request:
-    return msgspec.structs.replace(request, task=request.task.at_gpu_sizes)
-
-
-def _for_interpreter(request: Request) -> Request:
-    return msgspec.structs.replace(
-        request, task=request.task.for_interpreter, as_written=request.as_written.for_interpreter
-    )
-
-
-def needs_gpu(task: Task) -> ErrorReport:
-    """Return the error of a task, or of chosen cases, without a case for the interpreter."""
+def needs_gpu(task: Task) -> ErrorReport | None:
+    """Return the error of a task, or of chosen cases, without a case for the interpreter; `None` for other tasks."""
+    if not all(case.only_gpu for case in task.cases):
+        return None
     names = ", ".join(case.name for case in task.cases)
     return ErrorReport(
         kind="unsupported", message=f"too large for the interpreter, judged on a GPU only: {names}"

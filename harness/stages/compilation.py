@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import secrets
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -12,53 +11,52 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness.failures import first_failure
+from harness.processes.conversation import Conversation
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import compiler_error, explain_compile_error, verdict_of_broken
+from harness.processes.process_endings import compiler_error, error_of_broken, explain_compile_error
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.channel import BadFrame
 from harness.wire.compile_report import CompileReport
 from harness.wire.device import Target
-from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.errors import WorkerDied
-from harness.wire.evaluation import ErrorReport, KernelResources, Layer, Verdict
+from harness.wire.evaluation import ErrorReport, KernelResources, Layer
 from harness.wire.findings import patched
-from harness.wire.guest_messages import GUEST_REPORTS, Broken, Compile, Compiled, Compiling, Failed, Hello
+from harness.wire.guest_messages import Alive, Broken, Compile, Failed
 from harness.wire.judge_messages import FirstCallPassed
 from harness.wire.limits import TimeLimits
 from suites.dtypes import BY_TARGET, NoSuchDtype, on_target, task_on
 from suites.task import Task
 
-_MAX_REPORT_BYTES = 64 << 20
+from .judged_task import called_entry
+
 _LEAVE_S = 5.0
 Result = TypeVar("Result")
 NO_CASES = msgspec.Raw(msgspec.msgpack.encode(()))
 """Argument specifications without any case."""
-_KINDS = {Verdict.COMPILE_ERROR: "compile", Verdict.TIMEOUT: "timeout", Verdict.CRASH: "limit"}
 
 
 class TargetReport(CompileReport, frozen=True):
     """The compiler's report for one target, and how its process failed."""
 
     trace: str = ""
-    verdict: Verdict = Verdict.COMPILE_ERROR
-    """The verdict that `error` gives, unless the compiler itself said that a time limit passed."""
+    kind: str = "compile"
+    """The kind of `error`, unless the compiler itself said that a time limit passed."""
 
-    def failure(self, target: str) -> tuple[Verdict, ErrorReport] | None:
-        """The verdict if the source did not compile for `target`, else `None`."""
+    def failure(self, target: str) -> ErrorReport | None:
+        """The error if the source did not compile for `target`, else `None`."""
         if self.patched:
-            return Verdict.REJECTED, patched(self.patched)
+            return patched(self.patched)
         if self.error is not None:
-            verdict = Verdict.TIMEOUT if self.timed_out else self.verdict
-            kind = _KINDS[verdict]
+            kind = "timeout" if self.timed_out else self.kind
         elif self.unsupported is not None:
-            verdict, kind = Verdict.UNSUPPORTED, "unsupported"
+            kind = "unsupported"
         else:
             return None
         words = self.error or self.unsupported or ""
         first_line = words.partition("\n")[0]
         message = f"{target}: {first_line}"
-        return verdict, ErrorReport(kind=kind, message=message, trace=self.trace or words, line=self.line)
+        return ErrorReport(kind=kind, message=message, trace=self.trace or words, line=self.line)
 
     def host_work_error(self) -> ErrorReport | None:
         """The error if host code computes at `gpu` sizes what kernels should, else `None`.
@@ -137,10 +135,6 @@ def note_unrun_kernels(resources: Sequence[KernelResources], launched: Sequence[
         f"`{kernel}` is launched at the gpu sizes of case {case} and in no case here: nothing is known of its answers"
         for kernel, case in cases.items()
     ]
-
-
-_COMPILE_REPORTS: msgspec.msgpack.Decoder[CompileReport] = msgspec.msgpack.Decoder(CompileReport)
-"""Foreign code can write a report, so it decodes no field that only the engine sets."""
 
 
 class _Patience:
@@ -232,7 +226,7 @@ class Compiler:
                     await asyncio.to_thread(self._pool.kernels.keep, self._source, child.scratch)
                 return report
             except TimeoutError:
-                return TargetReport(error=patience.explain(), verdict=Verdict.TIMEOUT)
+                return TargetReport(error=patience.explain(), kind="timeout")
             except (EOFError, BadFrame):
                 ended = await child.wait(_LEAVE_S)
                 error = compiler_error(ended, again=self._again)
@@ -249,17 +243,14 @@ class Compiler:
         further: msgspec.Raw,
         patience: _Patience,
     ) -> TargetReport:
+        conversation = Conversation(channel)
         try:
-            hello = decode_message(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
-        except EOFError:
-            hello = None
-        if not isinstance(hello, Hello):
-            raise WorkerDied("the compiling worker ended before any foreign code ran")
-        self._layers = hello.sandbox
+            self._layers = await conversation.sandbox()
+        except (EOFError, BadFrame):
+            raise WorkerDied("the compiling worker ended before any foreign code ran") from None
         request = Compile(
-            nonce=secrets.token_hex(16),
             source=self._source,
-            entry_point=self._task.entry_points[0].name,
+            entry_point=called_entry(self._task).name,
             cases=cases,
             target=target.name,
             allowed=self._task.allowed_operators,
@@ -267,34 +258,28 @@ class Compiler:
             host_cpu_s=self._limits.host_cpu_s,
             side_by_side=self._side_by_side,
         )
-        await channel.send(ENCODER.encode(request))
+        await conversation.send(request)
         while True:
-            answer = decode_message(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
-            if getattr(answer, "nonce", None) != request.nonce:
-                raise EOFError("the compiler answered another request")
-            match answer:
-                case Compiling():
+            match await conversation.answer():
+                case Alive():
                     patience.extend()
-                case Failed():
+                case Failed() as answer:
                     error = explain_compile_error(answer.message, again=self._again)
                     return TargetReport(error=error, trace=answer.trace, line=answer.line)
-                case Broken():
-                    verdict, failure = verdict_of_broken(
-                        answer.message, imported=answer.imported, again=self._again
-                    )
-                    return TargetReport(error=failure.message, verdict=verdict)
-                case Compiled():
-                    compiled = decode_message(_COMPILE_REPORTS, answer.report)
+                case Broken() as answer:
+                    failure = error_of_broken(answer.message, imported=answer.imported, again=self._again)
+                    return TargetReport(error=failure.message, kind=failure.kind)
+                case CompileReport() as compiled:
                     report = TargetReport(**msgspec.structs.asdict(compiled))
                     if report.error is not None:
                         error = explain_compile_error(report.error, again=self._again)
                         report = msgspec.structs.replace(report, error=error)
                     wrong = {kernel.binary for kernel in report.resources if kernel.binary} - {target.name}
                     if wrong:
-                        raise EOFError(f"a binary for {', '.join(wrong)}, but {target.name} was requested")
+                        raise BadFrame(f"a binary for {', '.join(wrong)}, but {target.name} was requested")
                     return report
                 case _:
-                    raise EOFError("the compiler's answer is of no kind that it may send")
+                    raise BadFrame("the compiler's answer is of no kind that it may send")
 
 
 def _specify_for_target(cases: msgspec.Raw, task: Task, target: Target) -> msgspec.Raw:

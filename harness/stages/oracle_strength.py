@@ -10,11 +10,13 @@ from harness.processes.pool import DevicePool
 from harness.wire.device import Target
 from harness.wire.evaluation import Evaluation, Margin, Verdict, Weakness
 from harness.wire.judge_messages import Weigh, Weighed
-from suites.dtypes import NoSuchDtype, task_on
+from suites.dtypes import NoSuchDtype
 from suites.loader import baseline_source
 from suites.task import Task
 
 from .cascade import evaluate
+from .judged_task import resolve_task
+from .modes import Exam
 from .task_questions import ask_judge
 
 SEED = 0
@@ -47,7 +49,7 @@ async def weigh_oracle(task: Task, *, pool: DevicePool, targets: Sequence[Target
     """Judge the baseline of a task and try its oracle; `WorkerDied` if a process of ours is lost."""
     evaluations = await _judge_baseline(task, pool, targets)
     try:
-        here = task_on(task, targets[0].name)
+        here = resolve_task(task, targets[0].name, on_gpu=False)
         async with pool.slot() as slot:
             weighed = await ask_judge(slot, Weigh(task=here, seed=SEED), Weighed, targets[0].name)
     except NoSuchDtype as lacking:
@@ -68,7 +70,7 @@ async def weigh_oracle(task: Task, *, pool: DevicePool, targets: Sequence[Target
 async def _judge_baseline(task: Task, pool: DevicePool, targets: Sequence[Target]) -> list[Evaluation]:
     """Judge the task's baseline on the open cases and, if it is correct there, on the exam cases; return the evaluations."""
     source = baseline_source(task)
-    evaluations = [await evaluate(source, task, pool=pool, targets=targets, seed=SEED)]
+    evaluations = [await evaluate(source, task, pool, targets=targets, seed=SEED)]
     if evaluations[0].verdict is Verdict.CORRECT and task.exam_cases:
-        evaluations.append(await evaluate(source, task, pool=pool, targets=targets, seed=SEED, exam=True))
+        evaluations.append(await evaluate(source, task, pool, Exam(), targets=targets, seed=SEED))
     return evaluations

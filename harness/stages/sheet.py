@@ -19,11 +19,14 @@ from harness.wire.evaluation import (
 )
 from harness.wire.findings import drop_repeated
 from harness.wire.judge_messages import Judged
+from harness.wire.provenance import Provenance
 from suites.task import Task
 
 from .compilation import CompileResults
 from .estimates.sampling import Estimates
+from .modes import USUAL_MODE, Cases, Exam, Mode
 from .timing.conclusions import Timing, list_untimed_cases, mean_speedups
+from .verdicts import conclude
 
 OnEvent = Callable[[StageEntered | StageLeft], None]
 
@@ -35,10 +38,10 @@ class Sheet:
         self,
         task: Task,
         device: str,
+        mode: Mode = USUAL_MODE,
         on_event: OnEvent | None = None,
         *,
-        exam: bool = False,
-        versions: dict[str, str] | None = None,
+        provenance: Provenance | None = None,
     ) -> None:
         self.device = device
         self.compiled = CompileResults()
@@ -50,14 +53,14 @@ class Sheet:
         self.notes: list[str] = []
         self._task = task
         self._on_event = on_event
-        self._exam = exam
-        self._versions = versions or {}
+        self._mode = mode
+        self._provenance = provenance
         self._stages: dict[str, Stage] = {}
         self._entered: dict[str, float] = {}
 
     def copy_after_static(self, device: str) -> Sheet:
         """A sheet for the same candidate on another device, with the static stage; it reports no events."""
-        copy = Sheet(self._task, device, exam=self._exam, versions=self._versions)
+        copy = Sheet(self._task, device, self._mode, provenance=self._provenance)
         copy._stages = {name: stage for name, stage in self._stages.items() if name == "static"}
         copy.notes = list(self.notes)
         return copy
@@ -92,14 +95,16 @@ class Sheet:
         """Mark a stage that had passed as failed."""
         self._stages[stage] = Stage(name=stage, ok=False, seconds=self._stages[stage].seconds, detail=detail)
 
-    def conclude(self, verdict: Verdict, error: ErrorReport | None) -> Evaluation:
+    def conclude(self, error: ErrorReport | None) -> Evaluation:
         """The Evaluation; always six stages, with `ok: null` for a stage that was not reached."""
         stages = tuple(self._stages.get(name, Stage(name=name, ok=None, seconds=0.0)) for name in STAGES)
+        verdict = conclude(error)
         passed = {stage.name: stage.ok is True for stage in stages}
         judged, timing = self.judged, self.timing
         findings = judged.findings if judged is not None else ()
         untimed = list_untimed_cases(self._task.open_cases, timing.latency)
-        speedup, geomean = mean_speedups(timing.latency)
+        timed_all = not isinstance(self._mode, Cases)
+        speedup, geomean = mean_speedups(timing.latency) if timed_all else (None, None)
         return Evaluation(
             schema=SCHEMA,
             task=self._task.id,
@@ -112,9 +117,9 @@ class Sheet:
             latency=timing.latency,
             rough=timing.rough,
             speedup=speedup,
-            speedup_ci=timing.speedup_ci,
+            speedup_ci=timing.speedup_ci if timed_all else None,
             speedup_geomean=geomean,
-            speedup_geomean_ci=timing.speedup_geomean_ci,
+            speedup_geomean_ci=timing.speedup_geomean_ci if timed_all else None,
             not_timed=untimed,
             device_before=timing.before,
             device_after=timing.after,
@@ -125,14 +130,20 @@ class Sheet:
             not_sampled=self.estimates.not_sampled,
             estimate=self.estimates.estimate,
             sandbox=self._sandbox(),
-            versions=self._versions,
+            provenance=self._provenance,
             findings=drop_repeated((*findings, *self.estimates.findings)),
             notes=tuple(dict.fromkeys(self.notes)),
             facts=(*(judged.facts if judged is not None else ()), *timing.facts),
             margins=judged.margins if judged is not None else (),
-            exam=self._exam,
+            exam=isinstance(self._mode, Exam),
+            only_cases=self._only_cases(),
             printed=self.printed,
         )
+
+    def _only_cases(self) -> tuple[str, ...]:
+        if not isinstance(self._mode, Cases):
+            return ()
+        return tuple(case.name for case in self._task.open_cases if case.name in self._mode.names)
 
     def _sandbox(self) -> tuple[Layer, ...]:
         """The guest's layers and those of the compiler that differ; before the judge's report the compiler's alone."""

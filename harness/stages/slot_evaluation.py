@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -16,24 +17,24 @@ from harness.cases.call_plan import PATIENCE, Plan, make_plan
 from harness.cases.seeds import derive
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import verdict_of_failure
+from harness.processes.process_endings import error_of_failure
 from harness.processes.servers import Child
 from harness.processes.slot import Slot
 from harness.processes.spares import GUEST, Worker
 from harness.stages.estimates.sampling import estimate_candidate, sample_cases
-from harness.stages.timing.baselines import Against
+from harness.stages.timing.baselines import USUAL, Against
 from harness.stages.timing.performance import Crowded, Performance
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.device import Target
-from harness.wire.effort import Effort
+from harness.wire.effort import WHOLE, WITH_ENERGY, Effort
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import DeviceFull, WorkerDied, is_out_of_memory
-from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
+from harness.wire.evaluation import ErrorReport, Evaluation
 from harness.wire.findings import left_behind, name_running_line
+from harness.wire.guest_messages import Alive
 from harness.wire.judge_messages import (
     JUDGE_REPORTS,
-    Alive,
     Begin,
     Entered,
     FirstCallPassed,
@@ -48,10 +49,11 @@ from harness.wire.judge_messages import (
 )
 from harness.wire.sample_messages import CaseSampled
 from harness.wire.stack_samples import last_line
-from suites.task import Case, Task
+from suites.task import Task
 
 from .compilation import NO_CASES, Compiler, CompileResults, note_unrun_configs, note_unrun_kernels
-from .scripts import script_worker
+from .judged_task import resolve_task, script_worker
+from .modes import Cases, Exam, Mode, Rough
 from .sheet import Sheet
 from .task_questions import MOST_REPORT_BYTES
 
@@ -60,12 +62,11 @@ _LEAVE_S = 5.0
 NO_GPU = "no GPU: estimate only"
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, dict=True):
     """A candidate and how to evaluate it."""
 
     task: Task
-    """The task with the dtypes of the first target and the sizes of the device."""
-    as_written: Task
+    """The task as written; each `SlotEvaluation` resolves it for its device."""
     source: str
     targets: tuple[Target, ...]
     product: Product | None
@@ -73,15 +74,38 @@ class Request(msgspec.Struct, frozen=True):
     seed: int
     slow: tuple[str, ...]
     """Calls in the source that the interpreter may be too slow for, as `tl.sort`."""
-    exam: bool
-    against: Against
-    effort: Effort
-    hidden: bool = True
-    """False: no hidden cases, see `harness.stages.chosen_cases`."""
-    timed: bool = True
-    """False: no performance stage."""
+    mode: Mode
+    against: Against | None
+    """How the candidate is timed; `None`: no performance stage."""
     again: bool = False
     """The second evaluation, after a `JudgeAgain`."""
+
+    @cached_property
+    def in_interpreter(self) -> tuple[Task, Plan]:
+        """The task as the interpreter judges it, and all calls: made once and sent to the judge."""
+        return self._resolve(on_gpu=False)
+
+    @cached_property
+    def on_gpu(self) -> tuple[Task, Plan]:
+        """The task as a GPU judges it, and all calls."""
+        return self._resolve(on_gpu=True)
+
+    def _resolve(self, *, on_gpu: bool) -> tuple[Task, Plan]:
+        task = resolve_task(self.task, self.targets[0].name, on_gpu=on_gpu)
+        hidden = not isinstance(self.mode, Cases)
+        return task, make_plan(task, self.seed, self.source, exam=self.exam, hidden=hidden)
+
+    @property
+    def exam(self) -> bool:
+        """Whether the exam cases are judged."""
+        return isinstance(self.mode, Exam)
+
+    @property
+    def effort(self) -> Effort:
+        """How much timing the candidate may cost."""
+        if isinstance(self.mode, Rough):
+            return self.mode.effort
+        return WITH_ENERGY if self.against is not None and self.against.energy else WHOLE
 
     @property
     def timing_seed(self) -> int:
@@ -116,10 +140,11 @@ class SlotEvaluation:
         self.called_off = False
         self._on_cpu = slot.device.kind == "cpu"
         allowed = pool.limits(slot.device)
+        self._beside_gpu = self._on_cpu and pool.devices[0].kind != "cpu"
         self._limits = allowed.for_source(request.source) if self._on_cpu else allowed
         self.compiled = CompileResults()
         """Set before `on_first_case` is called."""
-        self._plan = self._plan_for(request.task)
+        self._task, self._plan = request.in_interpreter if self._on_cpu else request.on_gpu
 
     async def run(self) -> Evaluation:
         """The Evaluation. Every process of the candidate is ended.
@@ -135,7 +160,7 @@ class SlotEvaluation:
         guest = await self._start_guest(math.ceil(cpu_s))
         workers = [guest]
         try:
-            async with script_worker(self._slot, channel, self._request.task, self._request.targets[0].name):
+            async with script_worker(self._slot, channel, self._task, self._request.targets[0].name):
                 try:
                     if self._on_cpu:  # launches on a GPU are not recorded, so there is nothing to verify
                         verifier = await self._slot.server.spawn_for_another(
@@ -161,7 +186,7 @@ class SlotEvaluation:
         self._sheet.leave_open_stages("by the interpreter alone", ok=None)
         self._sheet.enter("performance")
         async with self._pool.leases.using(self._slot):
-            evaluation = self._sheet.conclude(*await self._time())
+            evaluation = self._sheet.conclude(await self._time())
         return msgspec.structs.replace(
             evaluation,
             call=interpreted.call,
@@ -178,7 +203,7 @@ class SlotEvaluation:
     def _begin(self, workers: list[Worker]) -> Begin:
         guest, *verifiers = workers
         return Begin(
-            task=self._request.task,
+            task=self._task,
             source=self._request.source,
             seed=self._request.seed,
             guest_pid=guest.pid,
@@ -187,17 +212,9 @@ class SlotEvaluation:
             limits=self._limits,
             exam=self._request.exam,
             plan=self._plan,
-            further_cases=self._hidden_cases_at_gpu_sizes(),
+            further_cases=self._request.on_gpu[1].hidden if self._beside_gpu else (),
             asks=not self._on_cpu,
         )
-
-    def _hidden_cases_at_gpu_sizes(self) -> tuple[Case, ...]:
-        plan = self._plan_for(self._request.task.at_gpu_sizes)
-        return tuple(step.case.case for step in plan.execution if step.case.hidden)
-
-    def _plan_for(self, task: Task) -> Plan:
-        request = self._request
-        return make_plan(task, request.seed, request.source, exam=request.exam, hidden=request.hidden)
 
     async def _follow_judge(self, channel: AsyncChannel, workers: Sequence[Child]) -> Evaluation:
         guest = workers[0]
@@ -221,14 +238,14 @@ class SlotEvaluation:
                     if failure is not None:
                         self._slot.discard()  # its judge may still run the candidate
                         await self._finish_guest(guest, kill=True)
-                        return self._sheet.conclude(*failure)
+                        return self._sheet.conclude(failure)
                     if not self._on_cpu:
                         await self._send(channel, Proceed())
                 case FirstCaseRight():
                     self._on_first_case()
                 case Judged() if self.called_off:
                     await self._finish_guest(guest, kill=True)
-                    return self._sheet.conclude(Verdict.CANCELLED, None)
+                    return self._sheet.conclude(report.error)
                 case Judged():
                     return await self._conclude(report, workers, cases_at_gpu_sizes)
                 case Alive():
@@ -252,25 +269,22 @@ class SlotEvaluation:
         await self._pool.leases.let_timing_pass(self._slot)
         await self._send(channel, Proceed())
 
-    async def _compile(self, passed: FirstCallPassed) -> tuple[Verdict, ErrorReport] | None:
-        """The compile stage; the verdict if the source does not compile for the first target."""
+    async def _compile(self, passed: FirstCallPassed) -> ErrorReport | None:
+        """The compile stage; returns the error if the source does not compile for the first target."""
         self._sheet.enter("compile")
         if not self.compiled.reports:
             request = self._request
-            compiler = Compiler(
-                self._pool, request.as_written, request.source, self._limits, again=request.again
-            )
+            compiler = Compiler(self._pool, request.task, request.source, self._limits, again=request.again)
             async with self._pool.leases.launching_nothing(self._slot):
                 self.compiled = await compiler.compile_all(self._request.targets, passed)
         self._sheet.compiled = self.compiled
         for target, report in self.compiled.reports.items():
             self._sheet.notes += [f"{target}: {note}" for note in report.notes]
         first = self._request.targets[0].name
-        failure = self.compiled.reports[first].failure(first)
-        if failure is not None:
-            verdict, error = failure
-            self._sheet.leave("compile", error.message, ok=None if verdict is Verdict.UNSUPPORTED else False)
-            return failure
+        error = self.compiled.reports[first].failure(first)
+        if error is not None:
+            self._sheet.leave("compile", error.message, ok=None if error.kind == "unsupported" else False)
+            return error
         self._sheet.notes += note_unrun_configs(self.compiled.resources[first], self._plan.configs)
         self._sheet.leave("compile", self.compiled.detail, ok=True)
         return None
@@ -278,52 +292,50 @@ class SlotEvaluation:
     async def _conclude(
         self, judged: Judged, workers: Sequence[Child], cases_at_gpu_sizes: msgspec.Raw
     ) -> Evaluation:
-        """The judge's verdict, corrected by what only the parent sees: ends of processes, compiled code, timed calls, samples."""
-        guest = workers[0]
-        sheet, verdict, error = self._sheet, Verdict(judged.verdict), judged.error
+        """The judge's result, corrected by what only the parent sees: ends of processes, compiled code, timed calls, samples."""
+        guest, request = workers[0], self._request
+        sheet, error = self._sheet, judged.error
         sheet.judged = judged
         refusal = None
-        if verdict is Verdict.TIMEOUT and error is not None and guest.scratch is not None:
-            error = name_running_line(error, last_line(guest.scratch), self._request.source)
-        if verdict is Verdict.CORRECT:
+        timed_out = error is not None and error.kind == "timeout"
+        if error is None:
             if not self._on_cpu and guest.scratch is not None:
-                await asyncio.to_thread(self._pool.kernels.keep, self._request.source, guest.scratch)
-            compiled = self.compiled.reports.get(self._request.targets[0].name)
+                await asyncio.to_thread(self._pool.kernels.keep, request.source, guest.scratch)
+            compiled = self.compiled.reports.get(request.targets[0].name)
             refusal = compiled.host_work_error() if compiled is not None else None
-        ending = asyncio.create_task(self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT))
+        elif timed_out and guest.scratch is not None:
+            error = name_running_line(error, last_line(guest.scratch), request.source)
+        ending = asyncio.create_task(self._finish_guest(guest, kill=timed_out))
         try:
-            if verdict is Verdict.CORRECT and refusal is None and not self._on_cpu and self._request.timed:
+            if error is None and refusal is None and not self._on_cpu and request.against is not None:
                 sheet.enter("performance")
-                verdict, error = await self._time(alone=ending)
+                error = await self._time(alone=ending)
         except BaseException:
             guest.end()
             raise
         finally:
             leftover = await ending
         if judged.failure is not None:
-            verdict, error = await verdict_of_failure(
-                judged.failure, workers, verdict, error, again=self._request.again
-            )
-        slow = self._request.slow
-        if self._on_cpu and verdict is Verdict.TIMEOUT and slow and error is not None:
-            verdict = Verdict.UNSUPPORTED
-            message = f"{error.message.partition(' did not')[0]}: {', '.join(slow)} is too slow for the interpreter here"
+            error = await error_of_failure(judged.failure, workers, error, again=request.again)
+        if self._on_cpu and request.slow and error is not None and error.kind == "timeout":
+            message = f"{error.message.partition(' did not')[0]}: {', '.join(request.slow)} is too slow for the interpreter here"
             error = ErrorReport(kind="unsupported", message=message)
         if leftover:
             refusal = left_behind(0, leftover)
-        if verdict is Verdict.CORRECT and refusal is not None:
-            verdict, error = Verdict.REJECTED, refusal
+        if error is None and refusal is not None:
+            error = refusal
             sheet.fail_stage("integrity", refusal.message)
-        sheet.leave_open_stages("not finished", ok=None if verdict is Verdict.INFRA_ERROR else False)
+        is_ours = error is not None and error.kind == "infra"
+        sheet.leave_open_stages("not finished", ok=None if is_ours else False)
         if self._on_cpu:
-            error_at_gpu_sizes = await self._estimate(judged, verdict, cases_at_gpu_sizes)
+            error_at_gpu_sizes = await self._estimate(judged, cases_at_gpu_sizes, is_correct=error is None)
             if error_at_gpu_sizes is not None:
-                verdict, error = Verdict.WRONG, error_at_gpu_sizes
+                error = error_at_gpu_sizes
                 sheet.fail_stage("execution", error.message)
-        return sheet.conclude(verdict, error)
+        return sheet.conclude(error)
 
-    async def _time(self, *, alone: asyncio.Task[int] | None = None) -> tuple[Verdict, ErrorReport | None]:
-        """The verdict after the performance stage on a GPU: an error in a timed call makes the candidate incorrect.
+    async def _time(self, *, alone: asyncio.Task[int] | None = None) -> ErrorReport | None:
+        """The performance stage on a GPU; returns the error of a timed call, which makes the candidate incorrect.
 
         Nothing is timed before `alone` is done, nor if it counts processes that the candidate left behind.
         """
@@ -332,7 +344,7 @@ class SlotEvaluation:
         performance = Performance(
             self._pool,
             self._slot,
-            request.task,
+            self._task,
             first,
             seed=request.timing_seed,
             alone=alone,
@@ -344,14 +356,14 @@ class SlotEvaluation:
             timing = await performance.measure(
                 channel,
                 request.source,
-                against=request.against,
+                against=request.against or USUAL,
                 compiled={kernel.code_sha256 for kernel in sheet.compiled.resources.get(first.name, ())},
                 effort=request.effort,
             )
         except Crowded:
             self._slot.discard()
             sheet.leave("performance", "not timed: processes were left behind", ok=None)
-            return Verdict.CORRECT, None
+            return None
         except TimeoutError:
             self._slot.discard()
             raise WorkerDied("the clock sent no report in time") from None
@@ -361,33 +373,32 @@ class SlotEvaluation:
         sheet.leave("performance", timing.detail, ok=timing.ok)
         sheet.timing = timing
         sheet.notes += timing.notes
-        return timing.verdict, timing.error
+        return timing.error
 
     async def _estimate(
-        self, judged: Judged, verdict: Verdict, cases_at_gpu_sizes: msgspec.Raw
+        self, judged: Judged, cases_at_gpu_sizes: msgspec.Raw, *, is_correct: bool
     ) -> ErrorReport | None:
         """The performance stage on `cpu`; returns the error that only samples at `gpu` sizes show."""
         request, sheet = self._request, self._sheet
-        correct = verdict is Verdict.CORRECT
-        if correct:
+        if is_correct:
             compiled = self.compiled.resources.get(request.targets[0].name, ())
             sheet.notes += note_unrun_kernels(compiled, judged.kernels)
             sheet.enter("performance")
         reports: tuple[CaseSampled, ...] = ()
-        if correct and request.timed and not request.exam and not request.effort.rough:
+        if is_correct and request.against is not None and not isinstance(request.mode, Exam | Rough):
             reports = await sample_cases(
-                self._pool, request.task, request.source, request.targets[0], cases_at_gpu_sizes
+                self._pool, self._task, request.source, request.targets[0], cases_at_gpu_sizes
             )
         sheet.estimates = await asyncio.to_thread(
             estimate_candidate,
-            request.task,
+            self._task,
             self._plan.declared,
             request.targets,
             judged.traffic,
             reports,
             request.product,
         )
-        if correct:
+        if is_correct:
             sheet.leave("performance", NO_GPU, ok=None)
         return sheet.estimates.error
 
@@ -408,7 +419,7 @@ class SlotEvaluation:
             raise await self._explain_lost_judge() from error
 
     async def _receive(self, channel: AsyncChannel) -> JudgeReport:
-        script_s = limits.SCRIPT_S * limits.MOST_LOAD if self._request.task.script is not None else 0.0
+        script_s = limits.SCRIPT_S * limits.MOST_LOAD if self._task.script is not None else 0.0
         silence = max(self._limits.call_s, self._limits.case_s, script_s) + limits.ORACLE_S
         try:
             async with asyncio.timeout(silence):

@@ -13,24 +13,25 @@ from harness.processes.pool import DevicePool
 from harness.stages.timing.baselines import USUAL, Against
 from harness.stages.timing.conclusions import mean_speedups
 from harness.wire.device import Target
-from harness.wire.effort import WHOLE, Effort
+from harness.wire.errors import HarnessError
 from harness.wire.evaluation import Evaluation, Verdict
 from harness.wire.latency import Bound
+from harness.wire.provenance import same_provenance
 from suites.task import Task
 
 from .cascade import evaluate
+from .modes import Attempt
 from .sheet import OnEvent
 
 
 async def evaluate_everywhere(
     candidate: str,
     task: Task,
-    *,
     pool: DevicePool,
+    *,
     targets: Sequence[Target],
     seed: int,
     against: Against = USUAL,
-    effort: Effort = WHOLE,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
     """
@@ -38,22 +39,30 @@ async def evaluate_everywhere(
 
     Verdict, stages and error are from the first device where the candidate is not correct, else from the first device. Latencies
     are from all devices, each with the timing baseline on the same chip. The overall speedup is the mean over all cases and
-    devices that have a ratio.
+    devices that have a ratio. Raises `HarnessError` if the devices are not of one product and partition.
     """
+    first, *others = [await pool.provenance(device) for device in pool.devices]
+    different = [provenance for provenance in others if not same_provenance(provenance, first)]
+    if different:
+        products = ", ".join(
+            dict.fromkeys(f"{gpu.product} {gpu.partition}".rstrip() for gpu in (first, *different))
+        )
+        raise HarnessError(
+            f"the GPUs are not equal ({products}), so no speedup covers them all; name GPUs of one product"
+        )
     evaluate_on = partial(
         evaluate,
         candidate,
         task,
-        pool=pool,
+        pool,
         targets=targets,
         seed=seed,
         against=against,
-        effort=effort,
         on_event=on_event,
     )
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(evaluate_on(on=device.name), name=f"spread/{device.name}")
+            group.create_task(evaluate_on(mode=Attempt(device.name)), name=f"spread/{device.name}")
             for device in pool.devices
         ]
     return merge_evaluations([task.result() for task in tasks])

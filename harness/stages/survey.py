@@ -22,11 +22,11 @@ from harness.wire.errors import HarnessError
 from harness.wire.evaluation import Estimate, KernelResources, SampledTraffic
 from harness.wire.judge_messages import FirstCallPassed, Specified, Specify
 from harness.wire.limits import TimeLimits
-from suites.dtypes import NoSuchDtype, task_on
+from suites.dtypes import NoSuchDtype
 from suites.task import Task
 
 from .compilation import NO_CASES, Compiler, TargetReport, run_all
-from .scripts import as_called, with_calls
+from .judged_task import resolve_task, with_calls
 from .task_questions import ask_judge
 
 VARIANT_LIMITS = TimeLimits(compile_s=30.0, compile_all_s=120.0)
@@ -54,12 +54,11 @@ class Survey:
     def __init__(self, pool: DevicePool, task: Task, target: Target, product: Product | None = None) -> None:
         """`product` is the devices' product, where it is known."""
         self._pool = pool
-        self._task = as_called(task)
-        self._written = task
+        self._task = task
         self._target = target
         self._product = product
         try:
-            self._here = task_on(self._task, target.name)
+            self._here = resolve_task(task, target.name, on_gpu=False)
         except NoSuchDtype as lacking:
             raise HarnessError(str(lacking)) from lacking
         self._specified: msgspec.Raw | None = None
@@ -81,7 +80,7 @@ class Survey:
                 Compiler,
                 self._pool,
                 self._task,
-                with_calls(self._written, source),
+                with_calls(self._task, source),
                 VARIANT_LIMITS,
                 side_by_side=False,
             )
@@ -103,7 +102,7 @@ class Survey:
         async def sample_source(source: str) -> Sampled:
             async with self._places:
                 reports = await sample_cases(
-                    self._pool, self._here, with_calls(self._written, source), self._target, specifications
+                    self._pool, self._here, with_calls(self._task, source), self._target, specifications
                 )
             traffic, _ = extrapolate(self._here, cases, self._target, reports)
             estimates = estimate_cases(self._here, cases, (self._target,), traffic, self._product)

@@ -12,9 +12,10 @@ from harness.wire import limits
 from harness.wire.channel import BadFrame
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import WorkerDied
-from harness.wire.judge_messages import JUDGE_REPORTS, Alive, JudgeReport, Specified, Specify, Weigh, Weighed
+from harness.wire.guest_messages import Alive
+from harness.wire.judge_messages import JUDGE_REPORTS, JudgeReport, Specified, Specify, Weigh, Weighed
 
-from .scripts import script_worker
+from .judged_task import script_worker
 
 MOST_REPORT_BYTES = 64 << 20
 RECORDINGS = 4
@@ -35,14 +36,13 @@ async def ask_judge(slot: Slot, question: Weigh | Specify, kind: type[Answer], t
             answer: JudgeReport = Alive()
             while isinstance(answer, Alive):
                 answer = JUDGE_REPORTS.decode(await channel.receive(MOST_REPORT_BYTES))
-    except (TimeoutError, EOFError, BadFrame, msgspec.DecodeError) as error:
+    except BaseException as error:
         slot.discard()
+        if not isinstance(error, (TimeoutError, EOFError, BadFrame, msgspec.DecodeError)):
+            raise
         raise WorkerDied(
             f"the judge gave no answer about {question.task.id} within {limit_s:.0f} s"
         ) from error
-    except BaseException:
-        slot.discard()
-        raise
     if not isinstance(answer, kind):
         raise WorkerDied(f"the judge answered another question than the one about {question.task.id}")
     return answer

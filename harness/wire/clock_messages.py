@@ -11,7 +11,8 @@ from suites.task import Task
 from .effort import WHOLE, Effort
 from .encoding import text_to_path
 from .evaluation import ErrorReport
-from .judge_messages import Alive, JudgeRequest
+from .guest_messages import Alive
+from .judge_messages import JudgeRequest, TurnWanted
 from .latency import LaunchTime, Method
 from .launch_tape import Tape
 from .limits import TimeLimits
@@ -68,24 +69,19 @@ class Timer(msgspec.Struct, frozen=True, tag="timer"):
 
 
 class NeedTimers(msgspec.Struct, frozen=True, tag="need_timers"):
-    """The clock needs processes of these sides; the engine answers with one `Timer` for each."""
+    """The clock needs `count` processes of each side; the engine answers with one `Timer` for each.
+
+    Without sides it needs players, once it has the device.
+    """
 
     sides: tuple[str, ...]
     count: int
 
 
-class NeedPlayers(msgspec.Struct, frozen=True, tag="need_players"):
-    """The clock needs processes that play tapes, once it has the device; the engine answers with one `Timer` for each."""
+class BaselineRecorded(msgspec.Struct, frozen=True, tag="baseline_recorded"):
+    """The baseline's calls, for later timings; the engine answers with `Proceed`. Its recorder lives until then."""
 
-    count: int
-
-
-class LeaseWanted(msgspec.Struct, frozen=True, tag="lease_wanted"):
-    """Everything is compiled and the clock needs the device alone; the engine answers with `Leased`."""
-
-
-class Leased(msgspec.Struct, frozen=True, tag="leased"):
-    """The clock has the device alone."""
+    calls: dict[str, TapedCall]
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -172,9 +168,8 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     tapes: tuple[Taped, ...] = ()
     confirmed_outputs: int = 0
     """Outputs of timed calls that match the oracle."""
-    verdict: str = ""
-    """The candidate's verdict, if timing found it not correct."""
     error: ErrorReport | None = None
+    """Why the candidate is not correct, if timing found that."""
     problem: str = ""
     """Why not everything was timed, if that is not the candidate's fault."""
     ended: str = ""
@@ -184,15 +179,13 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     seconds: dict[str, float] = {}
     not_shared: str = ""
     """Why inputs went through host memory; empty if they did not."""
-    baseline_calls: dict[str, TapedCall] = {}
-    """The calls of the baseline by case, if all were recorded."""
     players_reusable: bool = False
     """The players answered each request, and wait for the next timing."""
     tapes_played: int = 0
 
 
-ClockRequest = Measure | Timer | Leased
-ClockReport = NeedTimers | NeedPlayers | LeaseWanted | Measured | Alive
+ClockRequest = Measure | Timer
+ClockReport = NeedTimers | BaselineRecorded | TurnWanted | Measured | Alive
 JUDGE_REQUESTS: msgspec.msgpack.Decoder[JudgeRequest | ClockRequest] = msgspec.msgpack.Decoder(
     JudgeRequest | ClockRequest, dec_hook=text_to_path
 )

@@ -20,7 +20,7 @@ class HostWorkFound(msgspec.Struct, frozen=True):
     """Python read elements of tensors in that call. Tensors have no real values here, so the result may mean nothing."""
 
 
-class CompileReport(msgspec.Struct, frozen=True):
+class CompileReport(msgspec.Struct, frozen=True, tag="compiled"):
     """The result of compiling. At most one of `error` and `unsupported` is set."""
 
     resources: tuple[KernelResources, ...] = ()

@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from .latency import DeviceState, Latency, RoughTime
+from .provenance import Provenance
 
 SCHEMA = 1
 STAGES = ("static", "call", "compile", "execution", "integrity", "performance")
@@ -352,7 +353,8 @@ class Evaluation(msgspec.Struct, frozen=True):
     """Why a case has no traffic at `gpu` sizes, by case; its estimate then uses its `cpu` sizes."""
     estimate: tuple[Estimate, ...] = ()
     sandbox: tuple[Layer, ...] = ()
-    versions: dict[str, str] = {}
+    provenance: Provenance | None = None
+    """`None` in evaluations of older versions, and if no device was chosen."""
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()

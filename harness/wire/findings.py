@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from .evaluation import ErrorReport, Finding, Verdict, line_in
-from .guest_messages import GPU_FAULT, NOT_COMPILED, CaseTraffic, Failed
+from .evaluation import ErrorReport, Finding, line_in
+from .guest_messages import CaseTraffic
 
 
 def drop_repeated(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -43,13 +43,6 @@ def missed_stores(traffic: CaseTraffic) -> ErrorReport | None:
         message=f"case {traffic.case}: {first}{more}",
         trace="\n".join(traffic.missed_stores),
         line=line_in(first),
-    )
-
-
-def verdict_of_failure(failure: Failed) -> Verdict:
-    """Return the verdict for a candidate's exception. A GPU fault ends all work of its process, so it is a crash."""
-    return {GPU_FAULT: Verdict.CRASH, NOT_COMPILED: Verdict.COMPILE_ERROR}.get(
-        failure.kind, Verdict.CALL_ERROR
     )
 
 

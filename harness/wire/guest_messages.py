@@ -1,9 +1,11 @@
-"""Messages between the judge and a guest, the process that runs a candidate's host code. Torch-free.
+"""Requests to workers with a candidate, and their answers. Torch-free.
 
-A guest's reports are evidence only: foreign code runs in its process.
+A guest's answers are evidence only: foreign code runs in its process.
 """
 
 from __future__ import annotations
+
+from typing import Final, Literal
 
 import msgspec
 
@@ -18,6 +20,13 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     sandbox: tuple[Layer, ...]
 
 
+class Alive(msgspec.Struct, frozen=True, tag="alive"):
+    """The process works. A judge that is silent for longer than a case and its oracle may take is replaced.
+
+    A compiler sends it after each config of an autotuned kernel; it extends the time limit by a bounded time.
+    """
+
+
 class SharedAt(msgspec.Struct, frozen=True):
     """Device memory of the judge that other processes can open."""
 
@@ -26,12 +35,13 @@ class SharedAt(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True, tag="load"):
-    """Import the candidate."""
+    """Import the candidate. A verifier never runs its host code."""
 
-    nonce: str
     source: str
-    entry_points: tuple[str, ...]
     target: str
+    entry_points: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+    """Operators that a verifier may run."""
     reach: SharedAt | None = None
     """Memory to open before anything is imported; `Loaded` reports whether that worked."""
 
@@ -61,7 +71,6 @@ class Argument(msgspec.Struct, frozen=True):
 class Call(msgspec.Struct, frozen=True, tag="call"):
     """Run the entry point. The inputs are in `memory`, or in an arena whose descriptor comes with the message."""
 
-    nonce: str
     entry_point: str
     case: str
     arguments: tuple[Argument, ...]
@@ -90,13 +99,10 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
 class Farewell(msgspec.Struct, frozen=True, tag="farewell"):
     """Report the threads, processes and patches that the candidate left behind."""
 
-    nonce: str
-
 
 class Compile(msgspec.Struct, frozen=True, tag="compile"):
     """Compile every launch of these cases for one target."""
 
-    nonce: str
     source: str
     entry_point: str
     cases: msgspec.Raw
@@ -110,17 +116,18 @@ class Compile(msgspec.Struct, frozen=True, tag="compile"):
     """Compile kernels in parallel; false if there are many sources."""
 
 
-GPU_FAULT = "gpu_fault"
-OUT_OF_MEMORY = "out_of_memory"
-NOT_COMPILED = "compile"
+GPU_FAULT: Final = "gpu_fault"
+OUT_OF_MEMORY: Final = "out_of_memory"
+NOT_COMPILED: Final = "compile"
 """Kinds of `Failed` on a GPU only: it lost the process's work, is out of memory, or Triton does not compile the kernel for it."""
+FailedKind = Literal["exception", "missing_entry_point", "gpu_fault", "out_of_memory", "compile"]
+"""All kinds of `Failed`. A verdict follows from the kind, so foreign code can choose no other."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
     """The candidate raised."""
 
-    nonce: str
-    kind: str
+    kind: FailedKind
     message: str
     trace: str
     line: int | None
@@ -129,7 +136,6 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 class Broken(msgspec.Struct, frozen=True, tag="broken"):
     """The guest's own code raised, not the candidate; the guest's last message."""
 
-    nonce: str
     message: str
     imported: bool = False
     """The import of the candidate had begun: the candidate may have caused it, by using up memory or processes."""
@@ -138,7 +144,6 @@ class Broken(msgspec.Struct, frozen=True, tag="broken"):
 class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
     """The candidate is imported."""
 
-    nonce: str
     parameters: dict[str, tuple[Parameter, ...]]
     """Parameters of each entry point, as `inspect` reports them."""
     not_reached: str = ""
@@ -193,7 +198,6 @@ class CaseTraffic(msgspec.Struct, frozen=True):
 class Returned(msgspec.Struct, frozen=True, tag="returned"):
     """The entry point returned."""
 
-    nonce: str
     structure: str
     """`tensor`, `tuple`, or the name of any other returned type."""
     outputs: tuple[OutputData, ...]
@@ -220,26 +224,6 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
 class LeftBehind(msgspec.Struct, frozen=True, tag="left_behind"):
     """The threads, processes and patches that the candidate left behind."""
 
-    nonce: str
     patched: tuple[str, ...]
     threads: int
     children: int
-
-
-class Compiling(msgspec.Struct, frozen=True, tag="compiling"):
-    """One more config of an autotuned kernel is compiled. Evidence, so it extends the time limit by a bounded time."""
-
-    nonce: str
-
-
-class Compiled(msgspec.Struct, frozen=True, tag="compiled"):
-    """The compile report of one target (`harness.wire.compile_report.CompileReport`)."""
-
-    nonce: str
-    report: msgspec.Raw
-
-
-GuestRequest = Load | Call | Farewell | Compile
-GuestReport = Hello | Failed | Broken | Loaded | Returned | LeftBehind | Compiling | Compiled
-GUEST_REQUESTS: msgspec.msgpack.Decoder[GuestRequest] = msgspec.msgpack.Decoder(GuestRequest)
-GUEST_REPORTS: msgspec.msgpack.Decoder[GuestReport] = msgspec.msgpack.Decoder(GuestReport)

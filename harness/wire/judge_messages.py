@@ -10,7 +10,7 @@ from harness.cases.call_plan import Plan
 from suites.task import Case, Task
 
 from .evaluation import ErrorReport, Fact, Finding, Layer, Margin, Weakness
-from .guest_messages import CaseTraffic
+from .guest_messages import Alive, CaseTraffic
 from .limits import TimeLimits
 
 
@@ -29,18 +29,17 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     """Every call is replayed."""
     plan: Plan
     further_cases: tuple[Case, ...]
-    """Hidden cases at `gpu` sizes. Their kernels are compiled with those of the plan, for the GPU that judges next."""
+    """Hidden cases at `gpu` sizes, if a GPU judges too. Their kernels are compiled with those of the plan."""
     asks: bool = False
     """The judge sends `TurnWanted` before the import and before each call, and waits for `Proceed`."""
 
 
 class Attach(msgspec.Struct, frozen=True, tag="attach"):
-    """A script worker for the next request about this task; the judge's end of its channel comes as a descriptor.
+    """A script worker for the next request; the judge's end of its channel comes as a descriptor.
 
     Only for tasks whose cases are calls of a script. The judge closes the channel after the next request.
     """
 
-    task: Task
     target: str
 
 
@@ -99,12 +98,11 @@ class Left(msgspec.Struct, frozen=True, tag="left"):
     detail: str
 
 
-class Alive(msgspec.Struct, frozen=True, tag="alive"):
-    """The judge works. The engine replaces a judge that is silent for longer than a case and its oracle may take."""
-
-
 class TurnWanted(msgspec.Struct, frozen=True, tag="turn_wanted"):
     """Nothing runs on the GPU for this candidate; the judge waits for `Proceed` before the next call."""
+
+    alone: bool = False
+    """Everything is compiled, and the clock needs the GPU to itself."""
 
 
 class FirstCallPassed(msgspec.Struct, frozen=True, tag="first_call_passed"):
@@ -132,11 +130,10 @@ class Failure(StrEnum):
 class Judged(msgspec.Struct, frozen=True, tag="judged"):
     """The judge's result for a candidate, and its last message."""
 
-    verdict: str
     error: ErrorReport | None
-    traffic: tuple[CaseTraffic, ...]
-    sandbox: tuple[Layer, ...]
-    facts: tuple[Fact, ...]
+    traffic: tuple[CaseTraffic, ...] = ()
+    sandbox: tuple[Layer, ...] = ()
+    facts: tuple[Fact, ...] = ()
     margins: tuple[Margin, ...] = ()
     findings: tuple[Finding, ...] = ()
     kernels: tuple[str, ...] = ()

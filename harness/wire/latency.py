@@ -90,7 +90,7 @@ class RoughTime(msgspec.Struct, frozen=True):
 
 
 class Efficiency(msgspec.Struct, frozen=True):
-    """A case's share of its device's peaks: bytes and FLOPs by the task's cost model, time measured."""
+    """A case's share of its device's peaks: bytes and FLOPs by the task's cost model, time measured. 0: not known."""
 
     product: str
     bytes: int
@@ -137,11 +137,6 @@ class Window(msgspec.Struct, frozen=True):
 class DeviceState(msgspec.Struct, frozen=True):
     """A device before or after timing; `None` for a value that it does not report."""
 
-    product: str = ""
-    address: str = ""
-    driver: str = ""
-    partition: str = ""
-    power_cap_w: float | None = None
     busy_percent: float | None = None
     memory_used_bytes: int | None = None
     other_processes: int | None = None

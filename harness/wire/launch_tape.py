@@ -1,5 +1,5 @@
 """
-A launch tape: the compiled kernels, grids and arguments of one call, over numbered buffers. Torch-free.
+A launch tape: the compiled kernels, grids and arguments of one call, over numbered storages. Torch-free.
 
 A timer with the candidate makes the tape. A timer that never sees the candidate plays it on its own memory. So the candidate's
 host code has no part in the played time, and the played outputs show that the kernels alone do the work.
@@ -9,15 +9,10 @@ from __future__ import annotations
 
 import msgspec
 
+from .records import Address, View
+
 INPUTS = -1
-"""Number of the buffer that holds all inputs; buffers that the call allocated count from 0."""
-
-
-class Span(msgspec.Struct, frozen=True, tag="span"):
-    """An address: a buffer and an offset in bytes."""
-
-    buffer: int
-    offset: int
+"""Number of the storage that holds all inputs; storages that the call allocated count from 0."""
 
 
 class Scalar(msgspec.Struct, frozen=True, tag="scalar"):
@@ -27,18 +22,18 @@ class Scalar(msgspec.Struct, frozen=True, tag="scalar"):
     value: int | float
 
 
-class Launch(msgspec.Struct, frozen=True, tag="launch"):
+class TapedLaunch(msgspec.Struct, frozen=True, tag="launch"):
     """One launch of a kernel."""
 
     kernel: int
     grid: tuple[int, int, int]
-    arguments: tuple[Span | Scalar, ...]
+    arguments: tuple[Address | Scalar, ...]
 
 
 class Fill(msgspec.Struct, frozen=True, tag="fill"):
-    """Set a whole buffer to one value."""
+    """Set a whole storage to one value."""
 
-    buffer: int
+    storage: int
     dtype: str
     value: int | float
 
@@ -52,20 +47,12 @@ class TapedKernel(msgspec.Struct, frozen=True):
     threads: int
 
 
-class TapedOutput(msgspec.Struct, frozen=True):
-    """One tensor that the call returned."""
-
-    at: Span
-    dtype: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-
 class Tape(msgspec.Struct, frozen=True):
     """One call."""
 
     kernels: tuple[TapedKernel, ...]
-    buffers: tuple[int, ...]
-    steps: tuple[Launch | Fill, ...]
-    outputs: tuple[TapedOutput, ...]
+    storages: tuple[int, ...]
+    """Size in bytes of each storage that the call allocated."""
+    steps: tuple[TapedLaunch | Fill, ...]
+    outputs: tuple[View, ...]
     structure: str

@@ -51,8 +51,8 @@ GPU_WORKER_CPU_S = 3600
 TIMING_WAITS_S = 5.0
 """A candidate between two calls lets a timing go first that it has seen waiting for so long."""
 
-STARTS_AT_ONCE = 8
-"""Spare guests and timers that start side by side on one GPU."""
+STARTS_AT_ONCE = 2
+"""Spare guests and timers that start side by side on one GPU: the driver makes one context after another for the whole node."""
 
 SERVER_START_S = 60.0
 SELF_TEST_S = 20.0

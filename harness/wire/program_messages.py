@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, Union
-
 import msgspec
 
-from harness.wire.script_messages import Record
+from harness.wire.script_messages import RunScript
 from suites.task import QuantizationTolerance
 
 
-class TensorValue(msgspec.Struct, frozen=True, tag="tensor"):
+class TensorValue(msgspec.Struct, frozen=True):
     """A tensor or an array; contiguous."""
 
     dtype: str
@@ -19,46 +17,20 @@ class TensorValue(msgspec.Struct, frozen=True, tag="tensor"):
     is_array: bool = False
     """True for an array of numpy."""
 
-
-class NumberValue(msgspec.Struct, frozen=True, tag="number"):
-    """A number of Python or numpy."""
-
-    number: float
-    is_exact: bool
-    """True for integers and booleans."""
+    def __str__(self) -> str:
+        return f"{self.dtype}{list(self.shape)}"
 
 
-class ListValue(msgspec.Struct, frozen=True, tag="list"):
-    """A list or tuple."""
-
-    items: tuple[Value, ...]
-
-
-class DictValue(msgspec.Struct, frozen=True, tag="dict"):
-    """A dictionary in its own order."""
-
-    keys: tuple[str, ...]
-    """`repr` of each key."""
-    items: tuple[Value, ...]
-
-
-class OtherValue(msgspec.Struct, frozen=True, tag="other"):
-    """A value of any other kind."""
-
-    text: str
-    """A string, or the name of the type."""
-
-
-Value: TypeAlias = Union[TensorValue, NumberValue, ListValue, DictValue, OtherValue]  # noqa: UP007 -- forward references
+Value = TensorValue | bool | int | float | str
+"""A part of a result. Text is a string, or describes a container or a value of any other kind."""
+Results = dict[str, Value]
+"""The parts of a result by the expression that reaches them; a container comes before its items."""
 
 
 class RunProgram(msgspec.Struct, frozen=True, tag="run_program"):
     """Run a text as `__main__`."""
 
-    nonce: str
     text: str
-    file: str
-    """Name of its file."""
     target: str
     helpers: dict[str, str] = {}
     """Modules of the benchmark that the program imports: texts by file name."""
@@ -71,14 +43,13 @@ class RunProgram(msgspec.Struct, frozen=True, tag="run_program"):
 class RanProgram(msgspec.Struct, frozen=True, tag="ran_program"):
     """Report of a program that ran."""
 
-    nonce: str
     error: str = ""
     """The exception that ended the program, in one line; empty if the exit code is 0."""
     unsupported: bool = False
     """True if the error says that this device cannot run the program."""
     printed: str = ""
-    results: Value | None = None
-    """`None` if the program has no results."""
+    results: Results | None = None
+    """`None` if the program has none."""
 
 
 class ComparisonRule(msgspec.Struct, frozen=True):
@@ -96,22 +67,17 @@ class ComparisonRule(msgspec.Struct, frozen=True):
 class Compare(msgspec.Struct, frozen=True, tag="compare"):
     """Compare the results of another program with those of the program that ran here."""
 
-    nonce: str
-    results: Value | None
+    results: Results | None
     rule: ComparisonRule
 
 
 class Compared(msgspec.Struct, frozen=True, tag="compared"):
     """The first difference."""
 
-    nonce: str
     difference: str = ""
     """Empty if the results are equal by the rule."""
 
 
-SCRIPT_REQUESTS: msgspec.msgpack.Decoder[Record | RunProgram | Compare] = msgspec.msgpack.Decoder(
-    Record | RunProgram | Compare
-)
-PROGRAM_REPORTS: msgspec.msgpack.Decoder[RanProgram | Compared] = msgspec.msgpack.Decoder(
-    RanProgram | Compared
+SCRIPT_REQUESTS: msgspec.msgpack.Decoder[RunScript | RunProgram | Compare] = msgspec.msgpack.Decoder(
+    RunScript | RunProgram | Compare
 )

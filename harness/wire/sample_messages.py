@@ -1,14 +1,13 @@
-"""Messages between the engine and a sampling worker, which runs a few programs of each launch. Torch-free."""
+"""The request to a sampling worker, which runs a few programs of each launch, and its answer. Torch-free."""
 
 from __future__ import annotations
 
 import msgspec
 
 
-class Sample(msgspec.Struct, frozen=True, tag="sample"):
+class SampleCases(msgspec.Struct, frozen=True, tag="sample_cases"):
     """Run a few programs of every launch that the entry point makes in each case."""
 
-    nonce: str
     source: str
     entry_point: str
     cases: msgspec.Raw
@@ -37,7 +36,6 @@ class Flow(msgspec.Struct, frozen=True):
 class CaseSampled(msgspec.Struct, frozen=True, tag="case_sampled"):
     """The sample of one case; the reports come in the order of the cases."""
 
-    nonce: str
     case: str
     seconds: float
     flow: Flow | None = None
@@ -45,10 +43,6 @@ class CaseSampled(msgspec.Struct, frozen=True, tag="case_sampled"):
     out_of_bounds: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     moved_bytes: int = 0
-
-
-SAMPLE_REQUESTS: msgspec.msgpack.Decoder[Sample] = msgspec.msgpack.Decoder(Sample)
-SAMPLE_REPORTS: msgspec.msgpack.Decoder[CaseSampled] = msgspec.msgpack.Decoder(CaseSampled)
 
 
 def add_flows(flows: list[Flow]) -> Flow | None:

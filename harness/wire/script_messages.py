@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 
 SCRIPT_FILE, CALLS_FILE, EXPRESSIONS_FILE = "script.json", "calls.py", "calls.json"
@@ -68,15 +66,16 @@ class Script(msgspec.Struct, frozen=True):
     own outputs are the truth."""
 
 
-class Record(msgspec.Struct, frozen=True, tag="record"):
+class RunScript(msgspec.Struct, frozen=True, tag="run_script"):
     """Run the script with all random numbers drawn from `seed`."""
 
-    nonce: str
     script: Script
     seed: int
     target: str
-    poison: int = 0
+    poison: int = NAN
     """Content of fresh memory in the calls, see `harness/worker/kit/poison.py`."""
+    counts_bytes: bool = False
+    """Count the bytes that each call moves."""
     budget_s: float = 0.0
     """In the first run, CPU seconds in which the worker chooses nodes, or after which it ends the script. 0: no limit."""
 
@@ -127,6 +126,13 @@ class RecordedCall(msgspec.Struct, frozen=True):
     """How the called model was built: the beginning of `expression`. Empty for other calls."""
     state: tuple[tuple[str, str], ...] = ()
     """Names in the model's `state_dict`, and the input with each value."""
+    returns: str = ""
+    """The returned value in words; empty for a launch."""
+    moved_bytes: int | None = None
+    """Bytes that the reference reads of the inputs, returns and changes, each once: an estimate of what every kernel must move.
+    `None`: not known."""
+    multiplies: bool = False
+    """The reference multiplies matrices; known if `RunScript.counts_bytes`."""
     unjudged: tuple[str, ...] = ()
     """Parts of the result that are no tensors, in words."""
     for_timing: bool = False
@@ -135,10 +141,9 @@ class RecordedCall(msgspec.Struct, frozen=True):
     """Why the call cannot be repeated; then there are no inputs and outputs."""
 
 
-class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
+class RanScript(msgspec.Struct, frozen=True, tag="ran_script"):
     """The calls of one run, in order."""
 
-    nonce: str
     calls: tuple[RecordedCall, ...]
     error: str = ""
     """The exception that ended the script early, in one line."""
@@ -150,10 +155,17 @@ class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
     notes: tuple[str, ...] = ()
     """Facts about the choice, for the task's notes."""
 
+    @property
+    def input_bytes(self) -> int:
+        """Bytes of all inputs."""
+        return sum(len(data.data) for call in self.calls for data in call.inputs.values())
 
-RECORD_REPORTS: msgspec.msgpack.Decoder[Recorded] = msgspec.msgpack.Decoder(Recorded)
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all tensors."""
+        outputs = sum(len(output.tensor.data) for call in self.calls for output in call.outputs)
+        truths = sum(len(truth.data) for call in self.calls for truth in call.truths if truth is not None)
+        return self.input_bytes + outputs + truths
 
 
-def read_script(folder: Path) -> Script:
-    """Return the script of a task folder. Raises `OSError` or `msgspec.DecodeError` if it cannot be read."""
-    return msgspec.json.decode((folder / SCRIPT_FILE).read_bytes(), type=Script)
+SCRIPT_REPORTS: msgspec.msgpack.Decoder[RanScript] = msgspec.msgpack.Decoder(RanScript)

@@ -1,5 +1,5 @@
 """
-Messages between the clock and a timer, the process that launches and samples. Torch-free.
+Requests to a timer, the process that launches and samples, and its answers. Torch-free.
 
 A timer has seats. Each seat holds one source or one launch tape, with its own copies of the inputs, and is sampled on its own.
 """
@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import msgspec
 
-from .guest_messages import Argument, Broken, Failed, Farewell, Hello, LeftBehind, Load, Loaded, Returned
+from .guest_messages import Argument
 from .launch_tape import Tape
 
 LEAST_IN_BLOCK = 5
@@ -59,7 +59,6 @@ def count_launches(
 class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
     """The next case, with several sets of values: in shared device memory, or in arenas sent along as descriptors."""
 
-    nonce: str
     entry_point: str
     case: str
     arguments: tuple[Argument, ...]
@@ -72,52 +71,43 @@ class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
     chosen: dict[str, str]
     ahead: bool
     """Compile every launch in every config, but run none; inputs are not read."""
+    releases_lines: bool = False
+    """A kernel may ask the L2 cache to keep lines: make them normal lines again before each sample."""
 
 
 class Prepared(msgspec.Struct, frozen=True, tag="prepared"):
     """The case is compiled, tuned and warm."""
 
-    nonce: str
     call_ms: float
     peak_bytes: int
     configs: dict[str, str]
 
 
 class Sample(msgspec.Struct, frozen=True, tag="sample"):
-    """Time calls one by one."""
+    """Time calls one by one, or replays of the captured graph."""
 
-    nonce: str
     count: int
     cold: bool
+    replays: bool = False
 
 
 class Sampled(msgspec.Struct, frozen=True, tag="sampled"):
-    """Milliseconds of a call by two device events, as the timer reports them."""
+    """Milliseconds of one call by two device events, as the timer reports them; of a replay the mean of its calls."""
 
-    nonce: str
     samples_ms: tuple[float, ...]
 
 
 class Capture(msgspec.Struct, frozen=True, tag="capture"):
     """Capture a graph of calls of the prepared case, each on its own copy of the inputs."""
 
-    nonce: str
     launches: int
     steps: int = 0
     """Only so many first steps of the tape in each call; 0: whole calls."""
 
 
-class Replay(msgspec.Struct, frozen=True, tag="replay"):
-    """Time replays of the captured graph. The answer is `Sampled`: milliseconds of one call, the mean of each replay."""
-
-    nonce: str
-    count: int
-
-
 class Batch(msgspec.Struct, frozen=True, tag="batch"):
     """Do something many times and wait for all of it; the clock measures with its own watch."""
 
-    nonce: str
     kind: str
     """`around` (all but the calls), `calls` (as sampled), `plain` (calls back to back), `graph` (replays)."""
     count: int
@@ -127,21 +117,18 @@ class Batch(msgspec.Struct, frozen=True, tag="batch"):
 class Done(msgspec.Struct, frozen=True, tag="done"):
     """The request is done."""
 
-    nonce: str
     problem: str = ""
 
 
 class Renew(msgspec.Struct, frozen=True, tag="renew"):
     """Write new values into the same tensors: from shared device memory, or from an arena that comes with the message."""
 
-    nonce: str
     handle: bytes
 
 
 class BringBack(msgspec.Struct, frozen=True, tag="bring_back"):
     """Write one used copy of the inputs into the clock's memory: shared device memory, or an arena sent along."""
 
-    nonce: str
     copy: int
     handle: bytes
 
@@ -149,7 +136,6 @@ class BringBack(msgspec.Struct, frozen=True, tag="bring_back"):
 class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
     """Return parts of the outputs of calls since `Renew`. The answer is `Returned`; its data are the parts."""
 
-    nonce: str
     calls: tuple[int, ...]
     """The calls, counted back from 0, the last one. Each gives an equal piece of every part, in this order."""
     parts: tuple[tuple[int, int], ...]
@@ -166,7 +152,6 @@ def pieces(part: tuple[int, int], calls: int) -> list[tuple[int, int]]:
 class Reach(msgspec.Struct, frozen=True, tag="reach"):
     """Try to open shared device memory."""
 
-    nonce: str
     handle: bytes
     size_bytes: int
 
@@ -174,13 +159,10 @@ class Reach(msgspec.Struct, frozen=True, tag="reach"):
 class Record(msgspec.Struct, frozen=True, tag="record"):
     """Make a tape of one call of the prepared case."""
 
-    nonce: str
-
 
 class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
     """The tape, or why there is none."""
 
-    nonce: str
     tape: Tape | None
     why_not: str = ""
 
@@ -188,41 +170,8 @@ class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
 class Play(msgspec.Struct, frozen=True, tag="play"):
     """Prepare and time this tape next, not a source."""
 
-    nonce: str
     tape: Tape
 
 
 class Clear(msgspec.Struct, frozen=True, tag="clear"):
     """Drop all seats, with their kernels and memory."""
-
-    nonce: str
-
-
-TimerRequest = (
-    Load
-    | Reach
-    | Prepare
-    | Sample
-    | Capture
-    | Replay
-    | Batch
-    | Renew
-    | BringBack
-    | Fetch
-    | Record
-    | Play
-    | Clear
-    | Farewell
-)
-
-
-class Seated(msgspec.Struct, frozen=True):
-    """A request to one seat of a timer."""
-
-    seat: int
-    request: TimerRequest
-
-
-TimerReport = Hello | Loaded | Failed | Broken | Prepared | Sampled | Done | Recorded | Returned | LeftBehind
-TIMER_REQUESTS: msgspec.msgpack.Decoder[Seated] = msgspec.msgpack.Decoder(Seated)
-TIMER_REPORTS: msgspec.msgpack.Decoder[TimerReport] = msgspec.msgpack.Decoder(TimerReport)

@@ -1,19 +1,11 @@
-"""Messages between the judge and the verifier, a clean process that replays records of calls. Torch-free."""
+"""The request to a verifier, a clean process that replays records of calls, and its answers. Torch-free."""
 
 from __future__ import annotations
 
 import msgspec
 
-from .guest_messages import Argument, CaseTraffic, Hello
+from .guest_messages import Argument, CaseTraffic
 from .records import Record
-
-
-class Study(msgspec.Struct, frozen=True, tag="study"):
-    """The candidate whose records follow; its host code never runs."""
-
-    source: str
-    target: str
-    allowed: tuple[str, ...]
 
 
 class Replay(msgspec.Struct, frozen=True, tag="replay"):
@@ -42,7 +34,11 @@ class ReplayedOutput(msgspec.Struct, frozen=True):
     end_byte: int
 
 
-class Replayed(msgspec.Struct, frozen=True, tag="replayed"):
+class ReplayResult(msgspec.Struct, frozen=True):
+    """The answer to a `Replay`, of one of two kinds."""
+
+
+class Replayed(ReplayResult, frozen=True, tag="replayed"):
     """The record ran. Proof: of the candidate's code only its kernels took part."""
 
     outputs: tuple[ReplayedOutput, ...]
@@ -53,7 +49,7 @@ class Replayed(msgspec.Struct, frozen=True, tag="replayed"):
     """Inputs that were written to, even with the values that they had."""
 
 
-class NotReplayed(msgspec.Struct, frozen=True, tag="not_replayed"):
+class NotReplayed(ReplayResult, frozen=True, tag="not_replayed"):
     """The record did not run to its end."""
 
     kind: str
@@ -62,9 +58,3 @@ class NotReplayed(msgspec.Struct, frozen=True, tag="not_replayed"):
     message: str
     error_kind: str = ""
     line: int | None = None
-
-
-VerifierRequest = Study | Replay
-VerifierReport = Hello | Replayed | NotReplayed
-VERIFIER_REQUESTS: msgspec.msgpack.Decoder[VerifierRequest] = msgspec.msgpack.Decoder(VerifierRequest)
-VERIFIER_REPORTS: msgspec.msgpack.Decoder[VerifierReport] = msgspec.msgpack.Decoder(VerifierReport)

@@ -1,6 +1,6 @@
 """The fastest measured attempts of a session's tasks, as its summary keeps them.
 
-A speedup only compares with speedups on the same device product and against the same timing baseline.
+A speedup only compares with speedups of the same provenance and against the same timing baseline.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from harness import Evaluation, Verdict
+from harness.wire.provenance import Provenance, compared_values
 
-from .speed import Speed, baseline_names, speed_of, timed_evaluation
+from .speed import Speed, attempt_speed, baseline_names, timed_evaluation
 from .state import AttemptState, Confirmation, SessionState
 
 T = TypeVar("T")
@@ -31,23 +32,26 @@ class MeasuredBest(msgspec.Struct, frozen=True, kw_only=True):
     """Product of the device; its name in the session if the product is not known."""
     against: str
     """Name of the timing baseline."""
-    triton: str = ""
-    torch: str = ""
+    provenance: Provenance | None = None
+    """`None` in a session of an older version."""
     judged: float = 0.0
     """Time of the verdict, seconds since the epoch, UTC."""
 
 
 class BestKey(NamedTuple):
-    """Task, device product and baseline: measured attempts with the same key compare with each other."""
+    """Measured attempts with the same key compare with each other."""
 
     task: str
     product: str
     against: str
+    provenance: tuple[str, ...]
+    """`compared_values`."""
 
 
 def best_key(measured: MeasuredBest) -> BestKey:
     """Returns the key of a measured attempt."""
-    return BestKey(measured.task, measured.product, measured.against)
+    compared = compared_values(measured.provenance)
+    return BestKey(measured.task, measured.product, measured.against, compared)
 
 
 def measured_attempt(task: str, attempt: AttemptState) -> MeasuredBest | None:
@@ -55,7 +59,7 @@ def measured_attempt(task: str, attempt: AttemptState) -> MeasuredBest | None:
     evaluation = timed_evaluation(attempt)
     if evaluation is None or attempt.verdict is not Verdict.CORRECT:
         return None
-    speed = speed_of(evaluation)
+    speed = attempt_speed(attempt)
     if speed is None or attempt.confirmation is Confirmation.NOT_CONFIRMED:
         return None
     return MeasuredBest(
@@ -65,8 +69,7 @@ def measured_attempt(task: str, attempt: AttemptState) -> MeasuredBest | None:
         speed=speed,
         product=product_of(evaluation),
         against=baseline_names(evaluation.latency),
-        triton=evaluation.versions.get("triton", ""),
-        torch=evaluation.versions.get("torch", ""),
+        provenance=evaluation.provenance,
         judged=attempt.judged_wall,
     )
 
@@ -74,18 +77,19 @@ def measured_attempt(task: str, attempt: AttemptState) -> MeasuredBest | None:
 def product_of(evaluation: Evaluation) -> str:
     """Returns the product of the timed device; its name in the session if the product is not known."""
     products = [latency.efficiency.product for latency in evaluation.latency if latency.efficiency]
-    before = evaluation.device_before
-    return (before.product if before else "") or next(iter(products), "") or evaluation.device
+    product = evaluation.provenance.product if evaluation.provenance else ""
+    return product or next(iter(products), "") or evaluation.device
 
 
-def measured_bests(state: SessionState) -> tuple[MeasuredBest, ...]:
-    """Returns the best measured attempt of each task, device product and baseline, in the order of the tasks.
+def measured_bests(state: SessionState, task: str | None = None) -> tuple[MeasuredBest, ...]:
+    """Returns the best measured attempt of each task (or of one), provenance and baseline, in the order of the tasks.
 
     Confirmed attempts come before others. Attempts that a person rejected do not count.
     """
     measured_attempts = [
         measured
         for instance in state.instances.values()
+        if task in (None, instance.task)
         for attempt in instance.attempts
         if not attempt.rejected and (measured := measured_attempt(instance.task, attempt)) is not None
     ]
@@ -93,7 +97,7 @@ def measured_bests(state: SessionState) -> tuple[MeasuredBest, ...]:
 
 
 def best_of_each(entries: Iterable[T], measured: Callable[[T], MeasuredBest]) -> list[T]:
-    """Returns the best entry of each task, device product and baseline; of equal entries the earlier."""
+    """Returns the best entry of each task, provenance and baseline; of equal entries the earlier."""
     bests: dict[BestKey, T] = {}
     for entry in entries:
         key = best_key(measured(entry))

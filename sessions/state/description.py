@@ -28,7 +28,7 @@ class SessionResults(msgspec.Struct, frozen=True, kw_only=True):
     speeds: dict[str, Speed] = {}
     """Speed of that attempt by task, if measured."""
     bests: tuple[MeasuredBest, ...] | None = None
-    """The best measured attempt of each task, device product and baseline; `None` in a summary of an older version."""
+    """The best measured attempt of each task, provenance and baseline; `None` in a summary of an older version."""
     accepted: tuple[str, ...] = ()
     """Attempts that people accepted."""
     waiting: tuple[str, ...] = ()

@@ -204,6 +204,8 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             quarantine(_device(state, event.device), event)
             state.notices.append(("error", f"device {event.device} is in quarantine: {event.why}"))
             return frozenset((device_key(event.device), SESSION))
+        case ev.VerificationRead():
+            state.verification = event.standings
         case ev.NodePaused():
             if not state.paused:
                 state.notices.append(

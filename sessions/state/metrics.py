@@ -12,7 +12,7 @@ from statistics import NormalDist, fmean, geometric_mean
 
 from harness import Evaluation, Verdict
 
-from .speed import speed_of
+from .speed import are_comparable, joint_sign, speed_of
 
 Z95 = NormalDist().inv_cdf(0.975)
 """Standard deviations on each side that contain 95 % of a normal distribution."""
@@ -42,36 +42,48 @@ def correct_per_compile(evaluations: Iterable[Evaluation]) -> float | None:
 
 
 def speedup_mean(evaluations: Iterable[Evaluation]) -> float | None:
-    """Returns the arithmetic mean of the measured speedups of correct candidates (source: GEAK)."""
-    speedups = [
-        evaluation.speedup
-        for evaluation in evaluations
-        if evaluation.verdict is Verdict.CORRECT and evaluation.speedup is not None
-    ]
-    return fmean(speedups) if speedups else None
+    """Returns the arithmetic mean of the measured speedups of correct candidates (source: GEAK).
+
+    `None` if several provenances gave them.
+    """
+    timed = _timed(evaluations)
+    speedups = [evaluation.speedup for evaluation in timed if evaluation.speedup is not None]
+    return fmean(speedups) if speedups and not are_mixed(timed) else None
 
 
 def speedup_geomean(evaluations: Iterable[Evaluation]) -> float | None:
     """Returns the geometric mean over correct candidates of their speeds (`Speed.value`).
 
-    Source: Fleming and Wallace, CACM 29(3), 1986.
+    `None` if several provenances gave them. Source: Fleming and Wallace, CACM 29(3), 1986.
     """
-    speeds = [speed.value for evaluation in evaluations if (speed := speed_of(evaluation)) is not None]
-    return geometric_mean(speeds) if speeds else None
+    timed = _timed(evaluations)
+    speeds = [speed.value for evaluation in timed if (speed := speed_of(evaluation)) is not None]
+    return geometric_mean(speeds) if speeds and not are_mixed(timed) else None
+
+
+def are_mixed(evaluations: Iterable[Evaluation]) -> bool:
+    """True if the speeds of these evaluations come from several provenances, so that no mean has all of them."""
+    timed = _timed(evaluations)
+    return not all(are_comparable(timed[0], evaluation) for evaluation in timed[1:])
+
+
+def speedup_sign(evaluations: Iterable[Evaluation]) -> str:
+    """Returns the sign of a mean over the speeds of correct candidates: `>=`, `<=`, `~`, or empty without bounds."""
+    return joint_sign(speed.sign for evaluation in evaluations if (speed := speed_of(evaluation)) is not None)
 
 
 def fast_p(evaluations: Iterable[Evaluation], p: float) -> float | None:
     """Returns the share that is correct and more than `p` times as fast as the baseline.
 
     Source: KernelBench; strict `>`. `None` if `p` > 0 and a correct candidate was timed in no case, because its
-    speed is unknown. `fast_p(0)` is the execution accuracy.
+    speed is unknown, or if several provenances gave the speeds. `fast_p(0)` is the execution accuracy.
     """
     counted = _counted(evaluations)
     if p <= 0:
         return execution_accuracy(counted)
     speeds = [speed_of(evaluation) for evaluation in counted if evaluation.verdict is Verdict.CORRECT]
     known = [speed.value for speed in speeds if speed is not None]
-    if not counted or len(known) < len(speeds):
+    if not counted or len(known) < len(speeds) or are_mixed(counted):
         return None
     return sum(value > p for value in known) / len(counted)
 
@@ -137,6 +149,11 @@ def difference_interval(first: tuple[int, int], second: tuple[int, int]) -> tupl
 
 def _counted(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
     return [evaluation for evaluation in evaluations if evaluation.verdict.counted]
+
+
+def _timed(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
+    """The correct candidates with a measured speed."""
+    return [evaluation for evaluation in evaluations if speed_of(evaluation) is not None]
 
 
 def _share(facts: Sequence[bool]) -> float | None:

@@ -105,11 +105,14 @@ def long_estimates(evaluation: Evaluation) -> list[Estimate]:
 
 
 def requested_over_minimal(evaluation: Evaluation) -> float | None:
-    """Returns requested over minimal bytes of all cases: sampled at `gpu` sizes, else counted at `cpu` sizes."""
+    """Returns requested over minimal bytes of all cases: sampled at `gpu` sizes, else counted at `cpu` sizes.
+
+    Where no minimum is known, it counts as one byte: that keeps the order of attempts at one task.
+    """
     cases = evaluation.sampled or evaluation.traffic
     minimal = sum(case.minimal_bytes for case in cases)
     requested = sum(case.requested_read_bytes + case.requested_write_bytes for case in cases)
-    return requested / minimal if minimal > 0 else None
+    return requested / max(1, minimal) if requested > 0 else None
 
 
 def load_bits(evaluation: Evaluation) -> float:

@@ -10,6 +10,7 @@ import msgspec
 from harness import Evaluation, Latency, Outcome, Verdict
 from harness.node.discovery import CPU
 from harness.wire.latency import Bound
+from harness.wire.provenance import same_provenance
 
 from .ratio_words import signed, times
 from .state import AttemptState, KeptFact
@@ -100,20 +101,25 @@ def speed_of(evaluation: Evaluation) -> Speed | None:
         return None
     all_cases = len(evaluation.latency) + len(evaluation.not_timed)
     exact = [latency for latency in compared if latency.bound is Bound.NONE]
-    bounds = {latency.bound for latency in compared} - {Bound.NONE}
     exact_ci = evaluation.speedup_geomean_ci
     value, low, high = _geometric_mean(compared, all_cases, exact_ci)
     return Speed(
         value,
         low,
         high,
-        MIXED if len(bounds) > 1 else bounds.pop().sign if bounds else "",
+        joint_sign(latency.bound.sign for latency in compared),
         len(compared),
         all_cases,
         Exact(*_geometric_mean(exact, len(exact), exact_ci), len(exact))
         if 0 < len(exact) < all_cases
         else None,
     )
+
+
+def joint_sign(signs: Iterable[str]) -> str:
+    """Returns the sign of a mean over ratios with these signs: the one that there is, or `MIXED`; empty without bounds."""
+    bounds = set(signs) - {""}
+    return bounds.pop() if len(bounds) == 1 else MIXED if bounds else ""
 
 
 def attempt_speed(attempt: AttemptState) -> Speed | None:
@@ -128,8 +134,12 @@ def attempt_speed(attempt: AttemptState) -> Speed | None:
 
 
 def found_speed(attempt: AttemptState) -> Speed | None:
-    """Returns the speed before the exam, if the exam timed the same cases again; else `None`."""
-    if attempt.evaluation is None or not is_timed_again(attempt):
+    """Returns the speed before the exam, if the exam timed the same cases again with the same provenance; else `None`."""
+    if (
+        attempt.evaluation is None
+        or not is_timed_again(attempt)
+        or not are_comparable(attempt.evaluation, attempt.exam)
+    ):
         return None
     found, confirmed = speed_of(attempt.evaluation), attempt_speed(attempt)
     if found is None or confirmed is None:
@@ -148,14 +158,27 @@ def timed_evaluation(attempt: AttemptState) -> Evaluation | None:
     return attempt.exam if is_timed_again(attempt) else attempt.evaluation
 
 
-def gain(speed: Speed | None, before: Speed | None) -> float | None:
+def are_comparable(first: Evaluation | None, second: Evaluation | None) -> bool:
+    """Returns whether the figures of two evaluations are compared. An attempt that is not judged has no figures."""
+    return first is None or second is None or same_provenance(first.provenance, second.provenance)
+
+
+def is_apart(attempt: AttemptState, before: AttemptState) -> bool:
+    """True if two timed attempts have figures that are not compared: other hardware or software timed them."""
+    pair = timed_evaluation(attempt), timed_evaluation(before)
+    timed = all(evaluation is not None and speed_of(evaluation) is not None for evaluation in pair)
+    return timed and not are_comparable(*pair)
+
+
+def gain(attempt: AttemptState, before: AttemptState) -> float | None:
     """Returns how much faster an attempt is than an earlier one: the ratio of their speeds, minus 1.
 
-    `None` if one of them was not timed, or if their tasks have another number of cases.
+    `None` if one of them was not timed, if their tasks have another number of cases, or if they are apart (`is_apart`).
     """
-    if speed is None or before is None or speed.all_cases != before.all_cases:
+    speed, earlier = attempt_speed(attempt), attempt_speed(before)
+    if speed is None or earlier is None or speed.all_cases != earlier.all_cases or is_apart(attempt, before):
         return None
-    return speed.value / before.value - 1
+    return speed.value / earlier.value - 1
 
 
 def missing_speed(evaluation: Evaluation) -> str:

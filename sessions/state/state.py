@@ -29,7 +29,7 @@ from sessions.events import (
     Usage,
     WinnerMeasured,
 )
-from sessions.names import short_task, split_attempt
+from sessions.names import short_task, split_attempt, stage_word
 from sessions.settings import SessionDescription
 
 EXTENDABLE = frozenset(
@@ -351,6 +351,8 @@ class SessionState:
     instances: dict[str, InstanceState] = field(default_factory=dict)
     """Instances by key `softmax#2`, in order of appearance."""
     devices: dict[str, DeviceState] = field(default_factory=dict)
+    verification: dict[str, str] = field(default_factory=dict)
+    """Whether its GPUs were verified on their node, in words by product."""
     baselines: dict[str, Evaluation] = field(default_factory=dict)
     """Evaluation of the timing baseline, by task."""
     baseline_stages: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -408,7 +410,7 @@ class SessionState:
         if not self.instances:
             return (Preparation("starting the judge", self.started_wall or self.engine_wall),)
         return tuple(
-            Preparation(f"judging the baseline of {short_task(task)}: {stage}", since)
+            Preparation(f"judging the baseline of {short_task(task)}: {stage_word(stage)}", since)
             for task, (stage, since) in self.baseline_stages.items()
         )
 

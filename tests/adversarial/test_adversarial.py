@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from harness import DevicePool, Evaluation, Outcome, Verdict, evaluate, target
+from harness.stages.modes import Attempt, Exam
 from tests.conftest import SOAK
 from tests.support.gpu import gpu_pool, missing, needs_gpu, small
 
@@ -60,10 +61,10 @@ async def judge(pool: DevicePool, entry: Entry, level: str) -> Evaluation:
     return await evaluate(
         kernel_of(entry),
         task,
-        pool=pool,
+        pool,
+        Exam() if level == "exam" else Attempt(),
         targets=[target(gpu_target or entry.target)],
         seed=1,
-        exam=level == "exam",
     )
 
 

@@ -18,6 +18,7 @@ from engine.plan.job import session_started
 from engine.run.person import Decisions
 from harness import ErrorReport, Evaluation, Fact, Stage, Verdict
 from harness.wire.evaluation import Basis
+from harness.wire.provenance import Provenance
 from sessions import Home, Recorder, fold, resume
 from sessions.events import (
     CallStarted,
@@ -265,7 +266,7 @@ def verbose_exam(verdict: Verdict, words: str) -> Exam:
             notes=(words,),
             printed=words,
             facts=(Fact(words, words, Basis.PROOF),),
-            versions={words: words},
+            provenance=Provenance(product=words),
             compile_errors={words: words},
         )
 

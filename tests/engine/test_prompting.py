@@ -33,9 +33,10 @@ from engine.prompting.tolerance_words import tolerance_words
 from engine.reply.candidate import Candidate, Unusable, fenced_blocks, read_reply
 from harness import ErrorReport, Verdict, target, targets
 from harness.hardware.targets import hardware
+from harness.wire.provenance import Provenance
 from sessions.events import Message
 from suites import CATEGORIES, Task, Tolerance, load_suite, load_task
-from suites.task import Script
+from suites.task import Output, RecordedScript
 from tests.support.judged_candidates import failing, mismatch, passing
 
 SETTING = Setting(load_task("softmax"), (target("gfx942"),))
@@ -60,12 +61,27 @@ def every_prompt(setting: Setting = SETTING) -> dict[str, tuple[Message, ...]]:
 
 
 def test_a_task_of_a_script_promises_no_hidden_sizes_and_no_float64_reference() -> None:
-    task = msgspec.structs.replace(load_task("softmax"), script=Script("wavedeck_call(call, x=None)"))
+    task = msgspec.structs.replace(load_task("softmax"), script=RecordedScript("wavedeck_call(call, x=None)"))
     system, user = first_prompt(Setting(task, SETTING.targets))
     assert "makes the calls that the request lists" in system.content
     assert "Hidden cases" not in system.content
     assert "float64" not in system.content.partition("# Triton")[0] + user.content
     assert "| call | at least, us |" in user.content
+
+
+def test_dtypes_that_differ_between_calls_are_not_told_as_one() -> None:
+    starter = load_task("softmax")
+    calls = tuple(
+        msgspec.structs.replace(case, dtype=dtype, outputs=(Output("out", dtype),))
+        for case, dtype in zip(starter.cases, ("float32", "float16"), strict=False)
+    )
+    script = RecordedScript("wavedeck_call(call, x=None)")
+    task = msgspec.structs.replace(starter, script=script, cases=calls, outputs=calls[0].outputs)
+    _, user = first_prompt(Setting(task, SETTING.targets))
+    assert "**Returns**: by call, in the list above." in user.content
+    assert "`out` (" not in user.content
+    assert "- `float16`: " in user.content
+    assert "- `float32`: " in user.content
 
 
 @pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)
@@ -325,6 +341,21 @@ def test_optimizer_prompt_names_the_cases_in_which_another_attempt_is_faster() -
     )
     assert prompt.count("import triton") == 1, "what both have stands once"
     assert "Compose" not in text(optimize_prompt(SETTING, history=[passing(speedup=1.1), best]))
+
+
+def test_prompt_has_figures_of_the_best_attempts_provenance_alone() -> None:
+    old, new = passing("softmax#1/1", speedup=1.37), passing("softmax#1/2", speedup=1.52)
+    for candidate, driver in ((old, "1"), (new, "2")):
+        candidate.evaluation = msgspec.structs.replace(
+            candidate.evaluation, provenance=Provenance(driver=driver)
+        )
+    timed = baseline_facts("triton", "# the baseline\n", old.evaluation)
+    setting = Setting(SETTING.task, SETTING.targets, device="MI300X", baseline=timed)
+    prompt = text(optimize_prompt(setting, history=[old, new]))
+    assert "1.52x" in prompt
+    assert "1.37x" not in prompt
+    assert "its figures are left out, because they come from other hardware or software" in prompt
+    assert "baseline, us" not in prompt
 
 
 def test_two_rounds_without_gain_ask_for_a_different_strategy() -> None:

@@ -18,6 +18,7 @@ from engine.process.commands import ALL_GPUS, event_of
 from engine.process.control import Request
 from engine.run.person import Decisions
 from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict, target
+from harness.stages.modes import Attempt
 from harness.stages.timing.baselines import USUAL
 from sessions import Home, fold, resume
 from sessions.events import EngineStarted, InstanceFinished, SessionFinished, WinnerMeasured
@@ -205,7 +206,10 @@ async def test_judge_uses_the_timing_baseline_of_the_session(
 ) -> None:
     calls: list[dict[str, Any]] = []
 
-    async def evaluate(*_: object, **options: Any) -> Evaluation:
+    arguments: list[tuple[object, ...]] = []
+
+    async def evaluate(*positional: object, **options: Any) -> Evaluation:
+        arguments.append(positional)
         calls.append(options)
         return correct()
 
@@ -226,7 +230,7 @@ async def test_judge_uses_the_timing_baseline_of_the_session(
     assert usual == USUAL
     assert (eager.baseline.name, module in eager.baseline.source) == ("eager", True)
     assert (mine.baseline.name, mine.baseline.source) == ("mine.py", "x = 1")
-    assert {options.get("on", "") for options in calls} == ({"1"} if how == "measure" else {""})
+    assert [positional[3] for positional in arguments] == [Attempt("1" if how == "measure" else "")] * 3
 
 
 async def test_commit_names_the_baseline_of_its_speedup(tmp_path: Path) -> None:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
+from engine.prompting.figures import roof_words
 from engine.run.stop_rules import is_at_roof, stop_of
 from harness import Evaluation, Verdict
+from harness.hardware.product_tables import find_product
+from harness.stages.timing.efficiency import case_efficiency
+from harness.wire.clock_messages import Floor
 from harness.wire.latency import Bound, Efficiency, Latency, Outcome
+from harness.wire.provenance import Provenance
 from sessions import Home, fold
 from sessions.events import EndReason, Event, InstanceFinished, Origin
 from sessions.settings import StopRules
 from sessions.state.state import AttemptState, Decision
+from suites import load_task
+from suites.task import RecordedScript
 from tests.support.engines import plan, play, scripted_model
 from tests.support.evaluations import correct, failed
 from tui.print.narrate import Narrator
@@ -93,6 +102,23 @@ def test_two_correct_attempts_without_a_gain_end_the_instance(
     assert stop is None or stop.reason is EndReason.NO_GAIN
 
 
+def test_a_call_at_the_roof_of_what_it_reads_and_writes_ends_the_instance(tmp_path: Path) -> None:
+    """A recorded task: its outputs alone would be 1 % of a copy. Without an estimate nothing is known of the roof."""
+    task = msgspec.structs.replace(
+        load_task("softmax"), script=RecordedScript("wavedeck_call(call)"), folder=tmp_path
+    )
+    floor = Floor(empty_ms=0.002, copies=((1 << 30, 4e12, 6e12),))
+    for estimated, reaches in ((", estimated_bytes=1 << 30", True), ("", False)):
+        (tmp_path / "cost.py").write_text(
+            "from suites import Cost\n\n\ndef cost(sizes, dtype):\n"
+            f"    return Cost(flops=0, minimal_bytes=1 << 20{estimated})\n"
+        )
+        used = case_efficiency(task, task.cases[0], find_product("H200 SXM"), (1 << 30) / 3.9e12 * 1e3, floor)
+        evaluation = timed(msgspec.structs.replace(case(None), efficiency=used))
+        assert is_at_roof(evaluation) is reaches
+        assert roof_words(evaluation.latency[0]) == ("98% of a copy" if reaches else "")
+
+
 def test_attempts_made_at_once_are_one_round() -> None:
     round_of_four = attempts(2.0, 1.0, 1.0, 1.0, 1.5, 1.5, 1.5)
     assert stop_of(NO_GAIN, round_of_four, lanes=4) is None
@@ -105,6 +131,14 @@ def test_variant_of_a_sweep_is_no_round_but_its_gain_counts() -> None:
     for number, attempt in enumerate(swept):
         attempt.judged_seq = number
     assert stop_of(NO_GAIN, swept) is not None
+
+
+def test_attempts_before_a_new_driver_are_not_compared_with_those_after_it() -> None:
+    judged = attempts(2.0, 1.5, 1.0)
+    for attempt, driver in zip(judged, ("1", "2", "2"), strict=True):
+        assert attempt.evaluation is not None
+        attempt.evaluation = msgspec.structs.replace(attempt.evaluation, provenance=Provenance(driver=driver))
+    assert stop_of(NO_GAIN, judged) is None
 
 
 def test_untimed_attempts_meet_no_rule() -> None:

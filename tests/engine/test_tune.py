@@ -10,12 +10,14 @@ import msgspec
 import pytest
 
 from engine.errors import UsageProblem
-from engine.judge.judging import OnStage, Rough
+from engine.judge.judging import OnStage
 from engine.models import NoModel
 from engine.plan.plan import RunPlan, SessionPlan, resolve
 from engine.run.person import Decisions
 from engine.tuning.rungs import FIELD
 from harness import ROUGH, Evaluation, Latency, Verdict
+from harness.stages.modes import Rough
+from harness.stages.timing.baselines import Baseline
 from sessions import Home, fold, resume
 from sessions.events import (
     AnyEvent,
@@ -255,8 +257,10 @@ class EqualSpeedJudge(TuningJudge):
         evaluation = await super().evaluate(source, task, **rest)
         return msgspec.structs.replace(evaluation, latency=one_case(1.0))
 
-    async def estimate(self, source: str, task: Task, rough: Rough, *, on_stage: OnStage) -> Evaluation:
-        evaluation = await super().estimate(source, task, rough, on_stage=on_stage)
+    async def estimate(
+        self, source: str, task: Task, rough: Rough, *, start: Baseline, on_stage: OnStage
+    ) -> Evaluation:
+        evaluation = await super().estimate(source, task, rough, start=start, on_stage=on_stage)
         times = tuple(
             msgspec.structs.replace(estimate, ratio=self._estimate) for estimate in evaluation.rough
         )

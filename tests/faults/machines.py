@@ -29,9 +29,9 @@ import pytest
 import harness
 from harness import DevicePool, evaluate, target
 from harness.linux import syscalls
+from harness.processes.conversation import Conversation
 from harness.sandbox import identity, landlock, seccomp
 from harness.wire.channel import BadFrame
-from harness.wire.encoding import ENCODER
 from harness.wire.guest_messages import Load
 from suites import load_task
 from tests.support.candidates import adding
@@ -135,7 +135,7 @@ async def judge(options: Options) -> Machine:
     async with DevicePool(("cpu",), slots=1) as pool:
         for source in options.sources:
             evaluation = await evaluate(
-                source, load_task("vector_add"), pool=pool, targets=[target("gfx942")], seed=1
+                source, load_task("vector_add"), pool, targets=[target("gfx942")], seed=1
             )
             results.verdicts.append(evaluation.verdict)
             results.errors.append(evaluation.error.message if evaluation.error else "")
@@ -167,8 +167,8 @@ async def hunt(pool: DevicePool, key: str, options: Options) -> dict[str, set[st
         printed, _ = await control.communicate()
         child, channel = await pool.interpreting.spawn("guest", cpu_limit_s=300, sandboxed=True)
         await channel.receive()
-        load = Load(nonce="n", source=source + adding(), entry_points=("vector_add",), target="gfx942")
-        await channel.send(ENCODER.encode(load))
+        load = Load(source + adding(), "gfx942", entry_points=("vector_add",))
+        await Conversation(channel).send(load)
         with suppress(
             EOFError, BadFrame, TimeoutError
         ):  # only the printed report counts, not the end of the process

@@ -215,7 +215,7 @@ async def test_killed_judge_is_infra_error_and_is_replaced(own_pool: DevicePool)
 async def test_broken_task_is_infra_error(own_pool: DevicePool, tmp_path: Path) -> None:
     (tmp_path / "problem.py").write_text("def make_inputs(sizes, dtype, generator):\n    return 1 / 0\n")
     task = msgspec.structs.replace(load_task("vector_add"), folder=tmp_path)
-    evaluation = await evaluate(adding(), task, pool=own_pool, targets=[target("gfx942")], seed=1)
+    evaluation = await evaluate(adding(), task, own_pool, targets=[target("gfx942")], seed=1)
     assert evaluation.verdict is Verdict.INFRA_ERROR
     assert evaluation.error is not None
     assert "problem.py" in evaluation.error.message

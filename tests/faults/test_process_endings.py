@@ -18,17 +18,18 @@ import pytest
 import pytest_asyncio
 
 from harness import DevicePool, Evaluation, StageEntered, StageLeft, Verdict, evaluate, target
+from harness.processes.conversation import Conversation
 from harness.processes.process_endings import (
     JudgeAgain,
+    error_of_broken,
+    error_of_end,
     explain_compile_error,
-    verdict_of_broken,
-    verdict_of_end,
     was_judged_again,
 )
 from harness.processes.servers import Child, ForkServer
-from harness.wire.encoding import ENCODER, decode_message
+from harness.stages.verdicts import conclude
 from harness.wire.errors import WorkerDied
-from harness.wire.guest_messages import GUEST_REPORTS, Hello, Load
+from harness.wire.guest_messages import Load
 from harness.wire.server_messages import Ended
 from harness.wire.stack_samples import last_line
 from harness.worker.kit import candidate_trace
@@ -232,15 +233,15 @@ async def test_end_at_the_cpu_limit_is_told_from_a_kill(own_pool: DevicePool) ->
     child, channel = await own_pool.interpreting.spawn("guest", cpu_limit_s=1, sandboxed=True)
     try:
         async with asyncio.timeout(WAIT_S):
-            assert isinstance(decode_message(GUEST_REPORTS, await channel.receive()), Hello)
-            load = Load(nonce="1", source="while True: pass", entry_points=(), target="gfx942")
-            await channel.send(ENCODER.encode(load))
+            conversation = Conversation(channel)
+            await conversation.sandbox()
+            await conversation.send(Load("while True: pass", "gfx942"))
             ended = await asyncio.shield(child.ended)
     finally:
         channel.close()
         child.end()
-    verdict, _ = verdict_of_end(ended, "in the import", again=False)
-    assert verdict is Verdict.TIMEOUT
+    error = error_of_end(ended, "in the import", again=False)
+    assert conclude(error) is Verdict.TIMEOUT
 
 
 @pytest.mark.parametrize(
@@ -257,12 +258,12 @@ async def test_failure_of_our_code_beside_a_candidate_is_the_candidates_the_seco
     message: str, says: str
 ) -> None:
     with pytest.raises(WorkerDied) as early:
-        verdict_of_broken(message, imported=False, again=True)
+        error_of_broken(message, imported=False, again=True)
     assert not isinstance(early.value, JudgeAgain)
     with pytest.raises(JudgeAgain):
-        verdict_of_broken(message, imported=True, again=False)
-    verdict, error = verdict_of_broken(message, imported=True, again=True)
-    assert verdict is Verdict.CRASH
+        error_of_broken(message, imported=True, again=False)
+    error = error_of_broken(message, imported=True, again=True)
+    assert conclude(error) is Verdict.CRASH
     assert says in error.message
     assert message in error.message
 
@@ -284,11 +285,11 @@ async def test_limits_of_the_judge_explain_a_kill() -> None:
         msgspec.structs.replace(killed, killed=True),
         msgspec.structs.replace(killed, why="more than 64 processes"),
     ):
-        verdict_of_end(ended, "in case fp32", again=False)
+        error_of_end(ended, "in case fp32", again=False)
     with pytest.raises(JudgeAgain):
-        verdict_of_end(killed, "in case fp32", again=False)
+        error_of_end(killed, "in case fp32", again=False)
     with pytest.raises(WorkerDied, match="the compiling server died"):
-        verdict_of_end(
+        error_of_end(
             msgspec.structs.replace(killed, lost="the compiling server died"), "in case fp32", again=True
         )
 
@@ -302,7 +303,7 @@ async def test_kill_at_a_random_moment_gives_no_false_verdict(own_pool: DevicePo
     task = load_task("vector_add")
     judging = [
         asyncio.create_task(
-            evaluate(source, task, pool=own_pool, targets=[target("gfx942")], seed=seed), name="judged"
+            evaluate(source, task, own_pool, targets=[target("gfx942")], seed=seed), name="judged"
         )
         for source in sources
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.stages.amd_texts import for_cuda
+from harness.recording.amd_texts import for_cuda
 
 CONFIG = (
     "configs = [triton.Config({'BLOCK': 16, 'waves_per_eu': 2, 'kpack': k}, num_warps=4) for k in (1, 2)]"

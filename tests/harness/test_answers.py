@@ -25,7 +25,6 @@ def run_with_error(problem: Problem, place: int, error: float) -> Run:
     data = (case_inputs.expected[0] * (1 + error)).float().numpy().tobytes()
     output = OutputData(type="torch.Tensor", dtype="float32", shape=case_inputs.expected[0].shape, data=data)
     returned = Returned(
-        nonce="",
         structure="tensor",
         outputs=(output,),
         operators=(),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from harness.stages.call_texts import adapter
+from harness.recording.call_texts import adapter
 from harness.wire.script_messages import ADAPTER, OutputData, RecordedCall, TensorData
 
 

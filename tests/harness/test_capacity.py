@@ -22,7 +22,7 @@ def gpu(memory_gib: float | None, name: str = "0") -> Device:
 
 def test_large_gpu_with_sixteen_cores_judges_more_than_two() -> None:
     assert slots_of(gpu(139.8), gpus=1, cores=16) == 7
-    assert slots_of(gpu(79.6), gpus=1, cores=16) == 5
+    assert slots_of(gpu(79.6), gpus=1, cores=16) == 4
 
 
 def test_without_timing_a_gpu_judges_more() -> None:

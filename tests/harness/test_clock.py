@@ -12,11 +12,13 @@ import msgspec
 import pytest
 import torch
 
+from harness.stages.verdicts import conclude
 from harness.wire.clock_messages import BASELINE, CANDIDATE, SIDES, Floor, Measured
 from harness.wire.effort import ROUGH, WHOLE, Effort
 from harness.wire.evaluation import Verdict
 from harness.wire.guest_messages import GPU_FAULT, Loaded
-from harness.wire.launch_tape import Launch, TapedKernel
+from harness.wire.launch_tape import TapedKernel, TapedLaunch
+from harness.wire.requests import AnswerMessage, WorkerAnswer
 from harness.wire.timer_messages import (
     LEAST_IN_BLOCK,
     LEAST_LAUNCHES,
@@ -31,10 +33,8 @@ from harness.wire.timer_messages import (
     Record,
     Recorded,
     Renew,
-    Replay,
     Sample,
     Sampled,
-    TimerReport,
     count_launches,
 )
 from harness.wire.timer_messages import Done as DoneReport
@@ -68,7 +68,7 @@ def sides_and_pairs(measured: Measured) -> list[tuple[str, str, int]]:
 def test_every_case_is_timed_in_three_pairs_and_compared() -> None:
     on_bench = bench("fp32", "fp16-ragged")
     measured = on_bench.measure()
-    assert (measured.verdict, measured.problem) == ("", "")
+    assert (measured.error, measured.problem) == (None, "")
     assert sides_and_pairs(measured) == sorted(
         (case, side, pair)
         for case in ("fp32", "fp16-ragged")
@@ -92,7 +92,7 @@ def test_nothing_is_sampled_before_the_lease() -> None:
     on_bench.measure()
     assert seen.count("Load") == 6
     assert seen.count("Record") == 2
-    assert not {"Sample", "Capture", "Replay"} & set(seen)
+    assert not {"Sample", "Capture"} & set(seen)
 
 
 @pytest.mark.parametrize("effort", [WHOLE, ROUGH[0]])
@@ -177,11 +177,9 @@ def test_short_candidate_is_also_timed_by_wall_clock() -> None:
 
 
 def test_first_process_config_is_passed_to_its_side() -> None:
-    def tuned(timer: FakeSeat, request: Prepare) -> TimerReport:
+    def tuned(timer: FakeSeat, request: Prepare) -> WorkerAnswer:
         chosen = request.chosen or {"kernel": f"BLOCK: {timer.number}"}
-        return Prepared(
-            nonce=request.nonce, call_ms=0.01, peak_bytes=0, configs={} if request.ahead else chosen
-        )
+        return Prepared(call_ms=0.01, peak_bytes=0, configs={} if request.ahead else chosen)
 
     on_bench = bench(behaviours={CANDIDATE: on(Prepare, tuned)})
     measured = on_bench.measure(source="triton.autotune")
@@ -208,7 +206,7 @@ def test_autotuned_kernels_are_recorded_under_the_lease() -> None:
 def test_short_calls_are_timed_in_graphs_on_both_sides() -> None:
     on_bench = bench("fp32", baseline=0.635, candidate=0.017, captures=True)
     measured = on_bench.measure()
-    assert (measured.verdict, measured.problem, measured.why_events) == ("", "", {})
+    assert (measured.error, measured.problem, measured.why_events) == (None, "", {})
     assert len({process.launches for process in measured.times}) == 1, "both sides find the caches alike"
     assert measured.times[0].launches == int(20 / 0.635)
     for side in (BASELINE, CANDIDATE):
@@ -228,12 +226,13 @@ def test_long_calls_are_timed_between_events() -> None:
 
 @pytest.mark.parametrize("side", [BASELINE, CANDIDATE])
 def test_call_that_cannot_be_captured_is_timed_between_events_like_the_other_side(side: str) -> None:
-    no_graph = on(Capture, lambda _timer, request: DoneReport(nonce=request.nonce, problem="a size is read"))
+    no_graph = on(Capture, lambda _timer, _request: DoneReport(problem="a size is read"))
     on_bench = bench("fp32", baseline=0.1, candidate=0.05, captures=True, behaviours={side: no_graph})
     measured = on_bench.measure()
     assert {process.launches for process in measured.times} == {0}
     assert measured.why_events == {"fp32": f"the {side} cannot be captured in a graph: a size is read"}
-    assert not [*on_bench.requests(BASELINE, Replay), *on_bench.requests(CANDIDATE, Replay)]
+    samples = [*on_bench.requests(BASELINE, Sample), *on_bench.requests(CANDIDATE, Sample)]
+    assert not any(sample.replays for sample in samples)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +259,7 @@ def test_inputs_that_fit_the_caches_are_said_to_be_hot() -> None:
 
 
 def test_calls_in_a_graph_may_not_return_outputs_of_earlier_inputs() -> None:
-    def stale(timer: FakeSeat, request: Any) -> TimerReport | None:
+    def stale(timer: FakeSeat, request: Any) -> WorkerAnswer | None:
         if not isinstance(request, Fetch):
             return None
         right = timer.returned(request)
@@ -269,30 +268,30 @@ def test_calls_in_a_graph_may_not_return_outputs_of_earlier_inputs() -> None:
         return msgspec.structs.replace(right, outputs=(wrong,))
 
     measured = bench(baseline=0.1, candidate=0.05, captures=True, behaviours={CANDIDATE: stale}).measure()
-    assert measured.verdict == Verdict.WRONG
+    assert conclude(measured.error) is Verdict.WRONG
 
 
 def test_several_launches_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_timers, "code_digest", lambda binary: binary.decode())
-    steps = tuple(Launch(kernel=number, grid=(1, 1, 1), arguments=()) for number in range(2))
+    steps = tuple(TapedLaunch(kernel=number, grid=(1, 1, 1), arguments=()) for number in range(2))
     kernels = tuple(
         TapedKernel(name=name, binary=name.encode(), shared_bytes=0, threads=32)
         for name in ("first", "second")
     )
     taken = {BASELINE: 0, CANDIDATE: 0}
 
-    def record(seat: FakeSeat, request: Any) -> TimerReport | None:
+    def record(seat: FakeSeat, request: Any) -> WorkerAnswer | None:
         if not isinstance(request, Record):
             return None
         tape = msgspec.structs.replace(tape_of(seat.side), kernels=kernels, steps=steps)
-        return Recorded(nonce=request.nonce, tape=tape)
+        return Recorded(tape=tape)
 
-    def player(seat: FakeSeat, request: Any) -> TimerReport | None:
+    def player(seat: FakeSeat, request: Any) -> WorkerAnswer | None:
         side = seat.side.removeprefix("played ")
         if isinstance(request, Capture):
             taken[side] = request.steps or 2
-        if isinstance(request, Replay):
-            return Sampled(nonce=request.nonce, samples_ms=({1: 0.02, 2: 0.05}[taken[side]],) * request.count)
+        if isinstance(request, Sample) and request.replays:
+            return Sampled(samples_ms=({1: 0.02, 2: 0.05}[taken[side]],) * request.count)
         return None
 
     behaviours = dict.fromkeys(SIDES, record) | {played(side): player for side in SIDES}
@@ -327,22 +326,22 @@ def test_renewed_inputs_are_new_to_the_timer() -> None:
 def test_outputs_of_earlier_inputs_are_wrong() -> None:
     first_inputs: dict[str, bytes] = {}
 
-    def stale(timer: FakeSeat, request: Any) -> TimerReport | None:
+    def stale(timer: FakeSeat, request: Any) -> WorkerAnswer | None:
         if isinstance(request, Prepare) and timer.input_sets:
             first_inputs[timer.name] = timer.input_sets[0]
         return timer.returned(request, first_inputs[timer.name]) if isinstance(request, Fetch) else None
 
     measured = bench(behaviours={CANDIDATE: stale}).measure()
-    assert measured.verdict == Verdict.WRONG
+    assert conclude(measured.error) is Verdict.WRONG
     assert measured.error is not None
     assert "in a call that was timed" in measured.error.message
     assert measured.confirmed_outputs == 0
 
 
-def changed(**changes: Any) -> Callable[[FakeSeat, Any], TimerReport]:
+def changed(**changes: Any) -> Callable[[FakeSeat, Any], WorkerAnswer]:
     """Answers correctly except for these fields of the output; a function gets the field's correct value."""
 
-    def answer(timer: FakeSeat, request: Fetch) -> TimerReport:
+    def answer(timer: FakeSeat, request: Fetch) -> WorkerAnswer:
         returned = timer.returned(request)
         old = returned.outputs[0]
         new = {
@@ -376,18 +375,20 @@ def test_output_of_wrong_dtype_shape_or_size_blames_candidate(
 ) -> None:
     measured = bench(behaviours={CANDIDATE: on(Fetch, changed(**changes))}).measure()
     assert measured.error is not None
-    assert (measured.verdict, words in measured.error.message) == (verdict, True), measured.error.message
+    assert (conclude(measured.error), words in measured.error.message) == (verdict, True), (
+        measured.error.message
+    )
     assert measured.problem == ""
 
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_wrong_number_of_outputs_is_wrong(count: int) -> None:
-    def change_count(timer: FakeSeat, request: Fetch) -> TimerReport:
+    def change_count(timer: FakeSeat, request: Fetch) -> WorkerAnswer:
         returned = timer.returned(request)
         return msgspec.structs.replace(returned, structure="tuple", outputs=returned.outputs * count)
 
     measured = bench(behaviours={CANDIDATE: on(Fetch, change_count)}).measure()
-    assert measured.verdict == Verdict.WRONG
+    assert conclude(measured.error) is Verdict.WRONG
 
 
 def test_input_changed_in_timed_calls_is_refused() -> None:
@@ -398,16 +399,16 @@ def test_input_changed_in_timed_calls_is_refused() -> None:
         timer.input_sets = [arena[:start] + bytes(4) + arena[start + 4 :] for arena in timer.input_sets]
 
     measured = bench(behaviours={CANDIDATE: on(Sample, zeroes)}).measure()
-    assert measured.verdict == Verdict.REJECTED
+    assert conclude(measured.error) is Verdict.REJECTED
     assert measured.error is not None
     assert (measured.error.kind, "input `y`" in measured.error.message) == ("input_changed", True)
     assert "in calls that were timed" in measured.error.message
-    assert bench(behaviours={BASELINE: on(Sample, zeroes)}).measure().verdict == ""
+    assert bench(behaviours={BASELINE: on(Sample, zeroes)}).measure().error is None
 
 
 def test_inputs_of_in_place_task_are_not_compared() -> None:
     on_bench = Bench(msgspec.structs.replace(small(), in_place=("y",)), {BASELINE: 1.0, CANDIDATE: 0.5})
-    assert on_bench.measure().verdict == ""
+    assert on_bench.measure().error is None
     assert not on_bench.requests(CANDIDATE, BringBack)
 
 
@@ -429,24 +430,24 @@ def test_inputs_of_in_place_task_are_not_compared() -> None:
     ids=["few", "many", "negative", "zero", "nan", "infinite", "huge", "none"],
 )
 def test_impossible_times_are_refused(times: Callable[[int], tuple[float, ...]]) -> None:
-    def lies(_timer: FakeSeat, request: Sample) -> TimerReport:
-        return Sampled(nonce=request.nonce, samples_ms=times(request.count))
+    def lies(_timer: FakeSeat, request: Sample) -> WorkerAnswer:
+        return Sampled(samples_ms=times(request.count))
 
     measured = bench(behaviours={CANDIDATE: on(Sample, lies)}).measure()
-    assert measured.verdict == Verdict.REJECTED
+    assert conclude(measured.error) is Verdict.REJECTED
     assert measured.times == ()
     baseline = bench(behaviours={BASELINE: on(Sample, lies)}).measure()
-    assert (baseline.verdict, "baseline" in baseline.problem) == ("", True)
+    assert (baseline.error, "baseline" in baseline.problem) == (None, True)
 
 
 def test_answer_of_wrong_kind_or_nonce_is_tampering() -> None:
     for answer in (
-        lambda _timer, request: Sampled(nonce="guessed", samples_ms=(1.0,) * request.count),
-        lambda _timer, request: DoneReport(nonce=request.nonce),
-        lambda _timer, request: Loaded(nonce=request.nonce, parameters={}),
+        lambda _timer, request: AnswerMessage("guessed", Sampled((1.0,) * request.count)),
+        lambda _timer, _request: DoneReport(),
+        lambda _timer, _request: Loaded(parameters={}),
     ):
         measured = bench(behaviours={CANDIDATE: on(Sample, answer)}).measure()
-        assert measured.verdict == Verdict.REJECTED
+        assert conclude(measured.error) is Verdict.REJECTED
         assert measured.error is not None
         assert measured.error.kind == "tampering"
 
@@ -454,7 +455,7 @@ def test_answer_of_wrong_kind_or_nonce_is_tampering() -> None:
 def test_output_in_memory_of_earlier_call_is_refused() -> None:
     shared = on(Fetch, changed(aliases="the output of another call"))
     measured = bench("fp32", behaviours={CANDIDATE: shared}).measure()
-    assert measured.verdict == Verdict.REJECTED
+    assert conclude(measured.error) is Verdict.REJECTED
     assert measured.error is not None
     assert measured.error.kind == "aliased_output"
     assert "in a call that was timed" in measured.error.message
@@ -476,7 +477,7 @@ def test_taped_calls_are_timed_and_checked_in_players_alone() -> None:
 
     on_bench.behaviours = {CANDIDATE: note(object), played(CANDIDATE): note(Fetch)}
     measured = on_bench.measure()
-    assert (measured.verdict, measured.problem) == ("", "")
+    assert (measured.error, measured.problem) == (None, "")
     assert all(process.taped for process in measured.times)
     assert sides_and_pairs(measured) == sorted(
         (case, side, pair) for case in ("fp32", "fp32-ragged") for side in SIDES for pair in range(3)
@@ -499,11 +500,26 @@ def test_taped_calls_are_timed_and_checked_in_players_alone() -> None:
     assert measured.tapes_played == 2 * 6
 
 
-def test_recorded_baseline_is_not_started_again() -> None:
-    first = bench("fp32", tapes=SIDES).measure()
-    assert list(first.baseline_calls) == ["fp32"]
+def test_recorders_end_before_the_lease() -> None:
     on_bench = bench("fp32", tapes=SIDES)
-    again = on_bench.measure(baseline_calls=first.baseline_calls)
+    running: list[bool] = []
+
+    def at_lease() -> None:
+        for timer in on_bench.started:
+            timer.join(60)
+        running.extend(timer.is_alive() for timer in on_bench.started)
+
+    on_bench.at_lease = at_lease
+    assert on_bench.measure().problem == ""
+    assert running == [False, False]
+
+
+def test_recorded_baseline_is_not_started_again() -> None:
+    first = bench("fp32", tapes=SIDES)
+    first.measure()
+    assert list(first.kept) == ["fp32"]
+    on_bench = bench("fp32", tapes=SIDES)
+    again = on_bench.measure(baseline_calls=first.kept)
     assert on_bench.engine_calls[0] == "timers candidate x1"
     assert (again.problem, len(again.times)) == ("", 6)
 
@@ -545,7 +561,7 @@ def biased(bias: float) -> dict[str, Behaviour]:
     ("when", "how"),
     [
         (Play, dies),
-        (Play, lambda _seat, request: DoneReport(nonce=request.nonce, problem="no such kernel")),
+        (Play, lambda _seat, _request: DoneReport(problem="no such kernel")),
         (Prepare, raises(GPU_FAULT)),
         (Sample, dies),
     ],
@@ -555,15 +571,15 @@ def test_players_that_failed_are_not_used_again(when: type[Any], how: Any, side:
     measured = bench("fp32", tapes=SIDES, behaviours={played(side): on(when, how)}).measure()
     assert not measured.players_reusable
     assert measured.times == ()
-    assert measured.verdict or measured.problem
+    assert measured.error or measured.problem
     if side == BASELINE:
-        assert measured.verdict == ""
+        assert measured.error is None
 
 
 def test_tape_with_different_outputs_is_refused() -> None:
     zeros = on(Fetch, changed(data=lambda data: bytes(len(data))))
     measured = bench("fp32", tapes=SIDES, behaviours={played(CANDIDATE): zeros}).measure()
-    assert measured.verdict == "rejected"
+    assert conclude(measured.error) == "rejected"
     assert measured.error is not None
     assert measured.error.kind == "not_replayed"
     assert "a process that never saw the source" in measured.error.message
@@ -572,5 +588,5 @@ def test_tape_with_different_outputs_is_refused() -> None:
 def test_candidate_whose_tape_hangs_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timed_process, "STEP_S", 2.0)
     measured = bench("fp32", tapes=SIDES, behaviours={played(CANDIDATE): on(Sample, silent)}).measure()
-    assert measured.verdict == Verdict.TIMEOUT
+    assert conclude(measured.error) is Verdict.TIMEOUT
     assert not measured.players_reusable

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 import torch
 
+from harness.stages.verdicts import conclude
 from harness.wire.channel import ChannelClosed
 from harness.wire.clock_messages import BASELINE, CANDIDATE
 from harness.wire.evaluation import Verdict
 from harness.wire.guest_messages import GPU_FAULT, OUT_OF_MEMORY, Farewell, LeftBehind, Load, Loaded
+from harness.wire.requests import WorkerAnswer
 from harness.wire.timer_messages import (
     Batch,
     Fetch,
@@ -20,7 +22,6 @@ from harness.wire.timer_messages import (
     Renew,
     Sample,
     Sampled,
-    TimerReport,
 )
 from harness.worker.clock.case_inputs import CaseInputs
 from tests.support.fake_timers import (
@@ -40,7 +41,7 @@ __all__ = ["no_descriptor_is_left"]
 @pytest.mark.parametrize("when", [Load, Prepare, Sample, Batch, Renew, Fetch, Record, Farewell])
 def test_dead_candidate_timer_is_a_crash(when: type[Any]) -> None:
     measured = bench(behaviours={CANDIDATE: on(when, dies)}).measure()
-    assert (measured.verdict, measured.ended) == (Verdict.CRASH, CANDIDATE)
+    assert (conclude(measured.error), measured.ended) == (Verdict.CRASH, CANDIDATE)
     assert measured.error is not None
     assert ("the import" if when is Load else "fp32") in measured.error.message
 
@@ -48,20 +49,27 @@ def test_dead_candidate_timer_is_a_crash(when: type[Any]) -> None:
 @pytest.mark.parametrize("when", [Load, Prepare, Sample, Batch, Renew, Fetch, Record])
 def test_exception_while_timed_is_a_call_error_with_line(when: type[Any]) -> None:
     measured = bench(behaviours={CANDIDATE: on(when, raises())}).measure()
-    assert measured.verdict == Verdict.CALL_ERROR
+    assert conclude(measured.error) is Verdict.CALL_ERROR
     assert measured.error is not None
     assert (measured.error.line, measured.error.trace) == (3, "line 3")
     assert "boom" in measured.error.message
     assert ("the import" if when is Load else "case fp32") in measured.error.message
 
 
+@pytest.mark.parametrize("kind", ["unsupported", "infra", "cancelled"])
+def test_failure_of_a_kind_that_no_timer_reports_is_tampering(kind: str) -> None:
+    measured = bench(behaviours={CANDIDATE: on(Sample, raises(kind))}).measure()
+    assert conclude(measured.error) is Verdict.REJECTED
+
+
 def test_gpu_fault_is_a_crash() -> None:
-    assert bench(behaviours={CANDIDATE: on(Sample, raises(GPU_FAULT))}).measure().verdict == Verdict.CRASH
+    measured = bench(behaviours={CANDIDATE: on(Sample, raises(GPU_FAULT))}).measure()
+    assert conclude(measured.error) is Verdict.CRASH
 
 
 def test_full_device_does_not_blame_candidate() -> None:
     measured = bench(behaviours={CANDIDATE: on(Prepare, raises(OUT_OF_MEMORY))}).measure()
-    assert measured.verdict == ""
+    assert measured.error is None
     assert "case fp32: the candidate could not be timed: boom" in measured.problem
 
 
@@ -72,36 +80,36 @@ def test_silent_candidate_is_a_timeout(request_kind: type[Any], answer_kind: typ
     measured = bench(
         behaviours={CANDIDATE: on(request_kind, silent)}, answer_limits_s={answer_kind.__name__: 0.05}
     ).measure()
-    assert measured.verdict == Verdict.TIMEOUT
+    assert conclude(measured.error) is Verdict.TIMEOUT
 
 
 @pytest.mark.parametrize("when", [Load, Prepare, Sample])
 @pytest.mark.parametrize("failure", [dies, raises()], ids=["dies", "raises"])
 def test_failure_of_baseline_never_blames_candidate(when: type[Any], failure: Any) -> None:
     measured = bench(behaviours={BASELINE: on(when, failure)}).measure()
-    assert (measured.verdict, measured.error) == ("", None)
+    assert measured.error is None
     assert "the baseline could not be timed" in measured.problem
     assert measured.times == ()
 
 
 def test_baseline_outputs_are_not_compared() -> None:
     measured = bench(behaviours={BASELINE: on(Fetch, dies)}).measure()
-    assert (measured.verdict, measured.problem) == ("", "")
+    assert (measured.error, measured.problem) == (None, "")
 
 
 def test_patched_library_rejects_candidate_but_not_baseline() -> None:
-    def patched(_timer: FakeSeat, request: Farewell) -> TimerReport:
-        return LeftBehind(nonce=request.nonce, patched=("torch.sum",), threads=0, children=0)
+    def patched(_timer: FakeSeat, request: Farewell) -> WorkerAnswer:
+        return LeftBehind(patched=("torch.sum",), threads=0, children=0)
 
     measured = bench(behaviours={CANDIDATE: on(Farewell, patched)}).measure()
-    assert measured.verdict == Verdict.REJECTED
+    assert conclude(measured.error) is Verdict.REJECTED
     assert measured.error is not None
     assert "torch.sum" in measured.error.message
-    assert bench(behaviours={BASELINE: on(Farewell, patched)}).measure().verdict == ""
+    assert bench(behaviours={BASELINE: on(Farewell, patched)}).measure().error is None
 
 
 def test_times_before_a_problem_are_kept() -> None:
-    def dies_in_second_case(timer: FakeSeat, _request: Sample) -> TimerReport | None:
+    def dies_in_second_case(timer: FakeSeat, _request: Sample) -> WorkerAnswer | None:
         if timer.case == "fp32-ragged":
             raise Dies
         return None

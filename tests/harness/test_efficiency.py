@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from harness.hardware.partitions import scale_to_partition
 from harness.hardware.product import Product
 from harness.hardware.product_tables import PRODUCTS, find_product
 from harness.stages.timing.efficiency import ROUNDING, case_efficiency, efficiency, least_seconds
-from suites import load_task
+from harness.wire.clock_messages import Floor
+from suites import Task, load_task
+from suites.task import RecordedScript
 
 H200, MI300X = find_product("H200 SXM"), find_product("MI300X")
 GIB, MIB = 1 << 30, 1 << 20
@@ -76,6 +81,33 @@ def test_data_in_caches_may_be_faster_than_memory() -> None:
     """A copy of 32 MiB on an H200: the caches may hold 60 of the 64 MiB."""
     assert efficiency(H200, "float32", 64 * MIB, 0, ms_at(64 * MIB, 8e12), matrix=False).suspect == ""
     assert efficiency(H200, "float32", 64 * MIB, 0, ms_at(64 * MIB, 200e12), matrix=False).suspect
+
+
+def recorded_task(folder: Path, cost: str) -> Task:
+    """A recorded task with this cost."""
+    (folder / "cost.py").write_text(
+        f"from suites import Cost\n\n\ndef cost(sizes, dtype):\n    return Cost({cost})\n"
+    )
+    return replace(load_task("softmax"), script=RecordedScript("wavedeck_call(call)"), folder=folder)
+
+
+def test_a_call_counts_the_estimate_for_its_roof_and_only_the_minimum_for_suspicion(tmp_path: Path) -> None:
+    task = recorded_task(tmp_path, f"flops=0, minimal_bytes=1, estimated_bytes={2 * GIB}")
+    floor = Floor(empty_ms=0.002, copies=((2 * GIB, 4e12, 6e12),))
+    at_copy = case_efficiency(task, task.cases[0], H200, ms_at(2 * GIB, 3.9e12), floor)
+    assert (at_copy.bytes, at_copy.suspect) == (2 * GIB, "")
+    assert at_copy.io_measured == pytest.approx(3.9 / 4)
+    too_fast = case_efficiency(task, task.cases[0], H200, ms_at(2 * GIB, 20e12), floor)
+    assert (too_fast.io_measured, too_fast.io_utilisation, too_fast.suspect) == (None, None, "")
+
+
+def test_a_call_without_an_estimate_has_no_share(tmp_path: Path) -> None:
+    """Recordings before the estimate have only the bytes of their outputs."""
+    task = recorded_task(tmp_path, f"flops=0, minimal_bytes={2 * GIB}")
+    result = case_efficiency(task, task.cases[0], H200, ms_at(2 * GIB, 3.9e12))
+    assert (result.bytes, result.best, result.suspect) == (0, None, "")
+    result = case_efficiency(task, task.cases[0], H200, ms_at(2 * GIB, 6e12))
+    assert "H200 SXM needs at least" in result.suspect
 
 
 def test_flops_above_chip_limit_are_suspect() -> None:

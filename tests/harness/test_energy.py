@@ -118,7 +118,7 @@ class Counting(Pool):
         super().__init__()
 
         async def state(_own: object = None) -> DeviceState:
-            return DeviceState(product="X", energy_j=energy_j)
+            return DeviceState(energy_j=energy_j)
 
         async def end() -> Watched:
             self.watch.calls.append("end")

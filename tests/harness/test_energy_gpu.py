@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness import WITH_ENERGY, DevicePool, Outcome, Verdict, evaluate, target
+from harness import DevicePool, Outcome, Verdict, evaluate, target
+from harness.stages.timing.baselines import Against
 from suites import baseline_source, load_task
 from tests.support.gpu import gpu_pool, needs_gpu
 
@@ -21,10 +22,10 @@ async def test_energy_per_call_means_a_plausible_power(gpu_pool: DevicePool) -> 
     evaluation = await evaluate(
         baseline_source(task),
         task,
-        pool=gpu_pool,
+        gpu_pool,
         targets=[target(device.target)],
         seed=1,
-        effort=WITH_ENERGY,
+        against=Against(energy=True),
     )
     assert evaluation.verdict is Verdict.CORRECT
     assert evaluation.device_before is not None

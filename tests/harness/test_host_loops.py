@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from harness import DevicePool, Evaluation, TimeLimits, Verdict, evaluate, target
-from harness.worker.compiler.capture import Launch, compile_kernel
+from harness.stages.modes import Cases
+from harness.worker.compiler.capture import CompiledLaunch, compile_kernel
 from harness.worker.compiler.host_time import HostTime, HostTooSlow
 from suites import load_task
 
@@ -37,7 +38,7 @@ async def judge_flip(pool: DevicePool, source: str) -> Evaluation:
         task.cases[0], cpu={"rows": 2, "columns": 2}, gpu={"rows": 2, "columns": 1_000_000}
     )
     task = msgspec.structs.replace(task, cases=(case,))
-    return await evaluate(source, task, pool=pool, targets=[target("gfx942")], seed=1, hidden=False)
+    return await evaluate(source, task, pool, Cases((case.name,)), targets=[target("gfx942")], seed=1)
 
 
 def line_of(source: str, text: str) -> int:
@@ -79,7 +80,7 @@ def use_cpu(seconds: float) -> None:
 
 
 async def test_time_of_the_compiler_does_not_count() -> None:
-    launch = Launch("kernel", 1, grid=None, config={}, autotune_index=None)
+    launch = CompiledLaunch("kernel", 1)
     with HostTime(use_cpu.__code__.co_filename, 0.1):
         compile_kernel(lambda: use_cpu(0.3), launch)
     with pytest.raises(HostTooSlow), HostTime(use_cpu.__code__.co_filename, 0.1):

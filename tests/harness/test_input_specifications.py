@@ -13,7 +13,7 @@ from suites import load_suite
 
 @pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)
 def test_specifications_equal_shapes_of_fake_tensors(task) -> None:
-    problem = Problem(task, at="gpu")
+    problem = Problem(task)
     for case in task.open_cases:
         specification = problem.specifications((case,))[0]
         with FakeTensorMode():

@@ -118,7 +118,7 @@ def gpu(pool: DevicePool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> An
 
 
 async def judge(gpu: OneGpu, source: str) -> Evaluation:
-    return await evaluate(source, TASK, pool=gpu, targets=[target("sm_90")], seed=1)  # type: ignore[arg-type]
+    return await evaluate(source, TASK, gpu, targets=[target("sm_90")], seed=1)  # type: ignore[arg-type]
 
 
 async def test_correct_candidate_has_interpreter_facts_and_gpu_stages(gpu: OneGpu) -> None:

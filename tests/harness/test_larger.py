@@ -8,6 +8,7 @@ from harness.hardware.product_tables import find_product
 from harness.hardware.recognition import Recognised
 from harness.stages.timing.conclusions import Timing
 from harness.stages.timing.larger_sizes import BEYOND_HARDWARE, TIMES, Larger, enlarge_case
+from harness.stages.verdicts import conclude
 from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure, Measured
 from harness.wire.evaluation import ErrorReport, Verdict
 from suites import load_task
@@ -69,14 +70,14 @@ async def measure(script: TwoMeasurements, pool: Pool | None = None) -> Timing:
 async def test_plausible_time_is_measured_once() -> None:
     script = TwoMeasurements(0.5)
     timing = await measure(script)
-    assert (len(script.requests), timing.verdict, len(timing.latency)) == (1, Verdict.CORRECT, 1)
+    assert (len(script.requests), conclude(timing.error), len(timing.latency)) == (1, Verdict.CORRECT, 1)
 
 
 @pytest.mark.asyncio
 async def test_impossible_time_at_larger_size_is_refused() -> None:
     script, pool = TwoMeasurements(0.01, again=measured(0.02)), Pool()
     timing = await measure(script, pool)
-    assert (timing.verdict, timing.latency, timing.ok) == (Verdict.REJECTED, (), False)
+    assert (conclude(timing.error), timing.latency, timing.ok) == (Verdict.REJECTED, (), False)
     assert timing.error is not None
     assert timing.error.kind == BEYOND_HARDWARE
     assert f"n {TIMES * SIZE} instead of {SIZE}" in timing.error.message
@@ -93,7 +94,7 @@ async def test_impossible_time_at_larger_size_is_refused() -> None:
 @pytest.mark.asyncio
 async def test_plausible_time_at_larger_size_keeps_suspect_latency_with_note() -> None:
     timing = await measure(TwoMeasurements(0.01, again=measured(1.0)))
-    assert (timing.verdict, len(timing.latency)) == (Verdict.CORRECT, 1)
+    assert (conclude(timing.error), len(timing.latency)) == (Verdict.CORRECT, 1)
     assert timing.latency[0].case == "fp32"
     assert timing.latency[0].efficiency is not None
     assert timing.latency[0].efficiency.suspect
@@ -103,9 +104,9 @@ async def test_plausible_time_at_larger_size_keeps_suspect_latency_with_note() -
 @pytest.mark.asyncio
 async def test_wrong_output_at_larger_size_is_wrong() -> None:
     wrong = ErrorReport(kind="mismatch", message="output out is wrong at [5]")
-    again = Measured(times=(), floor=None, verdict="wrong", error=wrong)
+    again = Measured(times=(), floor=None, error=wrong)
     timing = await measure(TwoMeasurements(0.01, again=again))
-    assert (timing.verdict, timing.latency) == (Verdict.WRONG, ())
+    assert (conclude(timing.error), timing.latency) == (Verdict.WRONG, ())
     assert timing.error is not None
     assert timing.error.message.startswith(
         f"measured again at several times the size (fp32 at n {TIMES * SIZE} instead of {SIZE}): output out is wrong"

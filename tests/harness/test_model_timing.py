@@ -8,11 +8,11 @@ from types import ModuleType
 import pytest
 import torch
 
-from harness.stages import model_scripts
-from harness.stages.model_scripts import choose_model_script
-from harness.stages.recorded_task import NotRecorded
-from harness.wire.script_messages import OutputData, Recorded, RecordedCall, Script, TensorData
-from harness.worker.script.performance_inputs import call_with_largest
+from harness.recording import model_scripts
+from harness.recording.errors import NotRecorded
+from harness.recording.model_scripts import choose_model_script
+from harness.wire.script_messages import OutputData, RanScript, RecordedCall, Script, TensorData
+from harness.worker.recording.performance_inputs import call_with_largest
 from suites.public.task import EntryKind, EntryPoint, Part, PublicTask, ReferenceKind, SuiteKind, TestForm
 
 MIB = 1 << 20
@@ -64,15 +64,15 @@ class Device:
 
         return {"ModelNew": ModelNew}
 
-    async def ask(self, script: Script, _: int) -> Recorded:
+    async def ask(self, script: Script, _: int) -> RanScript:
         self.inputs.clear()
         try:
             exec(script.test, self.names())  # noqa: S102 -- our own text
         except (MemoryError, RuntimeError) as error:
-            return Recorded("", (), error=str(error))
+            return RanScript((), error=str(error))
         x = self.inputs[0]
         data = TensorData("float32", tuple(x.shape), x.stride(), x.numpy().tobytes())
-        return Recorded("", (RecordedCall("ModelNew()(x)", {"x": data}, (OutputData("out", "", data),)),))
+        return RanScript((RecordedCall("ModelNew()(x)", {"x": data}, (OutputData("out", "", data),)),))
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from harness import DevicePool, Verdict, target
-from harness.stages.recording import record_task
+from harness.recording.recorder import record_task
 from suites import Task
 from suites.public.task import EntryKind, EntryPoint, Part, PublicTask, ReferenceKind, SuiteKind, TestForm
 from tests.support.judging import judge_task

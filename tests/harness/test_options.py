@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness import DevicePool, Verdict
-from harness.worker.kit.launch_options import dropped, refusal, unknown
+from harness.worker.triton_hooks.launch_options import dropped, refusal, unknown
 from suites import baseline_source, load_task
 from tests.support.judging import judge
 

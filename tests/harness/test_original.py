@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import DevicePool, HarnessError, target
-from harness.stages.original import OriginalOutcome, OriginalVerdict, check_definition, judge_original
+from harness.recording.original import OriginalOutcome, OriginalVerdict, check_definition, judge_original
 from sessions.home import home_from
 from suites import add_suite, load_public_suite
 from suites.public.task import PublicTask, SuiteKind

@@ -14,11 +14,20 @@ from harness.hardware.targets import target
 from harness.processes.process_endings import JudgeAgain
 from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.performance import Crowded, Performance
+from harness.stages.verdicts import conclude
 from harness.wire import limits
-from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure, Measured, TapedCall
+from harness.wire.clock_messages import (
+    BASELINE,
+    CANDIDATE,
+    BaselineRecorded,
+    Measure,
+    Measured,
+    TapedCall,
+)
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import ErrorReport, Verdict
-from harness.wire.judge_messages import Alive
+from harness.wire.guest_messages import Alive
+from harness.wire.judge_messages import Proceed
 from harness.wire.latency import DeviceState
 from harness.wire.limits import TimeLimits
 from tests.support.process_times import GPU, TASK, times
@@ -40,7 +49,7 @@ async def test_no_timer_outlives_the_lease() -> None:
     pool = Pool()
     timing = await measure_with(to_the_end, pool)
     assert [latency.speedup for latency in timing.latency] == [pytest.approx(2.0)]
-    assert (timing.before, timing.after) == (DeviceState(product="X"), DeviceState(product="X"))
+    assert (timing.before, timing.after) == (DeviceState(clock_mhz=1980), DeviceState(clock_mhz=1980))
     assert pool.at_release == []
     assert sorted(pool.server.ended) == list(range(2))
     assert pool.watch.calls == ["begin", "end"]
@@ -82,7 +91,6 @@ def with_a_killed_timer(side: str) -> Script:
             Measured(
                 times=(),
                 floor=None,
-                verdict=Verdict.CRASH if side == CANDIDATE else "",
                 error=gone if side == CANDIDATE else None,
                 problem="" if side == CANDIDATE else gone.message,
                 ended=side,
@@ -101,10 +109,10 @@ async def test_killed_timer_is_no_verdict_the_first_time(side: str) -> None:
     assert pool.at_release == []
     timing = await measure_with(with_a_killed_timer(side), Pool(), again=True)
     if side == BASELINE:
-        assert (timing.verdict, timing.ok) == (Verdict.CORRECT, None)
+        assert (conclude(timing.error), timing.ok) == (Verdict.CORRECT, None)
     else:
         assert timing.error is not None
-        assert (timing.verdict, timing.error.kind) == (Verdict.CRASH, "SIGKILL")
+        assert (conclude(timing.error), timing.error.kind) == (Verdict.CRASH, "SIGKILL")
 
 
 def playing(*, reusable: bool = True, tapes: int = 12) -> Script:
@@ -154,9 +162,10 @@ async def test_calls_of_the_baseline_are_recorded_once() -> None:
 
     async def script(clock: ScriptedClock, _pool: Pool) -> None:
         known.append((await clock.reach_lease()).baseline_calls)
-        await clock.send(
-            Measured(times=times(baseline=1.0, candidate=0.5), floor=None, baseline_calls={"fp32": call})
-        )
+        if not known[-1]:
+            await clock.send(BaselineRecorded(calls={"fp32": call}))
+            await clock.receive(Proceed)
+        await clock.send(Measured(times=times(baseline=1.0, candidate=0.5), floor=None))
 
     await measure_with(script, pool)
     await measure_with(script, pool)

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from harness.worker.script.performance_inputs import MOST_BYTES, call_with_largest
+from harness.worker.recording.performance_inputs import MOST_BYTES, call_with_largest
 
 TEXT = """
 import torch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness.stages.recorded_task import _exchange
+from harness.recording.recorded_task import _exchange
 
 
 def test_folders_that_replace_each_other_at_the_same_time_stay_whole(tmp_path: Path) -> None:

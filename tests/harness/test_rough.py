@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from harness.stages.timing.rough_estimates import conclude_roughly
+from harness.stages.verdicts import conclude
 from harness.wire.clock_messages import BASELINE, CANDIDATE, Measured
 from harness.wire.effort import ROUGH
 from harness.wire.evaluation import ErrorReport, Verdict
@@ -44,9 +45,9 @@ def test_wrong_variant_is_wrong_in_a_rung() -> None:
 
     on_bench = bench("fp32", behaviours={CANDIDATE: wrong})
     measured = on_bench.measure(effort=ROUGH[0])
-    assert measured.verdict == "wrong"
+    assert conclude(measured.error) == "wrong"
     timing = conclude_roughly(GPU, ROUGHLY, measured, Counter())
-    assert (timing.verdict, timing.rough) == (Verdict.WRONG, ())
+    assert (conclude(timing.error), timing.rough) == (Verdict.WRONG, ())
 
 
 def test_estimate_is_ratio_of_medians_and_no_latency() -> None:
@@ -71,5 +72,5 @@ def test_missing_estimate_has_a_reason() -> None:
     assert (timing.detail, timing.ok) == ("not estimated: out of memory", None)
     nothing = conclude_roughly(GPU, ROUGHLY, Measured((), None), Counter({("fp32", CANDIDATE): 0}))
     assert nothing.detail == "not estimated: no case was measured"
-    wrong = Measured((), None, verdict="rejected", error=ErrorReport(kind="tampering", message="patched"))
-    assert conclude_roughly(GPU, ROUGHLY, wrong, Counter()).verdict is Verdict.REJECTED
+    wrong = Measured((), None, error=ErrorReport(kind="tampering", message="patched"))
+    assert conclude(conclude_roughly(GPU, ROUGHLY, wrong, Counter()).error) is Verdict.REJECTED

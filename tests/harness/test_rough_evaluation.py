@@ -11,6 +11,7 @@ import pytest
 from harness import ROUGH, STAGES, DevicePool, Evaluation, Verdict, evaluate, target
 from harness.node.discovery import CPU
 from harness.processes.slot import Slot
+from harness.stages.modes import Rough
 from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.conclusions import Timing
 from harness.wire.device import Device
@@ -19,6 +20,7 @@ from suites import baseline_source, load_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
+FIRST_RUNG = Rough(ROUGH[0])
 GPU = Device(name="0", kind="cuda", target="sm_90")
 TASK = load_task("vector_add")
 START = baseline_source(TASK)
@@ -72,20 +74,25 @@ class FakeClock:
 
 
 async def evaluate_roughly(
-    pool: DevicePool, monkeypatch: pytest.MonkeyPatch, source: str, timing: Timing, **changes: Any
+    pool: DevicePool,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    timing: Timing,
+    mode: Rough = FIRST_RUNG,
+    **changes: Any,
 ) -> tuple[Evaluation, FakeClock]:
     clock = FakeClock(timing)
     monkeypatch.setattr("harness.stages.slot_evaluation.Performance", clock)
     gpu = changes.pop("gpu", GPU)
     options: dict[str, Any] = {
-        "effort": ROUGH[0],
         "against": Against(Baseline("vector_add#1/1", START)),
         "targets": [target("sm_90")],
     }
     evaluation = await evaluate(
         source,
         TASK,
-        pool=OneGpu(pool, gpu),  # type: ignore[arg-type]
+        OneGpu(pool, gpu),  # type: ignore[arg-type]
+        mode,
         seed=1,
         **(options | changes),
     )
@@ -117,7 +124,7 @@ async def test_variant_that_passed_a_rung_is_not_interpreted_again(
     timing = Timing((), "estimated", rough=ESTIMATES)
     first, _ = await evaluate_roughly(pool, monkeypatch, START, timing)
     monkeypatch.setattr("harness.processes.pool.Slot.channel", None)  # no interpreter can be used
-    again, clock = await evaluate_roughly(pool, monkeypatch, START, timing, passed=first, effort=ROUGH[1])
+    again, clock = await evaluate_roughly(pool, monkeypatch, START, timing, Rough(ROUGH[1], first))
     assert (again.verdict, again.rough, len(clock.calls)) == (Verdict.CORRECT, ESTIMATES, 1)
     assert [stage.ok for stage in again.stages] == [True] * 6
     assert clock.calls[0][1]["effort"] == ROUGH[1]

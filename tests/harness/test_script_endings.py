@@ -14,8 +14,8 @@ import pytest
 
 from harness import DevicePool, target
 from harness.processes.servers import Child
-from harness.stages.original import OriginalOutcome, judge_original
-from harness.stages.recording import record_task
+from harness.recording.original import OriginalOutcome, judge_original
+from harness.recording.recorder import record_task
 from harness.stages.survey import Survey
 from sessions.home import home_from
 from suites import add_suite, load_public_suite, load_task

@@ -10,8 +10,9 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from harness import DevicePool, Verdict, WorkerDied, target
-from harness.stages.recording import NotRecorded, record_task
-from harness.stages.references import Result, judge_reference
+from harness.recording.errors import NotRecorded
+from harness.recording.recorder import record_task
+from harness.recording.references import Result, judge_reference
 from suites import Task, baseline_source
 from suites.public.task import Part, ReferenceKind, TestForm
 from tests.support.judging import judge_task
@@ -60,6 +61,7 @@ async def test_different_calls_become_cases(scale: Task) -> None:
     assert scale.allowed_operators == ("mul",)
     assert scale.script is not None
     assert "not judged: `result['count']` is a int" in scale.script.notes
+    assert "the gradients of `x` are judged too" in scale.instruction
 
 
 async def test_the_reference_is_correct_in_every_call_and_in_the_exam(pool: DevicePool, scale: Task) -> None:
@@ -209,7 +211,7 @@ async def test_no_recording_stays_if_its_call_for_timing_was_not_checked(
     async def lose_the_judge(*_: object) -> str:
         raise WorkerDied("the judge was lost")
 
-    monkeypatch.setattr("harness.stages.recording._failure_for_timing", lose_the_judge)
+    monkeypatch.setattr("harness.recording.recorder._failure_for_timing", lose_the_judge)
     public = public_task(SCALE, "import torch\nscale(torch.randn(16, device='cuda'))\n", tmp_path)
     with pytest.raises(WorkerDied):
         await record_task(public, tmp_path / "scale", pool=pool, target=target("gfx942"))

@@ -10,6 +10,7 @@ import pytest
 
 from harness import Verdict
 from harness.stages.static.inspection import inspect_source
+from harness.stages.verdicts import conclude
 from harness.wire.signatures import definition_parameters, signature_error
 from suites import load_task
 from tests.support.candidates import IMPORTS, KERNEL, adding
@@ -18,8 +19,8 @@ TASK = load_task("vector_add")
 NORM = load_task("layer_norm")
 
 
-def verdict_of(source: str) -> Verdict | None:
-    return inspect_source(source, TASK).verdict
+def verdict_of(source: str) -> Verdict:
+    return conclude(inspect_source(source, TASK).error)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def verdict_of(source: str) -> Verdict | None:
 def test_statement_without_honest_use_is_refused_with_line(statement: str) -> None:
     source = adding(before=statement)
     report = inspect_source(source, TASK)
-    assert report.verdict is Verdict.REJECTED
+    assert conclude(report.error) is Verdict.REJECTED
     assert report.error is not None
     assert report.error.line == next(
         n for n, t in enumerate(source.splitlines(), 1) if t.strip() == statement
@@ -88,14 +89,14 @@ def test_statement_without_honest_use_is_refused_with_line(statement: str) -> No
 )
 def test_statement_that_the_judge_cannot_watch_is_unsupported_with_reason(statement: str) -> None:
     report = inspect_source(adding(before=statement), TASK)
-    assert report.verdict is Verdict.UNSUPPORTED
+    assert conclude(report.error) is Verdict.UNSUPPORTED
     assert report.error is not None
     assert re.search("judge cannot|works with files|without files", report.error.message)
 
 
 def test_way_around_the_judge_is_named_before_what_cannot_be_watched() -> None:
     report = inspect_source(adding(before="open('a'); (lambda: 0).__globals__"), TASK)
-    assert report.verdict is Verdict.REJECTED
+    assert conclude(report.error) is Verdict.REJECTED
     assert report.error is not None
     assert "__globals__" in report.error.message
 
@@ -141,18 +142,18 @@ def test_way_around_the_judge_is_named_before_what_cannot_be_watched() -> None:
 )
 def test_unusual_honest_statement_passes(statement: str) -> None:
     report = inspect_source(adding(before=statement), TASK)
-    assert report.verdict is None, report.error
+    assert report.error is None
 
 
 def test_main_guard_is_not_checked_but_its_else_is() -> None:
     trial = "\nif __name__ == '__main__':\n    import sys\n    sys.exit(0)\n"
-    assert verdict_of(adding() + trial) is None
+    assert verdict_of(adding() + trial) is Verdict.CORRECT
     assert verdict_of(adding() + trial + "else:\n    exec('')\n") is Verdict.UNSUPPORTED
 
 
 def test_unused_function_is_not_checked() -> None:
     reference = "\n@torch.compile\ndef reference(x, y):\n    return eval('x + y')\n"
-    assert verdict_of(adding(top=reference)) is None
+    assert verdict_of(adding(top=reference)) is Verdict.CORRECT
     assert verdict_of(adding(top=reference, before="reference(x, y)")) is Verdict.UNSUPPORTED
     assert verdict_of(adding(top=f"{reference}\ntable = {{'add': reference}}\n")) is Verdict.UNSUPPORTED
     registered = "\ndef keep(function):\n    return function\n" + reference.replace("@torch.compile", "@keep")
@@ -170,7 +171,7 @@ def test_all_missing_entry_points_are_named_at_once() -> None:
 
 
 def test_own_function_named_as_builtin_passes() -> None:
-    assert verdict_of(adding(top="def compile(x):\n    return x\n", before="compile(x)")) is None
+    assert verdict_of(adding(top="def compile(x):\n    return x\n", before="compile(x)")) is Verdict.CORRECT
 
 
 @pytest.mark.parametrize(
@@ -185,18 +186,21 @@ def test_own_function_named_as_builtin_passes() -> None:
 )
 def test_every_form_of_kernel_definition_is_found(definition: str) -> None:
     report = inspect_source(adding(kernel=definition), TASK)
-    assert report.verdict is None
+    assert report.error is None
     assert report.kernels == ("add_kernel",)
 
 
 def test_entry_point_may_be_an_alias_or_in_a_branch() -> None:
     aliased = adding().replace("def vector_add", "def _add") + "\nvector_add = _add\n"
-    assert verdict_of(aliased) is None
+    assert verdict_of(aliased) is Verdict.CORRECT
     wrong = aliased.replace("(x, y):", "(x):")
     report = inspect_source(wrong, TASK)
-    assert (report.verdict, report.error.kind if report.error else "") == (Verdict.CALL_ERROR, "signature")
+    assert (conclude(report.error), report.error.kind if report.error else "") == (
+        Verdict.CALL_ERROR,
+        "signature",
+    )
     branched = f"{IMPORTS}{KERNEL}\nif True:\n    def vector_add(x, y):\n        return x\n"
-    assert verdict_of(branched) is None
+    assert verdict_of(branched) is Verdict.CORRECT
 
 
 @pytest.mark.parametrize(
@@ -227,7 +231,7 @@ def test_signature_difference_is_reported_if_callers_are_affected(signature: str
 )
 def test_unparsable_source_is_a_call_error(source: str) -> None:
     report = inspect_source(source, TASK)
-    assert report.verdict is Verdict.CALL_ERROR
+    assert conclude(report.error) is Verdict.CALL_ERROR
     assert report.error is not None
     assert "\n" not in report.error.message
 

@@ -17,6 +17,7 @@ from harness.node.telemetry.steadiness import SpanState, is_same_clock, span_sta
 from harness.node.telemetry.sysfs import Sysfs, marked_level
 from harness.node.telemetry.watcher import Telemetry
 from harness.node.telemetry.window_summary import summarize_window
+from harness.wire.provenance import Provenance
 
 ADDRESS = "0000:c1:00.0"
 
@@ -125,7 +126,9 @@ def nvml(**changed: object) -> SimpleNamespace:
         "nvmlDeviceGetHandleByPciBusId": {ADDRESS.encode(): "gpu"}.__getitem__,
         "nvmlSystemGetDriverVersion": lambda: "570.86.15",
         "nvmlDeviceGetName": lambda *_: "NVIDIA H200",
+        "nvmlDeviceGetVbiosVersion": lambda *_: "96.00.AF.00.01",
         "nvmlDeviceGetClockInfo": lambda *_: 1755,
+        "nvmlDeviceGetMaxClockInfo": lambda *_: 1980,
         "nvmlDeviceGetCurrentClocksEventReasons": lambda *_: 0x04 | 0x20,
         "nvmlDeviceGetTemperature": lambda *_: 64,
         "nvmlDeviceGetFieldValues": lambda *_: [field],
@@ -147,9 +150,10 @@ def test_nvml_values_are_converted_to_our_units() -> None:
     assert (reading.power_w, reading.energy_j, reading.idle) == (689.5, 123456.789, False)
     assert reading.reasons == ("power cap", "heat")
     assert source.occupants() == (Occupant(77, None),)
-    state = source.state()
-    assert (state.product, state.driver, state.partition) == ("NVIDIA H200", "570.86.15", "")
-    assert (state.power_cap_w, state.busy_percent, state.memory_total_bytes) == (700.0, 97.0, 141 << 30)
+    state, known = source.state(), source.provenance()
+    assert (state.busy_percent, state.memory_total_bytes) == (97.0, 141 << 30)
+    assert (known.product, known.driver, known.partition) == ("NVIDIA H200", "570.86.15", "")
+    assert (known.firmware, known.power_cap_w, known.max_clock_mhz) == ("96.00.AF.00.01", 700.0, 1980)
 
 
 def test_unsupported_nvml_values_are_none() -> None:
@@ -217,6 +221,9 @@ def amdsmi(**changed: object) -> SimpleNamespace:
         "amdsmi_get_gpu_memory_partition": lambda *_: "NPS1",
         "amdsmi_get_gpu_asic_info": lambda *_: {"market_name": "AMD Instinct MI300X"},
         "amdsmi_get_gpu_driver_info": lambda *_: {"driver_name": "amdgpu", "driver_version": "6.12.12"},
+        "amdsmi_get_gpu_vbios_info": lambda *_: {"version": "022.040.003.043", "part_number": "113-M3000100"},
+        "AmdSmiClkType": SimpleNamespace(GFX="gfx"),
+        "amdsmi_get_clock_info": lambda *_: {"clk": 1402, "min_clk": 132, "max_clk": 2100},
         "amdsmi_get_power_cap_info": lambda *_: {"power_cap": 750_000_000},
     }
     return SimpleNamespace(**(members | changed))
@@ -229,9 +236,10 @@ def test_amdsmi_values_are_converted_and_slowest_die_is_the_clock() -> None:
     assert reading.energy_j == pytest.approx(30.6)
     assert reading.counters == {"processor hot": 0, "power cap": 4_000, "heat": 12}
     assert (reading.ticks, source.occupants()) == (123_456, (Occupant(77, 4096),))
-    state = source.state()
-    assert (state.product, state.driver, state.partition) == ("AMD Instinct MI300X", "6.12.12", "SPX/NPS1")
-    assert (state.power_cap_w, state.memory_used_bytes) == (750.0, 283 << 20)
+    assert source.state().memory_used_bytes == 283 << 20
+    known = source.provenance()
+    assert (known.product, known.driver, known.partition) == ("AMD Instinct MI300X", "6.12.12", "SPX/NPS1")
+    assert (known.firmware, known.power_cap_w, known.max_clock_mhz) == ("022.040.003.043", 750.0, 2100)
 
 
 def test_amdsmi_without_permission_gives_none() -> None:
@@ -243,7 +251,7 @@ def test_amdsmi_without_permission_gives_none() -> None:
     source = AmdSmi(ADDRESS, amdsmi(**blind))
     reading = source.read()
     assert (reading.clock_mhz, reading.power_w, reading.energy_j, reading.counters) == (None, None, None, {})
-    assert source.state().partition == ""
+    assert source.provenance() == Provenance(address=ADDRESS)
 
 
 # Files of the amdgpu driver.
@@ -257,6 +265,7 @@ def test_amdgpu_driver_files_are_read(tmp_path: Path) -> None:
         "gpu_busy_percent": "37",
         "mem_info_vram_used": "297009152",
         "mem_info_vram_total": "206141652992",
+        "vbios_version": "113-M3000100-102",
         "current_compute_partition": "CPX",
         "current_memory_partition": "NPS4",
         "pp_dpm_sclk": "0: 132Mhz\n1: 1254Mhz *\n2: 2100Mhz",
@@ -281,8 +290,10 @@ def test_amdgpu_driver_files_are_read(tmp_path: Path) -> None:
         44.0,
         312.0,
     )
-    state = source.state()
-    assert (state.partition, state.power_cap_w, state.busy_percent) == ("CPX/NPS4", 750.0, 37.0)
+    known = source.provenance()
+    assert source.state().busy_percent == 37.0
+    assert (known.partition, known.power_cap_w, known.max_clock_mhz) == ("CPX/NPS4", 750.0, 2100)
+    assert known.firmware == "113-M3000100-102"
     assert marked_level("0: 500Mhz\n1: 2100Mhz\n") is None, "no level is marked"
     with pytest.raises(SourceUnavailable):
         Sysfs("0000:05:00.0", tmp_path)
@@ -299,7 +310,8 @@ def telemetry(*readings: dict[str, object]) -> Telemetry:
 async def test_window_covers_readings_from_begin_to_end() -> None:
     first, last = {"clock_mhz": 1980, "pids": [os.getpid()]}, {"clock_mhz": 1500, "pids": [os.getpid(), 1]}
     async with telemetry(first, last) as watch:
-        assert (await watch.state()).product == "A GPU"
+        assert (await watch.state()).clock_mhz == 1980
+        assert watch.provenance == Provenance(product="A GPU", driver="570.86.15")
         await watch.begin([os.getpid()])
         assert (await watch.state()).clock_mhz == 1980, "the state can be read during a window"
         watched = await watch.end()
@@ -316,7 +328,7 @@ async def test_dead_sampler_is_restarted_once_and_loses_its_window() -> None:
         await watch.begin()
         watched = await watch.end()
         assert watched.window.source == ""
-        assert (await watch.state()).product == "A GPU", "the second sampler answers"
+        assert (await watch.state()).clock_mhz == 1980, "the second sampler answers"
 
 
 async def test_sampler_that_dies_twice_is_given_up_with_a_note() -> None:
@@ -324,7 +336,8 @@ async def test_sampler_that_dies_twice_is_given_up_with_a_note() -> None:
         await watch.begin()
         watched = await watch.end()
         assert (watched.window.source, watched.points) == ("", ())
-        assert (await watch.state()).product == ""
+        assert (await watch.state()).clock_mhz is None
+        assert watch.provenance is None
         assert watch.source == ""
         assert watch.note == "the telemetry process ended twice"
 

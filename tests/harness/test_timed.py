@@ -14,6 +14,7 @@ from harness.cases.seeds import derive
 from harness.hardware.product_tables import find_product
 from harness.hardware.targets import target
 from harness.stages import slot_evaluation
+from harness.stages.modes import Attempt, Exam
 from harness.stages.sheet import Sheet
 from harness.stages.slot_evaluation import Request, SlotEvaluation
 from harness.stages.timing.baselines import USUAL
@@ -27,7 +28,7 @@ from harness.stages.timing.conclusions import (
 )
 from harness.wire.clock_messages import BASELINE, CANDIDATE, Block, Floor, Measured, ProcessTimes, Taped
 from harness.wire.effort import WHOLE
-from harness.wire.evaluation import ErrorReport, Verdict
+from harness.wire.evaluation import ErrorReport
 from harness.wire.latency import Bound, Latency, Outcome
 from tests.support.process_times import GPU, MEASURE, QUIET, TASK, process, times
 
@@ -201,7 +202,7 @@ def test_time_of_a_tape_needs_no_watch() -> None:
 
 def test_failed_baseline_leaves_candidate_correct_with_reason() -> None:
     timing = conclude(problem="case fp32: the baseline could not be timed: boom")
-    assert (timing.verdict, timing.error, timing.ok) == (Verdict.CORRECT, None, None)
+    assert (timing.error, timing.ok) == (None, None)
     assert "the baseline could not be timed: boom" in timing.detail
 
 
@@ -223,8 +224,8 @@ def test_note_counts_disturbed_samples_of_untimed_case() -> None:
 
 def test_refused_candidate_has_no_latency() -> None:
     error = ErrorReport(kind="mismatch", message="wrong")
-    timing = conclude(*times(baseline=1.0, candidate=0.5), verdict="wrong", error=error)
-    assert (timing.latency, timing.verdict, timing.error, timing.ok) == ((), Verdict.WRONG, error, False)
+    timing = conclude(*times(baseline=1.0, candidate=0.5), error=error)
+    assert (timing.latency, timing.error, timing.ok) == ((), error, False)
 
 
 def test_efficiency_uses_bytes_at_gpu_sizes() -> None:
@@ -272,12 +273,12 @@ async def test_speedup_of_partly_timed_task_says_how_many_cases_it_covers(
     async def channel() -> None: ...
 
     monkeypatch.setattr(slot_evaluation, "Performance", Measuring)
-    sheet = Sheet(TASK, "0", None)
+    sheet = Sheet(TASK, "0")
     evaluating_self = SimpleNamespace(
         _pool=None,
         _slot=SimpleNamespace(channel=channel),
+        _task=TASK,
         _request=SimpleNamespace(
-            task=TASK,
             targets=(target("sm_90"),),
             source="",
             timing_seed=1,
@@ -288,8 +289,8 @@ async def test_speedup_of_partly_timed_task_says_how_many_cases_it_covers(
         ),
         _sheet=sheet,
     )
-    assert await SlotEvaluation._time(cast(Any, evaluating_self)) == (Verdict.CORRECT, None)
-    evaluation = sheet.conclude(Verdict.CORRECT, None)
+    assert await SlotEvaluation._time(cast(Any, evaluating_self)) is None
+    evaluation = sheet.conclude(None)
     assert len(evaluation.latency) == timed_cases
     assert evaluation.not_timed == tuple(names[timed_cases:])
     assert (evaluation.speedup, evaluation.speedup_geomean) == (pytest.approx(2.0), pytest.approx(2.0))
@@ -321,7 +322,7 @@ def test_tape_is_proof_only_with_binaries_of_the_source(
 
 def test_exam_is_timed_with_different_values() -> None:
     def seed(*, exam: bool) -> int:
-        request = Request(TASK, TASK, "", (), None, 5, (), exam, USUAL, WHOLE)
+        request = Request(TASK, "", (), None, 5, (), Exam() if exam else Attempt(), USUAL)
         return request.timing_seed
 
     assert seed(exam=False) == 5

@@ -45,8 +45,8 @@ def test_input_copy_is_returned_as_calls_left_it(timer: Timer, *, changed: bool)
         timer._inputs.fill(copy, first=1, step=2)
         if changed:
             timer._inputs.memory[1][arena.arguments[0].offset_bytes + 3999] += 1
-        answer = timer.answer(BringBack(nonce="1", copy=1, handle=b""), (os.dup(arena.descriptor),))
-        assert answer == Done(nonce="1")
+        answer = timer.answer(BringBack(copy=1, handle=b""), (os.dup(arena.descriptor),))
+        assert answer == Done()
         assert arena.changed() == (("x",) if changed else ())
         assert arena.broken_guards() == ()
     finally:
@@ -76,11 +76,11 @@ def test_thread_that_outlives_its_call_is_reported(
     monkeypatch.setattr(timer, "_inputs", InputCopies((), 512, 1))
     monkeypatch.setattr(timer, "_run", lambda _: thread.start())
     try:
-        timer.answer(Sample(nonce="1", count=1, cold=True), ())
+        timer.answer(Sample(count=1, cold=True), ())
         if not stays:
             over.set()
             thread.join()
-        farewell = timer.answer(Farewell(nonce="2"), ())
+        farewell = timer.answer(Farewell(), ())
     finally:
         over.set()
         thread.join()
@@ -93,7 +93,7 @@ def test_thread_that_outlives_its_call_is_reported(
 
 def test_candidate_without_leftovers_has_no_extra_threads(timer: Timer) -> None:
     earlier_threads = gpu.running_threads()
-    farewell = timer.answer(Farewell(nonce="1"), ())
+    farewell = timer.answer(Farewell(), ())
     assert isinstance(farewell, LeftBehind)
     assert farewell.threads == earlier_threads
 
@@ -115,8 +115,8 @@ def test_output_in_memory_of_earlier_call_is_reported(
     monkeypatch.setattr(timer, "_stopwatch", FakeStopwatch())
     monkeypatch.setattr(timer, "_inputs", InputCopies((), 512, 1))
     monkeypatch.setattr(timer, "_run", lambda _: returned(next(numbers), reused))
-    timer.answer(Renew(nonce="1", handle=b""), ())
-    timer.answer(Sample(nonce="2", count=LEAST_IN_BLOCK, cold=True), ())
-    fetched = timer.answer(Fetch(nonce="3", calls=(LEAST_IN_BLOCK - 1,), parts=((0, 4),)), ())
+    timer.answer(Renew(handle=b""), ())
+    timer.answer(Sample(count=LEAST_IN_BLOCK, cold=True), ())
+    fetched = timer.answer(Fetch(calls=(LEAST_IN_BLOCK - 1,), parts=((0, 4),)), ())
     assert isinstance(fetched, Returned)
     assert fetched.outputs[0].aliases == words

@@ -41,9 +41,7 @@ async def judge(pool: DevicePool, between: str) -> Evaluation:
     case = next(case for case in task.cases if case.name == "fp32-ragged")
     case = msgspec.structs.replace(case, cpu=case.cpu | {"rows": 4})
     task = msgspec.structs.replace(task, cases=(case,))
-    return await evaluate(
-        SOFTMAX.format(between=between), task, pool=pool, targets=[target("gfx942")], seed=1
-    )
+    return await evaluate(SOFTMAX.format(between=between), task, pool, targets=[target("gfx942")], seed=1)
 
 
 async def test_undefined_lanes_in_an_output_name_the_load(pool: DevicePool) -> None:

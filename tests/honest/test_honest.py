@@ -84,7 +84,7 @@ async def judge_selected(
     async with asyncio.TaskGroup() as group:
         judging = {
             file: group.create_task(
-                evaluate(file.read_text(encoding="utf-8"), tasks[file], pool=pool, targets=targets, seed=1),
+                evaluate(file.read_text(encoding="utf-8"), tasks[file], pool, targets=targets, seed=1),
                 name=name_of(file),
             )
             for file in files

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from harness import Verdict
-from harness.wire.latency import DeviceState
+from harness.wire.provenance import Provenance
 from sessions import Home, Recorder, Store, fold, list_sessions
 from sessions import events as ev
 from sessions.best_ever import BestEver
@@ -18,18 +18,20 @@ from tests.support import story
 FIRST, SECOND, THIRD = (f"20250102-03040{number}-geak-ffff" for number in (1, 2, 3))
 
 
-def record(home: Home, session: str, speedup: float, *, confirmed: bool = False, product: str = "") -> None:
+def record(
+    home: Home, session: str, speedup: float, *, confirmed: bool = False, product: str = "", driver: str = ""
+) -> None:
     """Record a stopped session with one attempt of this speedup."""
+    provenance = Provenance(product=product, driver=driver)
     with Recorder.begin(home, story.started(session)) as recorder:
         for event in story.attempt("softmax#1/1", Verdict.CORRECT, speedup=speedup):
             if isinstance(event, ev.AttemptJudged):
-                before = DeviceState(product=product)
-                evaluation = msgspec.structs.replace(event.evaluation, device_before=before)
+                evaluation = msgspec.structs.replace(event.evaluation, provenance=provenance)
                 event = msgspec.structs.replace(event, evaluation=evaluation)
             recorder.record(event)
         if confirmed:
             exam = msgspec.structs.replace(story.evaluation(Verdict.CORRECT, speedup=speedup), exam=True)
-            exam = msgspec.structs.replace(exam, device_before=DeviceState(product=product))
+            exam = msgspec.structs.replace(exam, provenance=provenance)
             recorder.record(ev.WinnerExamined(attempt="softmax#1/1", evaluation=exam))
         recorder.record(ev.EngineStopped(reason="asked"))
 
@@ -55,6 +57,12 @@ def test_speedups_compare_only_on_the_same_device_product(home: Home) -> None:
         (THIRD, "MI300X"),
         (SECOND, "H200 SXM"),
     ]
+
+
+def test_speedups_compare_only_with_the_same_driver(home: Home) -> None:
+    record(home, FIRST, 1.5, product="MI300X", driver="6.12.12")
+    record(home, SECOND, 1.2, product="MI300X", driver="6.14.0")
+    assert {best.session for best in bests_ever(home)} == {FIRST, SECOND}
 
 
 def test_rejected_and_failed_attempts_are_no_best() -> None:

@@ -9,8 +9,12 @@ import pytest
 
 from harness import Evaluation, Latency, Outcome, Verdict
 from harness.wire.latency import Bound
+from harness.wire.provenance import Provenance
+from sessions.events import Origin
+from sessions.state.metrics import fast_p, speedup_geomean, speedup_mean
 from sessions.state.ratio_words import narrow, signed
-from sessions.state.speed import Speed, gain, missing_speed, speed_of
+from sessions.state.speed import Speed, gain, is_apart, missing_speed, speed_of
+from sessions.state.state import AttemptState
 from tests.support import story
 
 
@@ -23,6 +27,10 @@ def case(name: str, ratio: float | None, bound: Bound = Bound.NONE, *, half: flo
 def timed(*latency: Latency, not_timed: tuple[str, ...] = ()) -> Evaluation:
     judged = story.evaluation(Verdict.CORRECT)
     return msgspec.structs.replace(judged, latency=latency, not_timed=not_timed)
+
+
+def attempt(evaluation: Evaluation) -> AttemptState:
+    return AttemptState("softmax#1/1", 1, Origin.FRESH, None, evaluation=evaluation)
 
 
 def speed(*latency: Latency, not_timed: tuple[str, ...] = ()) -> Speed:
@@ -118,9 +126,37 @@ def test_case_without_an_interval_leaves_the_speed_without_one() -> None:
 
 
 def test_gain_is_the_ratio_of_two_speeds_over_the_same_cases() -> None:
-    assert gain(speed(case("a", 3.0)), speed(case("a", 2.0))) == pytest.approx(0.5)
-    assert gain(speed(case("a", 3.0)), None) is None
-    assert gain(speed(case("a", 3.0)), speed(case("a", 2.0), case("b", 2.0))) is None
+    before = attempt(timed(case("a", 2.0)))
+    assert gain(attempt(timed(case("a", 3.0))), before) == pytest.approx(0.5)
+    assert gain(attempt(story.evaluation(Verdict.WRONG)), before) is None
+    assert gain(attempt(timed(case("a", 2.0), case("b", 2.0))), before) is None
+
+
+def test_attempts_with_another_driver_or_product_have_no_gain() -> None:
+    h100 = Provenance(product="H100", driver="570.86.15")
+    first, same, other = (
+        attempt(msgspec.structs.replace(timed(case("a", ratio)), provenance=provenance))
+        for ratio, provenance in (
+            (2.0, h100),
+            (3.0, h100),
+            (3.0, msgspec.structs.replace(h100, product="H200")),
+        )
+    )
+    assert gain(same, first) == pytest.approx(0.5)
+    assert not is_apart(same, first)
+    assert gain(other, first) is None
+    assert is_apart(other, first)
+    assert not is_apart(attempt(story.evaluation(Verdict.WRONG)), first), "it has no figure to compare"
+
+
+def test_mean_over_tasks_is_unknown_if_they_were_timed_with_different_drivers() -> None:
+    old, new = (
+        msgspec.structs.replace(timed(case("a", 2.0)), speedup=2.0, provenance=Provenance(driver=driver))
+        for driver in ("1", "2")
+    )
+    assert speedup_geomean([old, old]) == speedup_mean([old, old]) == pytest.approx(2.0)
+    assert (speedup_geomean([old, new]), speedup_mean([old, new]), fast_p([old, new], 1.0)) == (None,) * 3
+    assert fast_p([old, new], 0) == 1.0
 
 
 def test_what_was_not_timed_has_no_speed_but_a_reason() -> None:

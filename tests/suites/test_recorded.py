@@ -11,7 +11,7 @@ import pytest
 from suites import load_suite, load_task
 from suites.public.recorded import NeedsRecording, find_recorded, recorded_folder, text_digest
 from suites.public.task import PublicTask, SuiteKind, TestForm
-from suites.task import Script
+from suites.task import RecordedScript
 from tests.support.scripts import SCALE, TEST, public_task
 
 REGISTRY = """[suites]
@@ -37,7 +37,7 @@ def write_recorded(public: PublicTask, registry: Path) -> None:
     shutil.copytree(starter.folder, folder)
     file = folder / "task.toml"
     text = file.read_text().replace('name = "vector_add"', f'name = "{public.name}"', 1)
-    script = msgspec.to_builtins(Script(signature="wavedeck_call(call)", digest=text_digest(public)))
+    script = msgspec.to_builtins(RecordedScript(signature="wavedeck_call(call)", digest=text_digest(public)))
     file.write_text(f'{text}\n[script]\nsignature = "{script["signature"]}"\ndigest = "{script["digest"]}"\n')
 
 

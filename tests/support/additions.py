@@ -70,4 +70,4 @@ async def judge_addition(
     task = load_task("vector_add")
     selected = tuple(case for case in task.cases if case.name in cases)
     task = msgspec.structs.replace(task, cases=selected)
-    return await evaluate(source, task, pool=pool, targets=[target(target_name)], seed=1)
+    return await evaluate(source, task, pool, targets=[target(target_name)], seed=1)

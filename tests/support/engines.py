@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from engine.corpus.retrieval import Corpus
-from engine.judge.judging import Judge, OnStage, Rough
+from engine.judge.judging import Judge, OnStage
 from engine.methods import open_method
 from engine.models import Client, Gates, Limits, Reply, Request, ScriptedClient
 from engine.plan.budget import budget_of
@@ -24,6 +24,7 @@ from engine.run.scheduler import run_instances
 from engine.run.shared import Shared
 from engine.tuning.sweep import Surveying
 from harness import STAGES, Device, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
+from harness.stages.modes import Rough
 from harness.stages.timing.baselines import Baseline, timing_baseline
 from sessions import Home, Recorder
 from sessions.events import EngineStarted, Event, Role, SessionFinished, Usage
@@ -94,7 +95,9 @@ class ScriptedJudge:
             return failed(Verdict.INFRA_ERROR, "a worker died")
         return msgspec.structs.replace(self.exam(source), exam=True) if exam else _scripted_evaluation(source)
 
-    async def estimate(self, source: str, task: Task, rough: Rough, *, on_stage: OnStage) -> Evaluation:
+    async def estimate(
+        self, source: str, task: Task, rough: Rough, *, start: Baseline, on_stage: OnStage
+    ) -> Evaluation:
         """See `Judge`."""
         raise NotImplementedError
 

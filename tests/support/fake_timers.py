@@ -38,8 +38,8 @@ from harness.wire.guest_messages import (
 )
 from harness.wire.launch_tape import Tape
 from harness.wire.limits import ANSWER_BYTES, TimeLimits
+from harness.wire.requests import REQUESTS, AnswerMessage, WorkerAnswer, WorkerRequest
 from harness.wire.timer_messages import (
-    TIMER_REQUESTS,
     Batch,
     BringBack,
     Capture,
@@ -53,14 +53,11 @@ from harness.wire.timer_messages import (
     Record,
     Recorded,
     Renew,
-    Replay,
     Sample,
     Sampled,
-    TimerReport,
-    TimerRequest,
 )
 from harness.worker.clock.clock import Clock
-from harness.worker.clock.timer_link import TimerLink
+from harness.worker.clock.timer_line import TimerLine
 from harness.worker.kit.arena import dtype_name, open_arguments, storage_bytes
 from harness.worker.oracle.problem import Problem
 from harness.worker.oracle.vault import Vault
@@ -69,8 +66,8 @@ from suites.task import Task
 from suites.tolerances import dtype_of
 
 FLOOR = Floor(empty_ms=0.002, copies=())
-Behaviour = Callable[["FakeSeat", Any], "TimerReport | None"]
-"""Returns a seat's answer to a request, or `None` for the usual answer."""
+Behaviour = Callable[["FakeSeat", Any], "WorkerAnswer | AnswerMessage | None"]
+"""Returns a seat's answer to a request, `AnswerMessage` to choose its nonce too, or `None` for the usual answer."""
 
 
 def played(side: str) -> str:
@@ -80,7 +77,7 @@ def played(side: str) -> str:
 
 def tape_of(side: str) -> Tape:
     """An empty tape; a player sees by it which side it plays."""
-    return Tape(kernels=(), buffers=(), steps=(), outputs=(), structure=side)
+    return Tape(kernels=(), storages=(), steps=(), outputs=(), structure=side)
 
 
 class Dies(Exception):
@@ -96,7 +93,7 @@ class Event:
     """One request that a timer received."""
 
     seat: FakeSeat
-    request: TimerRequest
+    request: WorkerRequest
 
     @property
     def kind(self) -> str:
@@ -130,6 +127,8 @@ class Bench:
     """Runs when the clock asks for the device."""
     started: list[FakeTimer] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    kept: dict[str, TapedCall] = field(default_factory=dict)
+    """The baseline's calls that the engine keeps."""
     engine_calls: list[str] = field(default_factory=list)
     """The clock's calls of the engine, in order."""
     most_at_once: int = 0
@@ -141,15 +140,19 @@ class Bench:
     def __post_init__(self) -> None:
         self.problem = Problem(self.task)
 
-    def timers(self, sides: Sequence[str], count: int) -> list[TimerLink]:
+    def timers(self, sides: Sequence[str], count: int) -> list[TimerLine]:
         """Starts `count` timers of each side."""
         self.engine_calls.append(f"timers {','.join(sides)} x{count}")
         return [self._start(side) for _ in range(count) for side in sides]
 
-    def players(self, count: int) -> list[TimerLink]:
+    def players(self, count: int) -> list[TimerLine]:
         """Starts `count` players."""
         self.engine_calls.append(f"players x{count}")
         return [self._start("") for _ in range(count)]
+
+    def keep(self, baseline: dict[str, TapedCall]) -> None:
+        """Keeps the baseline's calls."""
+        self.kept = baseline
 
     def lease(self) -> None:
         """Records the request; the device is free at once."""
@@ -219,7 +222,7 @@ class Bench:
         with self._changed:
             self._active -= 1
 
-    def _start(self, side: str) -> TimerLink:
+    def _start(self, side: str) -> TimerLine:
         ours, theirs = socket.socketpair()
         timer = FakeTimer(self, side, len(self.started), theirs)
         self.started.append(timer)
@@ -227,19 +230,24 @@ class Bench:
         return _Link(Channel(ours), self, side=side)
 
 
-class _Link(TimerLink):
+class _Link(TimerLine):
     """A line to a seat with time limits that are short enough for a test."""
 
     def __init__(self, channel: Channel, bench: Bench, *, side: str, pair: int = 0, seat: int = 0) -> None:
         super().__init__(channel, side=side, pair=pair, pid=os.getpid(), answer_bytes=ANSWER_BYTES, seat=seat)
         self._bench = bench
 
-    def seat(self, number: int, side: str, pair: int) -> TimerLink:
+    def seat(self, number: int, side: str, pair: int) -> TimerLine:
         return _Link(self._channel, self._bench, side=side, pair=pair, seat=number)
 
-    def receive(self, wanted: Any, *, wall_s: float) -> Any:
-        short = self._bench.answer_limits_s.get(wanted.__name__) if self.side == CANDIDATE else None
-        return super().receive(wanted, wall_s=short or wall_s)
+    def receive(self, wanted: Any, *, wall_s: float, cpu_s: float | None = None) -> Any:
+        return super().receive(wanted, wall_s=self._limit_s(wanted) or wall_s, cpu_s=cpu_s)
+
+    def ask(self, request: Any, wanted: Any, descriptors: Any = (), *, wall_s: float, **more: Any) -> Any:
+        return super().ask(request, wanted, descriptors, wall_s=self._limit_s(wanted) or wall_s, **more)
+
+    def _limit_s(self, wanted: Any) -> float | None:
+        return self._bench.answer_limits_s.get(wanted.__name__) if self.side == CANDIDATE else None
 
 
 class FakeTimer(threading.Thread):
@@ -253,12 +261,15 @@ class FakeTimer(threading.Thread):
 
     def run(self) -> None:
         try:
-            self._end.send(ENCODER.encode(Hello(sandbox=())))
+            self._end.send(ENCODER.encode(AnswerMessage("", Hello(sandbox=()))))
             while True:
                 frame = self._end.receive()
-                seated = TIMER_REQUESTS.decode(frame.payload)
-                report = self._answer(seated.seat, seated.request, frame.descriptors)
-                self._end.send(ENCODER.encode(report))
+                message = REQUESTS.decode(frame.payload)
+                answer = self._answer(message.seat, message.request, frame.descriptors)
+                answered = (
+                    answer if isinstance(answer, AnswerMessage) else AnswerMessage(message.nonce, answer)
+                )
+                self._end.send(ENCODER.encode(answered))
         except Silent:
             with suppress(ChannelClosed):
                 self._end.receive()
@@ -267,17 +278,19 @@ class FakeTimer(threading.Thread):
         finally:
             self._end.close()
 
-    def _answer(self, number: int, request: TimerRequest, descriptors: Sequence[int]) -> TimerReport:
+    def _answer(
+        self, number: int, request: WorkerRequest, descriptors: Sequence[int]
+    ) -> WorkerAnswer | AnswerMessage:
         if isinstance(request, Clear):
             self._seats.clear()
-            return Done(nonce=request.nonce)
+            return Done()
         seat = self._seats.setdefault(number, FakeSeat(self.bench, self.side, self.number))
         if isinstance(request, Play):
             seat = self._seats[number] = FakeSeat(self.bench, played(request.tape.structure), self.number)
         seat.take(request, descriptors)
         self.bench.events.append(Event(seat, request))
         report = self.bench.behaviours.get(seat.side, _usual)(seat, request)
-        if isinstance(request, Sample | Replay | Batch):
+        if isinstance(request, Sample | Batch):
             with self.bench.active():
                 report = report or seat.usual(request)
         return report or seat.usual(request)
@@ -299,31 +312,32 @@ class FakeSeat:
         """Inputs of each set, as the bytes of an arena."""
         self.size_bytes = 0
 
-    def usual(self, request: TimerRequest) -> TimerReport:
+    def usual(self, request: WorkerRequest) -> WorkerAnswer:
         """The answer of an honest seat."""
-        nonce = request.nonce
         match request:
             case Load():
-                return Loaded(nonce=nonce, parameters={})
+                return Loaded(parameters={})
             case Prepare():
-                return Prepared(nonce=nonce, call_ms=0.01, peak_bytes=4096, configs={})
-            case Sample(count=count) | Replay(count=count):
+                return Prepared(call_ms=0.01, peak_bytes=4096, configs={})
+            case Sample(count=count):
                 noise = self.bench.noise
                 samples = tuple(self.ms * (1 + noise * self._random.gauss(0, 1)) for _ in range(count))
-                return Sampled(nonce=nonce, samples_ms=samples)
+                return Sampled(samples)
             case Capture():
-                return Done(nonce=nonce, problem="" if self.bench.captures else "nothing to capture")
+                return Done(problem="" if self.bench.captures else "nothing to capture")
             case Batch() | Renew() | BringBack() | Play() | Clear():
-                return Done(nonce=nonce)
+                return Done()
             case Fetch():
                 return self.returned(request)
             case Record():
                 tape = tape_of(self.side) if self.side in self.bench.tapes else None
-                return Recorded(nonce=nonce, tape=tape, why_not="" if tape else "no GPU here")
+                return Recorded(tape=tape, why_not="" if tape else "no GPU here")
             case Farewell():
-                return LeftBehind(nonce=nonce, patched=(), threads=0, children=0)
+                return LeftBehind(patched=(), threads=0, children=0)
             case Reach():
-                return Done(nonce=nonce, problem="a fake timer has no device memory")
+                return Done(problem="a fake timer has no device memory")
+            case other:
+                raise TypeError(f"a timer has no answer to {type(other).__name__}")
 
     def returned(self, request: Fetch, arena_bytes: bytes | None = None) -> Returned:
         """Parts of the oracle's outputs for the seat's current inputs, or for the inputs in `arena_bytes`."""
@@ -340,7 +354,6 @@ class FakeSeat:
             )
         )
         return Returned(
-            nonce=request.nonce,
             structure="tensor" if len(outputs) == 1 else "tuple",
             outputs=outputs,
             operators=(),
@@ -367,7 +380,7 @@ class FakeSeat:
         finally:
             os.close(memory)
 
-    def take(self, request: TimerRequest, descriptors: Sequence[int]) -> None:
+    def take(self, request: WorkerRequest, descriptors: Sequence[int]) -> None:
         """Take over a request's case, and the inputs that came with it."""
         if isinstance(request, Prepare):
             self.case, self.arguments, self.size_bytes = (
@@ -386,7 +399,7 @@ class FakeSeat:
             self.input_sets = input_sets
 
 
-def _usual(_timer: FakeSeat, _request: TimerRequest) -> None:
+def _usual(_timer: FakeSeat, _request: WorkerRequest) -> None:
     return None
 
 
@@ -403,27 +416,27 @@ def bench(*names: str, candidate: float = 0.5, baseline: float = 1.0, **options:
     return Bench(small(*names), {BASELINE: baseline, CANDIDATE: candidate}, **options)
 
 
-def on(kind: type[Any], answer: Callable[[FakeSeat, Any], TimerReport | None]) -> Behaviour:
+def on(kind: type[Any], answer: Callable[[FakeSeat, Any], WorkerAnswer | AnswerMessage | None]) -> Behaviour:
     """Behaviour that answers requests of one kind with `answer`."""
 
-    def behave(timer: FakeSeat, request: TimerRequest) -> TimerReport | None:
+    def behave(timer: FakeSeat, request: WorkerRequest) -> WorkerAnswer | AnswerMessage | None:
         return answer(timer, request) if isinstance(request, kind) else None
 
     return behave
 
 
-def raises(kind: str = "exception") -> Callable[[FakeSeat, Any], TimerReport]:
-    def answer(_timer: FakeSeat, request: Any) -> TimerReport:
-        return Failed(nonce=request.nonce, kind=kind, message="boom", trace="line 3", line=3)
+def raises(kind: Any = "exception") -> Callable[[FakeSeat, Any], WorkerAnswer]:
+    def answer(_timer: FakeSeat, request: Any) -> WorkerAnswer:
+        return Failed(kind=kind, message="boom", trace="line 3", line=3)
 
     return answer
 
 
-def dies(_timer: FakeSeat, _request: Any) -> TimerReport:
+def dies(_timer: FakeSeat, _request: Any) -> WorkerAnswer:
     raise Dies
 
 
-def silent(_timer: FakeSeat, _request: Any) -> TimerReport:
+def silent(_timer: FakeSeat, _request: Any) -> WorkerAnswer:
     raise Silent
 
 

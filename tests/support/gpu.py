@@ -47,4 +47,4 @@ def small(task: Task) -> Task:
 
 async def judge_small(pool: DevicePool, source: str, task: str = "vector_add") -> Evaluation:
     own = target(pool.devices[0].target or "")
-    return await evaluate(source, small(load_task(task)), pool=pool, targets=[own], seed=1)
+    return await evaluate(source, small(load_task(task)), pool, targets=[own], seed=1)

@@ -30,6 +30,7 @@ from harness import (
     Verdict,
 )
 from harness.wire.latency import Efficiency, Timed, Window
+from harness.wire.provenance import Provenance
 from sessions import events as ev
 from sessions.home import Home
 from sessions.journal.codec import encode
@@ -206,7 +207,7 @@ def correct(
         traffic=traffic,
         estimate=estimate,
         sandbox=(Layer("landlock", "active"), Layer("seccomp", "absent", "not built into this kernel")),
-        versions={"python": "3.11.9", "torch": "2.13.0", "triton": "3.7.1"},
+        provenance=Provenance(python="3.11.9", torch="2.13.0", triton="3.7.1"),
         facts=(
             Fact("outputs compared", "2 cases, 32,000 elements", Basis.PROOF),
             Fact("launches", "softmax_kernel 6", Basis.EVIDENCE),
@@ -267,7 +268,7 @@ def wrong(task: str = "starter/softmax") -> Evaluation:
             mismatch=mismatch,
         ),
         resources=resources(),
-        versions={"python": "3.11.9", "torch": "2.13.0", "triton": "3.7.1"},
+        provenance=Provenance(python="3.11.9", torch="2.13.0", triton="3.7.1"),
         notes=("the mask's other value is 0.0: masked lanes count in the sum",),
     )
 
@@ -288,7 +289,7 @@ def call_error(task: str = "starter/softmax") -> Evaluation:
             trace=TRACE,
             line=14,
         ),
-        versions={"python": "3.11.9", "torch": "2.13.0", "triton": "3.7.1"},
+        provenance=Provenance(python="3.11.9", torch="2.13.0", triton="3.7.1"),
     )
 
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest_asyncio
 
 from harness import DevicePool, Evaluation, StageEntered, StageLeft, evaluate, target
+from harness.stages.modes import Attempt, Cases, Exam
 from suites import Task, load_task
 
 
@@ -27,7 +28,12 @@ async def judge_task(
     exam: bool = False,
 ) -> Evaluation:
     return await evaluate(
-        source, task, pool=pool, targets=[target(name) for name in targets], seed=seed, exam=exam
+        source,
+        task,
+        pool,
+        Exam() if exam else Attempt(),
+        targets=[target(name) for name in targets],
+        seed=seed,
     )
 
 
@@ -43,13 +49,14 @@ async def judge(
     on_event: Callable[[StageEntered | StageLeft], None] | None = None,
 ) -> Evaluation:
     """`cases`: judge only so many of the task's cases, from the first."""
-    judged = load_task(task)
+    whole = load_task(task)
+    judged = msgspec.structs.replace(whole, cases=whole.cases[:cases])
     return await evaluate(
         source,
-        msgspec.structs.replace(judged, cases=judged.cases[:cases]),
-        pool=pool,
+        judged,
+        pool,
+        Attempt() if hidden else Cases(tuple(case.name for case in judged.open_cases)),
         targets=[target(name) for name in targets],
         seed=seed,
-        hidden=hidden,
         on_event=on_event,
     )

@@ -74,8 +74,8 @@ class QuickJudge(ScriptedJudge):
 class NoPool:
     """Stands for the device pool, which a scripted judge does not use."""
 
-    def __init__(self, devices: Sequence[Device], **_: object) -> None:
-        self.devices = devices
+    def __init__(self, _: Sequence[str], **__: object) -> None:
+        self.devices: Sequence[Device] = ()
 
     async def __aenter__(self) -> NoPool:
         return self

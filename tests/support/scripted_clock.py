@@ -27,16 +27,14 @@ from harness.wire.async_channel import AsyncChannel
 from harness.wire.clock_messages import (
     JUDGE_REQUESTS,
     SIDES,
-    Leased,
-    LeaseWanted,
     Measure,
-    NeedPlayers,
     NeedTimers,
     Timer,
 )
 from harness.wire.device import Device
 from harness.wire.effort import PLAYERS
 from harness.wire.encoding import ENCODER
+from harness.wire.judge_messages import Proceed, TurnWanted
 from harness.wire.latency import DeviceState
 from harness.wire.limits import TimeLimits
 from harness.wire.server_messages import Ended
@@ -91,7 +89,7 @@ class Watch:
         self.calls: list[str] = []
 
     async def state(self, _own: object = None) -> DeviceState:
-        return DeviceState(product="X")
+        return DeviceState(clock_mhz=1980)
 
     async def counts_energy(self) -> bool:
         return (await self.state()).energy_j is not None
@@ -172,13 +170,13 @@ class ScriptedClock:
         await self.send(NeedTimers(sides=SIDES, count=1))
         timers = [await self.receive(Timer) for _ in SIDES]
         assert [timer.side for timer in timers] == list(SIDES)
-        await self.send(LeaseWanted())
-        await self.receive(Leased)
+        await self.send(TurnWanted(alone=True))
+        await self.receive(Proceed)
         return measure
 
     async def take_players(self) -> list[Timer]:
         """Asks for the players of the device."""
-        await self.send(NeedPlayers(count=PLAYERS))
+        await self.send(NeedTimers(sides=(), count=PLAYERS))
         return [await self.receive(Timer) for _ in range(PLAYERS)]
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ import time
 from harness.node.telemetry.reading import Occupant, Reading
 from harness.node.telemetry.sampler_process import Sampling, serve
 from harness.wire.latency import DeviceState
+from harness.wire.provenance import Provenance
 
 
 class Scripted:
@@ -34,7 +35,10 @@ class Scripted:
         return self._occupants
 
     def state(self) -> DeviceState:
-        return DeviceState(product="A GPU", clock_mhz=1980)
+        return DeviceState(clock_mhz=1980)
+
+    def provenance(self) -> Provenance:
+        return Provenance(product="A GPU", driver="570.86.15")
 
 
 if __name__ == "__main__":

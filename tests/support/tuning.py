@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from engine.judge.judging import OnStage, Rough
+from engine.judge.judging import OnStage
 from harness import Effort, Evaluation, RoughTime, StageEntered, Verdict
+from harness.stages.modes import Rough
 from harness.stages.survey import Compiled
+from harness.stages.timing.baselines import Baseline
 from sessions.state.state import AttemptState, SessionState
 from suites import Task, baseline_source, load_task
 from tests.support.engines import ScriptedJudge
@@ -56,8 +58,10 @@ class TuningJudge(ScriptedJudge):
         self.evaluated.append(source)
         return self._evaluation_of(source)
 
-    async def estimate(self, source: str, task: Task, rough: Rough, *, on_stage: OnStage) -> Evaluation:
-        start, effort, passed = rough
+    async def estimate(
+        self, source: str, task: Task, rough: Rough, *, start: Baseline, on_stage: OnStage
+    ) -> Evaluation:
+        effort, passed = rough.effort, rough.passed
         self.estimated.append((source, effort))
         self.had_passed.append(passed is not None)
         on_stage(StageEntered("call", "0"))

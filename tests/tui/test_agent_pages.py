@@ -280,6 +280,17 @@ def test_stages_have_words_and_not_only_colours() -> None:
     assert shown[2].startswith("-     compile")
 
 
+def test_stage_before_the_running_one_was_reached() -> None:
+    events = [
+        *finished()[:-1],
+        AttemptStarted(attempt="softmax#2/3", origin=Origin.FRESH, seq=900, wall=1.0),
+        StageStarted(attempt="softmax#2/3", stage="performance", device="cpu", seq=901, wall=1.0),
+    ]
+    rows = [row.split() for row in verdict_of("softmax#2/3", events)]
+    assert ["-", "integrity", "no", "record"] in rows
+    assert ["..", "timing", "running"] in rows
+
+
 async def test_running_stage_is_shown() -> None:
     stage = Stage("static", True, 0.1, "")
     events = [

@@ -65,7 +65,7 @@ def test_review_says_how_long_it_waits_and_what_it_gains() -> None:
     log.add(ev.WaitingForPerson(attempt="softmax#1/2"))
     (review,) = concerns(log, after_s=250.0)
     assert (review.subject, review.instance, review.attempt) == ("softmax#1/2", "softmax#1", 2)
-    assert review.words == "waits 4:10: 1.80x, +20 % on its best, not examined"
+    assert review.words == "waits 4:10: 1.80x, own gain +20 %, not examined"
 
 
 def test_oldest_review_comes_first_and_before_a_stuck_instance() -> None:

@@ -26,6 +26,7 @@ from harness import (
     Verdict,
 )
 from harness.stages.cascade import refuse_text
+from harness.stages.modes import Attempt, Cases, Exam
 from harness.wire.limits import SOURCE_BYTES
 from harness.worker.oracle.mismatch_wording import mismatch
 from suites import baseline_source, load_task
@@ -56,7 +57,7 @@ FIELDS = [
     "traffic",
     "estimate",
     "sandbox",
-    "versions",
+    "provenance",
 ]
 
 
@@ -141,10 +142,13 @@ def test_source_without_a_kernel_gets_a_verdict_before_the_judge_starts(
 
 def test_refused_text_names_the_chosen_cases_and_the_exam() -> None:
     task = load_task("vector_add")
-    refused = refuse_text("", task, exam=True, cases=[task.open_cases[0].name])
-    assert refused is not None
-    assert (refused.exam, refused.only_cases) == (True, (task.open_cases[0].name,))
-    assert refuse_text(baseline_source(task), task) is None
+    name = task.open_cases[0].name
+    examined, reproduced = refuse_text("", task, Exam()), refuse_text("", task, Cases((name,)))
+    assert examined is not None
+    assert reproduced is not None
+    assert (examined.exam, examined.only_cases) == (True, ())
+    assert (reproduced.exam, reproduced.only_cases) == (False, (name,))
+    assert refuse_text(baseline_source(task), task, Attempt()) is None
 
 
 class ScriptedTerminal(io.StringIO):

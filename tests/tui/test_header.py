@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.eighty_instances import session
 from sessions import events as ev
 from sessions.state.folding import fold
 from tests.support import fleets
@@ -12,8 +13,9 @@ from tui.cockpit.data.feed import Feed
 from tui.cockpit.data.replays import Replay, read_story
 from tui.cockpit.data.sources import EventBatch, LiveTail, TailHealth
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, plain
+from tui.cockpit.screens.agent.agent_head import head_tail
 from tui.cockpit.screens.header import header_line, status_line
-from tui.facts.attention import attention
+from tui.facts.attention import Kind, attention
 from tui.facts.instance import FactsCache
 
 
@@ -73,6 +75,16 @@ def test_header_drops_the_least_important_first(width: int, kept: str) -> None:
     text = header(fleets.busy(), width)
     assert text.startswith("paged-attn tuning")
     assert text.endswith(kept)
+
+
+def test_all_screens_count_the_same_that_needs_a_person() -> None:
+    log = EventLog(events=session())
+    log.wall = log.events[-1].wall
+    concerns = attention(fold(log.events), now_wall=log.wall, health=None)
+    assert {Kind.MODEL, Kind.REVIEW} <= {concern.kind for concern in concerns}
+    assert "20/20 solved" in header(log, 78)
+    assert header(log, 78).endswith(f"! {len(concerns)}")
+    assert plain(head_tail(EMPTY, concerns, 20)) == f"! {len(concerns)}"
 
 
 def test_header_without_a_title_has_the_session_name() -> None:

@@ -11,9 +11,11 @@ from tests.support.cockpits import NARROW, WIDE, at_home, live, replayed, until
 from tests.support.journals import finished, running
 from tests.support.pictures import screen_text
 from tests.tui.test_home import INFOS, wait_for_list
+from tests.tui.test_latency import eight_gpus
 from tui.cockpit import explaining
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs.dialogs import TextDialog
+from tui.cockpit.explaining import HelpDialog
 from tui.cockpit.keymap import key_names
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.base import SessionScreen
@@ -154,6 +156,31 @@ def test_every_key_of_a_screen_has_a_group_in_the_help() -> None:
         for name in key_names(Cockpit)
         if not explaining.group_of(name) and not name.startswith(in_windows)
     ] == []
+
+
+@pytest.mark.parametrize("size", [NARROW, (120, 40)])
+async def test_each_screen_and_pane_has_a_help(size: tuple[int, int]) -> None:
+    app, _ = live(eight_gpus())
+    async with app.run_test(size=size) as pilot:
+        await see_fleet(app, pilot)
+        for screen in ("F", "A", "L", "V", "R"):
+            await pilot.press(screen)
+            await until(pilot, lambda: NAMED[screen][:3] in line_of_screens(app), f"the screen of {screen}")  # noqa: B023
+            for pane in "123456789":
+                await pilot.press(pane, "question_mark")
+                await until(pilot, lambda: isinstance(app.screen, HelpDialog), f"help of {screen} {pane}")
+                await pilot.press("escape")
+
+
+@pytest.mark.parametrize("size", [NARROW, (120, 40)])
+async def test_home_and_form_have_a_help(size: tuple[int, int]) -> None:
+    app = at_home(lambda: INFOS)
+    async with app.run_test(size=size) as pilot:
+        await wait_for_list(pilot)
+        for keys in ((), ("c",), ("2",)):
+            await pilot.press(*keys, "question_mark")
+            await until(pilot, lambda: isinstance(app.screen, HelpDialog), f"help after {keys}")
+            await pilot.press("escape")
 
 
 @pytest.mark.parametrize(("size", "columns"), [(NARROW, 2), ((120, 40), 4), (WIDE, 3)])

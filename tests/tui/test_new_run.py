@@ -17,7 +17,7 @@ from engine.plan.plan import RunPlan
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
 from tests.support.cockpits import NARROW, NODE, WIDE, at_home, listed, until
-from tests.support.pictures import picture
+from tests.support.pictures import picture, screen_text
 from tui.actions.run_estimates import Spread, estimate
 from tui.actions.run_form import check, command_line
 from tui.cli import main
@@ -244,6 +244,18 @@ async def test_marked_choices_become_the_tasks(home: Home) -> None:
         await pilot.press("space", "space", "enter")
         await pilot.pause()
         assert screen.values == {"tasks": f"{first},{second}"}
+
+
+async def test_start_without_triton_asks_first(home: Home) -> None:
+    started: list[RunPlan] = []
+    app = form(home, started=started, node=NodeFacts(version="0.1.0"))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        await until(pilot, lambda: "nothing can be judged" in screen_text(app), "what is missing")
+        await pilot.press("ctrl+r")
+        assert isinstance(app.screen, ConfirmDialog)
+        await pilot.press("escape")
+        assert started == []
 
 
 async def test_refused_start_stands_at_its_field(home: Home) -> None:

@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from harness import Verdict
+from harness.wire.provenance import Provenance
 from sessions import events as ev
 from sessions.best_ever import BestEver
 from sessions.state.bests import MeasuredBest
@@ -49,6 +50,7 @@ def archive() -> Archive:
         speed=Speed(4.1, 4.0, 4.2, "", 4, 4),
         product="MI300X",
         against="triton",
+        provenance=Provenance(python="3.11.9", torch="2.13.0", triton="3.7.1"),
     )
     session = "20261118-090000-geak-1a2b"
     kernel = AcceptedKernel(

@@ -9,8 +9,9 @@ from harness.wire.latency import Bound
 from sessions import events as ev
 from sessions.state.folding import fold
 from sessions.state.state import SessionState
-from tests.support import reviews
+from tests.support import fleets, reviews
 from tests.support.journals import RIGHT_SOURCE, EventLog, correct, finished, running
+from tui.cockpit.data.archive import Archive
 from tui.cockpit.draw.lines import Line, cells, plain
 from tui.cockpit.screens.review.evidence import evidence
 from tui.cockpit.screens.review.review_queue import (
@@ -87,6 +88,21 @@ def test_next_entry_wraps_around_and_is_never_the_same() -> None:
     assert again is not None
     assert again.key == "softmax#1/3"
     assert next_entry(entries[:1], "softmax#1/3", is_undecided) is None
+
+
+def test_evidence_compares_a_slower_attempt_with_the_best_of_the_session() -> None:
+    log = EventLog()
+    log.open(devices=("2",))
+    for instance, speedup in ((1, 1.89), (2, 1.51)):
+        log.add(ev.InstanceStarted(task="starter/softmax", instance=instance))
+        log.attempt(f"softmax#{instance}/1", RIGHT_SOURCE, fleets.measured(speedup))
+    state = fold(log.events)
+    slower = state.attempt("softmax#2/1")
+    shown = by_name(
+        evidence(state, slower, state.instances["softmax#2"], wall=None, width=120, archive=Archive())
+    )
+    best = "softmax#1/1 1.89x"
+    assert shown["before"] == f"accepted: none  session's best: {best}, this -20 %  best ever: {best}"
 
 
 def test_gain_is_the_ratio_of_the_speeds_on_screen() -> None:

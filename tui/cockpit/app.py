@@ -31,8 +31,10 @@ from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.terminal import terminal, themes
+from tui.cockpit.terminal.ascii_drawing import AsciiOnly
+from tui.cockpit.terminal.frame_pace import Governor
 from tui.cockpit.terminal.preferences import Preferences
-from tui.cockpit.terminal.terminal import AsciiOnly, Governor, Outside
+from tui.cockpit.terminal.terminal import Outside
 from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import write_crash

@@ -10,7 +10,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.cockpit.dialogs.dialogs import TextDialog
-from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, line
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, line, wrap
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.widgets.key_bar import KeyHint, active_hints
 
@@ -60,16 +60,17 @@ class HelpDialog(TextDialog):
         super().__init__(f"help: {focused.id if focused is not None and focused.id else 'this screen'}", [])
         explained = screen.explained() if isinstance(screen, SessionScreen) else ""
         text = "\n".join(filter(None, (_help_of(screen), explained))) or "Wavedeck."
-        self._text = [line(row) for row in text.rstrip("\n").split("\n")]
+        self._text = text.rstrip("\n")
         self._groups = _key_groups(screen)
 
     def lines(self, width: int) -> list[Line]:
         """Return the text above the keys, or to their left if that is shorter."""
-        above = [*self._text, EMPTY, *in_columns(self._groups, width)]
-        room = width - max(map(cells, self._text)) - GAP
+        text = [line(row) for row in wrap(self._text, width)]
+        above = [*text, EMPTY, *in_columns(self._groups, width)]
+        room = width - max(map(cells, text)) - GAP
         keys = in_columns(self._groups, room)
         fits = max(map(cells, keys), default=0) <= room
-        return min(above, side_by_side([self._text, keys]), key=len) if fits else above
+        return min(above, side_by_side([text, keys]), key=len) if fits else above
 
 
 def _key_groups(screen: Screen[Any]) -> list[list[Line]]:

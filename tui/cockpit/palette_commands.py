@@ -47,6 +47,8 @@ class SessionCommands(Provider):
             yield from _jumps(self.app, desk.feed.state)
             if desk.commander.can_act:
                 orders += _orders(desk, self.app.screen_stack)
+        else:
+            yield from _start(self.screen)
         stops = [order for order in orders if order.name.startswith(("retire ", "stop "))]
         yield from (order for order in orders if order not in stops)
         for command in self.app.get_system_commands(self.screen):
@@ -74,6 +76,14 @@ def _sessions(home: HomeScreen) -> Iterator[Command]:
     for info in ordered(home.table.infos.values(), ORDERS[0]):
         words = ", ".join(filter(None, (info.title, waits_cell(info).text)))
         yield Command(f"session {info.name}", words, partial(home.post_message, OpenSession(info.name)), True)
+
+
+def _start(screen: Screen[Any]) -> Iterator[Command]:
+    """The start of the run, on its form."""
+    from tui.cockpit.screens.new_run.new_run import NewRunScreen  # loads what the form needs
+
+    if isinstance(screen, NewRunScreen):
+        yield Command("start the run", "with the values of the form", screen.action_start, True)
 
 
 def _screens(screen: SessionScreen) -> Iterator[Command]:

@@ -8,5 +8,6 @@ configuration                    examination.py
 store, detached engine           store_checks.py
 terminal                         terminal_checks.py
 
+`verify_gpu/` is `wavedeck doctor --verify-gpu`.
 `doctor_findings.py` has the findings that each section yields, and their layout as text.
 """

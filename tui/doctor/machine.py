@@ -14,10 +14,12 @@ from harness.node.telemetry.samples import StateReport
 from harness.node.telemetry.watcher import ask_once
 from harness.processes.capacity import own_cores, slots_of
 from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
+from tui.facts.evaluation.provenance import provenance_words
 from tui.facts.evaluation.times import state_words
 from tui.facts.vocabulary import size
 
 from .doctor_findings import DoctorFinding, State, note, ok, warning
+from .verify_gpu.standing import verification_finding
 
 GUEST_BYTES = 8 << 30
 """Limit of a guest's address space on `cpu`."""
@@ -97,7 +99,9 @@ def gpus(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     for device in devices:
         yield gpu(device)
         if device.address:
-            yield telemetry(device.name, ask_once(device.address, device.kind))
+            answer = ask_once(device.address, device.kind)
+            yield telemetry(device.name, answer)
+            yield verification_finding(device, answer, environ)
         if not device.visibility:
             yield warning(f"GPU {device.name} is", "silent: its runtime does not answer", "it cannot judge")
     if devices:
@@ -138,7 +142,8 @@ def telemetry(name: str, answer: StateReport) -> DoctorFinding:
     if not answer.source:
         follows = "times have no clock, power, temperature or other processes, and disturbed samples cannot be left out"
         return warning(subject, answer.note, follows)
-    return ok(subject, f"{answer.source}: {state_words(answer.state)}", answer.note)
+    facts = ", ".join(filter(None, (provenance_words(answer.provenance), state_words(answer.state))))
+    return ok(subject, f"{answer.source}: {facts}", answer.note)
 
 
 def use(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:

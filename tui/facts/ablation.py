@@ -11,7 +11,13 @@ from engine.plan.ablation import CONTRIBUTIONS, ROWS, Ablation
 from sessions import InstanceState, SessionState
 from sessions.catalog import Standing
 from sessions.events import METHOD_DONE
-from sessions.state.metrics import difference_interval, speedup_geomean, speedup_mean, wilson_interval
+from sessions.state.metrics import (
+    difference_interval,
+    speedup_geomean,
+    speedup_mean,
+    speedup_sign,
+    wilson_interval,
+)
 from sessions.state.speed import baseline_names, speed_of
 from sessions.state.state import Confirmation
 from sessions.state.tally import tally
@@ -60,6 +66,8 @@ class ReportRow(msgspec.Struct, frozen=True, kw_only=True):
     speedup_mean: float | None = None
     """Over the timed instances."""
     speedup_geomean: float | None = None
+    speedup_sign: str = ""
+    """Sign of both means, as in a report's metrics."""
     against: str = ""
     """Names of the timing baselines; empty if nothing was timed."""
     input_tokens: int | None = None
@@ -187,6 +195,7 @@ def _row(
         timed=sum(speed_of(best) is not None for best in bests),
         speedup_mean=speedup_mean(bests),
         speedup_geomean=speedup_geomean(bests),
+        speedup_sign=speedup_sign(bests),
         against=baseline_names(latency for best in bests for latency in best.latency),
         input_tokens=spent.input_tokens,
         output_tokens=spent.output_tokens,

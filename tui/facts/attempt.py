@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sessions.events import DecisionMade
-from sessions.state.speed import attempt_speed, gain
+from sessions.state.speed import attempt_speed, gain, is_apart
 from sessions.state.state import AttemptState, Decision, InstanceState
 from sessions.state.winners import earlier_best
 from tui.facts.vocabulary import UNKNOWN, percent_change
@@ -15,11 +15,14 @@ def origin_words(attempt: AttemptState, base: str = "") -> str:
 
 
 def gain_words(attempt: AttemptState, instance: InstanceState) -> str:
-    """Return the gain on the instance's earlier best: `+6 %`, `first` without one, or `-` if nothing was measured."""
+    """Return the gain on the instance's earlier best: `+6 %`, `first` without one, or `-` if nothing was measured.
+
+    `apart` if other hardware or software timed the earlier best.
+    """
     speed, before = attempt_speed(attempt), earlier_best(attempt, instance)
     if before is None:
         return UNKNOWN if speed is None else "first"
-    return percent_change(gain(speed, attempt_speed(before)))
+    return "apart" if is_apart(attempt, before) else percent_change(gain(attempt, before))
 
 
 def decision_words(decision: Decision | DecisionMade) -> str:

@@ -13,6 +13,7 @@ from sessions.state.state import AttemptState, CallState, Confirmation, DeviceSt
 from tui.facts.attempt import gain_words
 from tui.facts.doing import refused_calls
 from tui.facts.endings import ending_words
+from tui.facts.evaluation.provenance import APART
 from tui.facts.instance import FactsCache, InstanceFacts
 from tui.facts.vocabulary import UNKNOWN, clock, count, counted, duration, money
 
@@ -142,13 +143,14 @@ def ended_words(state: SessionState, now_wall: float, *, crashed: bool) -> str:
 
 
 def waiting_words(state: SessionState, attempt: AttemptState, now_wall: float) -> str:
-    """Return `waits 4:10: 1.84x, +6 % on its best, not examined`."""
+    """Return `waits 4:10: 1.84x, own gain +6 %, not examined`."""
     speed = attempt_speed(attempt)
     figures = ["not measured"]
     if speed is not None:
         gain = gain_words(attempt, state.instances[attempt.attempt.rpartition("/")[0]])
-        is_known = gain not in ("first", UNKNOWN)
-        figures = [speed.figure, f"{gain} on its best" if is_known else "its first speedup"]
+        without_figure = dict.fromkeys(("first", UNKNOWN), "its first speedup")
+        without_figure["apart"] = APART.format(name="its best")
+        figures = [speed.figure, without_figure.get(gain, f"own gain {gain}")]
     examined = {
         Confirmation.CONFIRMED: "confirmed by the exam",
         Confirmation.NOT_CONFIRMED: "failed its exam",

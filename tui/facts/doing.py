@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sessions.names import split_attempt
+from sessions.names import split_attempt, stage_word
 from sessions.state.state import AttemptState, CallState, InstanceState, Preparation, SessionState
 from tui.facts.vocabulary import clock
 
@@ -30,7 +30,7 @@ class Doing(NamedTuple):
     """The state of an instance, for a cell of any width."""
 
     letter: str
-    """`q` queued, `g` generate, `j` judge, `t` timing, `r` reflect, `?` review, `=` paused, `.` done, `x` failed,
+    """`q` queued, `g` generate, `j` judge, `t` timing, `r` reflect, `?` review, `p` paused, `.` done, `x` failed,
     `m` no model."""
     word: str
     style: str
@@ -45,10 +45,10 @@ def doing(state: SessionState, instance: InstanceState) -> Doing:
     if instance.word in ("wait", "done") and instance.key in asked:
         return Doing("t", "judge: timing", "busy")
     if is_paused(state, instance):
-        return Doing("=", "paused", "warn")
+        return Doing("p", "paused", "warn")
     if refused_calls(instance):
         return Doing("m", "no model", "warn")
-    return Doing(*WORDS.get(instance.word, ("j", f"judge: {instance.word}", "busy")))
+    return Doing(*WORDS.get(instance.word, ("j", f"judge: {stage_word(instance.word)}", "busy")))
 
 
 def preparing(preparations: Iterable[Preparation], now_wall: float) -> list[str]:

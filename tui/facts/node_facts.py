@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from harness import Device, HarnessError, product_of
-
-RUNTIMES = (("rocm", "ROCm"), ("cu", "CUDA"))
-"""Starts of torch's local version, and the runtime that they name."""
+from harness.wire.provenance import runtime_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +83,6 @@ def model_name(device: Device) -> str:
     return name.removeprefix("AMD ").removeprefix("NVIDIA ").removeprefix("Instinct ") or "GPU"
 
 
-def runtime_of(torch: str) -> str:
-    """Return the GPU runtime in torch's version: `2.8.0+rocm7.0` gives `ROCm 7.0`, `2.8.0+cu128` gives `CUDA 12.8`."""
-    local = torch.partition("+")[2]
-    for start, name in RUNTIMES:
-        number = local.removeprefix(start)
-        if number != local and number[:1].isdigit():
-            dotted = number if "." in number else f"{number[:-1]}.{number[-1]}"
-            return f"{name} {dotted}"
-    return ""
-
-
 def gpu_words(node: NodeFacts) -> str:
     """Return `8x MI300X idle`, `8x MI300X, 3 in use`, or `no GPU`."""
     if node.problem:
@@ -114,6 +101,11 @@ def node_words(node: NodeFacts) -> str:
     triton = f"triton {node.triton}" if node.triton else "no triton"
     parts = (node.host, gpu_words(node), node.runtime, triton, keys)
     return " · ".join(part for part in parts if part)
+
+
+def blocked_words(node: NodeFacts | None) -> str:
+    """Return why no run can be judged on this node; empty if runs can be judged, or the node is not read yet."""
+    return "triton is not installed: nothing can be judged" if node is not None and not node.triton else ""
 
 
 def _installed(package: str) -> str:

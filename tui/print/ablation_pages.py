@@ -29,8 +29,12 @@ ROWS: tuple[Field[ReportRow], ...] = (
         ),
     ),
     Field(Column("confirmed", right=True, if_known=True, drop=1), lambda row: grouped(row.confirmed)),
-    Field(Column("speedup", right=True, if_known=True), lambda row: ratio(row.speedup_mean)),
-    Field(Column("geomean", right=True, if_known=True), lambda row: ratio(row.speedup_geomean)),
+    Field(
+        Column("speedup", right=True, if_known=True), lambda row: ratio(row.speedup_mean, row.speedup_sign)
+    ),
+    Field(
+        Column("geomean", right=True, if_known=True), lambda row: ratio(row.speedup_geomean, row.speedup_sign)
+    ),
     Field(
         Column("attempts", right=True, drop=2),
         lambda row: (

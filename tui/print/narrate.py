@@ -9,12 +9,13 @@ from dataclasses import replace
 from sessions import AttemptState, InstanceState, SessionState, apply
 from sessions import events as ev
 from sessions.events import AnyEvent
-from sessions.names import instance_key, short_task
+from sessions.names import instance_key, short_task, stage_word
 from suites.python_source import source_lines
 from tui.diagnostics import one_line
 from tui.facts.attempt import decision_words, origin_words
 from tui.facts.endings import ending_words
 from tui.facts.evaluation.certainty import exam_sentence, exam_word, is_winner
+from tui.facts.evaluation.provenance import verification_words
 from tui.facts.evaluation.spread import measured_words
 from tui.facts.evaluation.verdict import error_table, headline
 from tui.facts.settings_words import method_words, timing_words
@@ -78,7 +79,7 @@ class Narrator:
             case ev.WinnerExamined():
                 return event.attempt, exam_sentence(self.state.attempt(event.attempt), None)
             case ev.BaselineStageStarted():
-                return short_task(event.task), f"judging the baseline: {event.stage}"
+                return short_task(event.task), f"judging the baseline: {stage_word(event.stage)}"
             case ev.BaselineMeasured():
                 timed = event.evaluation.latency
                 known = f"{counted(len(timed), 'case')} timed" if timed else "not timed"
@@ -142,6 +143,8 @@ class Narrator:
                 return f"device {event.device}", f"waits: {'; '.join(event.holders)}"
             case ev.DeviceQuarantined():
                 return f"device {event.device}", f"in quarantine, other devices take its work: {event.why}"
+            case ev.VerificationRead():
+                return "node", verification_words(event.standings)
             case ev.NodePaused():
                 again = duration(event.next_probe_s)
                 return "node", f"judging is paused, next probe of the GPUs in {again}: {event.why}"

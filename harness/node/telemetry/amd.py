@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from harness.wire.latency import DeviceState
+from harness.wire.provenance import Provenance
 
 from .reading import Occupant, Reading, SourceUnavailable, number, whole
 
@@ -70,24 +71,33 @@ class AmdSmi:
 
     def state(self) -> DeviceState:
         """See `Source`."""
-        smi = self._smi
-        metrics = self._ask(smi.amdsmi_get_gpu_metrics_info) or {}
+        metrics = self._ask(self._smi.amdsmi_get_gpu_metrics_info) or {}
         used, total = self._memory()
-        modes = (smi.amdsmi_get_gpu_compute_partition, smi.amdsmi_get_gpu_memory_partition)
-        asic = self._ask(smi.amdsmi_get_gpu_asic_info) or {}
-        driver = self._ask(smi.amdsmi_get_gpu_driver_info) or {}
         return DeviceState(
-            product=_text(asic.get("market_name")),
-            address=self._address,
-            driver=_text(driver.get("driver_version")),
-            partition="/".join(filter(None, (_text(self._ask(mode)) for mode in modes))),
-            power_cap_w=watts((self._ask(smi.amdsmi_get_power_cap_info) or {}).get("power_cap")),
             busy_percent=known(metrics.get("average_gfx_activity")),
             memory_used_bytes=used,
             memory_total_bytes=total,
             clock_mhz=lowest_clock(metrics),
             hotspot_c=known(metrics.get("temperature_hotspot")),
             power_w=power(metrics),
+        )
+
+    def provenance(self) -> Provenance:
+        """See `Source`."""
+        smi = self._smi
+        modes = (smi.amdsmi_get_gpu_compute_partition, smi.amdsmi_get_gpu_memory_partition)
+        asic = self._ask(smi.amdsmi_get_gpu_asic_info) or {}
+        driver = self._ask(smi.amdsmi_get_gpu_driver_info) or {}
+        bios = self._ask(smi.amdsmi_get_gpu_vbios_info) or {}
+        clock = self._ask(smi.amdsmi_get_clock_info, smi.AmdSmiClkType.GFX) or {}
+        return Provenance(
+            product=_text(asic.get("market_name")),
+            partition="/".join(filter(None, (_text(self._ask(mode)) for mode in modes))),
+            address=self._address,
+            driver=_text(driver.get("driver_version")),
+            firmware=_text(bios.get("version")),
+            max_clock_mhz=whole(known(clock.get("max_clk"))),
+            power_cap_w=watts((self._ask(smi.amdsmi_get_power_cap_info) or {}).get("power_cap")),
         )
 
     def occupants(self) -> tuple[Occupant, ...] | None:
@@ -107,10 +117,10 @@ class AmdSmi:
         used, total = (whole(usage.get(name)) for name in ("vram_used", "vram_total"))
         return (None if used is None else used << 20), (None if total is None else total << 20)
 
-    def _ask(self, function: Callable[..., Any]) -> Any:
+    def _ask(self, function: Callable[..., Any], *arguments: object) -> Any:
         """The function's answer; `None` if this device, driver or guest system does not support it."""
         try:
-            return function(self._handle)
+            return function(self._handle, *arguments)
         except self._smi.AmdSmiException:
             return None
 

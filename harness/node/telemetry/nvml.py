@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from harness.wire.latency import DeviceState
+from harness.wire.provenance import Provenance
 
 from .reading import Occupant, Reading, SourceUnavailable, whole
 
@@ -69,17 +70,25 @@ class Nvml:
         used, total = self._memory()
         rates = self._ask(nvml.nvmlDeviceGetUtilizationRates)
         return DeviceState(
-            product=_text(self._ask(nvml.nvmlDeviceGetName)),
-            address=self._address,
-            driver=_text(self._ask(nvml.nvmlSystemGetDriverVersion, of_device=False)),
-            partition="MIG" if (self._ask(nvml.nvmlDeviceGetMigMode) or [0])[0] else "",
-            power_cap_w=_thousandth(self._ask(nvml.nvmlDeviceGetEnforcedPowerLimit)),
             busy_percent=None if rates is None else float(rates.gpu),
             memory_used_bytes=used,
             memory_total_bytes=total,
             clock_mhz=self._ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM),
             hotspot_c=self._ask(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
             power_w=_thousandth(self._ask(nvml.nvmlDeviceGetPowerUsage)),
+        )
+
+    def provenance(self) -> Provenance:
+        """See `Source`."""
+        nvml = self._nvml
+        return Provenance(
+            product=_text(self._ask(nvml.nvmlDeviceGetName)),
+            partition="MIG" if (self._ask(nvml.nvmlDeviceGetMigMode) or [0])[0] else "",
+            address=self._address,
+            driver=_text(self._ask(nvml.nvmlSystemGetDriverVersion, of_device=False)),
+            firmware=_text(self._ask(nvml.nvmlDeviceGetVbiosVersion)),
+            max_clock_mhz=self._ask(nvml.nvmlDeviceGetMaxClockInfo, nvml.NVML_CLOCK_SM),
+            power_cap_w=_thousandth(self._ask(nvml.nvmlDeviceGetEnforcedPowerLimit)),
         )
 
     def occupants(self) -> tuple[Occupant, ...] | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness.wire.latency import DeviceState
+from harness.wire.provenance import Provenance
 
 
 class SourceUnavailable(Exception):
@@ -59,7 +60,11 @@ class Source(Protocol):
         ...
 
     def state(self) -> DeviceState:
-        """Return what the device is and how it is, without its processes."""
+        """Return how the device is now, without its processes."""
+        ...
+
+    def provenance(self) -> Provenance:
+        """Return what the device is, with its driver. Software is empty."""
         ...
 
 

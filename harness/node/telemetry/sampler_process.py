@@ -15,6 +15,7 @@ from collections.abc import Callable
 import msgspec
 
 from harness.wire.latency import DeviceState, Window
+from harness.wire.provenance import Provenance
 
 from .amd import AmdSmi
 from .nvml import Nvml
@@ -55,6 +56,7 @@ class Sampling:
         self._points: list[Point] = []
         self._others: int | None = None
         self._others_due = 0.0
+        self._provenance = Provenance() if source is None else source.provenance()
         self.open = False
         """Whether a window has begun and samples are due."""
 
@@ -63,7 +65,7 @@ class Sampling:
         match request:
             case AskState(own_pids):
                 name = self._source.name if self._source else ""
-                return StateReport(self._state(own_pids), name, self._note)
+                return StateReport(self._state(own_pids), name, self._note, self._provenance)
             case Begin(own_pids):
                 self._family = Family(own_pids)
                 self._readings, self._points = [], []

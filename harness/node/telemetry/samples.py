@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from harness.wire.latency import DeviceState, Window
+from harness.wire.provenance import Provenance
 
 
 class Point(msgspec.Struct, frozen=True, array_like=True):
@@ -53,6 +54,8 @@ class StateReport(msgspec.Struct, frozen=True, tag="state_told"):
     state: DeviceState
     source: str
     note: str = ""
+    provenance: Provenance = Provenance()
+    """Hardware and driver; software is empty."""
 
 
 class Begun(msgspec.Struct, frozen=True, tag="begun"):

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from harness.node.driver_files import PCI_DEVICES, read_number, read_text
 from harness.wire.latency import DeviceState
+from harness.wire.provenance import Provenance
 
 from .reading import Occupant, Reading, SourceUnavailable
 
 DRIVER = Path("/sys/module/amdgpu/version")
+_LEVELS = re.compile(r"(\d+)\s*[Mm][Hh]z")
 _LEVEL = re.compile(r"^\s*\S+:\s*(\d+)\s*[Mm][Hh]z\s*\*", re.MULTILINE)
 
 
@@ -50,19 +52,26 @@ class Sysfs:
 
     def state(self) -> DeviceState:
         """See `Source`."""
-        modes = (read_text(self._folder / f"current_{kind}_partition") for kind in ("compute", "memory"))
         return DeviceState(
-            product=read_text(self._folder / "product_name"),
-            address=self._address,
-            driver=read_text(DRIVER),
-            partition="/".join(filter(None, modes)),
-            power_cap_w=_scaled(self._hwmon / "power1_cap", 1e6),
             busy_percent=_scaled(self._folder / "gpu_busy_percent", 1),
             memory_used_bytes=read_number(self._folder / "mem_info_vram_used"),
             memory_total_bytes=read_number(self._folder / "mem_info_vram_total"),
             clock_mhz=self._clock(),
             hotspot_c=self._temperature("junction"),
             power_w=self._power(),
+        )
+
+    def provenance(self) -> Provenance:
+        """See `Source`."""
+        modes = (read_text(self._folder / f"current_{kind}_partition") for kind in ("compute", "memory"))
+        return Provenance(
+            product=read_text(self._folder / "product_name"),
+            partition="/".join(filter(None, modes)),
+            address=self._address,
+            driver=read_text(DRIVER),
+            firmware=read_text(self._folder / "vbios_version"),
+            max_clock_mhz=highest_level(read_text(self._folder / "pp_dpm_sclk")),
+            power_cap_w=_scaled(self._hwmon / "power1_cap", 1e6),
         )
 
     def _clock(self) -> int | None:
@@ -79,6 +88,11 @@ class Sysfs:
         """The current power, else the average (microwatts)."""
         current = _scaled(self._hwmon / "power1_input", 1e6)
         return _scaled(self._hwmon / "power1_average", 1e6) if current is None else current
+
+
+def highest_level(levels: str) -> int | None:
+    """Return the highest level of a `pp_dpm_*` file in MHz; `None` if it has none."""
+    return max(map(int, _LEVELS.findall(levels)), default=None)
 
 
 def marked_level(levels: str) -> int | None:

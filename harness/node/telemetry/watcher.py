@@ -15,6 +15,7 @@ import msgspec
 
 from harness.linux.process_environment import PROJECT_ROOT, worker_environment
 from harness.wire.latency import DeviceState, Window
+from harness.wire.provenance import Provenance
 
 from .samples import REPLIES, AskState, Begin, Begun, End, Ended, Reply, Request, StateReport, Watched
 
@@ -77,6 +78,8 @@ class Telemetry:
         """`nvml`, `amdsmi` or `sysfs`; empty before the first answer, and if no source reads the device."""
         self.note = ""
         """Why values are missing, and how to get them."""
+        self.provenance: Provenance | None = None
+        """Hardware and driver of the device; `None` before the first state."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -93,7 +96,7 @@ class Telemetry:
             reply = await self._ask(AskState(pids))
         if not isinstance(reply, StateReport):
             return DeviceState()
-        self.source, self.note = reply.source, reply.note
+        self.source, self.note, self.provenance = reply.source, reply.note, reply.provenance
         return reply.state
 
     async def counts_energy(self) -> bool:

@@ -13,7 +13,8 @@ def estimate(
     traffic: Traffic | SampledTraffic, cost: Cost, dtype: str, target: Target, product: Product | None = None
 ) -> Estimate | None:
     """
-    Bounds on the time of one case in microseconds; `None` if the target has no peak for the dtype.
+    Bounds on the time of one case in microseconds; `None` if the target has no peak for the dtype, or if the bytes that the
+    case moves are not known.
 
     The bounds hold on `product` (the device at hand) if it is of this target, else on the target's reference device.
     `traffic` and `cost` must be at the same sizes; `dtype` is the case's. Launch overhead is in no bound.
@@ -30,17 +31,19 @@ def estimate(
         (peak for peak in (matrix_peak(facts.matrix_flops, cost.dot_dtype or dtype), vector) if peak),
         default=None,
     )
-    if fastest is None or vector is None or (cost.dot_dtype is not None and matrix is None):
+    moved_bytes = cost.moved_bytes
+    is_unknown = cost.estimated_bytes == 0 or (cost.dot_dtype is not None and matrix is None)
+    if is_unknown or fastest is None or vector is None:
         return None
-    low_memory = cost.minimal_bytes / facts.memory_bytes_per_s
+    low_memory = moved_bytes / facts.memory_bytes_per_s
     low_compute = cost.flops / fastest
-    requested = max(traffic.requested_read_bytes + traffic.requested_write_bytes, cost.minimal_bytes)
+    requested = max(traffic.requested_read_bytes + traffic.requested_write_bytes, moved_bytes)
     high_memory = requested / facts.memory_bytes_per_s
     other_flops = max(cost.flops - traffic.dot_flops, 0)
     high_compute = traffic.dot_flops / (matrix or vector) + other_flops / vector
     shared_us = None
     if isinstance(traffic, SampledTraffic) and traffic.dies == facts.dies:
-        distinct = min(max(traffic.die_bytes, cost.minimal_bytes), requested)
+        distinct = min(max(traffic.die_bytes, moved_bytes), requested)
         shared_us = max(distinct / facts.memory_bytes_per_s, low_compute) * 1e6
     of_device = product is not None and product.target == target.name
     name = facts.name if of_device else f"{facts.name} (reference for {target.name})"

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import math
-import secrets
 from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
 from harness.hardware.product import Product
+from harness.processes.conversation import Conversation
 from harness.processes.pool import DevicePool
 from harness.wire.channel import BadFrame
 from harness.wire.device import Target
-from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import ErrorReport, Estimate, Finding, SampledTraffic, Traffic, line_in
 from harness.wire.findings import strict_error
-from harness.wire.guest_messages import CaseTraffic
-from harness.wire.sample_messages import SAMPLE_REPORTS, CaseSampled, Sample
+from harness.wire.guest_messages import Broken, CaseTraffic
+from harness.wire.sample_messages import CaseSampled, SampleCases
 from suites.costs import task_cost
 from suites.task import Case, Task
 
@@ -58,8 +57,7 @@ async def sample_cases(
     names = [case["case"] for case in msgspec.msgpack.decode(specifications)]
     samples: dict[str, CaseSampled] = {}
     why = ""
-    request = Sample(
-        nonce=secrets.token_hex(16),
+    request = SampleCases(
         source=source,
         entry_point=task.entry_points[0].name,
         cases=specifications,
@@ -73,23 +71,25 @@ async def sample_cases(
         why = f"not sampled within {SAMPLE_S:g} s"
     except (EOFError, BadFrame, WorkerDied) as error:
         why = f"the sampling process ended: {error}" if str(error) else "the sampling process ended"
-    return tuple(
-        samples.get(name, CaseSampled(nonce=request.nonce, case=name, seconds=0.0, why=why)) for name in names
-    )
+    return tuple(samples.get(name, CaseSampled(case=name, seconds=0.0, why=why)) for name in names)
 
 
 async def _receive_samples(
-    pool: DevicePool, request: Sample, names: Sequence[str]
+    pool: DevicePool, request: SampleCases, names: Sequence[str]
 ) -> AsyncIterator[CaseSampled]:
     child, channel = await pool.interpreting.spawn("sampler", cpu_limit_s=math.ceil(SAMPLE_S), sandboxed=True)
     try:
-        await channel.receive(_MAX_REPORT_BYTES)  # the worker's hello
-        await channel.send(ENCODER.encode(request))
+        conversation = Conversation(channel)
+        await conversation.sandbox()
+        await conversation.send(request)
         for name in names:
-            report = decode_message(SAMPLE_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
-            if report.nonce != request.nonce or report.case != name:
-                raise EOFError("its answer does not belong to the request")
-            yield report
+            match await conversation.answer():
+                case CaseSampled(case=case) as sampled if case == name:
+                    yield sampled
+                case Broken():
+                    raise EOFError
+                case _:
+                    raise BadFrame("its answer does not belong to the request")
     finally:
         channel.close()
         child.end()
@@ -107,7 +107,8 @@ def estimate_candidate(
     traffic = _add_costs(task, cases, counts)
     samples, not_sampled = extrapolate(task, cases, targets[0], reports)
     error, findings = _find_missed_accesses(samples)
-    if not task.in_place:  # the cost model counts memory twice that is read and written
+    # The cost model counts memory twice that is read and written, and estimates it for a task of calls.
+    if not task.in_place and task.script is None:
         findings += _find_untouched_bytes(samples)
     bases: dict[str, Traffic | SampledTraffic] = {row.case: row for row in traffic}
     bases |= {row.case: row for row in samples}
@@ -138,7 +139,7 @@ def extrapolate(
                 case=case.name,
                 sizes=case.gpu,
                 target=target.name,
-                minimal_bytes=cost.minimal_bytes,
+                minimal_bytes=cost.moved_bytes,
                 flops=cost.flops,
                 out_of_bounds=report.out_of_bounds,
                 remarks=report.remarks,
@@ -173,7 +174,7 @@ def _add_costs(task: Task, cases: Sequence[Case], counts: Sequence[CaseTraffic])
         case = by_name[row.case]
         cost = task_cost(task, case.cpu, case.dtype)
         counted = {name: getattr(row, name) for name in _COUNTS}
-        traffic.append(Traffic(sizes=case.cpu, minimal_bytes=cost.minimal_bytes, flops=cost.flops, **counted))
+        traffic.append(Traffic(sizes=case.cpu, minimal_bytes=cost.moved_bytes, flops=cost.flops, **counted))
     return tuple(traffic)
 
 

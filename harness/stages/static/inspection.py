@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from harness.wire import limits, signatures
-from harness.wire.evaluation import ErrorReport, Verdict
+from harness.wire.evaluation import ErrorReport
 from suites.python_source import parse_python
 from suites.task import EntryPoint, Task
 
@@ -26,9 +26,8 @@ SLOW_IN_INTERPRETER = frozenset({"sort", "topk"})
 
 
 class StaticReport(NamedTuple):
-    """The static stage's result; `verdict` and `error` are `None` if the cascade goes on."""
+    """The static stage's result; `error` is `None` if the cascade goes on."""
 
-    verdict: Verdict | None
     error: ErrorReport | None
     notes: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
@@ -39,37 +38,36 @@ class StaticReport(NamedTuple):
 def inspect_source(source: str, task: Task) -> StaticReport:
     """The static stage of a candidate for `task`."""
     if not _has_code(source):
-        return _end(Verdict.NO_CODE, "no_code", "there is no code to judge")
+        return _end("no_code", "there is no code to judge")
     size = len(source.encode("utf-8", errors="surrogatepass"))
     if size > limits.SOURCE_BYTES:
         message = f"{size} bytes of source; the limit is {limits.SOURCE_BYTES}"
-        return _end(Verdict.CALL_ERROR, "too_large", message)
+        return _end("too_large", message)
     try:
         tree = parse_python(source, "kernel.py")
     except SyntaxError as error:
         message = f"line {error.lineno}: {error.msg}"
-        return _end(Verdict.CALL_ERROR, "syntax", message, error.lineno, _syntax_trace(error))
+        return _end("syntax", message, error.lineno, _syntax_trace(error))
     except (ValueError, RecursionError, MemoryError) as error:
-        return _end(Verdict.CALL_ERROR, "syntax", f"Python cannot parse this: {error}")
+        return _end("syntax", f"Python cannot parse this: {error}")
     module = Module(tree)
     problem = module.problem_of(task.entry_points, signature=task.script is None)
     if problem is not None:
-        return StaticReport(Verdict.CALL_ERROR, problem)
+        return StaticReport(problem)
     entry_names = {entry.name for entry in task.entry_points}
     refusals = find_refusals(tree, module.own_names, entry_names)
     refusal = min(refusals, key=lambda refusal: refusal.unsupported, default=None)
     if refusal is not None:
-        unsupported = Verdict.UNSUPPORTED, "unsupported"
-        verdict, kind = unsupported if refusal.unsupported else (Verdict.REJECTED, "refused")
-        return _end(verdict, kind, f"line {refusal.line}: {refusal.why}", refusal.line)
+        kind = "unsupported" if refusal.unsupported else "refused"
+        return _end(kind, f"line {refusal.line}: {refusal.why}", refusal.line)
     fallback = next(find_fallbacks(tree, task), None)
     if fallback is not None:
-        return _end(Verdict.REJECTED, "operator", fallback.message, fallback.line)
+        return _end("operator", fallback.message, fallback.line)
     if not module.kernels:
         message = "no function is decorated with @triton.jit; the work must be done by Triton kernels of this module"
-        return _end(Verdict.REJECTED, "no_kernel", message)
+        return _end("no_kernel", message)
     notes = tuple(find_oddities(tree, module.kernels))
-    return StaticReport(None, None, notes, module.kernels, module.slow_calls())
+    return StaticReport(None, notes, module.kernels, module.slow_calls())
 
 
 class Module:
@@ -183,5 +181,5 @@ def _syntax_trace(error: SyntaxError) -> str:
     return f'  File "kernel.py", line {error.lineno}\n{text}{type(error).__name__}: {error.msg}\n'
 
 
-def _end(verdict: Verdict, kind: str, message: str, line: int | None = None, trace: str = "") -> StaticReport:
-    return StaticReport(verdict, ErrorReport(kind=kind, message=message, trace=trace, line=line))
+def _end(kind: str, message: str, line: int | None = None, trace: str = "") -> StaticReport:
+    return StaticReport(ErrorReport(kind=kind, message=message, trace=trace, line=line))

@@ -35,12 +35,14 @@ class Baseline(msgspec.Struct, frozen=True):
 
 
 class Against(msgspec.Struct, frozen=True):
-    """Against which baseline a candidate is timed, and in which state of the caches."""
+    """How a candidate is timed: against which baseline, and in which state of the caches."""
 
     baseline: Baseline | None = None
     """`None`: the task's own."""
     cold: bool = True
     """Whether caches are emptied before each sample."""
+    energy: bool = False
+    """Whether the energy of a call is measured too."""
 
 
 USUAL = Against()

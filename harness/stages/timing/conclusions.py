@@ -20,7 +20,7 @@ from harness.wire.clock_messages import (
     method_of,
 )
 from harness.wire.device import Device
-from harness.wire.evaluation import Basis, ErrorReport, Fact, Verdict
+from harness.wire.evaluation import Basis, ErrorReport, Fact
 from harness.wire.latency import (
     Bound,
     DeviceState,
@@ -52,8 +52,8 @@ class Timing(msgspec.Struct, frozen=True):
 
     latency: tuple[Latency, ...]
     detail: str
-    verdict: Verdict = Verdict.CORRECT
     error: ErrorReport | None = None
+    """The candidate's error in a timed call."""
     facts: tuple[Fact, ...] = ()
     notes: tuple[str, ...] = ()
     before: DeviceState | None = None
@@ -68,7 +68,7 @@ class Timing(msgspec.Struct, frozen=True):
     @property
     def ok(self) -> bool | None:
         """`ok` of the stage."""
-        if self.verdict is not Verdict.CORRECT:
+        if self.error is not None:
             return False
         return True if self.latency or self.rough else None
 
@@ -82,8 +82,8 @@ def conclude_timing(
     left_out: LeftOut,
 ) -> Timing:
     """Latencies of every case that both sides finished, with notes on the other cases."""
-    if measured.verdict:
-        return refuse(measured)
+    if measured.error is not None:
+        return Timing((), measured.error.message, measured.error)
     cases = measure.task.open_cases
     latencies: list[Latency] = []
     contradictions, exact = [], []
@@ -140,12 +140,6 @@ def conclude_timing(
         ),
         notes=tuple(notes),
     )
-
-
-def refuse(measured: Measured) -> Timing:
-    """The result for a candidate that was wrong in a timed call."""
-    assert measured.error is not None
-    return Timing((), measured.error.message, Verdict(measured.verdict), measured.error)
 
 
 def tape_facts(measured: Measured, compiled: Collection[str]) -> tuple[Fact, ...]:

@@ -20,25 +20,37 @@ ROUNDING = 1.03
 
 
 def efficiency(
-    product: Product, dtype: str, bytes_minimal: int, flops: int, milliseconds: float, *, matrix: bool
+    product: Product,
+    dtype: str,
+    bytes_minimal: int,
+    flops: int,
+    milliseconds: float,
+    *,
+    matrix: bool,
+    bytes_moved: int | None = None,
 ) -> Efficiency:
     """
     IOU (of peak bandwidth), MFU (of peak FLOP/s) and `suspect` of one case that took `milliseconds`.
 
     `bytes_minimal` and `flops` are the task's minimum on any device (`suites.Cost`); `dtype` is the torch name of the dtype of
-    the FLOPs. With `matrix` they are compared with the peak of the matrix units, else of the vector units. A utilisation is
-    `None` for zero work and for an unknown peak. The share of the vendor's achievable figure may pass 1. Source of the names,
-    and of max(IOU, MFU): KernelBench-X.
+    the FLOPs. `bytes_moved` is an estimate, where the minimum is only a part; 0 if it is not known. Utilisation counts the
+    estimate, suspicion only the minimum. With `matrix`, FLOPs are compared with the peak of the matrix units, else of the
+    vector units. A utilisation is `None` for zero work and for an unknown peak. The share of the vendor's achievable figure
+    may pass 1. Source of the names, and of max(IOU, MFU): KernelBench-X.
     """
     if milliseconds <= 0:
         raise ValueError(f"a time of {milliseconds} ms is no measurement")
     seconds = milliseconds / 1e3
-    bytes_per_s, flops_per_s = bytes_minimal / seconds, flops / seconds
+    if bytes_moved is None:
+        bytes_moved = bytes_minimal
+    elif seconds < least_seconds(product, bytes_moved):
+        bytes_moved = 0  # the time refutes the estimate
+    bytes_per_s, flops_per_s = bytes_moved / seconds, flops / seconds
     peak = product.matrix_peak(dtype) if matrix else product.vector_peak(dtype)
     achievable = product.achievable_flops.get("float8" if dtype in FLOAT8 else dtype) if matrix else None
     return Efficiency(
         product=product.name,
-        bytes=bytes_minimal,
+        bytes=bytes_moved,
         flops=flops,
         dtype=dtype,
         bytes_per_s=bytes_per_s,
@@ -63,7 +75,13 @@ def case_efficiency(
     cost = task_cost(task, case.gpu, case.dtype)
     dtype = on_target(cost.dot_dtype or case.dtype, product.target)
     shares = efficiency(
-        product, dtype, cost.minimal_bytes, cost.flops, milliseconds, matrix=cost.dot_dtype is not None
+        product,
+        dtype,
+        cost.minimal_bytes,
+        cost.flops,
+        milliseconds,
+        matrix=cost.dot_dtype is not None,
+        bytes_moved=cost.estimated_bytes,
     )
     fastest = max((cold for _, cold, _ in floor.copies), default=None) if floor is not None else None
     product_rate = floor.matmul_flops_per_s if floor is not None and cost.dot_dtype is not None else None

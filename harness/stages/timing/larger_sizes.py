@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.wire.evaluation import ErrorReport, Verdict
+from harness.wire.evaluation import ErrorReport
 from suites.costs import task_cost
 from suites.dtypes import item_bytes
 from suites.task import Case, Task
@@ -57,16 +57,15 @@ def judge_suspects(
     first: Timing, again: Timing, larger: tuple[Larger, ...], why_not: dict[str, str]
 ) -> Timing:
     """
-    The first timing, with the verdict of its suspects at larger sizes: rejected if one is still too fast.
+    The first timing, with an error if one of its suspects is still too fast at larger sizes.
 
     `why_not` says by case why it could not be enlarged. A suspect that could not be timed again stays a suspect.
     """
-    if again.verdict is not Verdict.CORRECT:
-        assert again.error is not None
+    if again.error is not None:
         sizes = "; ".join(f"{case.of} at {case.words}" for case in larger)
         message = f"measured again at several times the size ({sizes}): {again.error.first_line}"
         error = msgspec.structs.replace(again.error, message=message)
-        return msgspec.structs.replace(first, latency=(), detail=message, verdict=again.verdict, error=error)
+        return msgspec.structs.replace(first, latency=(), detail=message, error=error)
     notes = [
         *first.notes,
         *(f"{case}: not measured at a larger size: {why}" for case, why in why_not.items()),
@@ -87,7 +86,6 @@ def judge_suspects(
                 first,
                 latency=(),
                 detail=message,
-                verdict=Verdict.REJECTED,
                 error=error,
                 notes=tuple(notes),
                 speedup_ci=None,

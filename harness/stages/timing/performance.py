@@ -17,23 +17,21 @@ from harness.failures import first_failure
 from harness.hardware.recognition import product_of
 from harness.node.telemetry.samples import Watched
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import check_end, verdict_of_end
+from harness.processes.process_endings import check_end, error_of_end
 from harness.processes.servers import Child
 from harness.processes.slot import Slot
 from harness.processes.spares import TIMER, Worker
-from harness.stages.scripts import script_worker, with_calls
+from harness.stages.judged_task import script_worker, with_calls
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
     CLOCK_REPORTS,
+    BaselineRecorded,
     ClockRequest,
-    Leased,
-    LeaseWanted,
     Measure,
     Measured,
-    NeedPlayers,
     NeedTimers,
     Timer,
 )
@@ -41,7 +39,8 @@ from harness.wire.device import Target
 from harness.wire.effort import WHOLE, Effort
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import HarnessError, WorkerDied
-from harness.wire.judge_messages import Alive
+from harness.wire.guest_messages import Alive
+from harness.wire.judge_messages import Proceed, TurnWanted
 from harness.wire.latency import DeviceState, Window
 from suites.errors import SuiteError
 from suites.task import Task
@@ -185,11 +184,10 @@ class Performance:
                 await self._end_watch(look=False)
                 raise
             self._pool.leases.release_after(self._slot, self._end_timers())
-        self._pool.baseline_calls.keep(measure, measured.baseline_calls)
         return self._conclude(measure, measured, watched, after, compiled)
 
     async def _judge_timer_end(self, measured: Measured) -> Measured:
-        """The result, with the verdict for a timer of the candidate that ended. Raises like `check_end`."""
+        """The result, with the error of a timer of the candidate that ended. Raises like `check_end`."""
         children = [child for side, child in self._children if side == measured.ended]
         if children:
             await asyncio.wait(
@@ -202,8 +200,7 @@ class Performance:
             check_end(ended, "a timer of the baseline", again=self._again)
             return measured
         where = measured.error.message.removeprefix("the process ended ")
-        verdict, error = verdict_of_end(ended, where, again=self._again)
-        return msgspec.structs.replace(measured, verdict=verdict, error=error)
+        return msgspec.structs.replace(measured, error=error_of_end(ended, where, again=self._again))
 
     def _conclude(
         self,
@@ -261,21 +258,24 @@ class Performance:
             except EOFError as error:
                 raise WorkerDied("the judge was lost while it timed") from error
             match report:
+                case NeedTimers(sides=(), count=count):
+                    await self._lend_players(channel, count)
                 case NeedTimers(sides=sides, count=count):
                     await self._start_timers(channel, measure, [side for side in sides for _ in range(count)])
-                case NeedPlayers(count=count):
-                    await self._lend_players(channel, count)
-                case LeaseWanted():
+                case BaselineRecorded(calls=calls):
+                    self._pool.baseline_calls.keep(measure, calls)
+                    await self._keep_kernels(measure.sources[BASELINE])
+                    await self._send(channel, Proceed())
+                case TurnWanted():
                     if self._alone is not None and await self._alone:
                         raise Crowded
                     self._alone = None
                     await leases.enter_async_context(self._pool.leases.timing(self._slot))
                     await self._begin_watch()
-                    await self._send(channel, Leased())
+                    await self._send(channel, Proceed())
                 case Alive():
                     continue
                 case Measured():
-                    await self._keep_kernels(measure.sources[BASELINE])
                     return report
 
     async def _keep_kernels(self, baseline: str) -> None:
@@ -338,7 +338,7 @@ class Performance:
         return worker
 
     async def _send(
-        self, channel: AsyncChannel, request: ClockRequest, descriptors: tuple[int, ...] = ()
+        self, channel: AsyncChannel, request: ClockRequest | Proceed, descriptors: tuple[int, ...] = ()
     ) -> None:
         try:
             await channel.send(ENCODER.encode(request), descriptors)

@@ -12,13 +12,13 @@ from harness.wire.device import Device
 from harness.wire.latency import RoughTime
 from suites.task import Case
 
-from .conclusions import LeftOut, Timing, explain_missing, pair_processes, refuse, samples_by_process
+from .conclusions import LeftOut, Timing, explain_missing, pair_processes, samples_by_process
 
 
 def conclude_roughly(device: Device, measure: Measure, measured: Measured, left_out: LeftOut) -> Timing:
     """The estimates of every case that both sides finished; a candidate that was wrong in a timed call is refused."""
-    if measured.verdict:
-        return refuse(measured)
+    if measured.error is not None:
+        return Timing((), measured.error.message, measured.error)
     cases = [case.name for case in measure.task.open_cases]
     estimates = (_estimate_case(device.name, measure, measured, case) for case in cases)
     rough = tuple(estimate for estimate in estimates if estimate is not None)

@@ -16,7 +16,7 @@ import torch
 from harness.linux import syscalls
 from harness.sandbox import landlock, sandbox
 from harness.wire.evaluation import Layer
-from harness.wire.guest_messages import Broken, Failed
+from harness.wire.guest_messages import Broken, Failed, FailedKind
 from harness.wire.server_messages import Spawn
 from harness.wire.signatures import Parameter
 from harness.worker.kit import candidate_trace
@@ -63,19 +63,23 @@ def import_candidate(file: Path, source: str) -> ModuleType:
     return module
 
 
-def failed(nonce: str, error: BaseException, file: Path, kind: str = "exception") -> Failed:
+def failed(error: BaseException, file: Path, kind: FailedKind = "exception") -> Failed:
     """The report on an exception of the candidate."""
     explained = candidate_trace.explain(error, file)
-    return Failed(
-        nonce=nonce, kind=kind, message=explained.message, trace=explained.trace, line=explained.line
-    )
+    return Failed(kind=kind, message=explained.message, trace=explained.trace, line=explained.line)
 
 
-def broken(nonce: str, error: Exception) -> Broken:
+def broken(error: Exception) -> Broken:
     """The report on an exception of the harness; the traceback goes to the output of the process."""
     traceback.print_exc()
     message = "".join(traceback.format_exception_only(error)).strip()
-    return Broken(nonce=nonce, message=message, imported=bool(_imports))
+    return Broken(message=message, imported=bool(_imports))
+
+
+def missing_entry_point(name: str) -> Failed:
+    """The report on a module without this entry point."""
+    message = f"kernel.py defines no function `{name}`"
+    return Failed(kind="missing_entry_point", message=message, trace="", line=None)
 
 
 def parameters_of(entry: Callable[..., Any]) -> tuple[Parameter, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 
 import torch
 
@@ -20,9 +19,11 @@ from harness.worker.oracle.vault import Given, Vault
 from suites.task import Case
 
 from .timed_process import STEP_S
-from .timer_link import TimerLink
+from .timer_line import TimerLine
 
 LaidOut = Arena | DeviceArena
+PERSISTING = "evict_last"
+"""Text of each source that asks the L2 cache to keep lines: Triton's eviction policy, and PTX's."""
 
 
 class CaseInputs:
@@ -53,7 +54,7 @@ class CaseInputs:
         for number in range(unseen):
             _ = self.values(case, SETS + number).expected
 
-    def try_sharing(self, timer: TimerLink) -> None:
+    def try_sharing(self, timer: TimerLine) -> None:
         """Find out whether a timer can read the clock's device memory; sets `not_shared`."""
         try:
             probe = DeviceArena({"tried": torch.zeros(1024)})
@@ -61,8 +62,8 @@ class CaseInputs:
             self.not_shared = str(error)
             return
         try:
-            reach = partial(Reach, handle=probe.handle, size_bytes=probe.size_bytes)
-            self.not_shared = timer.ask(lambda nonce: reach(nonce=nonce), Done, wall_s=STEP_S).problem
+            reach = Reach(handle=probe.handle, size_bytes=probe.size_bytes)
+            self.not_shared = timer.ask(reach, Done, wall_s=STEP_S).problem
         finally:
             probe.close()
 
@@ -80,11 +81,11 @@ class CaseInputs:
             for arena in arenas:
                 arena.close()
 
-    def renew(self, timer: TimerLink, values: Given) -> None:
+    def renew(self, timer: TimerLine, values: Given) -> None:
         """Put new values into the tensors that a timer holds."""
         with self.laid_out((values,)) as laid_out:
-            renew = partial(Renew, handle=next(iter(handles(laid_out)), b""))
-            timer.ask(lambda nonce: renew(nonce=nonce), Done, descriptors(laid_out), wall_s=STEP_S)
+            renew = Renew(handle=next(iter(handles(laid_out)), b""))
+            timer.ask(renew, Done, descriptors(laid_out), wall_s=STEP_S)
 
     def size_bytes(self, case: Case) -> int:
         """The size of one copy of the inputs, with guard zones."""
@@ -105,7 +106,7 @@ class CaseInputs:
 
     def send(
         self,
-        timer: TimerLink,
+        timer: TimerLine,
         measure: Measure,
         case: Case,
         arguments: tuple[Argument, ...],
@@ -115,8 +116,7 @@ class CaseInputs:
         chosen: Mapping[str, str] | None = None,
     ) -> None:
         """Send a case with inputs; without inputs the timer compiles it and does not run it. The timer answers `Prepared`."""
-        prepare = partial(
-            Prepare,
+        prepare = Prepare(
             entry_point=measure.task.entry_points[0].name,
             case=case.name,
             arguments=arguments,
@@ -126,17 +126,18 @@ class CaseInputs:
             chosen=dict(chosen or {}),
             handles=handles(laid_out),
             ahead=not laid_out,
+            releases_lines=any(PERSISTING in source for source in measure.sources.values()),
         )
-        timer.send(lambda nonce: prepare(nonce=nonce), descriptors(laid_out), wall_s=measure.limits.call_s)
+        timer.send(prepare, descriptors(laid_out), wall_s=measure.limits.call_s)
 
-    def changed(self, timer: TimerLink, case: Case, copy: int) -> tuple[str, ...]:
+    def changed(self, timer: TimerLine, case: Case, copy: int) -> tuple[str, ...]:
         """Names of inputs with changed bytes in one of the timer's copies; guard zones inside their storages count."""
         inputs = self.values(case, copy % SETS).inputs
         returned = Arena(inputs) if self.not_shared else DeviceArena(inputs)
         try:
             returned.blank()
-            bring = partial(BringBack, copy=copy, handle=next(iter(handles((returned,))), b""))
-            timer.ask(lambda nonce: bring(nonce=nonce), Done, descriptors((returned,)), wall_s=STEP_S)
+            bring = BringBack(copy=copy, handle=next(iter(handles((returned,))), b""))
+            timer.ask(bring, Done, descriptors((returned,)), wall_s=STEP_S)
             return returned.changed()
         finally:
             returned.close()

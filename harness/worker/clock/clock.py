@@ -28,26 +28,26 @@ from harness.wire.clock_messages import (
     Taped,
     TapedCall,
 )
-from harness.wire.evaluation import ErrorReport, Verdict
+from harness.wire.evaluation import ErrorReport
 from harness.wire.latency import Method
 from harness.wire.timer_messages import SETS, count_copies
 from harness.worker.kit import place
 from harness.worker.kit.device_memory import NotShared
 from harness.worker.oracle import integrity
-from harness.worker.oracle.guest_link import GuestBroken, GuestGone
+from harness.worker.oracle.blame import Stop, blame, in_one_line, is_memory
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.vault import Given, Vault
+from harness.worker.oracle.worker_line import GuestBroken, GuestGone, NoAnswer
 from suites.task import Case
 
 from . import short_calls
-from .blame import Refused, blamed, in_one_line, is_memory
 from .case_inputs import CaseInputs
-from .engine_line import Engine
+from .clock_line import Engine
 from .players import Players
 from .source_timers import SourceTimers
 from .spot_check import SpotCheck
 from .timed_process import TimedProcess
-from .timer_link import TimerFailed, TimerLink
+from .timer_line import TimerLine
 
 CLEARLY_SHORT = 0.8
 """A case is too short already after its trial blocks if it stays below this share of the shortest time."""
@@ -58,7 +58,7 @@ LOOK_SHARE = 0.25
 
 
 class Clock:
-    """Times one candidate. A failure in the candidate's timers is a verdict; any other failure is a `problem`."""
+    """Times one candidate. A failure in the candidate's timers is its error; any other failure is a `problem`."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Clock:
         self._spot_check = SpotCheck(measure.task, self._inputs)
         self._calls: dict[str, dict[str, TapedCall]] = {CANDIDATE: {}, BASELINE: dict(measure.baseline_calls)}
         """Recorded calls by side and case."""
-        self._from_source: dict[str, list[TimerLink]] = {}
+        self._from_source: dict[str, list[TimerLine]] = {}
         """Timers of each side that has no tape of some case."""
         self._times: list[ProcessTimes] = []
         self._tapes: list[Taped] = []
@@ -92,39 +92,36 @@ class Clock:
         self._why_events: dict[str, str] = {}
 
     def run(self) -> Measured:
-        """Time everything; returns a result whatever a timer does. Timers stay alive until `close`: a process that ends
-        delays all processes that call the device's driver.
+        """Time everything; returns a result whatever a timer does. Processes that time stay alive until `close`: a process that
+        ends delays all processes that call the device's driver.
         """
-        verdict: str = ""
         error: ErrorReport | None = None
         problem = ended = ""
         try:
             self._time_all()
-        except TimerFailed as failure:
-            ended = failure.side if isinstance(failure.cause, GuestGone) else ""
-            if failure.side == CANDIDATE and not is_memory(failure.cause):
-                verdict, error = blamed(failure.cause, self._case)
+        except NoAnswer as failure:
+            ended = failure.side if isinstance(failure, GuestGone) else ""
+            if failure.side == CANDIDATE and not is_memory(failure):
+                at = f"case {self._case}" if self._case else "the import"
+                error = blame(failure, self._case, f"while it was timed, {at}: ", gpu=True)
             else:
                 problem = self._describe(failure)
-        except Refused as refused:
-            verdict, error = refused.verdict, refused.error
+        except Stop as stop:
+            error = stop.error
         except (BadProblem, GuestBroken, NotShared, OSError, torch.OutOfMemoryError) as failure:
             at = f"case {self._case}: " if self._case else ""
             problem = f"{at}{in_one_line(str(failure))}"
-        baseline_calls = self._calls[BASELINE]
         return Measured(
             times=tuple(self._times),
             floor=self._floor,
             tapes=tuple(self._tapes),
             confirmed_outputs=self._spot_check.confirmed,
-            verdict=verdict,
             error=error,
             problem=problem,
             ended=ended,
             why_events=self._why_events,
             seconds={phase: round(seconds, 3) for phase, seconds in self._seconds.items()},
             not_shared=self._inputs.not_shared or "",
-            baseline_calls=baseline_calls if len(baseline_calls) == len(self._task.open_cases) else {},
             players_reusable=self._players.reusable,
             tapes_played=self._players.tapes,
         )
@@ -148,6 +145,8 @@ class Clock:
         tunes = [link for link in recorders if "autotune" in self._measure.sources[link.side]]
         self._record_calls([link for link in recorders if link not in tunes])
         self._start_untaped(recorders)
+        # A recorder that is done gives its memory and its context back before anything is timed.
+        self._sources.dismiss([link for link in recorders if link not in (*tunes, *self._source_links())])
         place.give_back()
         self._engine.lease()
         self._end_phase("wait for the lease")
@@ -155,23 +154,25 @@ class Clock:
         self._floor = self._measure_floor(self._measure.flush_bytes, self._measure.matmul_dtype)
         self._end_phase("floor")
         self._record_calls(tunes)
-        self._start_untaped(recorders)
+        self._start_untaped(tunes)
         if len(self._from_source) < len(SIDES):
             self._players.take()
             self._end_phase("start of players")
         for case in self._task.open_cases:
             self._time_case(case)
-        self._sources.say_farewell()
+        self._sources.dismiss(tuple(self._sources.links))
 
-    def _record_calls(self, recorders: Sequence[TimerLink]) -> None:
+    def _record_calls(self, recorders: Sequence[TimerLine]) -> None:
         """Record a call of each case in these timers. Under the lease for autotuned kernels, which choose their configs here."""
         for case in self._task.open_cases if recorders else ():
             self._case = case.name
             for side, call in self._sources.record(recorders, case, self._sets(case)).items():
                 self._calls[side][case.name] = call
+        if any(link.side == BASELINE for link in recorders):
+            self._engine.keep(self._calls[BASELINE])
         self._end_phase("recording of calls")
 
-    def _start_untaped(self, recorders: Sequence[TimerLink]) -> None:
+    def _start_untaped(self, recorders: Sequence[TimerLine]) -> None:
         """Start the timers of each recorded side without a tape of some case. Its recorder is the first of them."""
         for side, calls in self._calls.items():
             if side in self._from_source or not calls or all(call.tape for call in calls.values()):
@@ -185,6 +186,9 @@ class Clock:
             for pair, link in enumerate(self._from_source[side]):
                 link.pair = pair
             self._end_phase("start of timers for calls without a tape")
+
+    def _source_links(self) -> list[TimerLine]:
+        return [link for links in self._from_source.values() for link in links]
 
     def _sets(self, case: Case) -> list[Given]:
         return [self._inputs.values(case, number) for number in range(SETS)]
@@ -317,7 +321,7 @@ class Clock:
         changed = self._inputs.changed(process.link, case, copy)
         if changed:
             where = f"case {case.name}, in calls that were timed: "
-            raise Refused(Verdict.REJECTED, integrity.changed_input(where, changed[0]))
+            raise Stop(integrity.changed_input(where, changed[0]))
 
     def _check_outputs(self, case: Case, process: TimedProcess) -> None:
         """Refuse the candidate if timed calls on unseen values are wrong."""
@@ -331,8 +335,7 @@ class Clock:
                 f"other outputs: {error.message}; what a call returns has to come from its kernels, whatever the values"
             )
             error = msgspec.structs.replace(error, kind="not_replayed", message=message)
-        aliased = error.kind == "aliased_output"
-        raise Refused(Verdict.REJECTED if aliased or process.taped else Verdict.WRONG, error)
+        raise Stop(error)
 
     def _draw_power(self, processes: Sequence[TimedProcess]) -> None:
         """Make calls of the baseline and of the candidate, one after the other, while the device's power is read."""
@@ -383,6 +386,6 @@ class Clock:
         self._sources.close()
         self._players.close()
 
-    def _describe(self, failure: TimerFailed) -> str:
+    def _describe(self, failure: NoAnswer) -> str:
         where = f"case {self._case}" if self._case else "the import"
         return f"{where}: the {failure.side} could not be timed: {in_one_line(str(failure))}"

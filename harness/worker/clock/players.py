@@ -13,15 +13,15 @@ from itertools import pairwise
 from harness.wire.clock_messages import CANDIDATE, SIDES, Measure, Taped, TapedCall
 from harness.wire.effort import PLAYERS
 from harness.wire.latency import LaunchTime
-from harness.wire.launch_tape import Launch, Tape
+from harness.wire.launch_tape import Tape, TapedLaunch
 from harness.wire.timer_messages import LEAST_IN_BLOCK, Clear, Done, Play, Prepared
-from harness.worker.oracle.guest_link import GuestBroken
+from harness.worker.oracle.worker_line import GuestBroken
 from suites.task import Case
 
 from .case_inputs import CaseInputs, LaidOut
-from .engine_line import Engine
+from .clock_line import Engine
 from .timed_process import STEP_S, TimedProcess
-from .timer_link import TimerLink
+from .timer_line import TimerLine
 
 MOST_STEPS = 8
 """A tape of more steps is not timed by launch: each needs a graph of its own."""
@@ -36,7 +36,7 @@ class Players:
         self._engine = engine
         self._measure = measure
         self._inputs = inputs
-        self._links: list[TimerLink] = []
+        self._links: list[TimerLine] = []
         self._busy = False
         self.tapes = 0
         """Tapes played so far."""
@@ -51,10 +51,11 @@ class Players:
         self._busy = True
         self._links = self._engine.players(min(PLAYERS, self._measure.effort.pairs))
         for link in self._links:
-            link.hello()
+            if not link.greeted:
+                link.hello()
         self._busy = False
 
-    def seats(self, side: str, pairs: Sequence[int]) -> list[TimerLink]:
+    def seats(self, side: str, pairs: Sequence[int]) -> list[TimerLine]:
         """A seat of this side for each pair."""
         count = len(self._links)
         return [
@@ -65,7 +66,7 @@ class Players:
     def prepare(
         self,
         case: Case,
-        seats: Sequence[TimerLink],
+        seats: Sequence[TimerLine],
         calls: Mapping[str, TapedCall],
         laid_out: Sequence[LaidOut],
     ) -> list[Prepared]:
@@ -77,7 +78,7 @@ class Players:
         for seat in seats:
             tape = calls[seat.side].tape
             assert tape is not None
-            seat.send(lambda nonce, tape=tape: Play(nonce=nonce, tape=tape), wall_s=STEP_S)  # type: ignore[misc]
+            seat.send(Play(tape), wall_s=STEP_S)
         for seat in seats:
             if problem := seat.receive(Done, wall_s=STEP_S).problem:
                 raise GuestBroken(f"the tape of the {seat.side} cannot be played: {problem}")
@@ -94,7 +95,7 @@ class Players:
     def clear(self) -> None:
         """Empty all seats: what was played there is over."""
         for link in self._links:
-            link.send(lambda nonce: Clear(nonce=nonce), wall_s=STEP_S)
+            link.send(Clear(), wall_s=STEP_S)
         for link in self._links:
             link.receive(Done, wall_s=STEP_S)
         self._busy = False
@@ -106,7 +107,7 @@ class Players:
         return Taped(
             case.name,
             side=side,
-            launches=sum(isinstance(step, Launch) for step in call.tape.steps),
+            launches=sum(isinstance(step, TapedLaunch) for step in call.tape.steps),
             by_launch=() if self._measure.effort.rough else self._by_launch(case, process, call.tape),
             code=call.code if side == CANDIDATE else (),
         )
@@ -132,7 +133,8 @@ class Players:
             self._engine.alive()
         return tuple(
             LaunchTime(
-                tape.kernels[step.kernel].name if isinstance(step, Launch) else FILL, max(end - start, 0.0)
+                tape.kernels[step.kernel].name if isinstance(step, TapedLaunch) else FILL,
+                max(end - start, 0.0),
             )
             for step, (start, end) in zip(tape.steps, pairwise(ends_ms), strict=True)
         )

@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
+from contextlib import suppress
 
 from harness.wire.clock_messages import CANDIDATE, Measure, TapedCall
-from harness.wire.evaluation import Verdict
 from harness.wire.guest_messages import Farewell, LeftBehind, Load, Loaded
 from harness.wire.timer_messages import LEAST_IN_BLOCK, Batch, Done, Prepared, Record, Recorded
-from harness.worker.kit import place
 from harness.worker.kit.arena import lay_out
 from harness.worker.kit.binaries import BinaryUnreadable, code_digest
 from harness.worker.oracle import integrity
-from harness.worker.oracle.guest_link import CandidateRaised, GuestLied
+from harness.worker.oracle.blame import Stop
 from harness.worker.oracle.vault import Given
+from harness.worker.oracle.worker_line import CandidateRaised
 from suites.task import Case
 
-from .blame import Refused
 from .case_inputs import CaseInputs, LaidOut
-from .engine_line import Engine
+from .clock_line import Engine
 from .timed_process import STEP_S
-from .timer_link import TimerFailed, TimerLink
+from .timer_line import TimerLine
 
 MOST_CONFIGS = 1 << 16
 """Characters of all chosen configs of one case at most."""
@@ -40,9 +38,9 @@ class SourceTimers:
         self._engine = engine
         self._measure = measure
         self._inputs = inputs
-        self.links: list[TimerLink] = []
+        self.links: list[TimerLine] = []
 
-    def start(self, sides: Sequence[str], count: int) -> list[TimerLink]:
+    def start(self, sides: Sequence[str], count: int) -> list[TimerLine]:
         """Start `count` timers of each side, and let them import their sources."""
         links = self._engine.timers(sides, count)
         self.links += links
@@ -51,19 +49,14 @@ class SourceTimers:
         for link in links:
             link.hello()
         for link in links:
-            load = partial(
-                Load,
-                source=self._measure.sources[link.side],
-                entry_points=entry_points,
-                target=self._measure.target,
-            )
-            link.send(lambda nonce, load=load: load(nonce=nonce), wall_s=call_s)  # type: ignore[misc]
+            source = self._measure.sources[link.side]
+            link.send(Load(source, self._measure.target, entry_points), wall_s=call_s)
         for link in links:
             link.receive(Loaded, wall_s=call_s)
             self._engine.alive()
         return links
 
-    def compile(self, links: Sequence[TimerLink], case: Case, *, unseen: int) -> None:
+    def compile(self, links: Sequence[TimerLine], case: Case, *, unseen: int) -> None:
         """Let timers compile a case's launches without running them, and draw its values meanwhile.
 
         If compiling fails, the first call compiles.
@@ -73,32 +66,29 @@ class SourceTimers:
             self._inputs.send(link, self._measure, case, arguments, size_bytes)
         self._inputs.draw(case, unseen=unseen)
         for link in links:
-            try:
+            with suppress(CandidateRaised):
                 link.receive(Prepared, wall_s=self._measure.limits.call_s)
-            except TimerFailed as failure:
-                if not isinstance(failure.cause, CandidateRaised):
-                    raise
             self._engine.alive()
 
-    def record(self, links: Sequence[TimerLink], case: Case, sets: Sequence[Given]) -> dict[str, TapedCall]:
+    def record(self, links: Sequence[TimerLine], case: Case, sets: Sequence[Given]) -> dict[str, TapedCall]:
         """Record a call of each side, one timer after the other."""
         with self._inputs.laid_out(sets) as laid_out:
             return {link.side: self._record(link, self.prepare(link, case, laid_out)) for link in links}
 
     def prepare(
-        self, link: TimerLink, case: Case, laid_out: Sequence[LaidOut], chosen: dict[str, str] | None = None
+        self, link: TimerLine, case: Case, laid_out: Sequence[LaidOut], chosen: dict[str, str] | None = None
     ) -> Prepared:
         """Give a timer the values of a case; it makes warm calls, and tunes autotuned kernels that are not in `chosen`."""
         arguments, size_bytes = laid_out[0].arguments, laid_out[0].size_bytes
         self._inputs.send(link, self._measure, case, arguments, size_bytes, laid_out, chosen=chosen)
         prepared = link.receive(Prepared, wall_s=self._measure.limits.call_s)
         if sum(map(len, (*prepared.configs, *prepared.configs.values()))) > MOST_CONFIGS:
-            raise TimerFailed(link.side, GuestLied("no kernels have configs as long as these"))
+            raise link.lie("no kernels have configs as long as these")
         self._engine.alive()
         return prepared
 
-    def _record(self, link: TimerLink, prepared: Prepared) -> TapedCall:
-        recorded = link.ask(lambda nonce: Record(nonce=nonce), Recorded, wall_s=STEP_S)
+    def _record(self, link: TimerLine, prepared: Prepared) -> TapedCall:
+        recorded = link.ask(Record(), Recorded, wall_s=STEP_S)
         tape, why_not = recorded.tape, recorded.why_not
         code: tuple[str, ...] = ()
         if tape is not None:
@@ -115,27 +105,28 @@ class SourceTimers:
             peak_bytes=prepared.peak_bytes,
         )
 
-    def _time_plain_calls(self, link: TimerLink) -> float:
+    def _time_plain_calls(self, link: TimerLine) -> float:
         """Milliseconds of a plain call, by the clock's own watch."""
-        batch = partial(Batch, kind="plain", count=LEAST_IN_BLOCK, cold=False)
+        batch = Batch(kind="plain", count=LEAST_IN_BLOCK, cold=False)
         batches_s = []
         for _ in range(PLAIN_BATCHES):
             began = time.perf_counter()
-            link.ask(lambda nonce: batch(nonce=nonce), Done, wall_s=STEP_S)
+            link.ask(batch, Done, wall_s=STEP_S)
             batches_s.append(time.perf_counter() - began)
         return min(batches_s) * 1e3 / LEAST_IN_BLOCK
 
-    def say_farewell(self) -> None:
-        """Ask the timers what their sources left behind, and refuse the candidate if it left anything."""
-        for link in self.links:
-            left_behind = link.ask(lambda nonce: Farewell(nonce=nonce), LeftBehind, wall_s=STEP_S)
+    def dismiss(self, links: Sequence[TimerLine]) -> None:
+        """End timers whose sources run no more. Refuses the candidate if it left something behind in one of them."""
+        for link in links:
+            left_behind = link.ask(Farewell(), LeftBehind, wall_s=STEP_S)
             finding = integrity.of_farewell(left_behind) if link.side == CANDIDATE else None
             if finding is not None:
-                raise Refused(Verdict.REJECTED, finding)
+                raise Stop(finding)
+            self.links.remove(link)
+            link.close()
 
     def close(self) -> None:
         """Close the channels to all timers."""
         for link in self.links:
             link.close()
         self.links = []
-        place.give_back()

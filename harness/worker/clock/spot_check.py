@@ -23,15 +23,15 @@ from harness.worker.kit import place
 from harness.worker.oracle import integrity, mismatch_wording
 from harness.worker.oracle.answers import compare_output, judged_by
 from harness.worker.oracle.caller import tensor_of
-from harness.worker.oracle.guest_link import GuestLied
 from harness.worker.oracle.problem import torch_dtype
 from harness.worker.oracle.vault import Given
+from harness.worker.oracle.worker_line import GuestLied
 from suites.task import Task
 from suites.tolerances import dtype_of
 
 from .case_inputs import CaseInputs
 from .timed_process import TimedProcess
-from .timer_link import TimerFailed, TimerLink
+from .timer_line import TimerLine
 
 MOST_ELEMENTS = 1 << 20
 """Elements of one output to fetch at most."""
@@ -53,7 +53,7 @@ class SpotCheck:
     def find_error(self, process: TimedProcess, values: Given) -> ErrorReport | None:
         """Sample on new values in the same tensors; the error in the outputs, if any.
 
-        The compared part of an output is put together from pieces of every call. Raises `TimerFailed` for a lie.
+        The compared part of an output is put together from pieces of every call. Raises `GuestLied` for a lie.
         """
         link = process.link
         self._inputs.renew(link, values)
@@ -63,13 +63,13 @@ class SpotCheck:
         try:
             return self._compare(link, values, self._random.sample(range(made), made))
         except GuestLied as lie:
-            raise TimerFailed(link.side, lie) from lie
+            lie.side = link.side
+            raise
 
-    def _compare(self, link: TimerLink, values: Given, calls: Sequence[int]) -> ErrorReport | None:
+    def _compare(self, link: TimerLine, values: Given, calls: Sequence[int]) -> ErrorReport | None:
         expected = values.expected
         parts = tuple(self._part(output.numel()) for output in expected)
-        fetch = partial(Fetch, calls=tuple(calls), parts=parts)
-        returned = link.ask(lambda nonce: fetch(nonce=nonce), Returned, wall_s=WALL_S)
+        returned = link.ask(Fetch(calls=tuple(calls), parts=parts), Returned, wall_s=WALL_S)
         lead = f"case {values.case.case.name}, in a call that was timed: "
         outputs = self._task.outputs_of(values.case.case)
         problem = integrity.structure(returned, outputs) or _misshapen(returned.outputs, expected)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 import time
 from dataclasses import dataclass, field
-from functools import partial
 
 from harness.wire.clock_messages import Block, Drawn, ProcessTimes, TapedCall
 from harness.wire.timer_messages import (
@@ -14,13 +13,11 @@ from harness.wire.timer_messages import (
     Capture,
     Done,
     Prepared,
-    Replay,
     Sample,
     Sampled,
 )
-from harness.worker.oracle.guest_link import GuestLied
 
-from .timer_link import TimerFailed, TimerLink
+from .timer_line import TimerLine
 
 BLOCK_MS = 5.0
 """Target device time of a block of samples."""
@@ -44,7 +41,7 @@ _LONGEST_MS = STEP_S * 1e3
 class TimedProcess:
     """A seat that has prepared a case."""
 
-    link: TimerLink
+    link: TimerLine
     prepared: Prepared
     cold: bool
     """The caches do not hold the inputs of a call."""
@@ -69,15 +66,12 @@ class TimedProcess:
 
     def block(self, count: int) -> Block:
         """Take samples in a row: replays of the graph, if there is one. They count once they are in `blocks`."""
-        request = (
-            partial(Replay, count=count) if self.launches else partial(Sample, count=count, cold=self.cold)
-        )
+        request = Sample(count=count, cold=self.cold, replays=self.launches > 0)
         began = time.monotonic()
-        sampled = self.link.ask(lambda nonce: request(nonce=nonce), Sampled, wall_s=STEP_S)
+        sampled = self.link.ask(request, Sampled, wall_s=STEP_S)
         ended = time.monotonic()
         if len(sampled.samples_ms) != count or not all(0 < ms < _LONGEST_MS for ms in sampled.samples_ms):
-            lie = GuestLied("what came are no times of the calls that were asked for")
-            raise TimerFailed(self.link.side, lie)
+            raise self.link.lie("what came are no times of the calls that were asked for")
         return Block(began, ended, sampled.samples_ms)
 
     def try_calls(self) -> None:
@@ -94,8 +88,7 @@ class TimedProcess:
 
     def begin_capture(self, launches: int, *, steps: int = 0) -> None:
         """Ask the timer to capture a graph; `end_capture` waits for it."""
-        capture = partial(Capture, launches=launches, steps=steps)
-        self.link.send(lambda nonce: capture(nonce=nonce), wall_s=STEP_S)
+        self.link.send(Capture(launches=launches, steps=steps), wall_s=STEP_S)
 
     def end_capture(self, launches: int, *, cold: bool) -> str:
         """Return why there is no graph; empty if later samples are replays of it."""
@@ -144,7 +137,7 @@ class TimedProcess:
 
     def _batch(self, kind: str, count: int) -> float:
         """Milliseconds of the whole batch, by the clock's own watch."""
-        batch = partial(Batch, kind=kind, count=count, cold=self.cold)
+        batch = Batch(kind=kind, count=count, cold=self.cold)
         began = time.perf_counter()
-        self.link.ask(lambda nonce: batch(nonce=nonce), Done, wall_s=STEP_S)
+        self.link.ask(batch, Done, wall_s=STEP_S)
         return (time.perf_counter() - began) * 1e3

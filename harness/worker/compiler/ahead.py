@@ -11,29 +11,27 @@ Three kinds of process take part:
 
 Then the worker calls the host code as usual and finds the reported kernels in the cache. It compiles every other kernel
 itself, so all errors are the worker's own; a lost scout or child costs only time.
-Uses internals of Triton's launcher (3.6 and 3.7).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 from collections.abc import Callable, Sequence
-from functools import partial
-from types import ModuleType, SimpleNamespace
+from multiprocessing.connection import Connection, Pipe, wait
+from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
-from triton.runtime import jit
-from triton.runtime.autotuner import Autotuner
-from triton.runtime.jit import KernelInterface
 
 from harness.wire.device import Target
-from harness.worker.kit.stub_kernel import stub
+from harness.worker.triton_hooks import cache_files
+from harness.worker.triton_hooks.autotuning import is_autotuned, policy
+from harness.worker.triton_hooks.launches import handle_compilations
+from harness.worker.triton_hooks.stub_driver import stub
 
-from . import cache_files, capture
+from . import capture
 
 MOST_CHILDREN = 24
 WORTHWHILE = 3
@@ -49,12 +47,9 @@ KERNEL_S = 60
 CHILD_LOST = 3
 """Exit status of a scout after a child failed."""
 
-_CHUNK = 1 << 16
+MOST_REPORT_BYTES = 64 << 20
 _INDEX_BYTES = 2
-_SIZE_BYTES = 4
 _POLL_S = 0.2
-reporting = SimpleNamespace(progress=lambda: None)
-"""`progress` is called after each compiled config of an autotuned kernel."""
 
 
 class _Kernel(NamedTuple):
@@ -86,66 +81,46 @@ def compile_ahead(module: ModuleType, call: Callable[[], None], target: Target) 
     the scout's list of kernels and is no failure.
     """
     cores = min(len(os.sched_getaffinity(0)), MOST_CHILDREN)
-    if cores < 2 or (cores <= FEW_CORES and not _has_autotuned_kernel(module)):
+    if cores < 2 or (cores <= FEW_CORES and not any(map(is_autotuned, vars(module).values()))):
         return
     with contextlib.ExitStack() as readers:
         try:
             with contextlib.ExitStack() as writers:
                 pipes = []
                 for _ in range(cores):
-                    pipes.append(os.pipe())
-                    readers.callback(os.close, pipes[-1][0])
-                    writers.callback(os.close, pipes[-1][1])
+                    reader, writer = Pipe(duplex=False)
+                    pipes.append((readers.enter_context(reader), writers.enter_context(writer)))
                 scout = os.fork()
                 if scout == 0:
-                    _run_scout(call, target, [write_end for _, write_end in pipes])
+                    _run_scout(call, target, [writer for _, writer in pipes])
         except OSError:  # no pipe or no process is available
             return
-        if _read_reports([read_end for read_end, _ in pipes], scout) == CHILD_LOST:
-            reporting.progress()  # the time until the loss does not count against the config that is compiled next
-
-
-def _has_autotuned_kernel(module: ModuleType) -> bool:
-    for value in vars(module).values():
-        kernel = value
-        while issubclass(type(kernel), KernelInterface) and not issubclass(type(kernel), Autotuner):
-            kernel = getattr(kernel, "fn", None)
-        if issubclass(type(kernel), Autotuner):
-            return True
-    return False
+        if _read_reports([reader for reader, _ in pipes], scout) == CHILD_LOST:
+            policy.progress()  # the time until the loss does not count against the config that is compiled next
 
 
 # In the worker ---------------------------------------------------------------------------------------------------------
 
 
-def _read_reports(pipes: Sequence[int], scout: int) -> int:
+def _read_reports(pipes: Sequence[Connection], scout: int) -> int:
     """Use the children's reports until all pipes are closed or the scout has ended; returns the scout's exit status."""
-    unread = dict.fromkeys(pipes, b"")
+    unread = set(pipes)
     while unread:
-        ready = select.select(list(unread), [], [], _POLL_S)[0]
+        ready = wait(unread, _POLL_S)
         if not ready and (status := _exit_status(scout, os.WNOHANG)) is not None:
             return status  # a process that the host code started may keep the pipes open
         for pipe in ready:
-            chunk = os.read(pipe, _CHUNK)
+            assert isinstance(pipe, Connection)
             try:
-                unread[pipe] = _use_reports(unread[pipe] + chunk)
-            except ValueError:  # the host code wrote into the pipe
-                chunk = b""
-            if not chunk:
-                del unread[pipe]
+                kernel = _COMPILED.decode(pipe.recv_bytes(MOST_REPORT_BYTES))
+                cache_files.trust(kernel.hash)
+            except (OSError, EOFError, ValueError):  # closed, or the host code wrote into the pipe
+                unread.remove(pipe)
+                continue
+            capture.compile_logs.setdefault(kernel.hash, (kernel.log, kernel.seconds))
+            if kernel.tuned:
+                policy.progress()
     return _exit_status(scout) or 0
-
-
-def _use_reports(data: bytes) -> bytes:
-    """Use all complete reports in `data`; returns the incomplete rest."""
-    while len(data) >= _SIZE_BYTES and len(data) >= (end := _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES])):
-        kernel = _COMPILED.decode(data[_SIZE_BYTES:end])
-        cache_files.trust(kernel.hash)
-        capture.compile_logs.setdefault(kernel.hash, (kernel.log, kernel.seconds))
-        if kernel.tuned:
-            reporting.progress()
-        data = data[end:]
-    return data
 
 
 def _exit_status(child: int, options: int = 0) -> int | None:
@@ -160,12 +135,12 @@ def _exit_status(child: int, options: int = 0) -> int | None:
 # In the scout ----------------------------------------------------------------------------------------------------------
 
 
-def _run_scout(call: Callable[[], None], target: Target, pipes: Sequence[int]) -> NoReturn:
+def _run_scout(call: Callable[[], None], target: Target, pipes: Sequence[Connection]) -> NoReturn:
     status = 0
     try:
         signal.signal(signal.SIGALRM, _stop_host_code)
         signal.alarm(HOST_S)
-        reporting.progress = lambda: None
+        policy.progress = lambda: None
         _discard_output()
         kernels: list[_Kernel] = []
         _list_kernels(kernels, target)
@@ -195,23 +170,20 @@ def _discard_output() -> None:
 
 def _list_kernels(kernels: list[_Kernel], target: Target) -> None:
     """From now on, add each kernel that a launch would compile to `kernels`, once, and give the launch a stub."""
-    compile_now = jit.JITFunction._do_compile
     seen = set()
 
-    def add_kernel(kernel: Any, key: Any, *args: Any, **named: Any) -> Any:
-        _signature, _device, _constants, options, *_ = args
-        if (kernel.cache_key, key) not in seen:
-            seen.add((kernel.cache_key, key))
-            make = partial(compile_now, kernel, key, *args, **named)
-            kernels.append(_Kernel(kernel.fn.__name__, make, tuned=capture.tuning.active))
+    def add_kernel(function: Any, key: Any, options: Any, make: Callable[[], Any]) -> Any:
+        if key not in seen:
+            seen.add(key)
+            kernels.append(_Kernel(function.fn.__name__, make, tuned=policy.launching))
         compiled = stub(target, vars(options), lambda *_, **__: None)
         compiled.hash = ""
         return compiled
 
-    jit.JITFunction._do_compile = add_kernel
+    handle_compilations(add_kernel)
 
 
-def _fork_children(kernels: Sequence[_Kernel], pipes: Sequence[int]) -> int:
+def _fork_children(kernels: Sequence[_Kernel], pipes: Sequence[Connection]) -> int:
     """Fork a child for each pipe, with one queue of kernels for all, and wait for them; returns the scout's exit status."""
     queue, queue_end = os.pipe()
     os.write(queue_end, b"".join(index.to_bytes(_INDEX_BYTES) for index in range(len(kernels))))
@@ -226,7 +198,7 @@ def _fork_children(kernels: Sequence[_Kernel], pipes: Sequence[int]) -> int:
             _run_child(kernels, queue, pipe)
         children.append(child)
     for pipe in pipes:
-        os.close(pipe)
+        pipe.close()
     failed = [child for child in children if _exit_status(child)]
     return CHILD_LOST if failed else 0
 
@@ -234,23 +206,22 @@ def _fork_children(kernels: Sequence[_Kernel], pipes: Sequence[int]) -> int:
 # In a child ------------------------------------------------------------------------------------------------------------
 
 
-def _run_child(kernels: Sequence[_Kernel], queue: int, pipe: int) -> NoReturn:
+def _run_child(kernels: Sequence[_Kernel], queue: int, pipe: Connection) -> NoReturn:
     status = 1
     try:
         while not capture.is_patched() and (index := os.read(queue, _INDEX_BYTES)):
             signal.alarm(KERNEL_S)
             kernel = kernels[int.from_bytes(index)]
-            launch = capture.Launch(kernel.name, 0, grid=None, config={}, autotune_index=None)
+            launch = capture.CompiledLaunch(kernel.name, 0)
             with contextlib.suppress(Exception):  # the worker compiles the kernel again and reports the error
                 capture.compile_kernel(kernel.make, launch)
             if launch.compiled is not None:
                 report = _Compiled(launch.compiled.hash, launch.log, launch.seconds, kernel.tuned)
-                data = msgspec.msgpack.encode(report)
-                data = len(data).to_bytes(_SIZE_BYTES) + data
-                while data:
-                    data = data[os.write(pipe, data) :]
+                pipe.send_bytes(msgspec.msgpack.encode(report))
             elif not kernel.tuned:
-                os.read(queue, _CHUNK)  # empty the queue: the candidate has most likely failed
+                os.read(
+                    queue, _INDEX_BYTES * MOST_KERNELS
+                )  # empty the queue: the candidate has most likely failed
         status = 0
     finally:
         os._exit(status)

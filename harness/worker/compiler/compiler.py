@@ -1,8 +1,8 @@
 """
 Compiles a candidate's launches for a target without a device: what each kernel needs, or why it does not compile.
 
-The compile worker calls it, once, in a process for one candidate and one target. `capture` replaces Triton's launch, `configs`
-its autotuner, and `ahead` forks processes that compile kernels in parallel first.
+The compile worker calls it, once, in a process for one candidate and one target. `capture` compiles launches, and `ahead`
+forks processes that compile kernels in parallel first.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from harness.wire import limits
 from harness.wire.case_specs import ArgumentSpec, CaseSpec
 from harness.wire.compile_report import CompileReport, HostWorkFound
 from harness.wire.device import Target
+from harness.worker.triton_hooks.autotuning import policy
 
-from . import ahead, capture, configs
-from .capture import ForeignOption, Launch
+from . import ahead, capture
+from .capture import CompiledLaunch, ForeignOption
 from .failure_wording import FailureWording, shorten
 from .host_time import HostTime, HostTooSlow
 from .host_work import Computes, HostWork
@@ -40,9 +41,8 @@ def prepare(target: Target, progress: Callable[[], None] = lambda: None) -> None
         raise RuntimeError(f"this process compiles for {_prepared[0].name}; start another for {target.name}")
     if not _prepared:
         capture.install(target)
-        configs.install()
         capture.save_settings()
-        ahead.reporting.progress = progress
+        policy.progress = progress
         _prepared.append(target)
 
 
@@ -74,7 +74,7 @@ def compile_candidate(
         getattr(module, entry_point)(**zero_arguments(case))
 
     def call_all() -> None:
-        capture.tuning.always_all = bool(further)  # a GPU tunes again for each further case
+        policy.again = bool(further)  # a GPU tunes again for each further case
         for case in (*cases, *further):
             with capture.record():
                 call(case)
@@ -82,7 +82,7 @@ def compile_candidate(
     if side_by_side:
         ahead.compile_ahead(module, call_all, target)
     wording = FailureWording(module, target)
-    launches: list[tuple[str, Launch]] = []
+    launches: list[tuple[str, CompiledLaunch]] = []
     error: tuple[str, int | None] | None = None
     unsupported = None
     slow_line: int | None = None
@@ -161,7 +161,7 @@ def compile_candidate(
     )
 
 
-def _argument_types(launches: Sequence[tuple[str, Launch]]) -> tuple[tuple[str, ...], ...]:
+def _argument_types(launches: Sequence[tuple[str, CompiledLaunch]]) -> tuple[tuple[str, ...], ...]:
     signatures = (
         tuple(launch.compiled.src.signature.values()) for _, launch in launches if launch.compiled is not None
     )

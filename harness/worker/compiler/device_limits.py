@@ -1,7 +1,4 @@
-"""Checks a compiled launch against the target's limits and raises the device's own errors, without a device.
-
-Uses internals of Triton's launcher (3.6 and 3.7).
-"""
+"""Checks a compiled launch against the target's limits and raises the device's own errors, without a device."""
 
 from __future__ import annotations
 
@@ -9,12 +6,12 @@ import math
 from typing import Any
 
 import torch
-from triton.runtime import _allocation
-from triton.runtime.errors import OutOfResources
+from triton import OutOfResources
 
 from harness.hardware.targets import hardware
 from harness.wire.device import Target
 from harness.worker.kit.binaries import read_registers
+from harness.worker.triton_hooks.stub_driver import scratch_memory
 
 from .occupancy import occupancy
 
@@ -76,8 +73,8 @@ def _check_residence(compiled: Any, programs: int, target: Target) -> None:
 
 
 def _check_allocator(size_bytes: int, alignment: int) -> None:
-    """Call the allocator for scratch memory. Triton's default allocator raises, here and on a device."""
-    memory = _allocation._allocator.get()(size_bytes, alignment, 0)
+    """Call the allocator for scratch memory."""
+    memory = scratch_memory(size_bytes, alignment)
     if not isinstance(memory, torch.Tensor) and not callable(getattr(memory, "data_ptr", None)):
         raise RuntimeError(
             "the allocator given to triton.set_allocator returns nothing with a `data_ptr`, and the kernel needs memory of it"

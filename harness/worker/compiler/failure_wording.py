@@ -10,13 +10,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
-from triton.runtime.errors import OutOfResources
-from triton.runtime.jit import JITFunction
+from triton import CompilationError, OutOfResources
 
 from harness.wire.device import Target
+from harness.worker.triton_hooks.autotuning import is_static
+from harness.worker.triton_hooks.launches import jit_function
 
-from .capture import ForeignOption, Launch
+from .capture import CompiledLaunch, ForeignOption
 
 MESSAGE_CHARACTERS = 600
 _DIAGNOSTIC = re.compile(r'"?(?P<file>[^\s":]+\.py)"?:(?P<line>\d+):\d+\)?: error: (?P<message>.+)')
@@ -28,7 +28,9 @@ class FailureWording(NamedTuple):
     module: ModuleType
     target: Target
 
-    def explain(self, error: BaseException, launches: Sequence[Launch], case: str) -> tuple[str, int | None]:
+    def explain(
+        self, error: BaseException, launches: Sequence[CompiledLaunch], case: str
+    ) -> tuple[str, int | None]:
         """Message and line for an exception that left the entry point."""
         launch = next((launch for launch in launches if launch.failure is error), None)
         if launch is None:
@@ -45,11 +47,11 @@ class FailureWording(NamedTuple):
             f"counted; it last ran line {line}: `{text}`"
         )
 
-    def failure(self, launch: Launch) -> str:
+    def failure(self, launch: CompiledLaunch) -> str:
         """Why a launch failed; empty if it did not."""
         return self._message(launch.failure, launch)[0] if launch.failure is not None else ""
 
-    def notes(self, launches: Sequence[tuple[str, Launch]], error: str) -> tuple[str, ...]:
+    def notes(self, launches: Sequence[tuple[str, CompiledLaunch]], error: str) -> tuple[str, ...]:
         """One note for each failed launch of the pairs of case and launch, except the launch that `error` describes."""
         notes = {
             _describe(launch, case, self.failure(launch)): None
@@ -58,7 +60,7 @@ class FailureWording(NamedTuple):
         }
         return tuple(note for note in notes if note != error)
 
-    def _message(self, error: BaseException, launch: Launch) -> tuple[str, int | None]:
+    def _message(self, error: BaseException, launch: CompiledLaunch) -> tuple[str, int | None]:
         if isinstance(error, OutOfResources):
             return self._too_large(error), None
         if isinstance(error, CompilationError):
@@ -88,7 +90,7 @@ class FailureWording(NamedTuple):
         links = [link for link in chain if isinstance(link, CompilationError)]
         messages = [link.error_message for link in links if link.error_message]
         message = messages[-1] if messages else str(reason) or type(reason).__name__
-        if isinstance(reason, CompileTimeAssertionFailure) and not messages:
+        if is_static(reason) and not messages:
             message = "tl.static_assert failed"
         lines = [line for link in links if (line := self._own_line(link)) is not None]
         return shorten(message), lines[-1] if lines else None
@@ -99,10 +101,8 @@ class FailureWording(NamedTuple):
         if line is None or error.src is None:
             return None
         for value in vars(self.module).values():
-            function = value
-            while not isinstance(function, JITFunction) and hasattr(function, "fn"):
-                function = function.fn
-            if isinstance(function, JITFunction) and function.src == error.src:
+            function = jit_function(value)
+            if function is not None and function.src == error.src:
                 texts = enumerate(function.raw_src)
                 decorators = next((i for i, text in texts if text.lstrip().startswith("def ")), 0)
                 return int(function.starting_line_number) + decorators + int(line) - 1
@@ -116,7 +116,7 @@ class FailureWording(NamedTuple):
         )
 
 
-def _describe(launch: Launch, case: str, message: str) -> str:
+def _describe(launch: CompiledLaunch, case: str, message: str) -> str:
     index = f" config {launch.autotune_index}" if launch.autotune_index is not None else ""
     config = ", ".join(f"{name}={value}" for name, value in launch.config.items())
     return f"{launch.kernel}{index} ({config}), case {case}: {message}"

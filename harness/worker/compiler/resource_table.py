@@ -6,19 +6,19 @@ import hashlib
 from collections.abc import Callable, Sequence
 
 import msgspec
-from triton.runtime.errors import OutOfResources
+from triton import OutOfResources
 
 from harness.wire.device import Target
 from harness.wire.evaluation import KernelResources
 from harness.worker.kit import binaries
 from harness.worker.kit.binaries import Resources
 
-from .capture import ForeignOption, Launch
+from .capture import CompiledLaunch, ForeignOption
 from .occupancy import Occupancy, grid_fit, occupancy
 
 
 def table(
-    launches: Sequence[tuple[str, Launch]], target: Target, failure: Callable[[Launch], str]
+    launches: Sequence[tuple[str, CompiledLaunch]], target: Target, failure: Callable[[CompiledLaunch], str]
 ) -> tuple[KernelResources, ...]:
     """
     The rows for pairs of case and launch, including configs of autotuned kernels that do not compile or fit.
@@ -40,7 +40,7 @@ def table(
     return tuple(rows.values())
 
 
-def _row(case: str, launch: Launch, flags: tuple[str, ...], why: str) -> KernelResources:
+def _row(case: str, launch: CompiledLaunch, flags: tuple[str, ...], why: str) -> KernelResources:
     return KernelResources(
         kernel=launch.kernel,
         case=case,
@@ -55,7 +55,7 @@ def _row(case: str, launch: Launch, flags: tuple[str, ...], why: str) -> KernelR
     )
 
 
-def _compiled(case: str, launch: Launch, target: Target, why: str) -> tuple[KernelResources, int]:
+def _compiled(case: str, launch: CompiledLaunch, target: Target, why: str) -> tuple[KernelResources, int]:
     """The row, and how many workgroups fit on a compute unit."""
     resources, binary = _read(launch, target)
     fit = _occupancy(resources, launch, target)
@@ -74,7 +74,7 @@ def _compiled(case: str, launch: Launch, target: Target, why: str) -> tuple[Kern
     return row, fit.workgroups if fit else 0
 
 
-def _read(launch: Launch, target: Target) -> tuple[Resources, bytes]:
+def _read(launch: CompiledLaunch, target: Target) -> tuple[Resources, bytes]:
     assembly = launch.compiled.asm
     if target.backend == "hip":
         binary = assembly["hsaco"]
@@ -87,7 +87,7 @@ def _read(launch: Launch, target: Target) -> tuple[Resources, bytes]:
     return resources, binary
 
 
-def _occupancy(resources: Resources, launch: Launch, target: Target) -> Occupancy | None:
+def _occupancy(resources: Resources, launch: CompiledLaunch, target: Target) -> Occupancy | None:
     registers = resources.vgprs if target.backend == "hip" else resources.registers
     if registers is None:
         return None
@@ -101,7 +101,7 @@ def _occupancy(resources: Resources, launch: Launch, target: Target) -> Occupanc
     )
 
 
-def _flags(resources: Resources, launch: Launch) -> tuple[str, ...]:
+def _flags(resources: Resources, launch: CompiledLaunch) -> tuple[str, ...]:
     flags = []
     if resources.vgpr_spills or resources.spill_bytes:
         flags.append("spills")
@@ -113,7 +113,7 @@ def _flags(resources: Resources, launch: Launch) -> tuple[str, ...]:
 
 
 def _add_grid(
-    row: KernelResources, case: str, launch: Launch, target: Target, per_unit: int
+    row: KernelResources, case: str, launch: CompiledLaunch, target: Target, per_unit: int
 ) -> KernelResources:
     if launch.grid is None or launch.failure is not None:
         return row

@@ -1,28 +1,26 @@
-# ruff: noqa: ARG001, ARG005 -- replaces methods of Triton's interpreter, with their signatures
 """
 Runs a few programs of each launch at `gpu` sizes and counts the bytes that they request, without touching memory.
 
 Loads return made-up values and stores do nothing, so only addresses and masks are computed. Some programs run again with
 other values: if they then request other bytes, the kernel depends on its data and no sample is possible.
-For a process that only samples. Uses internals of Triton's interpreter (3.6 and 3.7).
+For a process that only samples.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from triton.runtime import interpreter
-from triton.runtime.interpreter import TensorHandle
+from numpy.typing import NDArray
 
 from harness.wire.sample_messages import Flow
-from harness.worker.interpreter import programs as interpreted
+from harness.worker.interpreter import interpreted_launches
 from harness.worker.interpreter.allocations import Allocation, Span
 from harness.worker.interpreter.candidate_lines import candidate_line
 from harness.worker.interpreter.observing import cannot, current
+from harness.worker.interpreter.programs import Programs
 from harness.worker.interpreter.traffic import MAX_REPORTS, Observation, Origin
 
 from . import footprint
@@ -60,7 +58,7 @@ class Sampler(Observation):
     """The observation of one call of an entry point at `gpu` sizes."""
 
     def __init__(self, dies: int) -> None:
-        super().__init__()
+        super().__init__(samples=True)
         self.dies = dies
         self.flows: list[Flow] = []
         self.remarks: dict[str, None] = {}
@@ -105,6 +103,21 @@ class Sampler(Observation):
         self._note(Access(line, kind, requested, home, checksum))
         if origin is not None and not self.other_values:
             self._check_bounds(kind, line, reach, item_bytes, origin)
+
+    def count_dot(self, flops: int) -> None:
+        """Count the operations of a matrix product."""
+        self.program.dot_flops += flops
+
+    def make_up(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """Zeros; with `other_values`, small values that differ between lanes and between loads, the first not 0."""
+        if not self.other_values:
+            return np.zeros(shape, dtype=dtype)
+        load = self.loads % LOADS
+        self.loads += 1
+        level = STEP * (LOADS - 1 - load if self.falling else load)
+        count = int(np.prod(shape))
+        least = 0 if np.dtype(dtype).kind in "ub" else -1
+        return (np.arange(2, count + 2) % 5 + least + level).reshape(shape).astype(dtype)
 
     def _note(self, access: Access) -> None:
         trail = self.program.trail
@@ -208,67 +221,13 @@ class Sampler(Observation):
 
 def install() -> None:
     """Turn every launch of this process into a sample. Call it once, after `interpreter.prepare`."""
-    builder = interpreter.InterpreterBuilder
-
-    def masked_load(self: Any, ptrs: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        _touch("load", ptrs, mask)
-        dtype = ptrs.get_element_ty()
-        return TensorHandle(_make_up_values(ptrs.data.shape, interpreter._get_np_dtype(dtype)), dtype)
-
-    def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> None:
-        _touch("store", ptrs, mask)
-
-    def rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        _touch("atomic", ptr, mask)
-        return TensorHandle(_make_up_values(ptr.data.shape, val.data.dtype), val.dtype.scalar)
-
-    def cas(self: Any, ptr: Any, cmp: Any, val: Any, *rest: Any, **named: Any) -> Any:
-        _touch("atomic", ptr, None)
-        return TensorHandle(_make_up_values(ptr.data.shape, val.data.dtype), cmp.dtype.scalar)
-
-    def dot(self: Any, a: Any, b: Any, d: Any, *rest: Any, **named: Any) -> Any:
-        _sampler().program.dot_flops += 2 * int(d.data.size) * int(a.data.shape[-1])
-        return TensorHandle(_make_up_values(d.data.shape, d.data.dtype), d.dtype)
-
-    builder.create_masked_load, builder.create_masked_store = masked_load, masked_store
-    builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot = rmw, cas, dot
-    builder.create_print = lambda *args, **named: None
-    # The overflow check computes each sum twice: a sixth of all the time.
-    current_builder = interpreter.interpreter_builder
-    current_builder.options = dataclasses.replace(current_builder.options, sanitize_overflow=False)
-    interpreter.GridExecutor.__call__ = _launch
+    interpreted_launches.replace_programs(_sample_programs)
 
 
-def _launch(self: Any, *args: Any, **named: Any) -> None:
-    """Replaces the interpreter's launch: runs the sampled programs only."""
-    with interpreted.launched(self, args, named) as (arguments, grid):
-        if math.prod(grid) > 0:
-            sampler = _sampler()
-            run = interpreted.Programs(self.fn, arguments, several=True, unused=_UNUSED).run
-            sampler.run(LaunchGrid(grid, sampler.dies), run)
-
-
-def _sampler() -> Sampler:
+def _sample_programs(kernel: Any, arguments: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
     sampler = current()
     if not isinstance(sampler, Sampler):
         raise cannot("a kernel was launched outside the entry point")
-    return sampler
-
-
-def _touch(kind: str, ptrs: Any, mask: Any) -> None:
-    bits = mask if mask is None or isinstance(mask, np.ndarray) else mask.data
-    item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
-    _sampler().touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
-
-
-def _make_up_values(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Zeros; with `other_values`, small values that differ between lanes and between loads, the first not 0."""
-    sampler = _sampler()
-    if not sampler.other_values:
-        return np.zeros(shape, dtype=dtype)
-    load = sampler.loads % LOADS
-    sampler.loads += 1
-    level = STEP * (LOADS - 1 - load if sampler.falling else load)
-    count = int(np.prod(shape))
-    least = 0 if np.dtype(dtype).kind in "ub" else -1
-    return (np.arange(2, count + 2) % 5 + least + level).reshape(shape).astype(dtype)
+    if math.prod(grid) > 0:
+        run = Programs(kernel.rewrite(), arguments, several=True, unused=_UNUSED).run
+        sampler.run(LaunchGrid(grid, sampler.dies), run)

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import msgspec
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -18,16 +17,17 @@ from harness.hardware.targets import target as find_target
 from harness.wire import limits, operators
 from harness.wire.case_specs import CASE_SPECS, CaseSpec
 from harness.wire.channel import Channel
-from harness.wire.encoding import ENCODER
-from harness.wire.guest_messages import Hello
-from harness.wire.sample_messages import SAMPLE_REQUESTS, CaseSampled, Sample, add_flows
+from harness.wire.requests import RequestMessage, WorkerAnswer
+from harness.wire.sample_messages import CaseSampled, SampleCases, add_flows
 from harness.wire.server_messages import Spawn
+from harness.wire.timer_messages import Done
 from harness.worker.candidate.loading import confine, import_candidate
+from harness.worker.candidate.serving import serve, tell
 from harness.worker.compiler.compiler import zero_arguments
 from harness.worker.interpreter import interpreter
 from harness.worker.interpreter.observing import running
 from harness.worker.kit import candidate_trace
-from harness.worker.recording.call_recorder import tensors
+from harness.worker.replay.call_recorder import tensors
 
 from . import sampler
 from .cpu_budget import Budget
@@ -36,22 +36,27 @@ _READERS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__)
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Answer one `Sample` request with a report for each case, then end."""
-    channel.send(ENCODER.encode(Hello(sandbox=confine(spawn, limits.COMPILE_ADDRESS_SPACE_BYTES))))
-    request = SAMPLE_REQUESTS.decode(channel.receive().payload)
-    target = find_target(request.target)
-    interpreter.prepare(target)
-    sampler.install()
-    module = import_candidate(Path(spawn.scratch) / candidate_trace.NAME, request.source)
-    specifications = CASE_SPECS.decode(request.cases)
-    budget = Budget(len(specifications))
-    for spec in specifications:
-        report = sample_case(module, request, spec, hardware(target).dies, budget)
-        channel.send(msgspec.msgpack.encode(report))
+    """WorkerAnswer one `SampleCases` request with a report for each case."""
+    file = Path(spawn.scratch) / candidate_trace.NAME
+
+    def answer(message: RequestMessage, _: tuple[int, ...]) -> WorkerAnswer:
+        request = message.request
+        assert isinstance(request, SampleCases)
+        target = find_target(request.target)
+        interpreter.prepare(target)
+        sampler.install()
+        module = import_candidate(file, request.source)
+        specifications = CASE_SPECS.decode(request.cases)
+        budget = Budget(len(specifications))
+        for spec in specifications:
+            tell(channel, message.nonce, sample_case(module, request, spec, hardware(target).dies, budget))
+        return Done()
+
+    serve(channel, confine(spawn, limits.COMPILE_ADDRESS_SPACE_BYTES), answer)
 
 
 def sample_case(
-    module: ModuleType, request: Sample, spec: CaseSpec, dies: int, budget: Budget
+    module: ModuleType, request: SampleCases, spec: CaseSpec, dies: int, budget: Budget
 ) -> CaseSampled:
     """Sample one case; returns a report whatever the candidate raises."""
     began = time.perf_counter()
@@ -75,7 +80,6 @@ def sample_case(
     elif not why and flow is None:
         why = "no kernel was launched"
     return CaseSampled(
-        nonce=request.nonce,
         case=spec.case,
         seconds=time.perf_counter() - began,
         flow=None if why else flow,

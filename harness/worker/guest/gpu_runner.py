@@ -10,16 +10,24 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from triton.compiler.errors import CompilationError
-from triton.runtime.errors import OutOfResources
+import triton
 
 from harness.wire.device import Device
-from harness.wire.guest_messages import GPU_FAULT, NOT_COMPILED, OUT_OF_MEMORY, Call, Load, SharedAt
+from harness.wire.guest_messages import (
+    GPU_FAULT,
+    NOT_COMPILED,
+    OUT_OF_MEMORY,
+    Call,
+    FailedKind,
+    Load,
+    SharedAt,
+)
 from harness.worker.interpreter.observing import running
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena, cuda_shim, storages
 from harness.worker.kit.device_memory import NotShared, OpenedMemory, rounded
-from harness.worker.kit.gpu import HERE, POISON, build_driver, running_threads, start, view
+from harness.worker.kit.gpu import HERE, POISON, running_threads, view
+from harness.worker.triton_hooks import warm
 
 from . import gpu_launches
 from .gpu_launches import GpuObservation
@@ -47,8 +55,7 @@ class GpuRunner(Runner):
         """Of the current call."""
 
     def prepare(self, load: Load) -> None:
-        start(self._device)
-        build_driver()
+        warm.start_gpu(self._device)
         storages.hide_allocator()
         library: Any = torch
         library.compile = cuda_shim.undecorated
@@ -121,10 +128,10 @@ class GpuRunner(Runner):
         # A returned tensor may be an input, and the guest examines it again after the next call.
         self._shared, self._last_inputs = None, self._inputs
 
-    def kind_of(self, error: BaseException) -> str:
+    def kind_of(self, error: BaseException) -> FailedKind:
         if isinstance(error, torch.OutOfMemoryError):
             return OUT_OF_MEMORY
-        if isinstance(error, (CompilationError, OutOfResources)):
+        if isinstance(error, (triton.CompilationError, triton.OutOfResources)):
             return NOT_COMPILED
         try:
             torch.cuda.synchronize()  # fails after a fault, because the context is lost

@@ -11,32 +11,35 @@ from typing import Any
 import torch
 
 from harness.wire import limits
-from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.encoding import ENCODER
+from harness.wire.channel import Channel
 from harness.wire.guest_messages import (
-    GUEST_REQUESTS,
     Call,
-    Compile,
     Failed,
     Farewell,
-    GuestReport,
-    GuestRequest,
-    Hello,
     LeftBehind,
     Load,
     Loaded,
     OutputData,
     Returned,
 )
+from harness.wire.requests import RequestMessage, WorkerAnswer
 from harness.wire.server_messages import Spawn
 from harness.worker.candidate import global_state, outputs
-from harness.worker.candidate.loading import broken, confine, failed, import_candidate, parameters_of
+from harness.worker.candidate.loading import (
+    confine,
+    failed,
+    import_candidate,
+    missing_entry_point,
+    parameters_of,
+)
 from harness.worker.candidate.patches import Snapshot
+from harness.worker.candidate.serving import serve
 from harness.worker.interpreter.case_traffic import case_traffic
 from harness.worker.interpreter.traffic import Observation
-from harness.worker.kit import arena, candidate_trace, gpu
+from harness.worker.kit import arena, candidate_trace
 from harness.worker.kit.poison import KINDS
-from harness.worker.recording.call_recorder import Recorder
+from harness.worker.replay.call_recorder import Recorder
+from harness.worker.triton_hooks import warm
 
 from . import watch
 from .gpu_runner import GpuRunner
@@ -48,22 +51,9 @@ def main(channel: Channel, spawn: Spawn) -> None:
     """Serve one judge until it closes the channel."""
     layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
     if spawn.device is not None:
-        gpu.warm(spawn.device)
-    channel.send(ENCODER.encode(Hello(sandbox=layers)))
-    guest = Guest(
-        Path(spawn.scratch), InterpreterRunner() if spawn.device is None else GpuRunner(spawn.device)
-    )
-    while True:
-        try:
-            frame = channel.receive()
-        except ChannelClosed:
-            return
-        request = GUEST_REQUESTS.decode(frame.payload)
-        try:
-            report = guest.answer(request, frame.descriptors)
-        except Exception as error:  # noqa: BLE001 (what the candidate raises is caught where its code runs)
-            report = broken(request.nonce, error)
-        channel.send(ENCODER.encode(report))
+        warm.warm_gpu(spawn.device)
+    runner = InterpreterRunner() if spawn.device is None else GpuRunner(spawn.device)
+    serve(channel, layers, Guest(Path(spawn.scratch), runner).answer)
 
 
 @dataclass(slots=True)
@@ -90,19 +80,19 @@ class Guest:
         self._kept = outputs.Kept()
         self._last_parameters: dict[str, torch.nn.Parameter] = {}
 
-    def answer(self, request: GuestRequest, descriptors: tuple[int, ...]) -> GuestReport:
-        """The report on one request. An exception of the candidate is a report too."""
-        match request:
-            case Load():
+    def answer(self, message: RequestMessage, descriptors: tuple[int, ...]) -> WorkerAnswer:
+        """The answer to one request. An exception of the candidate is an answer too."""
+        match message.request:
+            case Load() as request:
                 with self._sampler.sampling():
                     return self._load(request)
-            case Call():
+            case Call() as request:
                 with self._sampler.sampling():
                     return self._call(request, descriptors[0] if descriptors else None)
-            case Farewell(nonce=nonce):
-                return self._farewell(nonce)
-            case Compile():
-                raise TypeError("a guest does not compile")
+            case Farewell():
+                return self._farewell()
+            case other:
+                raise TypeError(f"a guest has no answer to {type(other).__name__}")
 
     def _load(self, request: Load) -> Loaded | Failed:
         watch.count_host_elements()
@@ -114,17 +104,14 @@ class Guest:
         except SystemExit:  # the judge sees the exit status
             raise
         except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
-            return failed(request.nonce, error, self._file)
+            return failed(error, self._file)
         parameters = {}
         for name in request.entry_points:
             entry = vars(self._module).get(name)
             if not callable(entry):
-                message = f"kernel.py defines no function `{name}`"
-                return Failed(
-                    nonce=request.nonce, kind="missing_entry_point", message=message, trace="", line=None
-                )
+                return missing_entry_point(name)
             parameters[name] = parameters_of(entry)
-        return Loaded(nonce=request.nonce, parameters=parameters, not_reached=not_reached)
+        return Loaded(parameters=parameters, not_reached=not_reached)
 
     def _call(self, request: Call, descriptor: int | None) -> Returned | Failed:
         arguments = self._runner.open(descriptor, request)
@@ -165,14 +152,13 @@ class Guest:
                 raise
             except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
                 if observation.unsupported is None:
-                    return failed(request.nonce, error, self._file, self._runner.kind_of(error))
+                    return failed(error, self._file, self._runner.kind_of(error))
         return EntryRun(value, inputs, observation, operators, changed_state)
 
     def _returned(self, request: Call, run: EntryRun) -> Returned:
         structure, parts = outputs.parts_of(run.value)
         record, unrecorded = self._recorder.finish(outputs.plain(parts))
         return Returned(
-            nonce=request.nonce,
             structure=structure,
             outputs=tuple(self._output(part, run) for part in parts),
             operators=run.operators.operators(),
@@ -209,10 +195,9 @@ class Guest:
             from_kernel=part.numel() == 0 or run.operators.from_kernel(part),
         )
 
-    def _farewell(self, nonce: str) -> LeftBehind:
+    def _farewell(self) -> LeftBehind:
         assert self._snapshot is not None
         return LeftBehind(
-            nonce=nonce,
             patched=self._snapshot.differences(),
             threads=self._runner.threads(),
             children=_own_children(),

@@ -14,11 +14,12 @@ import torch
 
 from harness.hardware.targets import target
 from harness.linux import syscalls
-from harness.wire.guest_messages import Call, Load, SharedAt
-from harness.worker.interpreter import interpreter, tuning
+from harness.wire.guest_messages import Call, FailedKind, Load, SharedAt
+from harness.worker.interpreter import interpreter
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena
-from harness.worker.recording import call_recorder
+from harness.worker.replay import call_recorder
+from harness.worker.triton_hooks.autotuning import policy
 
 
 class Runner(ABC):
@@ -62,7 +63,7 @@ class Runner(ABC):
     def give_back(self) -> None:  # noqa: B027 (a default)
         """Write inputs and delivered outputs back to the judge's memory."""
 
-    def kind_of(self, error: BaseException) -> str:
+    def kind_of(self, error: BaseException) -> FailedKind:
         """The kind of failure for an exception of the candidate's call: `exception`, or a kind of the device."""
         return "exception"
 
@@ -83,7 +84,7 @@ class InterpreterRunner(Runner):
 
     def open(self, descriptor: int | None, call: Call) -> dict[str, Any]:
         assert descriptor is not None
-        tuning.asked.config, tuning.asked.tunes = call.config, True
+        policy.number, policy.rehearses = call.config, True
         arguments = self._held
         if not call.again:
             arguments = arena.open_arguments(descriptor, call.arena_bytes, call.arguments)

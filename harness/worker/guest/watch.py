@@ -16,7 +16,7 @@ from harness.worker.candidate.part_copies import copies_into_part
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit.candidate_trace import calling_line
 from harness.worker.kit.poison import Poison, poison
-from harness.worker.recording.call_recorder import Recorder, tensors
+from harness.worker.replay.call_recorder import Recorder, tensors
 
 _HOST_READERS = ("tolist", "numpy", "__array__", "__dlpack__")
 _HOST_MAKERS = ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer")

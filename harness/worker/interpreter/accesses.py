@@ -15,6 +15,7 @@ from triton.runtime.interpreter import TensorHandle
 from harness.worker.kit.poison import INTEGER
 
 from .observing import current
+from .traffic import Observation
 
 _CARRIERS = ("addptr", "splat", "unsplat", "broadcast", "expand_dims", "reshape", "trans", "bitcast")
 """Builder methods that return a pointer into the tensor of their argument."""
@@ -35,21 +36,29 @@ def install() -> None:
         eviction_policy: Any,
         is_volatile: Any,
     ) -> Any:
+        observation = current()
+        guarded = _guard("load", ptrs, mask)
+        if observation is not None and observation.samples:
+            return _made_up(observation, ptrs.data.shape, ptrs.get_element_ty())
         if other is None and not getattr(ptrs, "bounded", False):
             other = _undefined(ptrs, mask)
-            observation = current()
             if other is not None and observation is not None:
                 observation.note_undefined_lanes()
                 other = None if observation.zero_lanes else other
-        return load(
-            self, ptrs, _guard("load", ptrs, mask), other, cache_modifier, eviction_policy, is_volatile
-        )
+        return load(self, ptrs, guarded, other, cache_modifier, eviction_policy, is_volatile)
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        return store(self, ptrs, value, _guard("store", ptrs, mask), *rest, **named)
+        observation = current()
+        guarded = _guard("store", ptrs, mask)
+        if observation is not None and observation.samples:
+            return None
+        return store(self, ptrs, value, guarded, *rest, **named)
 
     def rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:
+        observation = current()
         guarded = _guard("atomic", ptr, mask)
+        if observation is not None and observation.samples:
+            return _made_up(observation, ptr.data.shape, val.dtype.scalar)
         old = atomic_rmw(self, operation, ptr, val, guarded, sem, scope)
         undefined = _undefined(ptr, guarded)
         if undefined is not None:
@@ -57,7 +66,10 @@ def install() -> None:
         return old
 
     def cas(self: Any, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
+        observation = current()
         guarded = _guard("atomic", ptr, None)
+        if observation is not None and observation.samples:
+            return _made_up(observation, ptr.data.shape, cmp.dtype.scalar)
         if guarded is None:
             return atomic_cas(self, ptr, cmp, val, sem, scope)
         lanes = guarded.data
@@ -73,7 +85,9 @@ def install() -> None:
     def counted_dot(self: Any, a: Any, b: Any, d: Any, *rest: Any, **named: Any) -> Any:
         observation = current()
         if observation is not None:
-            observation.dot_flops += 2 * int(d.data.size) * int(a.data.shape[-1])
+            observation.count_dot(2 * int(d.data.size) * int(a.data.shape[-1]))
+            if observation.samples:
+                return _made_up(observation, d.data.shape, d.dtype)
         return dot(self, a, b, d, *rest, **named)
 
     builder.create_load, builder.create_store = (
@@ -141,6 +155,10 @@ def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
     item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
     inside = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
     return mask if inside is None else TensorHandle(inside, tl.int1)
+
+
+def _made_up(observation: Observation, shape: tuple[int, ...], dtype: Any) -> TensorHandle:
+    return TensorHandle(observation.make_up(shape, interpreter._get_np_dtype(dtype)), dtype)
 
 
 def _undefined(ptrs: Any, mask: Any) -> Any:

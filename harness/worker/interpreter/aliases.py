@@ -5,7 +5,7 @@ While a kernel runs, the interpreter replaces members of Triton's modules. A ker
 `from triton.language import cast`, a closure, a function made by `@core.extern`) would still call the compiler's builtin. Here
 each call in a kernel passes `called`, which returns the replacement. Constants of modules (`LOG2E = tl.constexpr(1.44)`)
 compute with tensors as their plain values do. `.value` of a constant that the interpreter unwrapped is that constant.
-Closures keep their variables. Touches internals of Triton's interpreter (3.6 and 3.7).
+Closures keep their variables.
 """
 
 from __future__ import annotations

@@ -4,42 +4,23 @@ Arguments of launches as a compiler takes them: the integer 1 is a constant, oth
 The type comes from the number's size or from the parameter's annotation. The interpreter makes a tensor of every integer,
 leaves fractions to Python and ignores annotations. As in a launcher, a parameter of a fixed type never becomes a
 constant, nor does a parameter in `do_not_specialize`. Constants stay constants in the functions that they are passed to.
-Touches internals of Triton's interpreter and launcher (3.6 and 3.7).
 """
 
 from __future__ import annotations
 
-import inspect
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
-from triton.runtime.jit import KernelParam
+
+from harness.worker.triton_hooks.launches import parameters_of
 
 from .float_conversions import FLOAT8, bfloat16_bits, bfloat16_values
 from .observing import cannot
-
-_KEPT = "no_constants"
-"""Attribute of a kernel's rewritten function: parameters that stay tensors."""
-_TYPED = "types_of_parameters"
-"""Attribute of a kernel's rewritten function: the fixed types by parameter."""
-
-
-def install() -> None:
-    """Once a process: attach to a launched function which of its parameters stay tensors, and their types."""
-    rewrite = interpreter.InterpretedFunction.rewrite
-
-    def rewritten(self: Any) -> Any:
-        fn = rewrite(self)
-        fn.__dict__[_KEPT] = unspecialised(self)
-        fn.__dict__[_TYPED] = types(self)
-        return fn
-
-    interpreter.InterpretedFunction.rewrite = rewritten
 
 
 def unspecialised(kernel: Any) -> tuple[str, ...]:
@@ -49,26 +30,21 @@ def unspecialised(kernel: Any) -> tuple[str, ...]:
     )
     return tuple(
         parameter.name
-        for parameter in _parameters(kernel)
+        for parameter in parameters_of(kernel)
         if parameter.num in (listed or ()) or parameter.name in (listed or ()) or parameter.annotation_type
     )
 
 
 def types(kernel: Any) -> dict[str, str]:
     """Types of parameters from a jit function's annotations, as `i8` and `*fp16`."""
-    parameters = _parameters(kernel)
+    parameters = parameters_of(kernel)
     return {param.name: str(param.annotation_type) for param in parameters if param.annotation_type}
 
 
-def _parameters(kernel: Any) -> Iterator[Any]:
-    for at, parameter in enumerate(inspect.signature(kernel.fn).parameters.values()):
-        yield KernelParam(at, parameter, False, False)
-
-
-def arguments(executor: Any, bound: Mapping[str, Any]) -> dict[str, Any]:
+def arguments(kernel: Any, bound: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a launch's programs; `TypeError` or `OverflowError` for values that a launch refuses."""
-    kept, typed = vars(executor.fn).get(_KEPT, ()), vars(executor.fn).get(_TYPED, {})
-    constexprs = {parameter.name for parameter in _parameters(executor) if parameter.is_constexpr}
+    kept, typed = unspecialised(kernel), types(kernel)
+    constexprs = {parameter.name for parameter in parameters_of(kernel) if parameter.is_constexpr}
 
     def argument(name: str, value: Any) -> Any:
         if name in constexprs:

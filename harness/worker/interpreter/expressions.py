@@ -4,7 +4,6 @@ Expressions of interpreted kernels as a compiler takes them: `and`, `or`, `not`,
 The interpreter leaves these to Python, which returns one operand unchanged: a number stays a number and its quotients round
 down, `two and four` is four, and the right side of `and` may be skipped. A compiler computes all operands and returns a
 tensor if any operand is a tensor. The same holds for annotated assignments and assignments of tuples.
-Touches internals of Triton's interpreter (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -48,6 +47,17 @@ def semantic_call(
     semantic = ast.Name(id="interpreter_semantic", ctx=ast.Load())
     function = ast.Attribute(value=semantic, attr=helper, ctx=ast.Load())
     return ast.copy_location(ast.Call(func=function, args=args, keywords=list(keywords)), node)
+
+
+def rewrite_definition(node: ast.FunctionDef) -> ast.FunctionDef:
+    """The definition of a kernel as the interpreter runs it; changes `node`. Its globals must be updated by `names()`."""
+    rewritten: ast.FunctionDef = interpreter.ASTTransformer().visit(node)
+    return rewritten
+
+
+def names() -> dict[str, Any]:
+    """The globals that rewritten kernels need."""
+    return {"interpreter_semantic": interpreter.interpreter_semantic}
 
 
 def _visit_ann_assign(self: Any, node: ast.AnnAssign) -> ast.stmt:

@@ -1,5 +1,5 @@
 # ruff: noqa: ARG001 -- the arguments of the interpreter's methods are fixed
-"""Refuses by name what Triton's interpreter (3.6 and 3.7) lacks or computes wrongly, so that it never counts as wrong."""
+"""Refuses by name what Triton's interpreter lacks or computes wrongly, so that it never counts as wrong."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ Reports hints that do not hold. A compiler makes wide accesses of a `tl.multiple
 drop code by a `tl.assume`, at which the interpreter stops; authors write false ones (`tl.assume(pid > 0)`) that drop nothing.
 
 `tl.max_contiguous` and `tl.max_constancy` are not checked: authors also write them for indices that wrap around (`rows % m`),
-and no store ever writes the wrong lanes. Touches internals of Triton's interpreter (3.6 and 3.7).
+and no store ever writes the wrong lanes.
 """
 
 from __future__ import annotations

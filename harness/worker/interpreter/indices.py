@@ -3,7 +3,7 @@ Checks indices of `tl.gather` and values of `tl.histogram`: they must lie within
 
 Any other index is undefined on a device, which reads memory beside the source or counts in an arbitrary bin. numpy counts
 from the end and puts the upper edge into the last bin. Here it is reported with its line, like a load outside of a tensor.
-Lanes outside of a histogram's mask may hold any value. Touches internals of Triton's interpreter (3.6 and 3.7).
+Lanes outside of a histogram's mask may hold any value.
 """
 
 from __future__ import annotations

@@ -11,13 +11,13 @@ import numpy as np
 import triton
 
 from harness.wire.device import Target
-from harness.worker.kit import cuda_shim
+from harness.worker.triton_hooks import stub_driver
+from harness.worker.triton_hooks.autotuning import Mode, policy
 
 from . import (
     accesses,
     aliases,
     arithmetic,
-    constants,
     expressions,
     float_hooks,
     gaps,
@@ -27,7 +27,6 @@ from . import (
     loops,
     programs,
     reductions,
-    tuning,
 )
 from .observing import UnsupportedHere, observe
 
@@ -43,11 +42,13 @@ def prepare(target: Target) -> None:
     """
     if not triton.knobs.runtime.interpret:
         raise RuntimeError("TRITON_INTERPRET=1 must be set before triton is imported")
-    cuda_shim.install(target)
+    stub_driver.install(target)
     # A device is silent about overflow and invalid values; numpy would print warnings into the candidate's output.
     np.seterr(all="ignore")
     for module in (arithmetic, reductions, float_hooks, hints, indices):
         module.install()
-    interpreted_launches.install(target)
-    for module in (tuning, aliases, loops, expressions, constants, accesses, gaps, programs):
+    for module in (aliases, loops, expressions, accesses, gaps, programs):
         module.install()
+    interpreted_launches.install(target)
+    policy.mode = Mode.FIRST
+    policy.install()

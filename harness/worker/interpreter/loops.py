@@ -4,7 +4,6 @@ Loops of interpreted kernels count in tensors, as compiled loops do.
 The interpreter counts in Python's integers: quotients round down, nothing overflows and there is no type. So a kernel could
 detect the interpreter. A compiled loop counts upwards, as signed numbers, until it is not less than its end; it counts down
 only if its step is a constant. `tl.static_range` counts at compile time and keeps Python's integers.
-Touches internals of Triton's interpreter (3.6 and 3.7).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""
-One operation of a traced program, and the ways to call it on handles alone; see `tracing`.
-
-Touches internals of Triton's interpreter (3.6 and 3.7).
-"""
+"""One operation of a traced program, and the ways to call it on handles alone; see `tracing`."""
 
 from __future__ import annotations
 

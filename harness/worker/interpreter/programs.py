@@ -2,27 +2,21 @@
 Runs the programs of a launch one after the other: the first in Python, the others by its tape if possible.
 
 A tape also serves later launches with the same kernel, constants, sizes and globals that the kernel's text refers to.
-Touches internals of Triton's interpreter (3.6 and 3.7).
 """
 
 from __future__ import annotations
 
-import inspect
-import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-import torch
-import triton
 import triton.language as tl
 from triton.runtime import interpreter
-from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import TensorHandle
 
-from . import constants, program_tape, tracing
+from . import program_tape, tracing
+from .observing import current
 
 KEPT = 64
 PATIENCE = 4
@@ -68,7 +62,7 @@ class Programs:
 
     def run(self, position: tuple[int, int, int]) -> None:
         """Run the program at a position of the grid."""
-        interpreter.interpreter_builder.set_grid_idx(*position)
+        begin_program(position)
         if self._values is not None:
             assert self._tape is not None
             self._ran += 1
@@ -108,61 +102,21 @@ class Programs:
 
 
 def install() -> None:
-    """Once a process, after all modules that change the interpreter's launches and builder."""
+    """Once a process, after all modules that change the interpreter's builder."""
     tracing.install()
     # Triton 3.6 makes a new semantic for every function of the language; a trace replaces the builder of this one.
     interpreter.TritonSemantic = lambda _builder: interpreter.interpreter_semantic
-    before = interpreter.GridExecutor.__call__
-    interpreter.GridExecutor.__call__ = _launch
-    if not _works():
-        interpreter.GridExecutor.__call__ = before
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _tried(source, result, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803 -- triton's way
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(result + at, tl.load(source + at) + tl.program_id(0))
-
-
-def _works() -> bool:
-    """Whether a second program is correct by tape: with another version of Triton it may do nothing."""
-    source, result = torch.arange(8.0), torch.full((8,), -1.0)
-    _tried[(2,)](source, result, BLOCK=4)
-    return result.tolist() == [0, 1, 2, 3, 5, 6, 7, 8]
-
-
-@contextmanager
-def launched(
-    executor: Any, args: tuple[Any, ...], named: Mapping[str, Any]
-) -> Iterator[tuple[dict[str, Any], tuple[int, int, int]]]:
-    """The arguments and the grid of a launch, as the interpreter makes them, but without copies of the tensors."""
-    parameters = inspect.getfullargspec(executor.fn).args
-    named = {name: value for name, value in named.items() if name in parameters}
-    for hook in executor.pre_run_hooks:
-        hook(*args, **named)
-    scope = interpreter._patch_lang(executor.fn)
-    try:
-        arguments = constants.arguments(executor, inspect.getcallargs(executor.fn, *args, **named))
-        sizes = executor.grid(arguments) if callable(executor.grid) else executor.grid
-        if len(sizes) > 3:
-            raise ValueError("a grid has at most 3 dimensions")
-        x, y, z = (*map(int, sizes), 1, 1, 1)[:3]
-        interpreter.interpreter_builder.set_grid_dim(x, y, z)
-        yield arguments, (x, y, z)
-    finally:
-        scope.restore()
-
-
-def _launch(self: Any, *args: Any, **named: Any) -> None:
-    with launched(self, args, named) as (arguments, (x, y, z)):
-        try:
-            programs = Programs(self.fn, arguments, several=x * y * z > 1)
-            for position in itertools.product(range(x), range(y), range(z)):
-                programs.run(position)
-        except Exception as error:
-            if triton.knobs.compilation.front_end_debugging:
-                raise
-            raise InterpreterError(repr(error)) from error
+def begin_program(position: tuple[int, int, int]) -> None:
+    """Begin the program at a position of the grid, or at the mirrored position if programs run backwards."""
+    builder, observation = interpreter.interpreter_builder, current()
+    if observation is not None:
+        if observation.backwards:
+            x, y, z = (size - 1 - at for size, at in zip(builder.grid_dim, position, strict=True))
+            position = x, y, z
+        observation.begin_program(position)
+    builder.set_grid_idx(*position)
 
 
 def _signature(value: Any, inputs: list[Any]) -> Any:

@@ -1,5 +1,5 @@
 """
-Reductions and scans of Triton's interpreter (3.6 and 3.7) with any combine function, on whole arrays.
+Reductions and scans of Triton's interpreter with any combine function, on whole arrays.
 
 Triton's own go element by element: minutes for a `tl.flip` or `tl.sort` of a small tensor. Here neighbours are combined
 pairwise and in order, halving the axis in each step. A device may do this too, so the combine function must be associative.

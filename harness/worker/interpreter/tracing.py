@@ -9,7 +9,7 @@ handle becomes a check of its bits.
 Another program runs only the operations, each with the method that the interpreter would call: all accesses, atomics,
 assertions and counts happen as usual. Operations on constants do not run again; operations on pointers run once a launch.
 If a check finds other bits or an operation raises, the program goes on in Python: it starts again, gets the results of the
-operations that are done, and then runs as usual. Touches internals of Triton's interpreter (3.6 and 3.7).
+operations that are done, and then runs as usual.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from harness.worker.kit.arena import span_bytes
+from harness.worker.triton_hooks.autotuning import is_static
 
 from .allocations import Allocation, Span
 from .candidate_lines import candidate_line
@@ -20,6 +22,7 @@ from .places import Addresses, Places, elements_text, indices_text, mark, places
 Mask = NDArray[np.bool_]
 
 MAX_REPORTS = 8
+_COUNTS = ("requested_read_bytes", "requested_write_bytes", "dot_flops")
 MOST_LOOKS = 1 << 9
 """Reads of single values, without a store between them, after which a program counts as waiting for another program."""
 
@@ -34,12 +37,6 @@ class LaunchRecord(NamedTuple):
     kernel: str
     grid: tuple[int, int, int]
     programs: int
-    function: Any = None
-    """The kernel's Python function, undecorated."""
-    arguments: Mapping[str, Any] = {}
-    """The candidate's arguments by the kernel's parameters, and launch options."""
-    options: Mapping[str, Any] = {}
-    """Only keyword arguments: a positional argument is never an option, whatever its name."""
 
 
 @dataclass(slots=True)
@@ -76,6 +73,8 @@ class Observation:
     """Place of the running program in its grid."""
     masked: bool = True
     """Whether the current access has a mask."""
+    samples: bool = False
+    """Kernels only compute addresses and masks: loads return made-up values and stores do nothing. See `Sampler`."""
     backwards: bool = False
     """The programs of each launch run from the last to the first."""
     waits: bool = False
@@ -94,8 +93,6 @@ class Observation:
     """Which work of the call was still running when it returned, in words."""
     allocations: dict[int, Allocation] = field(default_factory=dict)
     """Allocations by address of the storage."""
-    on_launch: Callable[[LaunchRecord], None] | None = None
-    """Called for each launch before its first program runs."""
     _looks: int = 0
     _reported: set[tuple[str, int, str]] = field(default_factory=set)
     _fresh: dict[int, tuple[object, NDArray[np.uint8]]] = field(default_factory=dict)
@@ -111,16 +108,26 @@ class Observation:
         """Distinct bytes written."""
         return sum(int(np.count_nonzero(allocation.writes)) for allocation in self.allocations.values())
 
+    @contextmanager
+    def counting(self, *, trial: bool) -> Iterator[None]:
+        """Do not count the work of launches in the block if it is done again, or if the kernel does not compile on a device."""
+        launches = len(self.launches)
+        counts = {name: getattr(self, name) for name in _COUNTS}
+        try:
+            yield
+        except Exception as error:
+            trial = trial or is_static(error)
+            raise
+        finally:
+            if trial:
+                del self.launches[launches:]
+                for name, count in counts.items():
+                    setattr(self, name, count)
+
     def begin_program(self, position: tuple[int, int, int]) -> None:
         """Begin a program of the launch."""
         self.position = position
         self._looks = 0
-
-    def launch(self, record: LaunchRecord) -> None:
-        """Note a launch before its programs run."""
-        self.launches.append(record)
-        if self.on_launch is not None:
-            self.on_launch(record)
 
     def note_false_promise(self, text: str) -> None:
         """Note a hint to the compiler that does not hold."""
@@ -143,6 +150,14 @@ class Observation:
             return False
         span, start = extent(tensor), allocation.span.start
         return bool(allocation.writes[max(span.start - start, 0) : max(span.end - start, 0)].any())
+
+    def read_bytes(self, tensor: torch.Tensor) -> int:
+        """Distinct bytes of the tensor's memory that kernels read."""
+        allocation = self.allocations.get(tensor.untyped_storage().data_ptr())
+        if allocation is None:
+            return 0
+        span, start = extent(tensor), allocation.span.start
+        return int(np.count_nonzero(allocation.reads[max(span.start - start, 0) : max(span.end - start, 0)]))
 
     def admit(self, inputs: Mapping[str, Any]) -> None:
         """Let kernels touch these tensors and nothing else of their storages, which may hold guard zones."""
@@ -179,6 +194,14 @@ class Observation:
         if address not in self.allocations:
             self._add(address, Span(address, address + storage.nbytes()), storage)
         return Origin(self.allocations[address], tensor.data_ptr(), tuple(names), address)
+
+    def count_dot(self, flops: int) -> None:
+        """Count the operations of a matrix product."""
+        self.dot_flops += flops
+
+    def make_up(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """If `samples`: the values that a load or a computation of a kernel returns instead of its own."""
+        raise NotImplementedError
 
     def touch(
         self, kind: str, addresses: Addresses, mask: Mask | None, item_bytes: int, origin: Origin | None

@@ -12,14 +12,13 @@ from harness.cases.call_plan import Step
 from harness.wire import limits
 from harness.worker.kit import place
 from harness.worker.oracle.answers import Answers
+from harness.worker.oracle.blame import Stop
 from harness.worker.oracle.caller import Run
 from harness.worker.oracle.case_pattern import CaseOutcome, describe_cases, number_defaults
-from harness.worker.oracle.guest_link import CandidateRaised, GuestBroken, GuestGone, GuestLied, GuestSlow
 from harness.worker.oracle.problem import BadProblem
 from harness.worker.oracle.vault import Given
+from harness.worker.oracle.worker_line import CandidateRaised, GuestBroken, NoAnswer
 from suites.task import Task
-
-from .stop import Stop
 
 
 def judge_the_rest(
@@ -62,7 +61,7 @@ def judge_the_rest(
             is_right = answers.unfit(run) is None and answers.mismatch(run) is None
         except CandidateRaised:
             is_right = False
-        except (GuestSlow, GuestLied, GuestGone, GuestBroken, BadProblem, RuntimeError, Stop):
+        except (NoAnswer, GuestBroken, BadProblem, RuntimeError, Stop):
             break  # RuntimeError: the judge's device is full
         outcomes.append(outcome(step, is_right=is_right))
     return describe_cases(outcomes, defaults=number_defaults(task))

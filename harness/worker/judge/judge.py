@@ -11,24 +11,24 @@ import msgspec
 import torch
 
 from harness.linux import syscalls
-from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.clock_messages import JUDGE_REQUESTS, Leased, Measure, Timer
+from harness.wire.clock_messages import JUDGE_REQUESTS, Measure, Timer
 from harness.wire.errors import is_out_of_memory
-from harness.wire.evaluation import Basis, ErrorReport, Fact, Verdict
+from harness.wire.evaluation import Basis, ErrorReport, Fact
 from harness.wire.judge_messages import Attach, Begin, Judged, Proceed, Specified, Specify, Weigh, Weighed
 from harness.wire.server_messages import Spawn
 from harness.worker.clock import floor
 from harness.worker.clock.clock import Clock
-from harness.worker.clock.engine_line import EngineLine
+from harness.worker.clock.clock_line import ClockLine
 from harness.worker.kit import place
-from harness.worker.oracle.guest_link import GuestBroken, GuestLink, VerifierLink
+from harness.worker.oracle.engine_line import EngineLine
 from harness.worker.oracle.problem import BadProblem, Problem
-from harness.worker.oracle.recorded_problem import RecordedProblem, ScriptLink, SlowScript
+from harness.worker.oracle.recorded_problem import RecordedProblem
+from harness.worker.oracle.script_runs import ScriptRuns, SlowScript
 from harness.worker.oracle.vault import Vault
+from harness.worker.oracle.worker_line import GuestBroken, VerifierLine, WorkerLine
 from suites.task import Task
 
-from .judge_line import JudgeLine
 from .trial import Trial
 from .wrong_answers import Strength
 
@@ -48,10 +48,10 @@ def main(channel: Channel, spawn: Spawn) -> None:
         request = JUDGE_REQUESTS.decode(frame.payload)
         judge.close_clock()
         match request:
-            case Proceed() | Leased() | Timer():
+            case Proceed() | Timer():
                 continue  # meant for a trial that is over
             case Attach():
-                judge.attach(request, frame.descriptors)
+                judge.runs.attach(Channel(socket.socket(fileno=frame.descriptors[0])), request.target)
                 continue
             case Weigh():
                 judge.weigh(request)
@@ -61,7 +61,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
                 judge.measure(request)
             case Begin():
                 judge.judge(request, frame.descriptors)
-        judge.detach()
+        judge.runs.detach()
         gc.collect()
         place.give_back(all_of_it=True)
         if judge.problems > loaded:  # exclude the modules of a new problem from later collections
@@ -78,12 +78,11 @@ class Judge:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._line = JudgeLine(channel)
+        self._line = EngineLine(channel)
         self.vault = Vault()
         self._problems: dict[_Key, Problem] = {}
         self._strengths: dict[_Key, Fact] = {}
-        self._script: ScriptLink | None = None
-        self._target = ""
+        self.runs = ScriptRuns(self._line.alive)
         self._clock: Clock | None = None
         """The clock that timed last, with its timers."""
 
@@ -92,41 +91,30 @@ class Judge:
         """Number of loaded problems."""
         return len(self._problems)
 
-    def attach(self, attach: Attach, ends: tuple[int, ...]) -> None:
-        """Use a script worker for the next request."""
-        self.detach()
-        self._script = ScriptLink(Channel(socket.socket(fileno=ends[0])), self._line.alive)
-        self._target = attach.target
-
-    def detach(self) -> None:
-        """Close the line to the script worker, if there is one."""
-        if self._script is not None:
-            self._script.close()
-            self._script = None
-
     def judge(self, begin: Begin, ends: tuple[int, ...]) -> None:
         """Judge one candidate."""
-        link = GuestLink(Channel(socket.socket(fileno=ends[0])), begin.guest_pid, place.answer_bytes())
+        link = WorkerLine(Channel(socket.socket(fileno=ends[0])), begin.guest_pid, place.answer_bytes())
         verifier = None
         if begin.verifier_pid is not None:
-            verifier = VerifierLink(Channel(socket.socket(fileno=ends[1])), begin.verifier_pid)
+            verifier = VerifierLine(Channel(socket.socket(fileno=ends[1])), begin.verifier_pid)
         try:
             judged = Trial(self._line, self.vault, link, verifier, begin, self._problem(begin.task)).run()
             # Tested at the interpreter's sizes, where it is cheap.
-            if judged.verdict == Verdict.CORRECT and not place.is_gpu():
-                with suppress(SlowScript):  # the verdict stays without this fact
+            if judged.error is None and not place.is_gpu():
+                with suppress(SlowScript):  # the result stays without this fact
                     judged = msgspec.structs.replace(
                         judged, facts=(*judged.facts, self._strength(begin.task))
                     )
             self._line.tell(judged)
         except SlowScript as slow:
-            self._line.tell(unjudged(Verdict.UNSUPPORTED, str(slow)))
+            self._line.tell(Judged(ErrorReport(kind="unsupported", message=str(slow))))
         except (BadProblem, GuestBroken) as error:
-            self._line.tell(infra(str(error)))
+            self._line.tell(Judged(ErrorReport(kind="infra", message=str(error))))
         except RuntimeError as error:
             if not is_out_of_memory(str(error)):
                 raise
-            self._line.tell(infra(f"the judge's own work on the GPU: {str(error).partition(chr(10))[0]}"))
+            message = f"the judge's own work on the GPU: {str(error).partition(chr(10))[0]}"
+            self._line.tell(Judged(ErrorReport(kind="infra", message=message)))
         finally:
             self.vault.forget_drawn()
             link.close()
@@ -135,7 +123,7 @@ class Judge:
 
     def measure(self, measure: Measure) -> None:
         """Time a candidate that was judged correct."""
-        line = EngineLine(self._channel)
+        line = ClockLine(self._channel)
         problem = self._problem(measure.task)
         self._clock = Clock(line, measure, problem, self.vault, measure_floor=floor.measure)
         try:
@@ -183,45 +171,11 @@ class Judge:
     def _problem(self, task: Task) -> Problem:
         key = _key(task)
         if key not in self._problems:
-            self._problems[key] = Problem(task) if task.script is None else RecordedProblem(task)
-        problem = self._problems[key]
-        if isinstance(problem, RecordedProblem):
-            self._forget_recordings(besides=problem)
-            problem.link, problem.target = self._script, self._target
-        return problem
-
-    def _forget_recordings(self, besides: RecordedProblem) -> None:
-        """Drop recordings of other tasks, the oldest tasks first: a judge may serve hundreds of tasks."""
-        older_problems = [
-            problem
-            for problem in self._problems.values()
-            if isinstance(problem, RecordedProblem) and problem is not besides
-        ]
-        kept = sum(problem.size_bytes for problem in older_problems)
-        for problem in older_problems:
-            if kept <= limits.KEPT_RECORDINGS_BYTES:
-                return
-            kept -= problem.size_bytes
-            problem.forget()
+            self._problems[key] = Problem(task) if task.script is None else RecordedProblem(task, self.runs)
+        return self._problems[key]
 
 
 def _key(task: Task) -> _Key:
     file = task.folder / "problem.py"
     written = file.stat().st_mtime_ns if file.exists() else 0
     return file, written, tuple((case.name, case.dtype) for case in task.cases)
-
-
-def infra(message: str) -> Judged:
-    """Return the verdict for a failure that is not the candidate's."""
-    return unjudged(Verdict.INFRA_ERROR, message, kind="infra")
-
-
-def unjudged(verdict: Verdict, message: str, kind: str = "unsupported") -> Judged:
-    """Return a verdict that says nothing about the candidate."""
-    return Judged(
-        verdict=verdict,
-        error=ErrorReport(kind=kind, message=message),
-        traffic=(),
-        sandbox=(),
-        facts=(),
-    )

@@ -10,7 +10,7 @@ from harness.wire import operators
 from harness.wire.evaluation import ErrorReport, Finding, Mismatch
 from harness.wire.verifier_messages import NotReplayed, Replayed, ReplayedOutput
 from harness.worker.oracle.caller import Run
-from harness.worker.oracle.guest_link import GuestSlow
+from harness.worker.oracle.worker_line import GuestSlow
 from suites.task import Output, Task
 
 

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 
 from harness.cases.call_plan import PATIENCE, Plan, Step
 from harness.cases.seeds import POOL, derive
+from harness.wire import limits
 from harness.wire.evaluation import ErrorReport, Finding, Mismatch
-from harness.wire.guest_messages import CaseTraffic
+from harness.wire.guest_messages import CaseTraffic, Load, Loaded
 from harness.wire.judge_messages import Begin
 from harness.wire.script_messages import DRAW_SEED
-from harness.wire.verifier_messages import NotReplayed, Replay, Replayed, Study, VerifierReport
+from harness.wire.verifier_messages import NotReplayed, Replay, Replayed, ReplayResult
 from harness.worker.kit.arena import Arena
 from harness.worker.oracle.answers import compare_output
 from harness.worker.oracle.caller import Run, tensor_of
-from harness.worker.oracle.guest_link import GuestGone, GuestLied, GuestSlow, VerifierLink
 from harness.worker.oracle.vault import Given
+from harness.worker.oracle.worker_line import GuestBroken, GuestGone, NoAnswer, VerifierLine, Wanted
 from suites.task import Task
 
 from . import replay_findings
@@ -41,7 +42,7 @@ class Replays:
     """Replays one candidate's calls, one at a time: one drawn call, or every call in an exam."""
 
     def __init__(
-        self, link: VerifierLink | None, begin: Begin, plan: Plan, given: Callable[[Step], Given]
+        self, link: VerifierLine | None, begin: Begin, plan: Plan, given: Callable[[Step], Given]
     ) -> None:
         self._link = link
         self._begin = begin
@@ -53,6 +54,8 @@ class Replays:
         self._error: ErrorReport | None = None
         self.zero_lanes = False
         """Replays have zeros in the lanes that a masked load without `other` leaves out."""
+        self._loaded = False
+        """The verifier has answered that it has the source."""
         self.outcomes: list[ReplayOutcome] = []
         self.verifier_ended = False
         """The verifier ended when it should have answered; the engine knows how."""
@@ -72,13 +75,11 @@ class Replays:
         if self._link is None:
             return
         self._link.hello()
-        study = Study(
-            source=self._begin.source, target=self._begin.target, allowed=self._task.allowed_operators
-        )
+        load = Load(self._begin.source, self._begin.target, allowed=self._task.allowed_operators)
         try:
-            self._link.send(study)
-        except GuestGone:
-            self._link, self.verifier_ended = None, True
+            self._link.send(load, wall_s=limits.GUEST_START_S)
+        except NoAnswer as lost:
+            self._link, self.verifier_ended = None, isinstance(lost, GuestGone)
 
     def start(self, run: Run) -> None:
         """Start the replay of a recorded call, after waiting for the previous replay."""
@@ -133,10 +134,13 @@ class Replays:
             zero_lanes=self.zero_lanes,
         )
         try:
-            self._link.send(request, (arena.descriptor,))
-        except GuestGone as gone:
+            if not self._loaded:
+                self._receive(Loaded)
+                self._loaded = True
+            self._link.send(request, (arena.descriptor,), wall_s=limits.GUEST_START_S)
+        except (NoAnswer, GuestBroken) as lost:
             self.close()
-            self._lose_verifier(run, gone)
+            self._lose_verifier(run, lost)
 
     def _collect(self) -> None:
         """Wait for the replay that is under way, and for those that it causes."""
@@ -144,24 +148,26 @@ class Replays:
             waiting, self._waiting = self._waiting, None
             began = time.monotonic()
             try:
-                self._judge(waiting, self._receive(), time.monotonic() - began)
-            except (GuestSlow, GuestGone, GuestLied) as lost:
+                self._judge(waiting, self._receive(ReplayResult), time.monotonic() - began)
+            except (NoAnswer, GuestBroken) as lost:
                 self._lose_verifier(waiting.run, lost)
             finally:
                 waiting.arena.close()
 
-    def _lose_verifier(self, run: Run, lost: GuestSlow | GuestGone | GuestLied) -> None:
+    def _lose_verifier(self, run: Run, lost: NoAnswer | GuestBroken) -> None:
         """Note that this call has no replay. Later calls have none either."""
         self._link = None
         self.verifier_ended = isinstance(lost, GuestGone)
         self.outcomes.append(ReplayOutcome(run, why_not=replay_findings.lost(lost)))
 
-    def _receive(self) -> VerifierReport:
+    def _receive(self, wanted: type[Wanted]) -> Wanted:
         assert self._link is not None
-        limits = self._begin.limits
-        return self._link.receive(wall_s=PATIENCE * limits.case_s, cpu_s=PATIENCE * limits.case_cpu_s)
+        allowed = self._begin.limits
+        return self._link.receive(
+            wanted, wall_s=PATIENCE * allowed.case_s, cpu_s=PATIENCE * allowed.case_cpu_s
+        )
 
-    def _judge(self, waiting: _Waiting, report: VerifierReport, seconds: float) -> None:
+    def _judge(self, waiting: _Waiting, report: ReplayResult, seconds: float) -> None:
         run = waiting.run
         if isinstance(report, Replayed):
             self._judge_outputs(waiting, report, seconds)

@@ -11,34 +11,31 @@ from harness.cases.call_plan import Step
 from harness.cases.seeds import POOL
 from harness.wire import findings, limits, signatures
 from harness.wire.case_specs import CaseSpec
-from harness.wire.evaluation import Basis, ErrorReport, Fact, Finding, Layer, Verdict
+from harness.wire.evaluation import Basis, ErrorReport, Fact, Finding, Layer
 from harness.wire.guest_messages import CaseTraffic, Farewell, LeftBehind, Load, Loaded
 from harness.wire.judge_messages import Begin, Failure, FirstCallPassed, FirstCaseRight, Judged
 from harness.worker.kit import place
 from harness.worker.oracle import integrity, mismatch_wording
 from harness.worker.oracle.answers import Answers
+from harness.worker.oracle.blame import Stop, blame
 from harness.worker.oracle.caller import Caller, Run
-from harness.worker.oracle.guest_link import (
+from harness.worker.oracle.engine_line import EngineLine
+from harness.worker.oracle.problem import BadProblem, Problem
+from harness.worker.oracle.vault import Given, Vault
+from harness.worker.oracle.worker_line import (
     CandidateRaised,
     GuestFailed,
     GuestGone,
-    GuestLied,
-    GuestLink,
-    GuestSlow,
-    VerifierLink,
+    NoAnswer,
+    VerifierLine,
+    WorkerLine,
 )
-from harness.worker.oracle.problem import BadProblem, Problem
-from harness.worker.oracle.vault import Given, Vault
 
 from .further_cases import judge_the_rest
-from .judge_line import JudgeLine
 from .replays import Replays
-from .stop import Stop
 from .trial_facts import trial_facts
 
-
-class CalledOff(Exception):
-    """The engine needs no verdict any more."""
+CALLED_OFF = ErrorReport(kind="cancelled", message="the engine needs no verdict any more")
 
 
 class Trial:
@@ -46,10 +43,10 @@ class Trial:
 
     def __init__(
         self,
-        line: JudgeLine,
+        line: EngineLine,
         vault: Vault,
-        link: GuestLink,
-        verifier: VerifierLink | None,
+        link: WorkerLine,
+        verifier: VerifierLine | None,
         begin: Begin,
         problem: Problem,
     ) -> None:
@@ -78,49 +75,35 @@ class Trial:
         self._caller = Caller(link, begin.task, begin.limits, self._given, self._replays.wants)
 
     def run(self) -> Judged:
-        """Run the trial; always returns a verdict, whatever the guest does."""
+        """Run the trial; always returns a result, whatever the guest does."""
+        failure: Failure | None = None
+        detail = ""
         try:
-            try:
-                self._prepare()
-                self._sandbox = self._link.hello().sandbox
-                first = self._call()
-                self._line.tell(
-                    FirstCallPassed(
-                        cases=self._specifications(),
-                        ahead=self._specifications_ahead(),
-                    )
-                )
-                if not self._line.wait_for_go():
-                    return self._judged(Verdict.CANCELLED, None)
-                self._execute(first)
-                self._check_integrity()
-            except CandidateRaised as raised:
-                raise Stop(findings.verdict_of_failure(raised.failure), self._raised(raised)) from raised
-            except GuestSlow as slow:
-                raise Stop(
-                    Verdict.TIMEOUT,
-                    mismatch_wording.too_slow(slow.seconds, self._case, cpu=slow.cpu, gpu=place.is_gpu()),
-                ) from slow
-            except GuestLied as lie:
-                raise Stop(Verdict.REJECTED, mismatch_wording.lied(str(lie))) from lie
+            self._prepare()
+            self._sandbox = self._link.hello().sandbox
+            first = self._call()
+            self._line.tell(FirstCallPassed(cases=self._specifications(), ahead=self._specifications_ahead()))
+            if not self._line.wait_for_go():
+                return self._judged(CALLED_OFF)
+            self._execute(first)
+            self._check_integrity()
+            return self._judged(None)
         except Stop as stop:
-            ok = None if stop.verdict is Verdict.UNSUPPORTED else False
-            self._line.leave(self._stage, stop.error.message.partition("\n")[0], ok=ok)
-            return self._judged(stop.verdict, stop.error)
-        except CalledOff:
-            return self._judged(Verdict.CANCELLED, None)
-        except GuestGone:
-            error = mismatch_wording.gone(self._case)
-            self._line.leave(self._stage, error.message, ok=False)
-            return msgspec.structs.replace(self._judged(Verdict.CRASH, error), failure=Failure.GUEST_ENDED)
+            error = stop.error
         except GuestFailed as failed:
-            error = ErrorReport(kind="limit", message=str(failed))
-            self._line.leave(self._stage, "the judge's code failed in the candidate's process", ok=False)
-            return msgspec.structs.replace(self._judged(Verdict.CRASH, error), failure=Failure.GUEST_FAILED)
+            error, failure = ErrorReport(kind="limit", message=str(failed)), Failure.GUEST_FAILED
+            detail = "the judge's code failed in the candidate's process"
+        except NoAnswer as cause:
+            lead = f"case {self._case}: " if self._case else "on import: "
+            error = blame(cause, self._case, lead, gpu=place.is_gpu())
+            failure = Failure.GUEST_ENDED if isinstance(cause, GuestGone) else None
         finally:
             self._caller.close()
             self._replays.close()
-        return self._judged(Verdict.CORRECT, None)
+        if error is not CALLED_OFF:
+            ok = None if error.kind == "unsupported" else False
+            self._line.leave(self._stage, detail or error.first_line, ok=ok)
+        return self._judged(error, failure)
 
     def _call(self) -> Run:
         """Have the guest import the candidate and run the first case."""
@@ -129,8 +112,7 @@ class Trial:
         names = tuple(entry.name for entry in self._task.entry_points)
         shared = self._caller.try_sharing()
         loaded = self._link.ask(
-            lambda nonce: Load(
-                nonce=nonce,
+            Load(
                 source=self._begin.source,
                 entry_points=names,
                 target=self._begin.target,
@@ -146,7 +128,7 @@ class Trial:
             got = loaded.parameters.get(entry.name, ())
             wrong = signatures.signature_error(entry.signature, got) if got else ""
             if wrong:
-                raise Stop(Verdict.CALL_ERROR, mismatch_wording.wrong_signature(entry, wrong))
+                raise Stop(mismatch_wording.wrong_signature(entry, wrong))
         self._replays.study()
         run = self._run(self._plan.execution[0], first=True)
         detail = f"case {run.case.name}: {_launches(run.returned.traffic)}"
@@ -206,9 +188,7 @@ class Trial:
                 self._replays.start(run)
         self._refuse(self._replays.finish())
         self._case = ""
-        self._left = self._link.ask(
-            lambda nonce: Farewell(nonce=nonce), LeftBehind, wall_s=limits.FAREWELL_S, cpu_s=limits.FAREWELL_S
-        )
+        self._left = self._link.ask(Farewell(), LeftBehind, wall_s=limits.FAREWELL_S, cpu_s=limits.FAREWELL_S)
         self._refuse(integrity.of_farewell(self._left))
         self._refuse(findings.strict_error(self._findings(), self._task.strict))
         kernels = ", ".join(dict.fromkeys(name for run in self._runs for name in run.returned.kernels))
@@ -226,7 +206,7 @@ class Trial:
             self._case = step.case.name
         run = self._caller.call(step, first=first, wall_s=wall_s)
         if run.returned.unsupported:
-            raise Stop(Verdict.UNSUPPORTED, mismatch_wording.unsupported(run.returned.unsupported))
+            raise Stop(ErrorReport(kind="unsupported", message=run.returned.unsupported))
         return run
 
     def _take_turn(self) -> None:
@@ -235,7 +215,7 @@ class Trial:
             return
         place.settle()
         if not self._line.take_turn():
-            raise CalledOff
+            raise Stop(CALLED_OFF)
 
     def _given(self, step: Step) -> Given:
         return self._vault.given(self._problem, step.case, self._begin.seed, step.place)
@@ -268,15 +248,13 @@ class Trial:
         """Return the call, or its repeat with other undefined lanes, if it is right. Raises `Stop` if it is wrong."""
         unfit = self._answers.unfit(run)
         if unfit is not None:
-            raise Stop(Verdict.WRONG, unfit)
+            raise Stop(unfit)
         mismatch = self._answers.mismatch(run)
         if mismatch is not None and (repeat := self._right_with_zeros(run)):
             return repeat
         if mismatch is not None:
             when = ", ".join(filter(None, (_sizes(run), self._config(run))))
-            raise Stop(
-                Verdict.WRONG, mismatch_wording.mismatch(mismatch, when, run.returned.traffic.undefined_lanes)
-            )
+            raise Stop(mismatch_wording.mismatch(mismatch, when, run.returned.traffic.undefined_lanes))
         return run
 
     def _right_with_zeros(self, run: Run) -> Run | None:
@@ -304,7 +282,7 @@ class Trial:
         """Raise `Stop` if a repeated call is wrong."""
         unfit = self._answers.unfit(run)
         if unfit is not None:
-            raise Stop(Verdict.WRONG, unfit)
+            raise Stop(unfit)
         before, stale = self._answers.was_right(run), self._answers.is_stale(run)
         mismatch = self._answers.mismatch(run)
         if mismatch is not None and self._right_with_zeros(run):
@@ -314,14 +292,14 @@ class Trial:
                 self._kept_findings.append(mismatch_wording.not_deterministic(run.case.name))
             return
         if stale:
-            raise Stop(Verdict.REJECTED, mismatch_wording.stale(run.case.name))
+            raise Stop(mismatch_wording.stale(run.case.name))
         if before and not self._tuned(run):
-            raise Stop(Verdict.WRONG, mismatch_wording.not_repeatable(run.case.name))
+            raise Stop(mismatch_wording.not_repeatable(run.case.name))
         if self._tuned(run):
             undefined = run.returned.traffic.undefined_lanes
             config = "" if undefined else self._config(run)
-            raise Stop(Verdict.WRONG, mismatch_wording.mismatch(mismatch, config, undefined))
-        raise Stop(Verdict.WRONG, mismatch_wording.mismatch(mismatch, "with other values of the same shapes"))
+            raise Stop(mismatch_wording.mismatch(mismatch, config, undefined))
+        raise Stop(mismatch_wording.mismatch(mismatch, "with other values of the same shapes"))
 
     def _tuned(self, run: Run) -> bool:
         """True if the source autotunes and this call runs with a later config than declared cases do."""
@@ -334,7 +312,7 @@ class Trial:
 
     def _refuse(self, finding: ErrorReport | None) -> None:
         if finding is not None:
-            raise Stop(Verdict.REJECTED, finding)
+            raise Stop(finding)
 
     def _specifications(self) -> msgspec.Raw:
         return msgspec.Raw(msgspec.msgpack.encode(self._problem.specifications(self._plan.declared)))
@@ -351,20 +329,12 @@ class Trial:
         of_calls = (finding for run in self._runs for finding in run.returned.traffic.findings)
         return findings.drop_repeated((*of_calls, *self._replays.findings, *self._kept_findings))
 
-    def _raised(self, raised: CandidateRaised) -> ErrorReport:
-        failure = raised.failure
-        where = f"case {self._case}: " if self._case else "on import: "
-        return ErrorReport(
-            kind=failure.kind, message=where + failure.message, trace=failure.trace, line=failure.line
-        )
-
-    def _judged(self, verdict: Verdict, error: ErrorReport | None) -> Judged:
+    def _judged(self, error: ErrorReport | None, failure: Failure | None = None) -> Judged:
         if error is not None:
             error = mismatch_wording.with_cases(error, self._failing_cases)
         facts = [Fact("calls with right answers", str(self._answers.calls), Basis.PROOF)]
         facts += [Fact(f"{name}: left out", why, Basis.PROOF) for name, why in self._left_out.items()]
         return Judged(
-            verdict=verdict,
             error=error,
             traffic=tuple(self._replays.traffic(run) for run in self._runs if not run.step.case.hidden),
             sandbox=self._sandbox,
@@ -375,7 +345,7 @@ class Trial:
             margins=self._answers.margins,
             findings=self._findings(),
             kernels=tuple(dict.fromkeys(name for run in self._runs for name in run.returned.kernels)),
-            failure=Failure.VERIFIER_ENDED if self._replays.verifier_ended else None,
+            failure=failure or (Failure.VERIFIER_ENDED if self._replays.verifier_ended else None),
         )
 
 

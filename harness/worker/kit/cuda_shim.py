@@ -1,10 +1,10 @@
-# ruff: noqa: ARG001, ARG005, D102 -- methods and arguments are those of torch's and Triton's own classes
+# ruff: noqa: ARG001, ARG005, D102 -- methods and arguments are those of torch's own classes
 """
-Simulates a GPU in a process without one: `cuda` means the CPU, and torch and Triton describe the target's device.
+Simulates a GPU in a process without one: `cuda` means the CPU, and torch describes the target's device.
 
-A candidate is written for a GPU: it asks for `device="cuda"`, asserts `x.is_cuda`, reads device properties and asks
-Triton for its driver. After `install` all that works on the CPU. Tensors stay in host memory; only the device that
-Python sees changes. Used by guests and compile workers; a process cannot undo it.
+A candidate is written for a GPU: it asks for `device="cuda"`, asserts `x.is_cuda` and reads device properties. After
+`install` all that works on the CPU. Tensors stay in host memory; only the device that Python sees changes. `stub_driver`
+does the same for Triton. Used by guests and compile workers; a process cannot undo it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,14 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
-import triton
 from torch.overrides import TorchFunctionMode
 from torch.utils import _device
-from triton.backends.compiler import GPUTarget
-from triton.backends.driver import DriverBase
 
 from harness.hardware.product import KIB
 from harness.hardware.targets import hardware
 from harness.wire.device import Target
 
 from . import storages
-from .binaries import read_registers
 from .gpu_generator import GpuGenerator
 
 CPU = torch.device("cpu")
@@ -39,9 +35,6 @@ CUDA_VERSION = "12.8"
 REGISTERS_A_WORKGROUP = 65536
 """Reported for CUDA and HIP alike. HIP leaves out the accumulation registers; kernels that know this double the number."""
 
-BUS_BITS = 8192
-"""Reported width of the memory bus; the reported memory clock is chosen so that their product is the true bandwidth."""
-
 _TENSOR: Any = torch.Tensor
 _IS_CUDA = _TENSOR.is_cuda.__get__
 _IS_CPU = _TENSOR.is_cpu.__get__
@@ -49,17 +42,9 @@ _DEVICE = _TENSOR.device.__get__
 _MOVES_TO_GPU = (torch.Tensor.cuda, torch.Tensor.pin_memory)
 
 
-def gpu_target(target: Target) -> GPUTarget:
-    """The target as Triton's `GPUTarget`."""
-    if target.backend == "hip":
-        return GPUTarget("hip", target.name, target.wave_size)
-    return GPUTarget("cuda", int(target.name.removeprefix("sm_")), target.wave_size)
-
-
 def install(target: Target) -> None:
-    """Simulate `target` from here on, in torch's tensors, in `torch.cuda` and as Triton's active driver."""
+    """Simulate `target` from here on, in torch's tensors and in `torch.cuda`."""
     _patch_torch(target)
-    triton.runtime.driver.set_active(StubDriver(target))
     mode: Any = DeviceMode()
     mode.__enter__()
 
@@ -112,7 +97,7 @@ def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
     return torch.empty_strided(size, stride, dtype=dtype, device=GPU)
 
 
-def _always(answer: Any) -> Callable[..., Any]:
+def always(answer: Any) -> Callable[..., Any]:
     """A new function that returns `answer`. New each time: torch's tables of functions refuse one function with two names."""
     return lambda *args, **kwargs: answer
 
@@ -123,8 +108,8 @@ class Stream:
     cuda_stream = 0
     device = GPU
     device_index = 0
-    synchronize = wait_stream = wait_event = __exit__ = _always(None)
-    query = _always(True)
+    synchronize = wait_stream = wait_event = __exit__ = always(None)
+    query = always(True)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
@@ -140,8 +125,8 @@ class Stream:
 class Event:
     """Replaces `torch.cuda.Event`; measures host time."""
 
-    synchronize = wait = _always(None)
-    query = _always(True)
+    synchronize = wait = always(None)
+    query = always(True)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._recorded_s = 0.0
@@ -161,66 +146,8 @@ class Generator(torch.Generator):
         return super().__new__(cls, device=on_cpu(device))  # type: ignore[call-arg]
 
 
-class StubDriver(DriverBase):  # type: ignore[misc]
-    """Triton's driver for the simulated device. Kernels are compiled for it and never launched."""
-
-    get_current_device = get_current_stream = _always(0)
-    set_current_device = clear_cache = _always(None)
-    get_active_torch_device = _always(GPU)
-    get_device_interface = _always(torch.cuda)
-
-    def __init__(self, target: Target) -> None:
-        super().__init__()
-        self._target = gpu_target(target)
-        self.get_device_capability = _always(_capability(target))
-        self.utils = SimpleNamespace(
-            get_device_properties=lambda device=0: driver_properties(target), load_binary=_load_binary
-        )
-
-    @classmethod
-    def is_active(cls) -> bool:
-        return True
-
-    def get_current_target(self) -> GPUTarget:
-        return self._target
-
-    def map_python_to_cpp_type(self, ty: str) -> str:
-        return ty
-
-    def get_benchmarker(self) -> Callable[..., list[float]]:
-        return triton.testing.do_bench  # type: ignore[no-any-return]
-
-    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
-        return torch.empty(0, dtype=torch.int32)
-
-    def launcher_cls(self, source: Any, metadata: Any) -> Callable[..., None]:
-        return _always(None)
-
-
-def _load_binary(name: str, binary: bytes, shared: int, device: int) -> tuple[None, int, int, int, int]:
-    """Module, function, registers, spills and threads, as from the real driver. Persistent kernels size their grids by them."""
-    registers, spills = read_registers(binary)
-    return None, 0, registers, spills, 1024
-
-
-def driver_properties(target: Target) -> dict[str, Any]:
-    """Device properties as Triton's driver reports them, for the target's reference device."""
-    facts = hardware(target)
-    return {
-        "max_shared_mem": facts.local_bytes_workgroup,
-        "max_num_regs": REGISTERS_A_WORKGROUP,
-        "multiprocessor_count": facts.compute_units,
-        "sm_clock_rate": facts.boost_mhz * 1000,
-        "mem_clock_rate": int(facts.memory_bytes_per_s * 8 / (2 * BUS_BITS) / 1e3),
-        "mem_bus_width": BUS_BITS,
-        "arch": target.name,
-        "warpSize": target.wave_size,
-        "max_threads_per_sm": _threads(target),
-        "cooperativeLaunch": 1,
-    }
-
-
-def _threads(target: Target) -> int:
+def threads_a_unit(target: Target) -> int:
+    """Most threads of a compute unit."""
     facts = hardware(target)
     return facts.max_waves * target.wave_size * (facts.simds if target.backend == "hip" else 1)
 
@@ -228,7 +155,7 @@ def _threads(target: Target) -> int:
 def _properties(target: Target) -> SimpleNamespace:
     """Device properties as `torch.cuda.get_device_properties` reports them, for the target's reference device."""
     facts = hardware(target)
-    major, minor = _capability(target)
+    major, minor = capability(target)
     amd = target.backend == "hip"
     return SimpleNamespace(
         name=("AMD Instinct " if amd else "NVIDIA ") + facts.name,
@@ -238,7 +165,7 @@ def _properties(target: Target) -> SimpleNamespace:
         total_memory=facts.memory_bytes,
         multi_processor_count=facts.compute_units,
         warp_size=target.wave_size,
-        max_threads_per_multi_processor=_threads(target),
+        max_threads_per_multi_processor=threads_a_unit(target),
         max_threads_per_block=1024,
         regs_per_multiprocessor=REGISTERS_A_WORKGROUP,
         shared_memory_per_block=64 * KIB if amd else 48 * KIB,
@@ -250,7 +177,7 @@ def _properties(target: Target) -> SimpleNamespace:
     )
 
 
-def _capability(target: Target) -> tuple[int, int]:
+def capability(target: Target) -> tuple[int, int]:
     """ROCm's torch reports gfx942 as (9, 4), gfx90a as (9, 0)."""
     if target.backend == "hip":
         digits = target.name.removeprefix("gfx")
@@ -279,7 +206,7 @@ def _patch_torch(target: Target) -> None:
             "current_stream": stream,
             "default_stream": stream,
             "get_device_name": properties.name,
-            "get_device_capability": _capability(target),
+            "get_device_capability": capability(target),
             "get_device_properties": properties,
             "mem_get_info": (properties.total_memory, properties.total_memory),
             "get_arch_list": [target.name],
@@ -305,18 +232,18 @@ def _patch_torch(target: Target) -> None:
         | dict.fromkeys(("synchronize", "set_device_index", "set_device_idx", "set_stream")),
     )
     raw: Any = torch._C
-    raw._cuda_getCurrentRawStream = _always(0)
+    raw._cuda_getCurrentRawStream = always(0)
     raw._dynamo.guards._empty_strided_cuda = _empty_strided  # code that `torch.compile` wrote calls it
-    raw._get_accelerator = _always(gpu)
-    raw._accelerator_exchangeDevice = raw._accelerator_maybeExchangeDevice = _always(0)
+    raw._get_accelerator = always(gpu)
+    raw._accelerator_exchangeDevice = raw._accelerator_maybeExchangeDevice = always(0)
     torch.get_device_module.cache_clear()
-    _TENSOR.record_stream = _always(None)  # torch's own accepts only torch's streams
+    _TENSOR.record_stream = always(None)  # torch's own accepts only torch's streams
     cuda.nvtx._nvtx = SimpleNamespace(
-        rangePushA=_always(0),
-        rangePop=_always(0),
-        rangeStartA=_always(0),
-        rangeEnd=_always(None),
-        markA=_always(None),
+        rangePushA=always(0),
+        rangePop=always(0),
+        rangeStartA=always(0),
+        rangeEnd=always(None),
+        markA=always(None),
     )
     version: Any = torch.version
     version.hip = ROCM_VERSION if target.backend == "hip" else None
@@ -333,7 +260,7 @@ def _patch_torch(target: Target) -> None:
 def _patch_functions(module: ModuleType, answers: Mapping[str, Any]) -> None:
     """Replace each named function of the module by a function that always returns the given answer."""
     for name, answer in answers.items():
-        setattr(module, name, _always(answer))
+        setattr(module, name, always(answer))
 
 
 def undecorated(function: Any = None, *args: Any, **kwargs: Any) -> Any:

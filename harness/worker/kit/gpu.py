@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import torch
-import triton
 
 from harness.wire.device import Device
 from harness.wire.guest_messages import Argument
-
-from .warm import launch_once
 
 HERE = torch.device("cuda", 0)
 POISON = 0xFF
@@ -67,29 +61,3 @@ def view(memory: torch.Tensor, argument: Argument) -> Any:
     return torch.empty(0, dtype=dtype, device=HERE).set_(
         storage, argument.storage_offset, argument.shape, argument.strides
     )
-
-
-def warm(device: Device) -> None:
-    """Do the slow first steps on a GPU before the first request arrives. Errors are ignored: the request raises them again."""
-    with suppress(Exception):
-        start(device)
-        build_driver()
-        launch_once(HERE)
-
-
-def build_driver() -> None:
-    """Build Triton's driver, before foreign code runs."""
-    _name_driver_library()
-    triton.runtime.driver.active.get_current_target()
-
-
-def _name_driver_library() -> None:
-    """Spare Triton's NVIDIA driver a call of `ldconfig`: name the folder of `libcuda`, which the process has mapped by now."""
-    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
-        file = line.rpartition(" ")[2]
-        if "/libcuda.so" in file:
-            # The mapped file has a version in its name; Triton needs the folder that holds `libcuda.so.1`.
-            folder = Path(file).parent
-            if (folder / "libcuda.so.1").exists():
-                os.environ.setdefault("TRITON_LIBCUDA_PATH", str(folder))
-            return

@@ -63,6 +63,8 @@ class Stopwatch:
         self._sum = torch.zeros((), dtype=torch.int64, device=_DEVICE)
         self._cycles_per_ms = self._calibrated()
         self._lead_cycles = 0
+        self.releases_lines = False
+        """Call `release_persisting_lines` before each sample."""
 
     @property
     def flush_bytes(self) -> int:
@@ -94,7 +96,8 @@ class Stopwatch:
         """
         pairs = [(_EVENT(enable_timing=True), _EVENT(enable_timing=True)) for _ in range(count)]
         for number, (start, end) in enumerate(pairs):
-            release_persisting_lines()
+            if self.releases_lines:
+                release_persisting_lines()
             if ready is not None:
                 ready()
             self.around(cold=cold)

@@ -24,9 +24,9 @@ from suites.task import Case, Task
 from suites.tolerances import dtype_of
 
 from .digests import digest
-from .guest_link import GuestLied, GuestLink
 from .problem import Inputs, torch_dtype
 from .vault import Given
+from .worker_line import GuestLied, WorkerLine
 
 
 @dataclass
@@ -97,7 +97,7 @@ class Caller:
 
     def __init__(
         self,
-        link: GuestLink,
+        link: WorkerLine,
         task: Task,
         limits: TimeLimits,
         given: Callable[[Step], Given],
@@ -131,7 +131,7 @@ class Caller:
     def call(self, step: Step, *, first: bool = False, wall_s: float | None = None) -> Run:
         """Make one call of the plan, within `wall_s` or the usual limit.
 
-        Raises the exceptions of `GuestLink` if the guest does not answer.
+        Raises the exceptions of `WorkerLine` if the guest does not answer.
         """
         if wall_s is None:
             wall_s = self._limits.call_s if first else self._limits.case_s
@@ -140,8 +140,7 @@ class Caller:
         shared = self._memory if isinstance(arena, DeviceArena) else None
         try:
             returned = self._link.ask(
-                lambda nonce: Call(
-                    nonce=nonce,
+                Call(
                     entry_point=self._entry_point,
                     case=step.case.name,
                     arguments=arena.arguments,

@@ -54,43 +54,6 @@ def wrong_signature(entry: EntryPoint, problem: str) -> ErrorReport:
     )
 
 
-def too_slow(seconds: float, case: str, *, cpu: bool, gpu: bool = False) -> ErrorReport:
-    """A call that ran out of CPU or wall time."""
-    where = f"case {case}" if case else "the import"
-    kind = "CPU" if cpu else "wall"
-    if gpu:
-        return ErrorReport(
-            kind="timeout",
-            message=(
-                f"{where} did not finish within {seconds:g} s of {kind} time on the GPU, compilation included; "
-                "a loop in a kernel or around it may never end: check loop bounds, or try fewer autotune configs"
-            ),
-        )
-    return ErrorReport(
-        kind="timeout",
-        message=(
-            f"{where} did not finish within {seconds:g} s of {kind} time in the interpreter; a loop may never end, or "
-            "there are very many small programs (about 1 ms each): check loop bounds, or use larger blocks"
-        ),
-    )
-
-
-def lied(why: str) -> ErrorReport:
-    """Foreign code wrote to the guest's channel."""
-    return ErrorReport(kind="tampering", message=f"the candidate interfered with the judge's channel: {why}")
-
-
-def gone(case: str) -> ErrorReport:
-    """A process that ended; the parent adds how."""
-    where = f"case {case}" if case else "the import"
-    return ErrorReport(kind="exit", message=f"the process ended in {where}")
-
-
-def unsupported(why: str) -> ErrorReport:
-    """A device that cannot judge the candidate."""
-    return ErrorReport(kind="unsupported", message=why)
-
-
 def not_repeatable(case: str) -> ErrorReport:
     """Right in the first call, wrong in a second call with the same inputs."""
     return ErrorReport(

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import torch
@@ -36,11 +36,10 @@ class BadProblem(Exception):
 
 
 class Problem:
-    """One loaded `problem.py`, with inputs at `cpu` or `gpu` sizes."""
+    """One loaded `problem.py`. Inputs have the sizes that the task, resolved for its device, has as `cpu` sizes."""
 
-    def __init__(self, task: Task, *, at: Literal["cpu", "gpu"] = "cpu") -> None:
+    def __init__(self, task: Task) -> None:
         self._task = task
-        self._at = at
         module = _load(task.folder / "problem.py")
         self._make_inputs: Callable[..., Inputs] = _function(module, "make_inputs", task)
         self._oracle: Callable[..., Any] = _function(module, "oracle", task)
@@ -131,8 +130,8 @@ class Problem:
         return case.name
 
     def sizes(self, case: Case) -> dict[str, int]:
-        """Return the case's sizes on this kind of device."""
-        return case.cpu if self._at == "cpu" else case.gpu
+        """Return the case's sizes on this device."""
+        return case.cpu
 
     def _made(self, case: Case, session_seed: int, purpose: str, **kinds: Any) -> Inputs:
         seed = seeds.derive(session_seed, self._task.id, case.name, purpose)

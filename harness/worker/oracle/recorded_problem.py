@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import math
-import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import torch
 
 from harness.cases import seeds
 from harness.cases.judged_case import JudgedCase
-from harness.wire import limits
 from harness.wire.case_specs import CaseSpec
-from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
-from harness.wire.encoding import ENCODER, decode_message
-from harness.wire.guest_messages import GUEST_REPORTS, Hello
 from harness.wire.script_messages import (
     CALL,
     DRAW_SEED,
     EXPRESSIONS_FILE,
     LIKE_RESULTS,
     NAN,
-    RECORD_REPORTS,
-    Record,
-    Recorded,
+    SCRIPT_FILE,
+    RanScript,
     RecordedCall,
     Script,
     TensorData,
-    read_script,
 )
 from harness.worker.kit import place
 from harness.worker.kit.arena import Value
@@ -37,14 +29,11 @@ from suites.dtypes import ITEM_BYTES
 from suites.task import Case, Task
 
 from .problem import BadProblem, Inputs, Problem, specified, torch_dtype
+from .script_runs import ScriptRuns
 
 SLOW_S, LARGE_BYTES = 3.0, 64 << 20
 """A script that takes longer, or has larger inputs, is recorded for `FEW` seeds only."""
 FEW = 2
-
-
-class SlowScript(BadProblem):
-    """The script did not end in time: this device, at its current load, cannot judge the task."""
 
 
 class RecordedInputs(dict[str, Value]):
@@ -55,76 +44,26 @@ class RecordedInputs(dict[str, Value]):
     """By output, which elements depend on memory that the reference never wrote; `None` if there are none."""
 
 
-class ScriptLink:
-    """The line to one script worker."""
-
-    def __init__(self, channel: Channel, before_run: Callable[[], None] = lambda: None) -> None:
-        """`before_run` is called before each run of the script: a run may take minutes."""
-        self._channel = channel
-        self._before_run = before_run
-        self._greeted = False
-
-    def record(self, script: Script, seed: int, target: str, poison: int) -> Recorded:
-        """Run the script with a seed. Raises `SlowScript` if it does not end in time, `BadProblem` if its process ends."""
-        self._before_run()
-        limit_s = limits.script_s()
-        try:
-            deadline = time.monotonic() + limit_s
-            if not self._greeted:
-                hello = decode_message(GUEST_REPORTS, self._channel.receive(deadline=deadline).payload)
-                if not isinstance(hello, Hello):
-                    raise BadProblem("a script worker did not get ready")
-                self._greeted = True
-            nonce = f"{seed} {poison}"
-            request = Record(nonce=nonce, script=script, seed=seed, target=target, poison=poison)
-            self._channel.send(ENCODER.encode(request), deadline=deadline)
-            frame = self._channel.receive(deadline=deadline, limit_bytes=limits.RECORDING_BYTES)
-            recorded = decode_message(RECORD_REPORTS, frame.payload)
-        except ChannelTimeout as error:
-            raise SlowScript(f"the benchmark's test did not end within {limit_s:.0f} s here") from error
-        except (ChannelClosed, BadFrame) as error:
-            raise BadProblem(f"the script ended its process: {error}") from error
-        if recorded.nonce != nonce:
-            raise BadProblem("the script's process sent an answer that was not asked for")
-        return recorded
-
-    def close(self) -> None:
-        """Close the channel; the worker then ends."""
-        self._channel.close()
-
-
 class RecordedProblem(Problem):
     """Inputs at one size on every device: those of the script."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, runs: ScriptRuns) -> None:
         self._task = task
-        self._at = "cpu"
         try:
-            self._script = read_script(task.folder)
+            self._script = msgspec.json.decode((task.folder / SCRIPT_FILE).read_bytes(), type=Script)
             self._expressions = msgspec.json.decode(
                 (task.folder / EXPRESSIONS_FILE).read_bytes(), type=dict[int, tuple[int, str]]
             )
         except (OSError, msgspec.DecodeError) as error:
             raise BadProblem(f"{task.folder}: {error}; record the task again") from error
-        self.link: ScriptLink | None = None
-        """The script worker of the current request."""
-        self.target = ""
-        self._recordings: OrderedDict[tuple[int, int], Recorded] = OrderedDict()
+        self._runs = runs
         self._places = seeds.POOL
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the recordings that are kept."""
-        return sum(map(_size_bytes, self._recordings.values()))
-
-    def forget(self) -> None:
-        """Drop all recordings; the script runs again if they are needed."""
-        self._recordings.clear()
+        self._latest_seed = 0
 
     def given(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
         """Return the inputs of a call in the recording at one place of the session's pool."""
         purpose = f"{'exam' if case.case.exam else 'open'} {place % self._places}"
-        return self._call(case.case, seeds.derive(session_seed, self._task.id, "script", purpose))
+        return self.inputs(case.case, session_seed, purpose)
 
     def inputs(self, case: Case, session_seed: int, purpose: str) -> Inputs:
         """Return the inputs of a call; the same seed and purpose give the same inputs."""
@@ -142,8 +81,7 @@ class RecordedProblem(Problem):
 
     def specifications(self, cases: Iterable[Case]) -> tuple[CaseSpec, ...]:
         """Return the argument specifications of the cases: a script has the same sizes on every device."""
-        seed = next(reversed(self._recordings), (0, 0))[0]
-        return tuple(specified(case.name, self._call(case, seed)) for case in cases)
+        return tuple(specified(case.name, self._call(case, self._latest_seed)) for case in cases)
 
     def _call(self, case: Case, seed: int) -> Inputs:
         inputs = self._inputs(case, self._same_call(case, seed, poison=NAN))
@@ -165,47 +103,26 @@ class RecordedProblem(Problem):
         if call.draw_seed is not None:
             inputs[DRAW_SEED] = call.draw_seed
         inputs |= {name: tensor_of(data) for name, data in call.inputs.items()}
-        by_name = {output.name: number for number, output in enumerate(call.outputs)}
+        own = {output.name: output.tensor for output in call.outputs}
+        by_oracle = dict(zip(own, call.truths, strict=False)) if self._script.oracle else {}
         truths = []
         for output in self._task.outputs_of(case):
-            if output.name in by_name:
-                number = by_name[output.name]
-                truth = call.truths[number] if number < len(call.truths) else None
-                own = call.outputs[number].tensor
-                right = truth if self._script.oracle and truth is not None else own
-            elif output.name in call.inputs:
-                right = call.inputs[output.name]  # with these values the call leaves it as it is
-            else:
-                raise BadProblem(
-                    f"case {case.name}: output `{output.name}` is not computed with these values"
-                )
+            name = output.name
+            # With some values a call leaves an input as it is.
+            right = by_oracle.get(name) or own.get(name) or call.inputs.get(name)
+            if right is None:
+                raise BadProblem(f"case {case.name}: output `{name}` is not computed with these values")
             truths.append(_comparable(tensor_of(right)))
         inputs.truth = tuple(truths)
         return inputs
 
-    def _recorded(self, seed: int, poison: int) -> Recorded:
-        key = seed, poison
-        if key not in self._recordings:
-            if self.link is None:
-                raise BadProblem(f"{self._task.id}: there is no process to run its script")
-            recorded = self.link.record(self._script, seed, self.target, poison)
-            if recorded.seconds > SLOW_S or _input_bytes(recorded) > LARGE_BYTES:
-                self._places = FEW
-            self._recordings[key] = recorded
-            while len(self._recordings) > 2 * self._places:
-                self._recordings.popitem(last=False)
-        self._recordings.move_to_end(key)
-        return self._recordings[key]
-
-
-def _size_bytes(recorded: Recorded) -> int:
-    tensors = [output.tensor for call in recorded.calls for output in call.outputs]
-    tensors += [truth for call in recorded.calls for truth in call.truths if truth is not None]
-    return _input_bytes(recorded) + sum(len(tensor.data) for tensor in tensors)
-
-
-def _input_bytes(recorded: Recorded) -> int:
-    return sum(len(data.data) for call in recorded.calls for data in call.inputs.values())
+    def _recorded(self, seed: int, poison: int) -> RanScript:
+        recorded = self._runs.recorded(self, self._script, seed, poison)
+        self._latest_seed = seed
+        if recorded.seconds > SLOW_S or recorded.input_bytes > LARGE_BYTES:
+            self._places = FEW
+        self._runs.keep_latest(self, 2 * self._places)
+        return recorded
 
 
 def _comparable(truth: torch.Tensor) -> torch.Tensor:

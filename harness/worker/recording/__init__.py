@@ -1,1 +1,1 @@
-"""Records what one call does to memory, so that a clean process can run it again."""
+"""Runs the test of a public benchmark with its own reference, and records the calls of the entry points."""

@@ -10,9 +10,9 @@ import torch
 from harness.wire import operators
 from harness.wire.records import Items, Operator, Value, View
 from harness.worker.kit.poison import poison
-from harness.worker.recording.call_recorder import tensors
 
 from . import shadow
+from .call_recorder import tensors
 from .replay_endings import Refused
 from .replay_memory import Memory, dtype_named
 

@@ -20,9 +20,10 @@ from typing import Any
 import msgspec
 import triton
 import triton.language as tl
-from triton.runtime import interpreter
 
 from harness.wire.records import Constexpr, Dtype, Function, FunctionNotes, Language, Value
+from harness.worker.interpreter.expressions import names, rewrite_definition
+from harness.worker.interpreter.interpreted_launches import adopt_kernel
 from harness.worker.kit import candidate_trace
 from suites.python_source import source_lines
 
@@ -104,17 +105,14 @@ class Kernels:
             bare = _bare(self._definitions[name, line])
             plain = self._code(bare)
             # The interpreter's transformer changes the definition itself.
-            self._codes[notes.function] = plain, self._code(interpreter.ASTTransformer().visit(bare))
+            self._codes[notes.function] = plain, self._code(rewrite_definition(bare))
         plain, rewritten = self._codes[notes.function]
-        scope: dict[str, Any] = {"__builtins__": BUILTINS, "tl": tl, **dict.fromkeys(notes.names)}
-        scope["interpreter_semantic"] = interpreter.interpreter_semantic
+        scope: dict[str, Any] = {"__builtins__": BUILTINS, "tl": tl, **dict.fromkeys(notes.names), **names()}
         body = self._defined(plain, scope, notes)
         if notes.computes_constants:
             return triton.constexpr_function(body), scope
         fn = triton.jit(body)
-        if isinstance(fn, interpreter.InterpretedFunction):
-            fn.kwargs["do_not_specialize"] = list(notes.unspecialised)
-            interpreter.InterpretedFunction.rewritten_fn[body] = self._defined(rewritten, scope, notes)
+        adopt_kernel(fn, self._defined(rewritten, scope, notes), notes.unspecialised)
         return fn, scope
 
     def _code(self, node: ast.FunctionDef) -> CodeType:

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Mapping
-from contextlib import nullcontext
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
-from triton.runtime import interpreter as triton_interpreter
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from harness.wire import records
 from harness.wire.records import Function, Launch, Record, Step, Value, View
-from harness.worker.interpreter import interpreted_launches, interpreter, tuning
+from harness.worker.interpreter import interpreted_launches, interpreter
 from harness.worker.interpreter.traffic import Observation
-from harness.worker.recording.call_recorder import digest
 
 from . import shadow
+from .call_recorder import digest
 from .host_operators import HostOperators
 from .kernels_only import Kernels, NotAKernel, language
 from .replay_endings import Diverged, ProgramsWait
@@ -68,7 +66,7 @@ class Replayer:
                 memory.bind(number, inputs[name].untyped_storage(), shadow.ORIGINAL)
             trials = records.trials(record)
             for index, step in enumerate(record.steps):
-                with tuning.uncounted(observation) if index in trials else nullcontext():
+                with observation.counting(trial=index in trials):
                     self._step(step, observation, operators)
             memory.restore_counts()
         return observation
@@ -140,9 +138,8 @@ class Replayer:
         arguments = {name: self.decode(value) for name, value in step.arguments.items()}
         options = {name: self.decode(value) for name, value in step.options.items()}
         try:
-            with interpreted_launches.options(options):
-                kernel[step.grid](**arguments, **{name: options[name] for name in options.keys() - arguments})
-        except triton_interpreter.InterpreterError as error:
+            interpreted_launches.run(kernel, step.grid, (), arguments, options)
+        except triton.InterpreterError as error:
             if observation.waits:
                 raise ProgramsWait from error
             raise

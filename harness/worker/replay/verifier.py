@@ -10,21 +10,14 @@ import torch
 
 from harness.hardware.targets import target
 from harness.wire import limits
-from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.encoding import ENCODER
-from harness.wire.guest_messages import Hello
+from harness.wire.channel import Channel
+from harness.wire.guest_messages import Load, Loaded
 from harness.wire.records import View
+from harness.wire.requests import RequestMessage, WorkerAnswer
 from harness.wire.server_messages import Spawn
-from harness.wire.verifier_messages import (
-    VERIFIER_REQUESTS,
-    NotReplayed,
-    Replay,
-    Replayed,
-    ReplayedOutput,
-    Study,
-    VerifierReport,
-)
+from harness.wire.verifier_messages import NotReplayed, Replay, Replayed, ReplayedOutput
 from harness.worker.candidate.loading import confine
+from harness.worker.candidate.serving import serve
 from harness.worker.interpreter import interpreter
 from harness.worker.interpreter.case_traffic import case_traffic
 from harness.worker.kit import arena, candidate_trace
@@ -36,24 +29,31 @@ from .replayer import Replayer
 
 def main(channel: Channel, spawn: Spawn) -> None:
     """Serve one judge until it closes the channel."""
-    channel.send(ENCODER.encode(Hello(sandbox=confine(spawn, limits.ADDRESS_SPACE_BYTES))))
-    replayer: Replayer | None = None
-    while True:
-        try:
-            frame = channel.receive()
-        except ChannelClosed:
-            return
-        request = VERIFIER_REQUESTS.decode(frame.payload)
-        if isinstance(request, Study):
-            interpreter.prepare(target(request.target))
-            file = str(Path(spawn.scratch) / candidate_trace.NAME)
-            replayer = Replayer(request.source, file, request.allowed)
-        else:
-            assert replayer is not None
-            channel.send(ENCODER.encode(_replay(replayer, request, frame.descriptors[0])))
+    layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
+    serve(channel, layers, Verifier(Path(spawn.scratch) / candidate_trace.NAME).answer)
 
 
-def _replay(replayer: Replayer, request: Replay, descriptor: int) -> VerifierReport:
+class Verifier:
+    """Replays records of one candidate."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._replayer: Replayer | None = None
+
+    def answer(self, message: RequestMessage, descriptors: tuple[int, ...]) -> WorkerAnswer:
+        """The answer to one request."""
+        match message.request:
+            case Load(source=source, target=target_name, allowed=allowed):
+                interpreter.prepare(target(target_name))
+                self._replayer = Replayer(source, str(self._file), allowed)
+                return Loaded(parameters={})
+            case Replay() as request if self._replayer is not None:
+                return _replay(self._replayer, request, descriptors[0])
+            case other:
+                raise TypeError(f"a verifier has no answer to {type(other).__name__} here")
+
+
+def _replay(replayer: Replayer, request: Replay, descriptor: int) -> Replayed | NotReplayed:
     arguments = arena.open_arguments(descriptor, request.arena_bytes, request.arguments)
     os.close(descriptor)
     inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}

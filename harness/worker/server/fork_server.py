@@ -360,7 +360,7 @@ def import_all() -> Ready:
 def _warm_up(*, compiling: bool) -> None:
     """Set up what Triton's first launch and compilation need: saves each worker up to a second. Failures do not matter."""
     from harness.sandbox import landlock
-    from harness.worker.kit import warm
+    from harness.worker.triton_hooks import warm
 
     landlock.common_rules(run_programs=compiling, gpu=False)
     try:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
-from types import SimpleNamespace
 
 import msgspec
-import torch
-import triton
 
-from harness.linux import syscalls
-from harness.sandbox import sandbox
 from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.server_messages import Spawn
-from harness.worker.candidate.loading import close_doors
-from harness.worker.kit import gpu
+from harness.worker.candidate.loading import confine
+from harness.worker.triton_hooks import warm
+from harness.worker.triton_hooks.versions import build_launcher
 
 WANTED: msgspec.msgpack.Decoder[tuple[tuple[str, ...], ...]] = msgspec.msgpack.Decoder(
     tuple[tuple[str, ...], ...]
@@ -25,36 +20,13 @@ WANTED: msgspec.msgpack.Decoder[tuple[tuple[str, ...], ...]] = msgspec.msgpack.D
 
 def main(channel: Channel, spawn: Spawn) -> None:
     """Receive the wanted types, build what can be built into the scratch folder, answer `built`."""
-    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
-    torch.set_num_threads(1)
     assert spawn.device is not None
-    close_doors()
-    sandbox.apply(
-        Path(spawn.scratch), spawn.cpu_limit_s, limits.ADDRESS_SPACE_BYTES, run_programs=False, gpu=True
-    )
+    confine(spawn, limits.ADDRESS_SPACE_BYTES)
     wanted = WANTED.decode(channel.receive().payload)
-    gpu.warm(spawn.device)
+    warm.warm_gpu(spawn.device)
     for types in wanted:
         with suppress(Exception):  # a worker that needs this launcher builds it itself
-            _build(types)
+            build_launcher(types)
     channel.send(b"built")
     with suppress(ChannelClosed):  # the scratch folder is removed when this process ends
         channel.receive()
-
-
-def _build(types: tuple[str, ...]) -> None:
-    """Uses internals of Triton's drivers (3.6). Triton 3.7 has one launcher for all kernels, so nothing is built."""
-    driver = triton.runtime.driver.active
-    source = SimpleNamespace(constants={}, signature=dict(enumerate(types)))
-    metadata = SimpleNamespace(
-        tensordesc_meta=None,
-        num_ctas=1,
-        warp_size=driver.get_current_target().warp_size,
-        global_scratch_size=0,
-        global_scratch_align=1,
-        profile_scratch_size=0,
-        profile_scratch_align=1,
-        launch_cooperative_grid=False,
-        launch_pdl=False,
-    )
-    driver.launcher_cls(source, metadata)

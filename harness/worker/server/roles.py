@@ -13,8 +13,8 @@ from harness.worker.compiler import compiling
 from harness.worker.estimate import sampling_worker
 from harness.worker.guest import guest
 from harness.worker.judge import judge
+from harness.worker.recording import script_worker
 from harness.worker.replay import verifier
-from harness.worker.script import script_worker
 from harness.worker.timer import timer
 
 from . import gpu_probe, launchers

@@ -29,7 +29,6 @@ def returned(request: Fetch, kept: Sequence[Any]) -> Returned:
         for number in range(len(parts))
     ]
     return Returned(
-        nonce=request.nonce,
         structure=structure,
         outputs=tuple(
             _output(of_calls, part, other_outputs)

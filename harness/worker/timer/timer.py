@@ -19,28 +19,25 @@ from typing import Any
 
 import torch
 
-from harness.linux import syscalls
-from harness.sandbox import sandbox
 from harness.wire import limits
-from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.channel import Channel
 from harness.wire.device import Device
-from harness.wire.encoding import ENCODER
 from harness.wire.guest_messages import (
     GPU_FAULT,
     OUT_OF_MEMORY,
     Failed,
+    FailedKind,
     Farewell,
-    Hello,
     LeftBehind,
     Load,
     Loaded,
     Returned,
 )
+from harness.wire.requests import RequestMessage, WorkerAnswer, WorkerRequest
 from harness.wire.server_messages import Spawn
 from harness.wire.timer_messages import (
     LEAST_IN_BLOCK,
     SETS,
-    TIMER_REQUESTS,
     Batch,
     BringBack,
     Capture,
@@ -54,25 +51,31 @@ from harness.wire.timer_messages import (
     Record,
     Recorded,
     Renew,
-    Replay,
     Sample,
     Sampled,
-    TimerReport,
-    TimerRequest,
     count_copies,
 )
-from harness.worker.candidate.loading import broken, close_doors, failed, import_candidate, parameters_of
+from harness.worker.candidate.loading import (
+    confine,
+    failed,
+    import_candidate,
+    missing_entry_point,
+    parameters_of,
+)
 from harness.worker.candidate.patches import Snapshot
+from harness.worker.candidate.serving import serve
 from harness.worker.kit import candidate_trace, device_memory, gpu
 from harness.worker.kit.call_graph import CallGraph, NotCaptured
 from harness.worker.kit.stopwatch import Stopwatch, host_ms
+from harness.worker.replay.player import NotPlayed, Player
+from harness.worker.replay.taping import NotTaped, taped
+from harness.worker.triton_hooks import warm
+from harness.worker.triton_hooks.autotuning import Mode, policy
+from harness.worker.triton_hooks.launches import Launch, handle_launches
 
 from . import fetched_outputs
 from .input_copies import InputCopies
-from .player import NotPlayed, Player
 from .stirring import Stirrer
-from .taping import NotTaped, taped
-from .tuned import Tuning
 
 WARM_CALLS = 1
 """Warm calls on each copy of the inputs, before the trial calls and anything that is timed."""
@@ -87,46 +90,35 @@ _STIRRED = (torch.int16, torch.int32)
 
 def main(channel: Channel, spawn: Spawn) -> None:
     """Serve one clock until it closes the channel."""
-    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
-    torch.set_num_threads(1)
-    scratch = Path(spawn.scratch)
-    close_doors()
-    layers = sandbox.apply(
-        scratch, spawn.cpu_limit_s, limits.ADDRESS_SPACE_BYTES, run_programs=False, gpu=True
-    )
+    layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
     assert spawn.device is not None
-    gpu.warm(spawn.device)
+    warm.warm_gpu(spawn.device)
     with suppress(Exception):  # an error here occurs again in a request, which reports it
         Stopwatch(1 << 20).sample(_do_nothing, 1, cold=True)
         stirrer = Stirrer()
         stirrer.stir([torch.zeros(1, 64, 64, dtype=dtype, device=gpu.HERE) for dtype in _STIRRED])
         stirrer.settle()
-    channel.send(ENCODER.encode(Hello(sandbox=layers)))
-    seats: dict[int, Timer] = {}
-    while True:
-        try:
-            frame = channel.receive()
-        except ChannelClosed:
-            return
-        seated = TIMER_REQUESTS.decode(frame.payload)
-        request = seated.request
-        try:
-            if isinstance(request, Clear):
-                report: TimerReport = _clear(seats, request)
-            else:
-                timer = seats.setdefault(seated.seat, Timer(scratch, spawn.device))
-                report = timer.answer(request, frame.descriptors)
-        except Exception as error:  # noqa: BLE001 (`answer` catches what the source raises)
-            report = broken(request.nonce, error)
-        channel.send(ENCODER.encode(report))
+    serve(channel, layers, Seats(Path(spawn.scratch), spawn.device).answer)
 
 
-def _clear(seats: dict[int, Timer], request: Clear) -> Done:
-    for timer in seats.values():
-        timer.leave()
-    seats.clear()
-    torch.cuda.empty_cache()
-    return Done(nonce=request.nonce)
+class Seats:
+    """The seats of this process, by number."""
+
+    def __init__(self, scratch: Path, device: Device) -> None:
+        self._scratch = scratch
+        self._device = device
+        self._seats: dict[int, Timer] = {}
+
+    def answer(self, message: RequestMessage, descriptors: tuple[int, ...]) -> WorkerAnswer:
+        """WorkerAnswer a request to one seat, or empty all of them."""
+        if not isinstance(message.request, Clear):
+            timer = self._seats.setdefault(message.seat, Timer(self._scratch, self._device))
+            return timer.answer(message.request, descriptors)
+        for timer in self._seats.values():
+            timer.leave()
+        self._seats.clear()
+        torch.cuda.empty_cache()
+        return Done()
 
 
 class Timer:
@@ -140,7 +132,6 @@ class Timer:
         self._fresh = True
         """Whether the module was never called while launches only compiled."""
         self._snapshot: Snapshot | None = None
-        self._tuning = Tuning()
         self._stopwatch: Stopwatch | None = None
         self._prepared: Prepare | None = None
         self._inputs: InputCopies | None = None
@@ -162,8 +153,8 @@ class Timer:
         self._threads = 0
         """The most threads seen running after calls."""
 
-    def answer(self, request: TimerRequest, descriptors: tuple[int, ...]) -> TimerReport:
-        """Answer one request. An exception of the source becomes a report too."""
+    def answer(self, request: WorkerRequest, descriptors: tuple[int, ...]) -> WorkerAnswer:
+        """WorkerAnswer one request. An exception of the source becomes an answer too."""
         try:
             match request:
                 case Load():
@@ -172,38 +163,38 @@ class Timer:
                     return _reach(request)
                 case Prepare():
                     return self._prepare(request, descriptors)
+                case Sample(replays=True):
+                    return self._replay(request)
                 case Sample():
                     samples = self._sample(request)
                     self._count_threads()
-                    return Sampled(nonce=request.nonce, samples_ms=samples)
+                    return Sampled(samples)
                 case Capture():
                     return self._capture(request)
-                case Replay():
-                    return self._replay(request)
                 case Batch():
                     self._batch(request)
                     self._count_threads()
-                    return Done(nonce=request.nonce)
+                    return Done()
                 case Renew():
                     return self._renew(request, descriptors)
                 case BringBack():
                     return self._bring_back(request, descriptors)
                 case Fetch():
                     return self._fetch(request)
-                case Record(nonce=nonce):
-                    return self._record(nonce)
+                case Record():
+                    return self._record()
                 case Play():
                     return self._play(request)
-                case Clear():
-                    raise AssertionError("`main` clears the seats")
-                case Farewell(nonce=nonce):
+                case Farewell():
                     patched = self._snapshot.differences() if self._snapshot is not None else ()
                     self._count_threads()
-                    return LeftBehind(nonce=nonce, patched=patched, threads=self._threads, children=0)
+                    return LeftBehind(patched=patched, threads=self._threads, children=0)
+                case other:
+                    raise AssertionError(f"a timer has no answer to {type(other).__name__}")
         except (SystemExit, AssertionError):
             raise
         except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
-            return failed(request.nonce, error, self._file, self._kind_of(error))
+            return failed(error, self._file, self._kind_of(error))
 
     def leave(self) -> None:
         """Drop the case and the tape, with their memory and kernels."""
@@ -233,27 +224,24 @@ class Timer:
         return self._graph
 
     def _load(self, request: Load) -> Loaded | Failed:
-        gpu.start(self._device)
-        gpu.build_driver()
-        self._tuning.install()
+        warm.start_gpu(self._device)
+        policy.mode = Mode.FIXED
+        policy.install()
+        handle_launches(_launch_or_compile)
         self._snapshot = Snapshot()
         self._source = request.source
         self._module = import_candidate(self._file, self._source)
         entries = {name: vars(self._module).get(name) for name in request.entry_points}
         missing = [name for name, entry in entries.items() if not callable(entry)]
         if missing:
-            message = f"kernel.py defines no function `{missing[0]}`"
-            return Failed(
-                nonce=request.nonce, kind="missing_entry_point", message=message, trace="", line=None
-            )
+            return missing_entry_point(missing[0])
         return Loaded(
-            nonce=request.nonce,
             parameters={name: parameters_of(entry) for name, entry in entries.items() if callable(entry)},
         )
 
     def _prepare(self, request: Prepare, descriptors: tuple[int, ...]) -> Prepared:
         self._forget()
-        self._tuning.begin(request.chosen)
+        policy.begin(request.chosen)
         self._run = self._play_on
         if self._player is None:
             if not request.ahead and not self._fresh:
@@ -262,10 +250,11 @@ class Timer:
             self._run = lambda at: entry(**self._copies.arguments[at])
         if request.ahead:
             self._compile(request, descriptors)
-            return Prepared(nonce=request.nonce, call_ms=0.0, peak_bytes=0, configs={})
+            return Prepared(call_ms=0.0, peak_bytes=0, configs={})
         self._make_copies(request, descriptors)
         if self._stopwatch is None:
             self._stopwatch = Stopwatch(request.flush_bytes)
+        self._stopwatch.releases_lines = request.releases_lines
         for number in range(WARM_CALLS * len(self._copies)):
             self._call(number)
         torch.cuda.synchronize()
@@ -277,9 +266,7 @@ class Timer:
         peak = torch.cuda.max_memory_allocated() - before
         call_ms = host_ms(self._call)
         self._watch.leads_by(call_ms)
-        return Prepared(
-            nonce=request.nonce, call_ms=call_ms, peak_bytes=peak, configs=dict(self._tuning.chosen)
-        )
+        return Prepared(call_ms=call_ms, peak_bytes=peak, configs=policy.chosen)
 
     def _compile(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
         """Compile a case before the lease. Inputs are not read, so uninitialised memory is enough."""
@@ -287,7 +274,7 @@ class Timer:
             os.close(descriptor)
         self._inputs = InputCopies(request.arguments, request.arena_bytes, 1)
         self._fresh = False
-        with self._tuning.ahead():
+        with policy.compiling():
             self._run(0)
         self._inputs = None
 
@@ -334,19 +321,19 @@ class Timer:
         try:
             self._graph = CallGraph(self._run_captured, request.launches)
         except NotCaptured as why:
-            return Done(nonce=request.nonce, problem=str(why))
+            return Done(problem=str(why))
         self._kept = deque(self._graph.outputs)
-        return Done(nonce=request.nonce)
+        return Done()
 
     def _run_captured(self, at: int) -> Any:
         return self._run(at) if self._player is None else self._player.play(self._copies.memory[at])
 
-    def _replay(self, request: Replay) -> Sampled:
+    def _replay(self, request: Sample) -> Sampled:
         graph = self._captured_graph
         rows = self._copies.fractional_rows() if self._stirs else []
         samples = graph.sample(self._watch, request.count, lambda: self._stirrer.stir(rows))
         self._stirrer.settle()
-        return Sampled(nonce=request.nonce, samples_ms=samples)
+        return Sampled(samples)
 
     def _renew(self, request: Renew, descriptors: tuple[int, ...]) -> Done:
         self._stirs = False  # the oracle's outputs are for exactly these values
@@ -359,7 +346,7 @@ class Timer:
         if request.handle:
             with device_memory.opened(request.handle, length) as source:
                 self._copies.fill(source)
-        return Done(nonce=request.nonce)
+        return Done()
 
     def _bring_back(self, request: BringBack, descriptors: tuple[int, ...]) -> Done:
         torch.cuda.synchronize()
@@ -369,7 +356,7 @@ class Timer:
         if request.handle:
             with device_memory.opened(request.handle, memory.numel()) as returned:
                 returned.copy_(memory)
-        return Done(nonce=request.nonce)
+        return Done()
 
     def _call(self, number: int) -> object:
         """Call the source on the next copy of the inputs and keep the output."""
@@ -399,12 +386,12 @@ class Timer:
             self._kept = deque(maxlen=KEPT_OUTPUTS)
         return returned
 
-    def _record(self, nonce: str) -> Recorded:
+    def _record(self) -> Recorded:
         try:
             tape = taped(lambda: self._run(0), self._copies.memory[0])
         except NotTaped as why:
-            return Recorded(nonce=nonce, tape=None, why_not=str(why))
-        return Recorded(nonce=nonce, tape=tape)
+            return Recorded(tape=None, why_not=str(why))
+        return Recorded(tape=tape)
 
     def _play(self, request: Play) -> Done:
         gpu.start(self._device)
@@ -414,8 +401,8 @@ class Timer:
         try:
             self._player = Player(request.tape)
         except NotPlayed as why:
-            return Done(nonce=request.nonce, problem=str(why))
-        return Done(nonce=request.nonce)
+            return Done(problem=str(why))
+        return Done()
 
     def _play_on(self, at: int) -> Any:
         assert self._player is not None
@@ -439,7 +426,7 @@ class Timer:
         if torch.cuda.memory_reserved() > KEPT_BYTES:
             torch.cuda.empty_cache()
 
-    def _kind_of(self, error: BaseException) -> str:
+    def _kind_of(self, error: BaseException) -> FailedKind:
         """The kind of a source's error, as a guest reports it: after a fault the context is lost and `synchronize` fails."""
         if isinstance(error, torch.OutOfMemoryError):
             return OUT_OF_MEMORY
@@ -450,13 +437,18 @@ class Timer:
         return "exception"
 
 
+def _launch_or_compile(launch: Launch) -> Any:
+    """Before the lease, launches only compile."""
+    return launch.go_on(warmup=launch.warmup or policy.mode is Mode.ALL)
+
+
 def _reach(request: Reach) -> Done:
     try:
         with device_memory.opened(request.handle, request.size_bytes) as memory:
             memory.sum()
     except device_memory.NotShared as error:
-        return Done(nonce=request.nonce, problem=str(error))
-    return Done(nonce=request.nonce)
+        return Done(problem=str(error))
+    return Done()
 
 
 def _read(descriptor: int, length: int) -> torch.Tensor:

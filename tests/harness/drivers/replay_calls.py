@@ -17,7 +17,7 @@ from harness.wire.records import Record
 from harness.worker.candidate.loading import import_candidate
 from harness.worker.guest import watch
 from harness.worker.interpreter import interpreter
-from harness.worker.recording import call_recorder as recording
+from harness.worker.replay import call_recorder
 from harness.worker.replay.replay_endings import Diverged
 from harness.worker.replay.replayer import Replayer
 
@@ -42,7 +42,7 @@ def record_calls(file, source, name):
     """Runs and records four calls of one entry point; runs in a fork, because candidates patch their process."""
     watch.count_host_elements()
     module = import_candidate(file, source)
-    recorder = recording.Recorder(str(file))
+    recorder = call_recorder.Recorder(str(file))
     results = Recorded([], [], [])
     for size in SIZES * 2:
         x = make_input(size, size)
@@ -99,7 +99,7 @@ def outcome(replayer, record, size):
 
 def main():
     interpreter.prepare(target("gfx942"))
-    recording.install()
+    call_recorder.install()
     gc.freeze()  # as the fork server does: objects of the imports do not belong to a candidate
     source = (Path(__file__).parent / "replayed_kernels.py").read_text(encoding="utf-8")
     report = {}

@@ -9,10 +9,9 @@ os.environ["TRITON_INTERPRET"] = "1"
 sys.path.insert(0, str(Path(__file__).parent))
 
 import torch
-import triton
 
 from harness.hardware.targets import target
-from harness.worker.interpreter import program_tape, programs, tracing
+from harness.worker.interpreter import interpreted_launches, program_tape, programs, tracing
 from harness.worker.interpreter.interpreter import observe, prepare
 
 torch.set_num_threads(1)
@@ -28,7 +27,7 @@ class InPython:
         self.function, self.arguments = function, arguments
 
     def run(self, position) -> None:
-        triton.runtime.interpreter.interpreter_builder.set_grid_idx(*position)
+        programs.begin_program(position)
         self.function(**self.arguments)
 
 
@@ -85,8 +84,8 @@ def call(name: str, calls: int) -> dict:
 
 seen = {}
 for name in taped_kernels.NAMES:
-    programs.Programs = taped
+    interpreted_launches.Programs = taped
     by_tape = call(name, 3)
-    programs.Programs = InPython
+    interpreted_launches.Programs = InPython
     seen[name] = {"tape": by_tape, "python": call(name, 3)}
 sys.stdout.write(json.dumps(seen))

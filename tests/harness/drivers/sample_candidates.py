@@ -13,7 +13,7 @@ import torch
 
 from harness.hardware.targets import target
 from harness.wire.case_specs import ArgumentSpec, CaseSpec
-from harness.wire.sample_messages import Sample
+from harness.wire.sample_messages import SampleCases
 from harness.worker.estimate import sampler
 from harness.worker.estimate.cpu_budget import Budget
 from harness.worker.estimate.sampling_worker import sample_case
@@ -61,7 +61,7 @@ def main() -> None:
     reports = {}
     for name, arguments in WORK.items():
         entry = ENTRIES.get(name, name)
-        request = Sample(nonce="", source="", entry_point=entry, cases=msgspec.Raw(), target="gfx942")
+        request = SampleCases(source="", entry_point=entry, cases=msgspec.Raw(), target="gfx942")
         seconds = SECONDS.get(name, 60.0)
         report = sample_case(sampled_kernels, request, CaseSpec(name, arguments), DIES, Budget(1, seconds))
         reports[name] = msgspec.to_builtins(report)

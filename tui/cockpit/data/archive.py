@@ -24,7 +24,7 @@ class Archive:
     bests: Sequence[BestEver] = ()
 
     def best(self, wanted: BestKey) -> BestEver | None:
-        """Return the best attempt of a task, device product and baseline; `None` if none was measured."""
+        """Return the best attempt of a task, provenance and baseline; `None` if none was measured."""
         return next((best for best in self.bests if best_key(best.measured) == wanted), None)
 
 

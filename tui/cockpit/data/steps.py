@@ -9,6 +9,7 @@ from typing import NamedTuple
 from engine.reply.candidate import LANGUAGES, LINE_END, Block, fenced_blocks
 from harness import Evaluation, Verdict
 from sessions.events import Role
+from sessions.names import stage_word
 from sessions.state.findings import findings_of
 from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, CallState
@@ -125,7 +126,9 @@ def _reply(call: CallState, code: str | None) -> Iterator[tuple[str, str]]:
 def _judge_steps(attempt: AttemptState) -> Iterator[AttemptStep]:
     key = attempt.attempt
     if attempt.evaluation is None and attempt.stage:
-        yield AttemptStep(f"{key} judge", "judge", attempt.stage, style="busy", leads_to="verdict")
+        yield AttemptStep(
+            f"{key} judge", "judge", stage_word(attempt.stage), style="busy", leads_to="verdict"
+        )
     if attempt.evaluation is not None:
         words, style = _verdict_words(attempt, attempt.evaluation)
         yield AttemptStep(f"{key} verdict", "verdict", words, style=style, leads_to="verdict")

@@ -8,8 +8,9 @@ from tui.facts import vocabulary
 
 TIMELINE = """\
 The line above the keys is the replay's time, to scale: letters of verdicts
-at their moments, `*` a new best of an instance, `+` accepted, `x` rejected by a
-person, `u` undone. Where several share a place, the last in this list is shown.
+at their moments, `*` a new best of an instance, `+` accepted, `x` rejected
+by a person, `u` undone. Where several share a place, the last in this list is
+shown.
 A stretch without events plays as 30 s at most.
 """
 

@@ -21,7 +21,7 @@ def doing_cell(state: SessionState, instance: InstanceState) -> Cell:
     now = doing(state, instance)
     busy = busy_attempts(instance)
     written = sum(len(call.text) + len(call.reasoning) for call in live_calls(instance))
-    streamed = f" {written / 1000:.1f}k" if written and now.letter in "gr" else ""
+    streamed = f" {written / 1000:.1f}k characters" if written and now.letter in "gr" else ""
     if len(busy) > 1 and now.style == "busy":
         same = [attempt for attempt in busy if attempt.word == instance.word]
         others = f" +{len(busy) - len(same)}" if len(same) < len(busy) else streamed

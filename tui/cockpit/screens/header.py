@@ -17,8 +17,8 @@ LONGEST_NAME = 40
 RIGHT = ("solved", "attempts", "spent", "waits")
 """Parts at the right end."""
 SHORTENED = (
-    *("method", "model", "against", "spent", "attempts", "solved", "waits", "attempts", "attempts"),
-    *("spent", "name", "time", "unread", "spent", "solved", "solved"),
+    *("verified", "method", "model", "against", "spent", "attempts", "solved", "waits"),
+    *("attempts", "attempts", "spent", "name", "time", "unread", "spent", "solved", "solved"),
 )
 """Parts that take their next shorter form, in this order, until the line fits."""
 
@@ -51,8 +51,9 @@ def header_line(
         "method": _forms(method_words(started.method, started.options) if started else ""),
         "model": _forms(started.model if started else ""),
         "against": _forms(_against(state, facts)),
+        "verified": _forms("; ".join(dict.fromkeys(state.verification.values()))),
         "time": _forms(vocabulary.clock(state.worked_until(now_wall)) if started else ""),
-        "solved": _forms(_solved(facts, solved, tasks), f"{solved}/{tasks} solved", f"{solved}/{tasks}")
+        "solved": _forms(_solved(facts, solved, tasks), f"{solved}/{tasks} solved", f"{solved} solved")
         if tasks
         else [()],
         "attempts": [*_attempts(facts), ()],
@@ -168,12 +169,11 @@ def _dollars(usd: float) -> str:
 
 
 def _waits(concerns: Sequence[Concern]) -> Forms:
-    """`! 2 reviews  1 stuck`, or `! 3`; an ended engine and a silent model have a status of their own."""
-    shown = [concern for concern in concerns if concern.kind is not Kind.ENGINE]
-    if not shown:
+    """`! 2 reviews  1 stuck`, or `! 3`: as many as Fleet's Next lists."""
+    if not concerns:
         return [()]
-    style = "warn" if any(concern.kind is Kind.REVIEW for concern in shown) else shown[0].style
-    return [(Span(f"! {summary(shown)}", style),), (Span(f"! {len(shown)}", style),)]
+    style = "warn" if any(concern.kind is Kind.REVIEW for concern in concerns) else concerns[0].style
+    return [(Span(f"! {summary(concerns)}", style),), (Span(f"! {len(concerns)}", style),)]
 
 
 def _cut(text: str, width: int) -> str:

@@ -33,15 +33,17 @@ class CodePane(LineView):
 
     HELP = """\
 The candidate, or what changed from another source to it.
-`d` goes from the code to the diffs: to the base, to the task's timing baseline,
-to the best attempt. `<` `>` choose another attempt as the other side, `[` `]`
-walk the attempts. `E` marks a line that the error names, `e` goes through them.
+`d` goes from the code to the diffs: to the base, to the task's timing
+baseline, to the best attempt. `<` `>` choose another attempt as the other
+side, `[` `]` walk the attempts. `E` marks a line that the error names, `e`
+goes through them.
 
-In a diff `-` is removed, `+` added, and the changed words of a line that is on
-both sides are marked. `>` is a moved line: its old number, then its new one; its
-old place says where it went. `{` `}` go to the hunk before and to the next one,
-`enter` opens the unchanged lines around a hunk, `D` puts the diff in one column
-or two, `z` gives the pane the whole screen, `h` `l` scroll sideways.
+In a diff `-` is removed, `+` added, and the changed words of a line that is
+on both sides are marked. `>` is a moved line: its old number, then its new
+one; its old place says where it went. `{` `}` go to the hunk before and to
+the next one, `enter` opens the unchanged lines around a hunk, `D` puts the
+diff in one column or two, `z` gives the pane the whole screen, `h` `l` scroll
+sideways.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "unfold", "unchanged lines", id="code.unfold", show=False)

@@ -1,4 +1,4 @@
-"""`wavedeck doctor`: check this machine, or repair the store."""
+"""`wavedeck doctor`: check this machine, verify its GPUs, or repair the store."""
 
 from __future__ import annotations
 
@@ -22,16 +22,32 @@ from tui.print.plain import emit, emit_json
     is_flag=True,
     help="Instead: repair the store of the sessions. Says each step first, and deletes nothing.",
 )
+@click.option(
+    "--verify-gpu",
+    "verifies",
+    is_flag=True,
+    help="Instead: show in at most ten minutes that the judge works on this machine's GPUs. Writes one file to send.",
+)
+@click.option(
+    "--device", metavar="NAMES", help="GPUs of --verify-gpu, as idle, all or 0,1. [idle]", default=None
+)
 @json_option
-def doctor_command(*, repair: bool, as_json: bool) -> ExitCode:
+def doctor_command(*, repair: bool, verifies: bool, device: str | None, as_json: bool) -> ExitCode:
     """Check what this machine can run: GPUs, judge, sandbox, keys, store, terminal.
 
-    Exits with 0 whatever it finds; with --repair, 3 if a damage is left. Keys are shown by name, never by value.
+    Exits with 0 whatever it finds; with --repair, 3 if a damage is left; with --verify-gpu, 1 if a GPU is not verified.
+    Keys are shown by name, never by value.
     """
-    if repair and as_json:
-        raise Complaint("--repair and --json exclude each other; give one of them")
+    if repair and (as_json or verifies):
+        raise Complaint("--repair stands alone; leave --json and --verify-gpu out")
+    if device is not None and not verifies:
+        raise Complaint("--device needs --verify-gpu")
     if repair:
         return repair_store()
+    if verifies:
+        from tui.doctor.verify_gpu.command import verify_gpus
+
+        return verify_gpus(device or "idle", as_json=as_json)
     if as_json:
         emit_json({"schema": 1, "sections": list(examine(environment_with_keys()))})
         return ExitCode.DONE

@@ -9,9 +9,10 @@ from pathlib import Path
 from harness import DevicePool
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.capacity import RECORDED_CASE_BYTES
-from harness.stages.recording import NotRecorded, record_task
+from harness.recording.errors import NotRecorded
+from harness.recording.recorder import find_or_record
 from suites import Task, find_public_task, load_public_suite, load_task, public_suite_names
-from suites.public.recorded import find_recorded, recorded_folder
+from suites.public.recorded import find_recorded
 from suites.public.task import PublicTask
 from tui.diagnostics import Complaint, say
 
@@ -58,9 +59,8 @@ async def _record_missing(
 
     async def record(public: PublicTask) -> None:
         say(f"{public.id}: records the calls of its test, once")
-        folder = recorded_folder(registry, public.suite) / public.name
         try:
-            await record_task(public, folder, pool=pool, target=target)
+            await find_or_record(public, registry, pool=pool, target=target)
         except NotRecorded as reason:
             raise Complaint(f"{public.id} cannot be judged: {reason}") from reason
 

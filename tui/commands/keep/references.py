@@ -12,7 +12,7 @@ from engine.predictions.results import ResultLines
 from harness import DevicePool
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.capacity import RECORDED_CASE_BYTES
-from harness.stages.references import ReferenceResult, Result, judge_reference
+from harness.recording.references import ReferenceResult, Result, judge_reference
 from suites.public.recorded import recorded_folder, text_digest
 from suites.public.task import PublicTask
 from tui.diagnostics import say

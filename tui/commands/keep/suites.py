@@ -287,7 +287,7 @@ def references_command(
     """
     import asyncio
 
-    from harness.stages.references import Result  # needs the judge's modules, which no listing needs
+    from harness.recording.references import Result  # needs the judge's modules, which no listing needs
     from tui.config import load
 
     from .references import judge_all, results_table, summary

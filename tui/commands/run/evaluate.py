@@ -14,8 +14,6 @@ from typing import Any
 import click
 
 from harness import (
-    WHOLE,
-    WITH_ENERGY,
     DevicePool,
     Evaluation,
     StageEntered,
@@ -28,7 +26,7 @@ from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.nursery import Nursery
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.stages.cascade import refuse_text
-from harness.stages.chosen_cases import evaluate_cases
+from harness.stages.modes import Attempt, Cases, Exam
 from harness.stages.spread import evaluate_everywhere
 from harness.stages.timing.baselines import (
     KINDS,
@@ -40,6 +38,7 @@ from harness.stages.timing.baselines import (
 )
 from harness.wire.limits import SOURCE_BYTES
 from sessions.home import home_from
+from sessions.names import stage_word
 from suites import Task
 from tui.commands.keep.recording import judged_task
 from tui.commands.options import complete_tasks, json_option, predictions_options, targets_option
@@ -152,24 +151,18 @@ def eval_command(
     )
     if cases:
         loaded.with_cases(cases)  # refuses an unknown case before anything starts
-    timing = Against(baseline_of(loaded, against), cold=cache == "cold")
+    mode = Cases(cases) if cases else Exam() if exam else Attempt()
+    timing = Against(baseline_of(loaded, against), cold=cache == "cold", energy=energy)
     drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
     # The text first: an empty or broken file gets its answer before torch is loaded.
-    refused = refuse_text(source, loaded, exam=exam, cases=cases)
+    refused = refuse_text(source, loaded, mode)
     evaluation = refused
     if evaluation is None:
-        judge = (
-            partial(evaluate_cases, cases=cases)
-            if cases
-            else evaluate_everywhere
-            if spread
-            else partial(evaluate, exam=exam)
-        )
+        judge = evaluate_everywhere if spread else partial(evaluate, mode=mode)
         with WaitingLine("starting the judge", wanted=not as_json) as status:
-            effort = WITH_ENERGY if energy else WHOLE
             evaluation = asyncio.run(
                 judged(
-                    partial(judge, source, loaded, seed=drawn, against=timing, effort=effort),
+                    partial(judge, source, loaded, seed=drawn, against=timing),
                     settings,
                     spread=spread,
                     on_stage=lambda stage: status.show(f"{loaded.short_id}: {stage}"),
@@ -209,7 +202,7 @@ async def judged(
 
     def on_event(event: StageEntered | StageLeft) -> None:
         if isinstance(event, StageEntered):
-            on_stage(event.stage)
+            on_stage(stage_word(event.stage))
 
     async with Nursery() as nursery:
         opening = asyncio.create_task(nursery.open(), name="nursery")

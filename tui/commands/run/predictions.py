@@ -22,7 +22,7 @@ from engine.predictions.session import PredictionSession
 from harness import Device, DevicePool, Target
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.capacity import RECORDED_CASE_BYTES
-from harness.stages.original import check_definition
+from harness.recording.original import check_definition
 from sessions.home import Home, home_from
 from sessions.state.metrics import mean_pass_at_k
 from sessions.state.ratio_words import times

@@ -6,6 +6,7 @@ import os
 
 import click
 
+from harness.wire.provenance import Provenance
 from sessions.best_ever import BestEver, bests_ever
 from sessions.catalog import list_sessions
 from sessions.home import home_from
@@ -17,6 +18,12 @@ from tui.facts.tables import Column, Field
 from tui.facts.vocabulary import moment
 from tui.print.plain import emit, emit_json, listing
 
+
+def provenance(best: BestEver) -> Provenance:
+    """Return the hardware and software of an attempt's times; unknown values are empty."""
+    return best.measured.provenance or Provenance()
+
+
 FIELDS: tuple[Field[BestEver], ...] = (
     Field(Column("task", keep=True), lambda best: short_task(best.measured.task)),
     Field(Column("speedup", keep=True), lambda best: str(best.measured.speed)),
@@ -27,14 +34,15 @@ FIELDS: tuple[Field[BestEver], ...] = (
     Field(Column("exact cases", if_known=True, drop=4), lambda best: best.measured.speed.exact_words),
     Field(Column("exam", keep=True), lambda best: "confirmed" if best.measured.confirmed else "not examined"),
     Field(Column("against", if_known=True), lambda best: best.measured.against),
-    Field(Column("device"), lambda best: best.measured.product),
-    Field(Column("triton", if_known=True, drop=2), lambda best: best.measured.triton),
-    Field(Column("torch", if_known=True, drop=3), lambda best: best.measured.torch),
+    Field(Column("device"), lambda best: f"{best.measured.product} {provenance(best).partition}".rstrip()),
+    Field(Column("driver", if_known=True, drop=2), lambda best: provenance(best).driver),
+    Field(Column("triton", if_known=True, drop=2), lambda best: provenance(best).triton),
+    Field(Column("torch", if_known=True, drop=3), lambda best: provenance(best).torch),
     Field(Column("judged (UTC)", keep=True, drop=1), lambda best: moment(best.measured.judged)),
     Field(Column("session", keep=True), lambda best: best.session),
     Field(Column("attempt", keep=True), lambda best: best.measured.attempt),
 )
-"""One line per task, device product and baseline."""
+"""One line per task, provenance and baseline."""
 
 
 @click.command(name="best")
@@ -44,7 +52,8 @@ def best_command(task: str | None, *, as_json: bool) -> None:
     """Show the fastest attempt of each task, or of TASK, over all sessions.
 
     Confirmed attempts come before others; without one, the fastest correct attempt that was measured. Speedups compare
-    only on the same device product and against the same baseline, so a task has a line for each of them.
+    only on the same device product and partition, with the same driver, torch and Triton, and against the same baseline.
+    So a task has a line for each of them.
     """
     home = home_from(os.environ)
     infos = list_sessions(home)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness import Evaluation, Margin, Verdict
+from sessions.names import stage_word
 from sessions.state.findings import finding_words, findings_of
 from sessions.state.speed import attempt_speed, found_speed, is_timed_again
 from sessions.state.state import AttemptState, Confirmation, InstanceState
@@ -73,7 +74,7 @@ def exam_of(attempt: AttemptState, instance: InstanceState | None) -> Exam | Non
         return None
     word, exam = str(attempt.confirmation), attempt.exam
     if attempt.examining is not None:
-        return Exam(word, f"exam runs: {attempt.examining}", "busy")
+        return Exam(word, f"exam runs: {stage_word(attempt.examining)}", "busy")
     if exam is not None and attempt.confirmation is Confirmation.CONFIRMED:
         figures = (tolerance_words(exam), speed_words(attempt) if is_timed_again(attempt) else "")
         return Exam(

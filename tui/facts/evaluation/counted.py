@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from harness import Estimate, Evaluation
 from harness.wire.evaluation import SampledTraffic, Traffic
+from sessions.state.ranking import estimated_slowdown
 from tui.facts.tables import Column, Field, Table, table_of
 from tui.facts.vocabulary import count, estimate, grouped, size
 
@@ -60,6 +61,12 @@ ESTIMATES: tuple[Field[Estimate], ...] = (
         lambda bounds: estimate(bounds.high_us / bounds.low_us) if bounds.low_us > 0 else "",
     ),
 )
+
+
+def estimate_words(evaluation: Evaluation) -> str:
+    """Return the estimate over all cases as `est. 1.34x roof`; empty if there is none."""
+    slowdown = estimated_slowdown(evaluation)
+    return "" if slowdown is None else estimate(slowdown)
 
 
 def traffic_table(evaluation: Evaluation) -> Table:

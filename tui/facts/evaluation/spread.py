@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
 from sessions.events import WinnerMeasured
-from sessions.state.speed import speed_of
+from sessions.state.speed import are_comparable, speed_of, timed_evaluation
 from sessions.state.state import AttemptState
 from tui.facts.tables import Table
 from tui.facts.vocabulary import UNKNOWN
@@ -35,12 +35,23 @@ def sorted_by_device(spread: Sequence[WinnerMeasured]) -> list[WinnerMeasured]:
     return sorted(spread, key=lambda measurement: measurement.device)
 
 
+def comparable_spread(attempt: AttemptState) -> tuple[list[WinnerMeasured], str]:
+    """Return the measurements that are compared with the attempt's own times, and a clause about the others."""
+    own = timed_evaluation(attempt)
+    spread = sorted_by_device(attempt.spread)
+    beside = [measured for measured in spread if are_comparable(measured.evaluation, own)]
+    apart = ", ".join(measured.device for measured in spread if measured not in beside)
+    return beside, f"not compared: GPU {apart}, other hardware or software" if apart else ""
+
+
 def by_gpu_words(attempt: AttemptState) -> str:
     """Return the speedup of a winner on each GPU, `0 1.42x, 1 1.40x`; empty if it was not measured there."""
-    return ", ".join(
-        f"{measurement.device} {speed.figure if (speed := speed_of(measurement.evaluation)) else UNKNOWN}"
-        for measurement in sorted_by_device(attempt.spread)
-    )
+    beside, apart = comparable_spread(attempt)
+    figures = [
+        f"{measured.device} {speed.figure if (speed := speed_of(measured.evaluation)) else UNKNOWN}"
+        for measured in beside
+    ]
+    return ", ".join(filter(None, (*figures, apart)))
 
 
 def measured_words(measurement: WinnerMeasured) -> str:

@@ -102,7 +102,7 @@ def _time_row(timing: Latency, shape: str, before_ms: float | None) -> Row:
         _share(timing),
         f"{((before_ms or 0) / timing.candidate_ms - 1) * 100:+.0f} %" if is_changed else "",
         Cell(f"{this.p10_ms * 1e3:.4g}-{this.p90_ms * 1e3:.4g}" if this else "", "dim"),
-        Cell("/".join(str(side.samples) for side in sides), "dim"),
+        Cell("+".join(str(side.samples) for side in sides), "dim"),
         Cell(str(left_out) if sides else "", "warn" if left_out else "dim"),
         Cell(str(timing.pairs or ""), "dim"),
         Cell(f"{timing.method.value}{', hot' if timing.cache == 'hot' else ''}", "dim"),
@@ -322,13 +322,10 @@ def throttle_words(window: Window) -> str:
 def state_words(state: DeviceState) -> str:
     """Return the known facts about a device before or after timing, on one line."""
     facts = (
-        state.product,
-        state.partition,
         "" if state.clock_mhz is None else f"{state.clock_mhz} MHz",
         "" if state.busy_percent is None else f"{state.busy_percent:.0f} % busy",
         "" if state.memory_used_bytes is None else f"{size(state.memory_used_bytes)} in use",
         "" if state.hotspot_c is None else f"{state.hotspot_c:.0f} C",
-        "" if state.power_cap_w is None else f"cap {state.power_cap_w:.0f} W",
         "" if state.other_processes is None else f"{state.other_processes} other processes",
     )
     return ", ".join(filter(None, facts))

@@ -7,13 +7,14 @@ import re
 from dataclasses import replace
 
 from harness import ErrorReport, Evaluation, Mismatch, Verdict
+from sessions.names import stage_word
 from sessions.state.findings import finding_words, findings_of, located
-from sessions.state.ranking import estimated_slowdown
 from sessions.state.speed import missing_speed, speed_of, timed_evaluation
 from sessions.state.state import AttemptState, InstanceState
+from tui.facts.evaluation.counted import estimate_words
 from tui.facts.styles import speed_style, verdict_style
 from tui.facts.tables import Cell, Table, named_values
-from tui.facts.vocabulary import count, counted, estimate, words
+from tui.facts.vocabulary import count, counted, words
 
 from .certainty import against_words, exam_of, tolerance_words
 from .times import missing_words
@@ -78,8 +79,11 @@ def _known(facts: list[Cell]) -> Facts:
 
 def _before_verdict(attempt: AttemptState) -> list[Cell]:
     if attempt.stage:
-        passed = ", ".join(stage.name for stage in attempt.stages if stage.ok)
-        return [Cell(f"judge: {attempt.stage}", "busy"), Cell(f"passed: {passed}" if passed else "", "dim")]
+        passed = ", ".join(stage_word(stage.name) for stage in attempt.stages if stage.ok)
+        return [
+            Cell(f"judge: {stage_word(attempt.stage)}", "busy"),
+            Cell(f"passed: {passed}" if passed else "", "dim"),
+        ]
     call = attempt.calls[-1] if attempt.calls else None
     if call is not None and call.failed:
         return [Cell("no reply", "bad"), Cell(call.failed, "bad")]
@@ -108,9 +112,8 @@ def speed_facts(evaluation: Evaluation) -> list[Cell]:
     """The speedup with interval, baseline and GPU; without one the reason, and the estimate."""
     speed = speed_of(evaluation)
     if speed is None:
-        factor = estimated_slowdown(evaluation)
         reason = Cell(f"no speedup: {missing_speed(evaluation)}")
-        return [reason, Cell("" if factor is None else estimate(factor), "dim")]
+        return [reason, Cell(estimate_words(evaluation), "dim")]
     devices = ", ".join(dict.fromkeys(latency.device for latency in evaluation.latency))
     return [Cell(f"{speed.words}{against_words(evaluation)} on GPU {devices}", speed_style(speed))]
 

@@ -10,15 +10,15 @@ from typing import NamedTuple
 from harness import Verdict
 from sessions.names import split_attempt
 from sessions.state.findings import finding_words, findings_of
-from sessions.state.ranking import estimated_slowdown
-from sessions.state.speed import Speed, attempt_speed, gain
+from sessions.state.speed import Speed, attempt_speed, gain, is_apart
 from sessions.state.state import AttemptState, SessionState
 from sessions.state.winners import accepted_attempt
 from suites.python_source import source_lines
 from tui.facts.attempt import origin_words
+from tui.facts.evaluation.counted import estimate_words
 from tui.facts.styles import verdict_style
 from tui.facts.tables import Cell, Column, Field
-from tui.facts.vocabulary import FINDING, estimate, grouped, letter, moment, percent_change, words
+from tui.facts.vocabulary import FINDING, grouped, letter, moment, percent_change, words
 
 from .model import SessionReport, is_best
 from .section import Section, section_of
@@ -40,7 +40,12 @@ class Change(NamedTuple):
     @property
     def gain(self) -> float | None:
         """How much faster than its base: the ratio of their speeds, minus 1."""
-        return gain(self.speed, attempt_speed(self.base)) if self.base is not None else None
+        return gain(self.attempt, self.base) if self.base is not None else None
+
+    @property
+    def is_apart(self) -> bool:
+        """True if it is not compared with its base, because other hardware or software timed it."""
+        return self.base is not None and is_apart(self.attempt, self.base)
 
     @property
     def lines(self) -> tuple[int, int] | None:
@@ -84,8 +89,7 @@ def _estimate(change: Change) -> str:
     evaluation = change.attempt.evaluation
     if evaluation is None or evaluation.verdict is not Verdict.CORRECT or change.speed is not None:
         return ""
-    slowdown = estimated_slowdown(evaluation)
-    return "" if slowdown is None else estimate(slowdown)
+    return estimate_words(evaluation)
 
 
 def _lines(change: Change) -> str:
@@ -129,6 +133,7 @@ def attempt_sections(report: SessionReport) -> tuple[Section, ...]:
     """Return every attempt with what it changed and gained."""
     changes = list(changes_of(report.state))
     to_base = any(change.gain is not None for change in changes)
+    apart = any(change.is_apart for change in changes)
     return (
         section_of(
             "From attempt to attempt",
@@ -136,6 +141,7 @@ def attempt_sections(report: SessionReport) -> tuple[Section, ...]:
             changes,
             lambda change: change.attempt.attempt,
             "To base: change in speed on the cases that both timed, without an interval." if to_base else "",
+            "No figure to base: other hardware or software timed the base." if apart else "",
             "`*` is the best attempt of its instance." if any(change.is_best for change in changes) else "",
         ),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from harness import STAGES, Verdict
-from sessions.names import short_task
+from sessions.names import short_task, stage_word
 from sessions.state.state import AttemptState, SessionState
 from tui.facts.spending import Spending, spending_of
 from tui.facts.tables import Cell, Column, Field
@@ -152,7 +152,7 @@ def verdict_sections(report: SessionReport) -> tuple[Section, ...]:
         return UNKNOWN if no_gpu and not count.reached else text
 
     stages: Sequence[Field[StageCount]] = (
-        Field(Column("stage", 12, 12, keep=True), lambda count: count.stage),
+        Field(Column("stage", 12, 12, keep=True), lambda count: stage_word(count.stage)),
         Field(
             Column("reached", 7, 8, right=True),
             lambda count: "no GPU" if no_gpu and not count.reached else grouped(count.reached),

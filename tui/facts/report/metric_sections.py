@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sessions.names import short_task
+from sessions.state.metrics import are_mixed
 from tui.facts.tables import Column, Field
 from tui.facts.vocabulary import UNKNOWN, counted, percent
 
@@ -24,7 +25,7 @@ class Metric(NamedTuple):
 
 METRICS: tuple[Field[Metric], ...] = (
     Field(Column("metric", 18, 26, keep=True), lambda metric: metric.name),
-    Field(Column("value", 6, 8, right=True), lambda metric: metric.value),
+    Field(Column("value", 6, 10, right=True), lambda metric: metric.value),
     Field(Column("counts", 24, 60), lambda metric: metric.meaning, "dim"),
     Field(Column("source", 13, 26, drop=1), lambda metric: metric.source, "dim"),
 )
@@ -43,8 +44,13 @@ BY_TASK: tuple[Field[TaskMetrics], ...] = (
     Field(Column("exec", right=True), lambda row: percent(row.execution_accuracy)),
     Field(Column("pass@1", right=True, drop=1), lambda row: percent(row.pass_at_1)),
     Field(Column("pass@k", right=True, drop=5), lambda row: percent(row.pass_at_k)),
-    Field(Column("speedup", right=True, if_known=True), lambda row: ratio(row.speedup_geomean)),
-    Field(Column("GEAK mean", right=True, if_known=True, drop=4), lambda row: ratio(row.speedup_mean)),
+    Field(
+        Column("speedup", right=True, if_known=True), lambda row: ratio(row.speedup_geomean, row.speedup_sign)
+    ),
+    Field(
+        Column("GEAK mean", right=True, if_known=True, drop=4),
+        lambda row: ratio(row.speedup_mean, row.speedup_sign),
+    ),
     Field(Column("against", 7, 12, if_known=True, drop=6), lambda row: row.against),
 )
 
@@ -58,6 +64,10 @@ def metric_sections(report: SessionReport) -> tuple[Section, ...]:
         if total.uncounted:
             notes.append(
                 f"They leave out {total.uncounted} without a verdict on the candidate (unsupported, cancelled, our failure)."
+            )
+        if are_mixed(winner.evaluation for winner in report.winners):
+            notes.append(
+                "No mean speedup over tasks: the winners were timed with different hardware or software."
             )
     metrics, by_task = (_metrics(total), report.metrics) if total is not None else ((), ())
     return (
@@ -74,7 +84,8 @@ def _exam(row: TaskMetrics) -> str:
 
 def _metrics(row: TaskMetrics) -> list[Metric]:
     """Return the metrics of a session."""
-    share, mean = percent, ratio
+    share = percent
+    geomean, mean = (ratio(value, row.speedup_sign) for value in (row.speedup_geomean, row.speedup_mean))
     return [
         Metric("call accuracy", share(row.call_accuracy), "attempts that import and run the first case", "TritonBench"),
         Metric("execution accuracy", share(row.execution_accuracy), "attempts that are correct", "TritonBench"),
@@ -84,8 +95,8 @@ def _metrics(row: TaskMetrics) -> list[Metric]:
         Metric("fast_1", share(row.fast_1), "tasks with a winner above 1x, whatever its interval", "KernelBench"),
         Metric("fast_2", share(row.fast_2), "tasks with a winner above 2x, whatever its interval", "KernelBench"),
         Metric(
-            "speedup, geometric mean", mean(row.speedup_geomean), "winners; a case without a ratio counts as 1x",
+            "speedup, geometric mean", geomean, "winners; a case without a ratio counts as 1x",
             "Fleming and Wallace 1986",
         ),
-        Metric("speedup, GEAK's mean", mean(row.speedup_mean), "winners; mean over cases, then over tasks", "GEAK"),
+        Metric("speedup, GEAK's mean", mean, "winners; mean over cases, then over tasks", "GEAK"),
     ]  # fmt: skip

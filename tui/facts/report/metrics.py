@@ -17,7 +17,9 @@ from sessions.state.metrics import (
     mean_pass_at_k,
     speedup_geomean,
     speedup_mean,
+    speedup_sign,
 )
+from sessions.state.ratio_words import signed
 from sessions.state.speed import attempt_speed, baseline_names, timed_evaluation
 from sessions.state.winners import bests_by_task, confirmed_tasks
 from tui.facts.evaluation.spread import by_gpu_words
@@ -72,6 +74,8 @@ class TaskMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """GEAK's: arithmetic mean over the tasks' best attempts of their means over cases; the exam's times where there are any."""
     speedup_geomean: float | None = None
     """Geometric mean over these attempts of their speeds (`Speed.value`)."""
+    speedup_sign: str = ""
+    """Sign of both means: `>=` if a case of these attempts is a lower bound, `<=` for upper bounds, `~` for both."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
@@ -132,6 +136,7 @@ def _metrics(
         fast_2=fast_p(timed, 2.0),
         speedup_mean=speedup_mean(timed),
         speedup_geomean=speedup_geomean(timed),
+        speedup_sign=speedup_sign(timed),
         input_tokens=spent.input_tokens,
         output_tokens=spent.output_tokens,
         cost_usd=spent.cost_usd,
@@ -156,6 +161,6 @@ def _samples(state: SessionState, task: str) -> tuple[int, int]:
     return len(samples), sum(Verdict.CORRECT in sample for sample in samples)
 
 
-def ratio(value: float | None) -> str:
-    """Return a measured speedup: `1.42x`."""
-    return UNKNOWN if value is None else f"{value:.2f}x"
+def ratio(value: float | None, sign: str = "") -> str:
+    """Return a measured speedup: `1.42x`, or `>= 1.42x` if a bound is in it."""
+    return UNKNOWN if value is None else signed(value, sign)

@@ -13,6 +13,7 @@ from sessions.state.state import AttemptState, InstanceState, SessionState
 from sessions.state.tally import Tally, tally
 from sessions.state.winners import accepted_attempt, bests_by_task
 from tui.facts.endings import ending_words
+from tui.facts.evaluation.provenance import distinct_provenances, provenance_words
 from tui.facts.evaluation.verdict import failure_words
 
 from .metrics import TaskMetrics, task_metrics
@@ -74,6 +75,12 @@ class SessionReport:
     def is_measured(self) -> bool:
         """True if a case of an attempt was timed."""
         return any(attempt.evaluation and attempt.evaluation.latency for attempt in self.state.attempts())
+
+    @property
+    def hardware(self) -> tuple[str, ...]:
+        """Hardware and software of the winners' times, in words; more than one if they are not compared with each other."""
+        timed = (winner.evaluation for winner in self.winners if winner.speed is not None)
+        return tuple(provenance_words(provenance, brief=True) for provenance in distinct_provenances(timed))
 
     @property
     def has_gpu(self) -> bool:

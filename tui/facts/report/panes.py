@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tui.facts.endings import session_ending
+from tui.facts.evaluation.provenance import verification_words
 from tui.facts.settings_words import method_words
 from tui.facts.spending import device_words, session_spent_words
 from tui.facts.vocabulary import NO_GPU, counted, duration, grouped, money, percent
@@ -59,6 +60,8 @@ def facts_of(report: SessionReport) -> dict[str, str]:
         "method": f"{method_words(started.method, started.options)} with {started.model}" if started else "",
         "tasks": f"{solved} of {len(started.tasks) if started else 0} solved{exams}",
         "speed": timing if report.has_gpu else NO_GPU,
+        "hardware": "; ".join(report.hardware),
+        "verified": verification_words(state.verification),
         "attempts": f"{grouped(tally.judged)} judged{share}{uncounted}",
         "people": ", ".join(filter(None, people)),
         "spent": session_spent_words(state),

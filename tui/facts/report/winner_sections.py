@@ -10,6 +10,7 @@ from sessions.state.findings import finding_words, findings_of
 from sessions.state.speed import MIXED, Speed, baseline_names, found_speed, missing_speed
 from sessions.state.state import Confirmation
 from tui.facts.attempt import origin_words
+from tui.facts.evaluation.counted import estimate_words
 from tui.facts.evaluation.roofs import roof_range, roof_range_words
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.styles import speed_style
@@ -48,12 +49,19 @@ def _cases(winner: Winner) -> str:
 
 
 def _decision(winner: Winner) -> str:
-    """Return `accepted`, `accepted: softmax#1/3` if it is another attempt, or `waits`."""
+    """Return `accepted`, `accepted: #1/3` if it is another attempt of the task, or `waits`."""
     decision = winner.best.decision
     accepted = decision is not None and decision.accepted
     if winner.chosen is not None and not winner.is_chosen:
-        return f"{'accepted, then' if accepted else 'accepted:'} {winner.chosen.attempt}"
+        chosen = winner.chosen.attempt.rpartition("#")[2]
+        return f"{'accepted, then' if accepted else 'accepted:'} #{chosen}"
     return "accepted" if accepted else "waits" if winner.best.waiting else ""
+
+
+def _remark(winner: Winner) -> str:
+    """Return the estimate of a winner without a speedup, and why it has none; empty if it has a speedup."""
+    missing = missing_speed(winner.evaluation)
+    return ": ".join(filter(None, (estimate_words(winner.evaluation), missing))) if missing else ""
 
 
 def _marks(winner: Winner) -> Cell:
@@ -99,13 +107,13 @@ WINNERS: tuple[Field[Winner], ...] = (
         Column("exact cases", right=True, if_known=True, drop=10),
         lambda winner: winner.speed.exact_words if winner.speed is not None else "",
     ),
-    Field(Column("remark", 12, 40, if_known=True, drop=2), lambda winner: missing_speed(winner.evaluation)),
+    Field(Column("remark", 16, 60, if_known=True, drop=2), _remark),
     Field(
         Column("roof", 7, 8, right=True, if_known=True, drop=3),
         lambda winner: roof_range_words(roof_range(winner.evaluation)),
     ),
     Field(Column("exam", 12, 12), _exam),
-    Field(Column("decision", 8, 30, if_known=True, drop=5), _decision),
+    Field(Column("decision", 14, 30, if_known=True, drop=5), _decision),
     Field(
         Column("before exam", right=True, if_known=True, drop=6),
         lambda winner: speed_cell(found_speed(winner.best)).text,

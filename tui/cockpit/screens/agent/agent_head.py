@@ -11,7 +11,7 @@ from sessions.state.state import AttemptState, Confirmation, InstanceState, Sess
 from tui.cockpit.data import attempts
 from tui.cockpit.draw.lines import Line, Span, cells, fit, joined, plain
 from tui.facts import vocabulary
-from tui.facts.attention import Concern, Kind
+from tui.facts.attention import Concern
 from tui.facts.doing import WORDS, doing
 from tui.facts.styles import speed_style, verdict_style
 
@@ -75,10 +75,9 @@ def head_tail(status: Line, concerns: Sequence[Concern], width: int) -> Line:
 
     A status that is longer than `width` cells is cut.
     """
-    waiting = sum(concern.kind not in (Kind.ENGINE, Kind.MODEL) for concern in concerns)
     text, style = plain(status), status[0].style if status else ""
     status_part = Span(fit(text, width).rstrip(), style)
-    parts = [status_part, Span(f"! {waiting}" if waiting else "", "warn")]
+    parts = [status_part, Span(f"! {len(concerns)}" if concerns else "", "warn")]
     return joined([(part,) for part in parts if part.text])
 
 

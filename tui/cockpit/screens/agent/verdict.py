@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import ErrorReport
-from sessions.state.speed import timed_evaluation
+from sessions.state.speed import is_apart, timed_evaluation
 from sessions.state.state import AttemptState
 from tui.cockpit.data.attempts import short_name
 from tui.cockpit.draw.lines import Line, Span, cells, clean, line, plain, wrap, wrap_phrases
@@ -12,6 +12,7 @@ from tui.cockpit.screens.agent.verdict_head import DOT, head_lines, spans_of
 from tui.facts import vocabulary
 from tui.facts.decisions import dated_decision
 from tui.facts.evaluation.certainty import tolerance_table
+from tui.facts.evaluation.provenance import APART
 from tui.facts.evaluation.stages import stages_table
 from tui.facts.evaluation.times import times_table
 from tui.facts.evaluation.verdict import (
@@ -97,13 +98,15 @@ def _times(subject: PageSubject) -> Table:
     if evaluation is None:
         return Table("")
     base = subject.base
+    is_base_apart = base is not None and is_apart(subject.attempt, base)
+    base_name = short_name(base.attempt) if base is not None else "base"
     return times_table(
         evaluation.latency,
         not_timed=evaluation.not_timed,
         shapes=subject.shapes,
-        before=timed_evaluation(base) if base is not None else None,
-        before_name=short_name(base.attempt) if base is not None else "base",
-    )
+        before=timed_evaluation(base) if base is not None and not is_base_apart else None,
+        before_name=base_name,
+    ).with_sentences(APART.format(name=base_name) if is_base_apart else "")
 
 
 def _error(subject: PageSubject, error: ErrorReport, width: int) -> list[list[Line]]:

@@ -32,11 +32,11 @@ STATES = {
     "idle": ("-", "dim"),
     "lost": ("!", "bad"),
     "throttled": ("!", "warn"),
-    "lent": ("=", "dim"),
+    "lent": ("l", "dim"),
     "used": ("!", "warn"),
 }
 """Letter and style of the states of a GPU."""
-LEGEND = "t timing  j judging  - idle  = lent  ! trouble"
+LEGEND = "t timing  j judging  - idle  l lent  ! trouble"
 
 
 def gpu_names(state: SessionState) -> list[str]:
@@ -70,7 +70,7 @@ def gpu_table(state: SessionState, *, now_wall: float, width: int) -> list[Line]
 
 
 def gpu_strip(state: SessionState, *, now_wall: float, width: int) -> list[Line]:
-    """Return the GPUs side by side, by number: `0t softmax#2/8   1j x5   2-   7! lost 0:40 ago: the probe hung`."""
+    """Return the GPUs side by side, by number: `0t softmax#2/8   1j 5 attempts   2-   7! lost 0:40 ago: the probe hung`."""
     parts = [
         _short(state, state.devices[name], now_wall) for name in gpu_names(state) if name in state.devices
     ]
@@ -139,8 +139,8 @@ def _short(state: SessionState, device: DeviceState, now_wall: float) -> Span:
 
 
 def _attempts(names: Sequence[str]) -> str:
-    """`softmax#2/8`, or `x5` for so many attempts at once."""
-    return f"x{len(names)}" if len(names) > 1 else clean(names[0]) if names else ""
+    """`softmax#2/8`, or `5 attempts`."""
+    return f"{len(names)} attempts" if len(names) > 1 else clean(names[0]) if names else ""
 
 
 def _is_timed(state: SessionState, name: str) -> bool:

@@ -48,21 +48,28 @@ class TaskTable(LineTable):
     MARKS = True
     HELP = """\
 One row is a task, one cell is an instance: a chain of attempts on the task.
-`hjkl` moves over cells, `enter` opens the instance, `space` marks it; keys and
-`:` commands act on all marked instances. `o` takes the next order of the rows.
+`hjkl` moves over cells, `enter` opens the instance, `space` marks it; keys
+and `:` commands act on all marked instances. `o` orders the rows another way.
 
-g6C     the state, the number of the attempt, the newest verdict
+g6C     the state, the number of the attempt, the newest verdict: of an
+        earlier attempt while this one has none. With a figure (`generate 6
+        1.31x`) it is the best speedup of the instance
         g generate  j judge  t timing  r reflect  q queued  m model is silent
-        ? waits for a person  = paused  . done  x failed
+        ? waits for a person  p paused  . done  x failed
         C correct   W wrong    E compile error  X call error  R rejected
         T timeout   K crash    N no code        U unsupported I our failure
-!       three attempts in a row failed with the same error
+!       at the left of a row: an instance waits for you or is stuck
+        behind a best or a figure: this attempt is correct, with findings
+        behind `C`: the newest verdict is correct, with findings
+        red, and `stuck !`: three attempts in a row failed with the same error
+        in the header: how much `next` lists
 ▴ ▾ •   for 5 seconds: a better best, a worse one, another verdict
 
 best    the best speedup of the task: geometric mean and 95 % interval; green
         only if the interval is above 1. `>=`: a lower bound.
-        `est.` is an estimate, nothing was measured.
-        ? waits for a person, + accepted, = confirmed by the exam
+        `est. 1.10x roof` is an estimate, nothing was measured: 1.10 times
+        the time that the roofline allows.
+        ! findings, ? waits for a person, + accepted, = confirmed by the exam
 by      instance and attempt of the best, `#3/7`
 gain    time since the best was found
 trend   the best speedup over the attempts; the lowest bar: none yet
@@ -84,13 +91,15 @@ trend   the best speedup over the attempts; the lowest bar: none yet
 
 GPU_HELP = """\
 One line a GPU, or all side by side where there is little room.
-t timing (alone on the GPU)   j judging   - idle   = lent to others
-! lost, throttled, or used by somebody else
+t timing (alone on the GPU)   j judging   - idle   l lent to others
+! lost, throttled (its clock is held back; it goes on judging), or used by
+  somebody else
 `-` stands for a value that this machine does not show, never for 0.
 """
 NEXT_HELP = """\
-What needs a person, most urgent first: reviews, instances that repeat an error,
-GPUs with trouble, a budget above 90 %, a silent model. `enter` goes there.
+What needs a person, most urgent first: reviews, instances that repeat an
+error, GPUs with trouble, a budget above 90 %, a silent model. `enter` goes
+there.
 The last lines say what the engine prepares: nothing of that needs you.
 """
 
@@ -102,6 +111,7 @@ class FleetScreen(ActingScreen):
     NAME = "fleet"
     PANES: ClassVar[tuple[tuple[str, str], ...]] = (("tasks", "tasks"), ("gpus", "GPUs"), ("next", "next"))
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "home", id="screen.back", key_display="esc"),
         Binding("w", "jump('waiting', 1)", "next waiting", id="jump.waiting"),
         Binding("o", "order", "order", id="fleet.order"),
         *STEERING,

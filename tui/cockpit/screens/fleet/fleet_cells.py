@@ -14,16 +14,7 @@ from tui.facts.styles import speed_style, verdict_style
 from tui.facts.tables import Cell
 
 WORD = 11
-"""Cells of a state word: `judge:check`."""
-STAGES = {
-    "timing": "time",
-    "compile": "comp",
-    "execution": "exec",
-    "integrity": "check",
-    "static": "lint",
-    "sweep": "sweep",
-}
-"""Short words of the judge's stages, where the whole word does not fit."""
+"""Cells of a state word with the gap behind it: `integrity`. With fewer, words take the place of the columns of effort."""
 FIGURE = 7
 """Cells of a speed: `>=2.03x`."""
 
@@ -82,11 +73,8 @@ def instance_cell(facts: InstanceFacts, form: Form, *, digits: int, change: str,
 
 
 def _short(facts: InstanceFacts) -> str:
-    """The state in at most `WORD` cells: `judge:time`, `judge:exec`, `REVIEW`."""
-    if facts.doing.letter == "?":
-        return "REVIEW"
-    word, colon, stage = facts.doing.word.partition(": ")
-    return f"{word}:{STAGES.get(stage, stage)}" if colon else word
+    """The state in at most `WORD` cells; of the judge the stage alone: `timing`, `execution`, `REVIEW`."""
+    return "REVIEW" if facts.doing.letter == "?" else facts.doing.word.removeprefix("judge: ")
 
 
 def _verdict(facts: InstanceFacts) -> tuple[str, str]:

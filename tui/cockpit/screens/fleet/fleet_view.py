@@ -7,11 +7,20 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sessions.names import short_task, split_attempt
-from sessions.state.ranking import estimated_slowdown
 from sessions.state.speed import Speed
 from tui.cockpit.draw.lines import Line, Span, cells, clean
-from tui.cockpit.screens.fleet.fleet_cells import MEDIUM, NARROW, TREND, WIDE, Form, instance_cell, trend
+from tui.cockpit.screens.fleet.fleet_cells import (
+    MEDIUM,
+    NARROW,
+    TREND,
+    WIDE,
+    WORD,
+    Form,
+    instance_cell,
+    trend,
+)
 from tui.facts import vocabulary
+from tui.facts.evaluation.counted import estimate_words
 from tui.facts.instance import InstanceFacts, mark_of_best
 from tui.facts.styles import speed_style
 from tui.facts.tables import GAP, NOTHING, Cell, Column, Row, Table
@@ -167,6 +176,8 @@ def _instances(
     columns = []
     for place in range(shown):
         title = f"#{place + 1}" if not named else "" if place else "instance"
+        if form.speedup:
+            title = f"{title:<{WORD + 1 + digits}} best"
         cells = [
             instance_cell(
                 facts[place], form, digits=digits, change=changes.get(facts[place].key, ""), named=named
@@ -257,7 +268,7 @@ def state_words(facts: Iterable[InstanceFacts]) -> list[tuple[str, str, str, int
         word = now.word.partition(":")[0] if now.letter != "t" else "timing"
         letter, style, number = states.get(word, (now.letter, now.style, 0))
         states[word] = (letter, style, number + 1)
-    order = "gjtr?m=q.x"
+    order = "gjtr?mpq.x"
     return [(word, *state) for word, state in sorted(states.items(), key=lambda item: order.find(item[1][0]))]
 
 
@@ -272,19 +283,13 @@ def rule(name: str, middle: Sequence[Span], right: str, width: int, *, focused: 
     return (*left, Span("─" * max(0, width - cells(left)), "dim"))
 
 
-def standing_estimate(facts: InstanceFacts) -> float | None:
-    """Return the estimated slowdown of a best that was not measured; `None` if there is no estimate."""
-    evaluation = facts.best.evaluation if facts.best is not None else None
-    return estimated_slowdown(evaluation) if evaluation is not None else None
-
-
 def _best_cell(task: TaskFacts, *, has_interval: bool) -> Cell:
     leader = task.leader
     if leader is None or leader.best is None:
         return Cell(UNKNOWN, "dim")
     if leader.speed is None:
-        factor = standing_estimate(leader)
-        return Cell("correct" if factor is None else f"est. {factor:.2f}x", "dim")
+        evaluation = leader.best.evaluation
+        return Cell((estimate_words(evaluation) if evaluation is not None else "") or "correct", "dim")
     text = str(leader.speed) if has_interval else leader.speed.figure.replace(" ", "")
     return Cell(text, speed_style(leader.speed))
 
@@ -306,7 +311,7 @@ def _most_interesting(task: TaskFacts, shown: int) -> Sequence[InstanceFacts]:
     """All instances if there is room, else the most interesting ones; by number."""
     if len(task.instances) <= shown:
         return task.instances
-    letters = "?mtjgr=q.x"
+    letters = "?mtjgrpq.x"
 
     def interest(facts: InstanceFacts) -> tuple[bool, bool, bool, int, int]:
         return (

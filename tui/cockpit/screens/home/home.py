@@ -14,13 +14,13 @@ from tui.cockpit.desk.desk import Desk
 from tui.cockpit.desk.messages import NewRun, OpenReport, OpenSession
 from tui.cockpit.dialogs.layers import LayeredScreen
 from tui.cockpit.dialogs.line_prompt import LinePrompt
-from tui.cockpit.draw.lines import Span, clean
+from tui.cockpit.draw.lines import Span, clean, line
 from tui.cockpit.screens.home.home_view import about_line, header_line
 from tui.cockpit.screens.home.session_table import SessionTable
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.table import LineTable
-from tui.facts.node_facts import NodeFacts
+from tui.facts.node_facts import NodeFacts, blocked_words
 
 if TYPE_CHECKING:
     from sessions.catalog import SessionInfo
@@ -184,9 +184,9 @@ class HomeScreen(LayeredScreen[None]):
         if self._opening:
             header = (Span(f" {clean(self._opening)}", "key"), Span("  reading ...", "busy"))
         self.query_one("#header", Bar).show(header)
-        current = self.table.current
+        current, blocked = self.table.current, blocked_words(self._node)
         self.query_one("#about", Bar).show(
-            about_line(current, self._desk.wall()) if current is not None else ()
+            about_line(current, self._desk.wall()) if current is not None else line(blocked, "bad")
         )
 
     @on(LineTable.Moved)

@@ -23,20 +23,22 @@ class SessionTable(LineTable):
     NOUN = "session"
     HELP = """\
 One row a session: running sessions first, then all others. `enter` opens the
-session under the cursor: a running one live, any other as a replay at its end.
+session under the cursor: a running one live, any other as a replay at its
+end.
 The line at the bottom names the command that goes on with it.
 
 solved     tasks with a correct attempt, of all tasks
 confirmed  number of solved tasks whose best attempt passed the exam
-best       measured speedup against the baseline of its session: geometric mean
-           over cases and its 95 % interval; green if the interval is above 1
+best       measured speedup against the baseline of its session: geometric
+           mean over cases and its 95 % interval; green if that is above 1
 cost       spent, and the cap if there is one
 time       while an engine worked
 state      preparing: no attempt yet, the line at the bottom says what is
            prepared; `! 2 reviews` wait for you; stopped and crashed sessions
            can go on
 
-Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`, `-method:tune`.
+Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`,
+`-method:tune`.
 `space` marks sessions; `R` opens one report of all marked sessions.
 """
 

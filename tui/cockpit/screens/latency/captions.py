@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
+from sessions.names import stage_word
 from sessions.state.speed import attempt_speed, missing_speed
 from sessions.state.state import AttemptState
 from tui.cockpit.draw.lines import EMPTY, Line, Span, clean, line, wrap_phrases
@@ -153,7 +154,7 @@ def absence_lines(attempt: AttemptState | None, name: str, width: int) -> list[L
         return paragraph(f"{name} {begun}: times come here after the verdict.", width, "dim")
     evaluation = attempt.evaluation
     if evaluation is None:
-        now = f"judge: {attempt.stage}" if attempt.stage else attempt.word
+        now = f"judge: {stage_word(attempt.stage)}" if attempt.stage else attempt.word
         return paragraph(f"{attempt.attempt} has no verdict yet. Now: {now}.", width, "busy")
     if evaluation.verdict is not Verdict.CORRECT:
         return paragraph(

@@ -35,7 +35,8 @@ class TimeTable(LineTable):
 
     HELP = """\
 A row a case, a column a GPU. `h j k l` move to a cell, `enter` shows all its
-figures, `v` turns to speedups or clocks, `t` measures the attempt on every GPU.
+figures, `v` turns to speedups or clocks, `t` measures the attempt on every
+GPU.
 
 base      the timing baseline, on the GPU that the line above names
 GPU0 ...  median of the attempt on that GPU
@@ -217,8 +218,8 @@ class LatencyScreen(ActingScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Values and plots only where there are times."""
-        if action in ("value", "plot", "pane", "zoom"):
-            return self._timings is not None
+        if action in ("value", "plot", "pane", "zoom") and self._timings is None:
+            return False
         return super().check_action(action, parameters)
 
     def action_pane(self, number: int) -> None:

@@ -46,6 +46,7 @@ from tui.cockpit.screens.agent.page import tables_lines
 from tui.cockpit.screens.new_run.new_run_view import (
     COLUMNS,
     Outlook,
+    blockers,
     form_rows,
     preview_tables,
     summary_line,
@@ -71,9 +72,10 @@ class FormTable(LineTable):
 
     HELP = """\
 The fields of a new run. `enter` edits a field or opens its choices; an empty
-field has the default, drawn faintly. The right side, or pane 2, shows what the
-run will do before it starts. Estimates come from past sessions of the same
-task, model and method: median, lowest and highest. `ctrl+r` starts the run.
+field has the default, drawn faintly. The right side, or pane 2, shows what
+the run will do before it starts. Estimates come from past sessions of the
+same task, model and method: median, lowest and highest. `ctrl+r` starts the
+run, and asks first if something is missing that it needs.
 `y` copies the same run as a line for a shell.
 """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "edit", id="table.open")]
@@ -232,7 +234,9 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         room = self.preview.scrollable_content_region.width
         if room > 0:
             self.preview.show(tables_lines(preview_tables(self.outlook), room), copy_text=self.table.source)
-        self.query_one("#summary", Bar).show(summary_line(self.outlook))
+        summary = self.query_one("#summary", Bar)
+        summary.show(summary_line(self.outlook))
+        summary.display = not self.has_class("-wide") or bool(blockers(self.outlook))
         self.query_one("#about", Bar).show(self._about())
 
     def _about(self) -> Line:
@@ -363,7 +367,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         self.app.push_screen(dialog, answered)
 
     def action_start(self) -> None:
-        """Start the run, if nothing is wrong or missing."""
+        """Start the run if nothing is wrong; ask if something is missing."""
         checked = self.outlook.checked
         if self._starting:
             return
@@ -371,9 +375,20 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
             words = "the run is still checked" if checked is None else "the values in red are wrong"
             self.notify(f"not started: {words}", severity="warning", timeout=4)
             return
-        self._starting = True
-        self._draw()
-        self._start(checked.run)
+        run = checked.run
+
+        def answered(start: bool | None) -> None:  # noqa: FBT001  # the answer of a dialog
+            if start:
+                self._starting = True
+                self._draw()
+                self._start(run)
+
+        if missing := blockers(self.outlook):
+            self.app.push_screen(
+                ConfirmDialog("Start all the same?", consequence="\n".join(missing)), answered
+            )
+        else:
+            answered(start=True)
 
     @work(thread=True, exit_on_error=False, group="start", name="starting the run")
     def _start(self, run: RunPlan) -> None:

@@ -11,7 +11,7 @@ from tui.actions.run_estimates import RunEstimate, Spread
 from tui.actions.run_form import CheckedRun, Values, command_line, shown_fields
 from tui.cockpit.draw.lines import Line, clean, line, wrap
 from tui.facts import vocabulary
-from tui.facts.node_facts import NodeFacts
+from tui.facts.node_facts import NodeFacts, blocked_words
 from tui.facts.settings_words import task_words
 from tui.facts.tables import Cell, Column, Row, Table, named_values
 
@@ -90,13 +90,15 @@ def preview_tables(outlook: Outlook) -> list[Table]:
 
 
 def summary_line(outlook: Outlook) -> Line:
-    """Return the run in one line, for screens without room for the preview."""
+    """Return the run in one line, for screens without room for the preview; or what keeps it from succeeding."""
     checked, estimate = outlook.checked, outlook.estimate
     if checked is None:
         return line(" checking ...", "dim")
     if checked.plan is None:
         number = len(checked.errors)
         return line(f" {vocabulary.counted(number, 'error')}: correct the values in red", "bad")
+    if bad := blockers(outlook):
+        return line(f" {bad[0]}", "bad")
     at_most = f" at most {vocabulary.counted(estimate.attempts, 'attempt')}" if estimate else ""
     cost = money_words(checked.plan, estimate) if estimate else ""
     return line(f"{at_most} · cost: {cost}")
@@ -115,11 +117,16 @@ def missing_cells(outlook: Outlook) -> list[Cell]:
         lines.append(("asking whether the model answers ...", "dim"))
     if node is not None and node.problem:
         lines.append((f"! GPUs are not known: {node.problem}", "bad"))
-    if node is not None and not node.triton:
-        lines.append(("! triton is not installed: nothing can be judged", "bad"))
+    if blocked := blocked_words(node):
+        lines.append((f"! {blocked}", "bad"))
     if checked is not None and checked.plan is not None and set(checked.plan.devices) == {"cpu"}:
         lines.append(("no GPU: speed is estimated, not measured", ""))
     return [Cell(words, style) for words, style in lines]
+
+
+def blockers(outlook: Outlook) -> list[str]:
+    """Return the missing things without which the run cannot succeed."""
+    return [cell.text for cell in missing_cells(outlook) if cell.style == "bad"]
 
 
 def money_words(plan: SessionPlan, estimate: RunEstimate) -> str:

@@ -46,7 +46,7 @@ def summary_line(report: SessionReport, width: int) -> Line:
 
 
 def bar_lines(winners: Sequence[Winner], width: int) -> list[Line]:
-    """Return a bar for each of these winners, with the scale below; empty without winners."""
+    """Return a bar for each of these winners, with the scale below, and first what `>>>` means if a bar has it."""
     if not winners:
         return []
     bars = bars_of(winners, MOST_BAR_CELLS, GLYPHS)
@@ -56,7 +56,8 @@ def bar_lines(winners: Sequence[Winner], width: int) -> list[Line]:
     beside = room - figures - 2 >= LEAST_BAR_CELLS
     if beside:
         room = min(MOST_BAR_CELLS, width - names - figures - 4)
-    lines: list[Line] = []
+    is_bounded = any(GLYPHS.beyond in bar.drawing for bar in bars)
+    lines = [line(f"{'':<{names}}  {GLYPHS.beyond * 3} at least", DIM)] if is_bounded else []
     for winner, bar in zip(winners, bars_of(winners, room, GLYPHS), strict=True):
         style = speed_style(winner.speed)
         figure = Span(f"  {bar.figure}", style) if beside else Span("")

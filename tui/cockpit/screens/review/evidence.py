@@ -9,9 +9,10 @@ from rich.cells import cell_len
 
 from harness import STAGES, Evaluation, Latency, Outcome, Verdict
 from harness.wire.latency import Bound
-from sessions.state.bests import best_key, measured_attempt, order
+from sessions.names import stage_word
+from sessions.state.bests import best_key, measured_attempt, measured_bests, order
 from sessions.state.findings import findings_of, located
-from sessions.state.speed import attempt_speed, speed_of, timed_evaluation
+from sessions.state.speed import attempt_speed, gain, speed_of, timed_evaluation
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from sessions.state.winners import accepted_attempt, best_of
 from tui.actions.line import gpus_of
@@ -23,6 +24,7 @@ from tui.facts.decisions import dated_decision
 from tui.facts.evaluation.certainty import exam_of, tolerance_words
 from tui.facts.evaluation.resources import is_amd, usage_of
 from tui.facts.evaluation.roofs import peak_range, roof_range
+from tui.facts.evaluation.spread import comparable_spread
 from tui.facts.evaluation.times import missing_cases
 from tui.facts.evaluation.verdict import failure_words, speed_facts
 
@@ -134,13 +136,16 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _devices(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -> Iterator[Span]:
-    speeds = [speed for measured in attempt.spread if (speed := speed_of(measured.evaluation)) is not None]
+    beside, apart = comparable_spread(attempt)
+    speeds = [speed for measured in beside if (speed := speed_of(measured.evaluation)) is not None]
     if speeds:
         in_order = sorted(speeds, key=lambda speed: speed.value)
         count = vocabulary.counted(len(speeds), "GPU")
         yield Span(f"on {count}: {in_order[0].figure} to {in_order[-1].figure}")
-    elif set(gpus_of(state)) - {row.device for row in evaluation.latency}:
+    elif not apart and set(gpus_of(state)) - {row.device for row in evaluation.latency}:
         yield Span("one GPU only (t: all)")
+    if apart:
+        yield Span(apart)
     if failed := [gpu.device for gpu in attempt.spread if gpu.evaluation.verdict is not Verdict.CORRECT]:
         yield Span(f"not correct on GPU {', '.join(failed)}", "bad")
 
@@ -176,22 +181,28 @@ def _before(
         where = " in this session" if last is None and archive is None else ""
         phrases = [Span(f"accepted: {_named(last)}{where}")]
     if best is not None and best.verdict is Verdict.CORRECT:
-        phrases.append(Span(f"session's best: {'this' if best is attempt else _named(best)}"))
+        phrases.append(Span(f"session's best: {'this' if best is attempt else _compared(attempt, best)}"))
     return phrases
 
 
 def _best_ever(
     state: SessionState, attempt: AttemptState, instance: InstanceState, archive: Archive | None
 ) -> list[Span]:
-    """The best measured attempt over all sessions, on the same device product and against the same baseline."""
+    """The best measured attempt over all sessions, of the same provenance and against the same baseline."""
     measured = measured_attempt(instance.task, attempt)
     if archive is None or measured is None:
         return []
-    best = archive.best(best_key(measured))
-    if best is None or order(measured) >= order(best.measured):
-        return [Span("best ever: this")]
-    where = best.measured.attempt if best.session == session_name(state) else best.session[:DATE_CELLS]
-    return [Span(f"best ever: {best.measured.speed.figure} ({where})")]
+    key, session = best_key(measured), session_name(state)
+    bests = [(session, best) for best in measured_bests(state, instance.task) if best_key(best) == key]
+    if (stored := archive.best(key)) is not None:
+        bests.append((stored.session, stored.measured))
+    if not bests:
+        return []
+    where, best = max(bests, key=lambda pair: order(pair[1]))
+    if where != session:
+        return [Span(f"best ever: {best.speed.figure} ({where[:DATE_CELLS]})")]
+    words = "this" if best.attempt == attempt.attempt else f"{best.attempt} {best.speed.figure}"
+    return [Span(f"best ever: {words}")]
 
 
 def session_name(state: SessionState) -> str:
@@ -214,11 +225,17 @@ def _named(attempt: AttemptState | None) -> str:
     return f"{attempt.attempt} {speed.figure}" if speed is not None else attempt.attempt
 
 
+def _compared(attempt: AttemptState, best: AttemptState) -> str:
+    """Return `softmax#3/9 1.89x, this -20 %`: the best attempt, and the gain of this attempt on it."""
+    change = gain(attempt, best)
+    return _named(best) if change is None else f"{_named(best)}, this {vocabulary.percent_change(change)}"
+
+
 def _checks(evaluation: Evaluation) -> Iterator[Span]:
     """`execution 27/27`, `timing C`; `-` for a stage that was not reached."""
     stages = {stage.name: stage for stage in evaluation.stages}
     for name in STAGES:
-        stage, word = stages.get(name), "timing" if name == "performance" else name
+        stage, word = stages.get(name), stage_word(name)
         if stage is None or stage.ok is None:
             yield Span(f"{word} {vocabulary.UNKNOWN}", "dim")
         elif not stage.ok:

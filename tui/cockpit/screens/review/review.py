@@ -28,7 +28,7 @@ from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
 
-OTHER_CELLS = 20
+OTHER_CELLS = 21
 """Least width of a row of the queue without the name of the attempt."""
 READ_ONLY = "this view is for reading only"
 PAST = "a replay decides at its end only: $ goes there"
@@ -41,9 +41,11 @@ class ReviewScreen(ComparingScreen):
     NAME = "review"
     HELP = """\
 Is this attempt safe to take? The queue has the attempts that wait, oldest
-first, then the winners without a decision (`open`), then what was decided:
-`+` accepted, `x` rejected, `!` findings. `gain` compares an attempt with the best before it
-in its instance, over the cases that both have.
+first, then the undecided best attempts of instances that ended (`-`), then
+what was decided: `+` accepted, `x` rejected. `!` has findings.
+`own gain` compares an attempt with the best before it in its own instance
+(`apart`: other hardware or software timed that one); the line `before` has
+the session's best of the task, over all instances.
 
 WAITS: the instance waits for your decision, and does nothing until then.
 After a decision the next attempt opens by itself. `s` skips: nothing is

@@ -118,7 +118,7 @@ def queue_columns(entries: Sequence[QueueEntry], *, wide: bool) -> tuple[Column,
     columns = (
         Column("waits" if waits else "state", 7, 9, right=True),
         Column("attempt", 10, LONGEST_NAME, keep=wide),
-        Column("vs best", 7, 7, right=True),
+        Column("own gain", 8, 8, right=True),
     )
     if not wide:
         return columns
@@ -168,16 +168,16 @@ def _state_cell(entry: QueueEntry, wall: float) -> Cell:
     if entry.kind is QueueKind.WAITS:
         return Cell(f"{vocabulary.WAITS} {vocabulary.clock(wall - entry.attempt.waiting_wall)}", "warn")
     if decision is None:
-        return Cell("open")
+        return Cell(vocabulary.UNKNOWN, "dim")
     mark = vocabulary.ACCEPTED if decision.accepted else vocabulary.REJECTED
     return Cell(mark, "" if decision.accepted else "bad")
 
 
 def queue_title(entries: Sequence[QueueEntry]) -> str:
-    """Return `Review: 6 wait, 16 open`."""
+    """Return `Review: 6 wait, 16 undecided`."""
     waits = sum(entry.kind is QueueKind.WAITS for entry in entries)
     rest = sum(map(is_undecided, entries)) - waits
-    parts = [f"{waits} wait{'s' if waits == 1 else ''}" if waits else "", f"{rest} open" if rest else ""]
+    parts = [f"{waits} wait{'s' if waits == 1 else ''}" if waits else "", f"{rest} undecided" if rest else ""]
     return f"Review: {', '.join(filter(None, parts)) or 'nothing to decide'}"
 
 

@@ -1,0 +1,185 @@
+"""Texts about recorded calls: the function in `calls.py` that makes them, and their list in the instruction."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from harness.wire.script_messages import (
+    ADAPTER,
+    CALL,
+    DRAW_SEED,
+    GRADIENTS,
+    MODEL_SEED,
+    RESULT,
+    RecordedCall,
+)
+from suites.public.task import EntryKind, EntryPoint, PublicTask
+from suites.python_source import parse_python
+from suites.signature import parse_signature
+
+from .tensor_words import INTEGERS, tensor_words
+
+_PART = re.compile(rf"{RESULT}\[\d+\]")
+"""An output that is, or lies within, a part of the returned tuple or list."""
+_BUILD, _LOAD, _MODELS = "wavedeck_build", "wavedeck_load", "wavedeck_models"
+_MODEL_FUNCTIONS = f"""def {_BUILD}(model):
+    \"\"\"Build a model as the reference was built.\"\"\"
+    import torch
+    with torch.random.fork_rng():
+        torch.manual_seed({MODEL_SEED})
+        return model().cuda()
+
+
+def {_LOAD}(model, state):
+    \"\"\"Let a model use the reference's parameters, if it has the same ones by name and shape.\"\"\"
+    own = {{name: value.shape for name, value in model.state_dict().items()}}
+    if own == {{name: value.shape for name, value in state.items()}}:
+        buffers = {{name for name, _ in model.named_buffers()}}  # a call may change them
+        kept = {{name: value.clone() if name in buffers else value for name, value in state.items()}}
+        model.load_state_dict(kept, assign=True)
+    return model
+"""
+
+
+def instruction(public: PublicTask, runs: Sequence[Sequence[RecordedCall]]) -> str:
+    """Return the suite's instruction and the list of calls that are judged.
+
+    `runs`: the same calls with the values of different seeds.
+    """
+    lines = [public.instruction.strip(), "", "The judge makes these calls:", ""]
+    has_state = any(call.state for call in runs[0])
+    for place, call_runs in enumerate(zip(*runs, strict=True), 1):
+        call = call_runs[0]
+        state = {name for _, name in call.state}
+        changed = [output.name for output in call.outputs if output.is_input]
+        data = {
+            name: [run.inputs[name] for run in call_runs if name in run.inputs]
+            for name in call.inputs
+            if name not in state
+        }
+        tensors = ", ".join(
+            f"{name}: {tensor_words(sets, with_values=name not in changed)}" for name, sets in data.items()
+        )
+        facts = [f"`{call.expression}` with {tensors or 'no tensor'}", *_repeated_words(call)]
+        facts += [f"returns {call.returns}"] * bool(call.returns)
+        facts += [f"changes {_quoted(changed)} in place"] * bool(changed)
+        if call.differentiated:
+            facts.append(f"the gradients of {_quoted(call.differentiated)} are judged too")
+        facts += ["multiplies matrices, which *at least* does not count"] * call.multiplies
+        facts += ["for timing"] * call.for_timing
+        if has_state and call.for_timing and not call.state:
+            facts.append("its parameters come from the seed alone")
+        lines.append(f"- call-{place}: {'; '.join(facts)}")
+    if any(tensor.dtype in INTEGERS for call in runs[0] for tensor in call.inputs.values()):
+        lines += [
+            "",
+            "Values and ranges of integers are those of two sets of inputs. Other sets may have others.",
+        ]
+    return "\n".join(lines).strip() + "\n"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _repeated_words(call: RecordedCall) -> list[str]:
+    """Return which tensors the call passes several times, in words."""
+    names = (node.id for node in ast.walk(parse_python(call.expression)) if isinstance(node, ast.Name))
+    counts = Counter(name for name in names if name in call.inputs)
+    return [f"`{name}` is one tensor in {count} places" for name, count in counts.items() if count > 1]
+
+
+def plain_signature(entry: EntryPoint) -> str:
+    """Return the entry point's signature with plain parameters and defaults, as `task.toml` wants it.
+
+    The signature of a class is its constructor's.
+    """
+    signature = "" if entry.kind is EntryKind.VALUE else entry.signature
+    text = signature if signature.startswith(entry.name) else f"{entry.name}{signature}"
+    try:
+        arguments = parse_python(f"def {text}: ...").body[0].args  # type: ignore[attr-defined]
+    except SyntaxError:
+        return f"{entry.name}(x)"
+    names = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(names) - len(arguments.defaults)) + list(arguments.defaults)
+    names, defaults = [*names, *arguments.kwonlyargs], [*defaults, *arguments.kw_defaults]
+    full = ", ".join(
+        argument.arg if default is None else f"{argument.arg}={ast.unparse(default)}"
+        for argument, default in zip(names, defaults, strict=True)
+    )
+    for parameters in (full, ", ".join(argument.arg for argument in names)):
+        try:
+            may_be_empty = entry.kind is EntryKind.CLASS and bool(signature)
+            if parse_signature(f"{entry.name}({parameters})").parameters or may_be_empty:
+                return f"{entry.name}({parameters})"
+        except ValueError:
+            continue
+    return f"{entry.name}(x)"
+
+
+def adapter_signature(calls: Sequence[RecordedCall]) -> str:
+    """Return the signature of the function in `calls.py`: the call's number, and every input of any call."""
+    names = dict.fromkeys(name for call in calls for name in call.inputs)
+    if any(call.draw_seed is not None for call in calls):
+        names[DRAW_SEED] = None
+    return f"{ADAPTER}({', '.join([CALL, *(f'{name}=None' for name in names)])})"
+
+
+def adapter(calls: Sequence[RecordedCall]) -> str:
+    """Return the text of `calls.py`."""
+    lines = _models(calls)
+    lines += [
+        f"def {adapter_signature(calls)}:",
+        '    """Make one of the calls that are judged; return its outputs."""',
+    ]
+    by_call = [_statements(place, call) for place, call in enumerate(calls, 1)]
+    if any("triton." in line for statements in by_call for line in statements):
+        lines.append("    import triton.language")
+    if any("torch." in line for statements in by_call for line in statements):
+        lines.append("    import torch")
+    for place, statements in enumerate(by_call, 1):
+        lines.append(f"    if {CALL} == {place}:")
+        lines += [f"        {line}" for line in statements]
+    lines.append('    raise ValueError(f"there is no call {call}")')
+    return "\n".join(lines) + "\n"
+
+
+def _models(calls: Sequence[RecordedCall]) -> list[str]:
+    """Lines that build the models when the candidate is imported: building computes on the host."""
+    models = {place: call.model for place, call in enumerate(calls, 1) if call.model}
+    if not models:
+        return []
+    built = [f"    {place}: {_BUILD}(lambda: {model})," for place, model in models.items()]
+    return [*_MODEL_FUNCTIONS.splitlines(), "", "", f"{_MODELS} = {{", *built, "}", "", ""]
+
+
+def _statements(place: int, call: RecordedCall) -> list[str]:
+    lines = [f"{name} = {name}.detach().clone().requires_grad_()" for name in call.differentiated]
+    made = f"{RESULT} = {call.expression}"
+    if call.model:
+        state = ", ".join(f"{name!r}: {value}" for name, value in call.state)
+        arguments = call.expression.removeprefix(call.model)
+        made = f"{RESULT} = {_LOAD}({_MODELS}[{place}], {{{state}}}){arguments}"
+    draws = call.draw_seed is not None
+    contexts = ["torch.no_grad()"] * bool(call.model) + ["torch.random.fork_rng()"] * draws
+    made_lines = [f"torch.manual_seed({DRAW_SEED})"] * draws + [made]
+    if contexts:
+        lines += [f"with {', '.join(contexts)}:", *(f"    {line}" for line in made_lines)]
+    else:
+        lines += made_lines
+    if call.gradients:
+        outputs = ", ".join(path for path, _ in call.gradients)
+        drawn = ", ".join(f"{name}.clone()" for _, name in call.gradients)
+        wanted = ", ".join(call.differentiated)
+        lines.append(
+            f"{GRADIENTS} = torch.autograd.grad([{outputs}], [{wanted}], [{drawn}], allow_unused=True)"
+        )
+    parts = {part[0] for output in call.outputs if (part := _PART.match(output.path))}
+    if parts:
+        tensors = "tensor" if len(parts) == 1 else "tensors"
+        message = f"returned a tensor, expected a tuple of {len(parts)} {tensors}"
+        lines += [f"if hasattr({RESULT}, 'data_ptr'):", f"    raise TypeError({message!r})"]
+    return [*lines, f"return {', '.join(output.path for output in call.outputs)}"]

@@ -1,0 +1,85 @@
+"""Writes the files of a recorded task: `task.toml`, its reference, its script, and its calls."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from harness.wire.script_messages import (
+    CALLS_FILE,
+    EXPRESSIONS_FILE,
+    SCRIPT_FILE,
+    RecordedCall,
+    Script,
+    TensorData,
+)
+from suites.dtypes import ITEM_BYTES
+from suites.folder import TASK_FILE
+from suites.task import Task
+
+from .call_texts import adapter
+
+_STUB = '"""The inputs are those of the calls that the script makes; see `[script]` in task.toml."""\n'
+_COST = '''"""Bytes of each call. Certain: the outputs that are returned. Moved, an estimate: also what the reference reads and changes.
+
+0: it is not known what the reference reads. Operations are not known.
+"""
+
+from suites import Cost
+
+CERTAIN_AND_MOVED = {table}
+
+
+def cost(sizes, dtype):
+    certain, moved = CERTAIN_AND_MOVED[sizes["call"]]
+    return Cost(flops=0, minimal_bytes=certain, estimated_bytes=moved)
+'''
+
+
+def write_files(folder: Path, task: Task, script: Script, calls: Sequence[tuple[int, RecordedCall]]) -> None:
+    """Write all files of a recorded task into a folder. `calls`: with their numbers in the script, from 0."""
+    (folder / TASK_FILE).write_text(_toml(task), encoding="utf-8")
+    (folder / "baseline.py").write_text(script.reference, encoding="utf-8")
+    (folder / "problem.py").write_text(_STUB, encoding="utf-8")
+    (folder / SCRIPT_FILE).write_bytes(msgspec.json.encode(script))
+    expressions = {place: (number, call.expression) for place, (number, call) in enumerate(calls, 1)}
+    (folder / EXPRESSIONS_FILE).write_bytes(msgspec.json.encode(expressions))
+    (folder / CALLS_FILE).write_text(adapter([call for _, call in calls]), encoding="utf-8")
+    table = {
+        place: (
+            max(1, sum(_bytes(output.tensor) for output in call.outputs if not output.is_input)),
+            call.moved_bytes or 0,
+        )
+        for place, (_, call) in enumerate(calls, 1)
+    }
+    (folder / "cost.py").write_text(_COST.format(table=table), encoding="utf-8")
+
+
+def _bytes(tensor: TensorData) -> int:
+    return math.prod(tensor.shape) * ITEM_BYTES[tensor.dtype]
+
+
+def _toml(task: Task) -> str:
+    """Return the task as TOML, one key a line. TOML takes JSON's strings and numbers."""
+    raw = msgspec.to_builtins(task, enc_hook=str)
+    lines = []
+    for key, value in raw.items():
+        if key in ("suite", "folder") or value is None:
+            continue
+        lines.append(f"{key} = {_toml_value(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml_value(value: object) -> str:
+    if isinstance(value, dict):
+        inner = ", ".join(
+            f"{json.dumps(key)} = {_toml_value(part)}" for key, part in value.items() if part is not None
+        )
+        return f"{{ {inner} }}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,97 @@
+"""Processes that run a benchmark's texts: several requests in turn, so that kernels compile once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from harness.processes.pool import DevicePool
+from harness.processes.process_endings import JudgeAgain, check_end
+from harness.processes.servers import Child
+from harness.processes.slot import Slot
+from harness.stages.judged_task import SCRIPT_ROLE, gpu_of
+from harness.wire import limits
+from harness.wire.async_channel import AsyncChannel
+from harness.wire.channel import BadFrame
+from harness.wire.encoding import ENCODER, decode_message
+from harness.wire.program_messages import Compare, Compared, RanProgram, RunProgram
+from harness.wire.script_messages import RanScript, RunScript
+from harness.wire.server_messages import status_words
+
+from .errors import NoReport
+
+Answer = TypeVar("Answer", RanScript, RanProgram, Compared)
+Result = TypeVar("Result")
+
+
+class ScriptProcess:
+    """One sandboxed process, ready for requests."""
+
+    def __init__(self, child: Child, channel: AsyncChannel, subject: str, *, again: bool) -> None:
+        """`subject` names the text that runs, in messages. `again`: the second try, after a `JudgeAgain`."""
+        self._child = child
+        self._channel = channel
+        self._subject = subject
+        self._again = again
+
+    async def ask(self, request: RunScript | RunProgram | Compare, kind: type[Answer]) -> Answer:
+        """Send a request and return the answer. Raises `NoReport`, or as `check_end` if the end is not the text's own."""
+        with suppress(EOFError):  # the process has ended: `receive` raises the reason
+            await self._channel.send(ENCODER.encode(request))
+        return decode_message(msgspec.msgpack.Decoder(kind), await self.receive())
+
+    async def receive(self) -> bytes:
+        """Return the next message of the process. Raises as `ask`."""
+        limit_s = limits.script_s()
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._channel.receive(limits.RECORDING_BYTES)
+        except TimeoutError:
+            raise NoReport(
+                f"{self._subject} does not end within {limit_s:.0f} s here", is_slow=True
+            ) from None
+        except (EOFError, BadFrame) as error:
+            ended = await self._child.wait(limits.END_S)
+            check_end(ended, f"the process of {self._subject}", again=self._again)
+            raise NoReport(
+                f"{self._subject} ended its process: {ended.why or status_words(ended.status)}"
+            ) from error
+
+
+Start = Callable[[], AbstractAsyncContextManager[ScriptProcess]]
+
+
+async def run_in_slot(pool: DevicePool, subject: str, work: Callable[[Start], Awaitable[Result]]) -> Result:
+    """Return the result of `work`, which gets a function that starts processes in a slot of the pool.
+
+    If an end is unexplained (`JudgeAgain`), the work is done once more, with no other slot in use.
+    """
+
+    async def attempt(*, again: bool) -> Result:
+        async with pool.slot(alone=again) as slot, pool.leases.using(slot):
+            return await work(partial(_start, slot, subject, again=again))
+
+    try:
+        return await attempt(again=False)
+    except JudgeAgain:
+        return await attempt(again=True)
+
+
+@asynccontextmanager
+async def _start(slot: Slot, subject: str, *, again: bool) -> AsyncIterator[ScriptProcess]:
+    """Start a process on the slot's device; it ends with the block."""
+    child, channel = await slot.server.spawn(
+        SCRIPT_ROLE, cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=gpu_of(slot)
+    )
+    process = ScriptProcess(child, channel, subject, again=again)
+    try:
+        await process.receive()  # the worker's hello
+        yield process
+    finally:
+        channel.close()
+        child.end()

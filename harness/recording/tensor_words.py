@@ -1,0 +1,81 @@
+"""Describes an input of a recorded call: dtype, shape, strides, and what the values of integers have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.wire.script_messages import TensorData
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MOST_VALUES = 16
+"""Integers of a tensor that are listed, if they are the same with each seed."""
+LEAST_ORDERED = 6
+"""Elements from which an order is no accident."""
+UNLIKELY = 14
+"""Square of the number of elements over the number of values from which a draw without equal values is no accident."""
+INTEGERS = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"})
+
+
+def tensor_words(runs: Sequence[TensorData], *, with_values: bool = True) -> str:
+    """Return an input in words: `int64[512] (0 to 8191; ascending)`. `runs`: the input with the values of different seeds.
+
+    `with_values` is false for a tensor that the call changes: its values may be those of unused memory.
+    """
+    data = runs[0]
+    text = f"{data.dtype}{list(data.shape)}"
+    if not _is_dense(data):
+        text += f" with strides {data.strides}"
+    values = ""
+    if with_values and data.dtype in INTEGERS and 0 not in data.shape:
+        values = _values_words(runs)
+    return f"{text} ({values})" if values else text
+
+
+def _is_dense(data: TensorData) -> bool:
+    """True if the elements lie in the order of the shape, without gaps."""
+    stride = 1
+    for size, own in zip(reversed(data.shape), reversed(data.strides), strict=True):
+        if size > 1 and own != stride:
+            return False
+        stride *= size
+    return True
+
+
+def _values_words(runs: Sequence[TensorData]) -> str:
+    values = [_values(run) for run in runs]
+    low, high = min(int(run.min()) for run in values), max(int(run.max()) for run in values)
+    if runs[0].dtype == "bool":
+        return "" if low != high else "all true" if high else "all false"
+    is_same = all(run.shape == values[0].shape and (run == values[0]).all() for run in values)
+    if is_same and values[0].size <= MOST_VALUES:
+        return str(values[0].tolist())
+    if low == high:
+        return f"all {low}"
+    is_large = values[0].size >= LEAST_ORDERED
+    is_ascending = is_large and values[0].ndim == 1 and all((run[1:] >= run[:-1]).all() for run in values)
+    order = "; ascending" * is_ascending
+    if is_large and all(_is_unique(run) for run in values):
+        if all(run.size == high - low + 1 for run in values):
+            return f"each of {low} to {high} once{order}"
+        if min(run.size for run in values) ** 2 > UNLIKELY * (high - low + 1):
+            return f"{low} to {high}; no value twice{order}"
+    return f"{low} to {high}{order}"
+
+
+def _is_unique(values: NDArray[Any]) -> bool:
+    import numpy as np
+
+    return len(np.unique(values)) == values.size
+
+
+def _values(data: TensorData) -> NDArray[Any]:
+    """Return the tensor's values; each run has its own shape of strides."""
+    import numpy as np  # here, so that commands that judge nothing start without it
+
+    dtype = np.dtype(data.dtype)
+    flat = np.frombuffer(data.data, dtype)
+    strides = tuple(stride * dtype.itemsize for stride in data.strides)
+    return np.lib.stride_tricks.as_strided(flat, data.shape, strides, writeable=False)

@@ -1,0 +1,38 @@
+"""A worker's end of its line: greets, and answers requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.encoding import ENCODER
+from harness.wire.evaluation import Layer
+from harness.wire.guest_messages import Hello
+from harness.wire.requests import REQUESTS, AnswerMessage, RequestMessage, WorkerAnswer
+
+from .loading import broken
+
+
+def serve(
+    channel: Channel,
+    sandbox: tuple[Layer, ...],
+    answer: Callable[[RequestMessage, tuple[int, ...]], WorkerAnswer],
+) -> None:
+    """WorkerAnswer requests until the other side closes the channel. An exception of our own code is an answer too."""
+    tell(channel, "", Hello(sandbox=sandbox))
+    while True:
+        try:
+            frame = channel.receive()
+        except ChannelClosed:
+            return
+        message = REQUESTS.decode(frame.payload)
+        try:
+            report = answer(message, frame.descriptors)
+        except Exception as error:  # noqa: BLE001 (`answer` catches what the candidate raises)
+            report = broken(error)
+        tell(channel, message.nonce, report)
+
+
+def tell(channel: Channel, nonce: str, answer: WorkerAnswer) -> None:
+    """Send an answer to the request with this nonce."""
+    channel.send(ENCODER.encode(AnswerMessage(nonce, answer)))

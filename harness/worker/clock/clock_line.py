@@ -1,0 +1,83 @@
+"""The clock's line to the engine, which starts timers for it, lends it players and leases the device."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from typing import Protocol
+
+from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.clock_messages import JUDGE_REQUESTS, BaselineRecorded, NeedTimers, TapedCall, Timer
+from harness.worker.kit import place
+from harness.worker.oracle.engine_line import EngineLine
+
+from .timer_line import TimerLine
+
+GAVE_UP = "the engine gave up timing"
+
+
+class Engine(Protocol):
+    """Starts timers for the clock and leases the device to it."""
+
+    def timers(self, sides: Sequence[str], count: int) -> list[TimerLine]:
+        """Start `count` timers of each side."""
+
+    def players(self, count: int) -> list[TimerLine]:
+        """Get `count` processes that play tapes. Call it under the lease: all clocks of a device share them."""
+
+    def keep(self, baseline: dict[str, TapedCall]) -> None:
+        """Give the engine the baseline's recorded calls, for later timings."""
+
+    def lease(self) -> None:
+        """Wait until the device is leased to the clock alone."""
+
+    def alive(self) -> None:
+        """Report that the clock still works."""
+
+
+class ClockLine(EngineLine):
+    """Implements `Engine`. Raises `ChannelClosed` if the engine is gone or has given up timing."""
+
+    def timers(self, sides: Sequence[str], count: int) -> list[TimerLine]:
+        """See `Engine`."""
+        return self._receive(NeedTimers(tuple(sides), count), count * len(sides))
+
+    def players(self, count: int) -> list[TimerLine]:
+        """See `Engine`."""
+        return self._receive(NeedTimers((), count), count)
+
+    def keep(self, baseline: dict[str, TapedCall]) -> None:
+        """See `Engine`."""
+        self.tell(BaselineRecorded(baseline))
+        if not self.wait_for_go():
+            raise ChannelClosed(GAVE_UP)
+
+    def lease(self) -> None:
+        """See `Engine`."""
+        if not self.take_turn(alone=True):
+            raise ChannelClosed(GAVE_UP)
+
+    def _receive(self, need: NeedTimers, count: int) -> list[TimerLine]:
+        self.tell(need)
+        links: list[TimerLine] = []
+        try:
+            for _ in range(count):
+                links.append(self._timer())  # noqa: PERF401 -- after a failure the earlier links are closed
+        except ChannelClosed:
+            for link in links:
+                link.close()
+            raise
+        return links
+
+    def _timer(self) -> TimerLine:
+        frame = self._channel.receive()
+        timer = JUDGE_REQUESTS.decode(frame.payload)
+        if not isinstance(timer, Timer):
+            for descriptor in frame.descriptors:
+                os.close(descriptor)
+            raise ChannelClosed(GAVE_UP)
+        end = Channel(socket.socket(fileno=frame.descriptors[0]))
+        link = TimerLine(end, side=timer.side, pair=0, pid=timer.pid, answer_bytes=place.answer_bytes())
+        link.greeted = timer.served
+        return link

@@ -1,0 +1,88 @@
+"""Runs scripts of recorded tasks in the judge's script worker, and keeps their recordings."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+import msgspec
+
+from harness.wire import limits
+from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
+from harness.wire.encoding import ENCODER, decode_message
+from harness.wire.guest_messages import Hello
+from harness.wire.script_messages import SCRIPT_REPORTS, RanScript, RunScript, Script
+
+from .problem import BadProblem
+
+_GREETINGS: msgspec.msgpack.Decoder[Hello] = msgspec.msgpack.Decoder(Hello)
+
+
+class SlowScript(BadProblem):
+    """The script did not end in time: this device, at its current load, cannot judge the task."""
+
+
+class ScriptRuns:
+    """The line to the script worker of the current request, and the recordings of all requests."""
+
+    def __init__(self, before_run: Callable[[], None] = lambda: None) -> None:
+        """`before_run` is called before each run of a script: a run may take minutes."""
+        self._before_run = before_run
+        self._channel: Channel | None = None
+        self._target = ""
+        self._greeted = False
+        self._kept: OrderedDict[tuple[Hashable, int, int], RanScript] = OrderedDict()
+
+    def attach(self, channel: Channel, target: str) -> None:
+        """Use a script worker for the next request."""
+        self.detach()
+        self._channel, self._target, self._greeted = channel, target, False
+
+    def detach(self) -> None:
+        """Close the line to the script worker, if there is one; the worker then ends."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+    def recorded(self, owner: Hashable, script: Script, seed: int, poison: int) -> RanScript:
+        """Return the recording of a script with a seed; runs the script if it is not kept. `owner` identifies the script.
+
+        Raises `SlowScript` if the script does not end in time, `BadProblem` if its process ends.
+        """
+        key = owner, seed, poison
+        if key not in self._kept:
+            self._kept[key] = self._record(script, seed, poison)
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def keep_latest(self, owner: Hashable, most: int) -> None:
+        """Drop recordings, the oldest first: of `owner` all but `most`, of other scripts those beyond a bound for memory."""
+        own_keys = [key for key in self._kept if key[0] is owner]
+        older_keys = [key for key in self._kept if key[0] is not owner]
+        kept_bytes = sum(self._kept[key].size_bytes for key in older_keys)
+        for key in own_keys[:-most]:
+            del self._kept[key]
+        for key in older_keys:
+            if kept_bytes <= limits.KEPT_RECORDINGS_BYTES:
+                return
+            kept_bytes -= self._kept.pop(key).size_bytes
+
+    def _record(self, script: Script, seed: int, poison: int) -> RanScript:
+        if self._channel is None:
+            raise BadProblem("there is no process to run the task's script")
+        self._before_run()
+        limit_s = limits.script_s()
+        deadline = time.monotonic() + limit_s
+        try:
+            if not self._greeted:
+                decode_message(_GREETINGS, self._channel.receive(deadline=deadline).payload)
+                self._greeted = True
+            request = RunScript(script=script, seed=seed, target=self._target, poison=poison)
+            self._channel.send(ENCODER.encode(request), deadline=deadline)
+            frame = self._channel.receive(deadline=deadline, limit_bytes=limits.RECORDING_BYTES)
+            return decode_message(SCRIPT_REPORTS, frame.payload)
+        except ChannelTimeout as error:
+            raise SlowScript(f"the benchmark's test did not end within {limit_s:.0f} s here") from error
+        except (ChannelClosed, BadFrame) as error:
+            raise BadProblem(f"the script ended its process: {error}") from error

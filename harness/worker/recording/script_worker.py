@@ -1,0 +1,225 @@
+"""Role `script`: runs a script and reports the calls of its entry points, or runs a program and reports its results."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+import traceback
+from contextlib import nullcontext
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness.hardware.targets import target
+from harness.wire import limits
+from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.encoding import ENCODER
+from harness.wire.guest_messages import Hello
+from harness.wire.program_messages import SCRIPT_REQUESTS, Compare, Compared, RanProgram, Results, RunProgram
+from harness.wire.script_messages import RanScript, RunScript, Script
+from harness.wire.server_messages import Spawn
+from harness.worker.candidate.loading import confine, import_candidate
+from harness.worker.interpreter import interpreter
+from harness.worker.kit import gpu
+from harness.worker.triton_hooks import warm
+from harness.worker.triton_hooks.autotuning import Mode, policy
+
+from . import on_gpu, seeding
+from .call_log import CallLog
+from .execution import EndsHere, TimeLimit, execute, in_one_line, lay_texts, run_program
+from .nodes import NodeRun
+from .performance_inputs import call_with_largest
+from .values import find_difference
+from .wrapping import wrap
+
+TEST, STAND_IN = "wavedeck_test", "wavedeck_recorded"
+"""Names of the test's module, and of the module that replaces the reference."""
+_STAND_IN_TEXT = f"""import {STAND_IN}
+globals().update({{name: value for name, value in vars({STAND_IN}).items() if not name.startswith("__")}})
+"""
+
+
+def main(channel: Channel, spawn: Spawn) -> None:
+    """Answer requests until the judge closes the channel: `RunScript`, or `RunProgram` and then `Compare`."""
+    layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
+    if spawn.device is not None:
+        warm.warm_gpu(spawn.device)
+    channel.send(ENCODER.encode(Hello(sandbox=layers)))
+    worker = _Worker(spawn)
+    while True:
+        try:
+            request = SCRIPT_REQUESTS.decode(channel.receive().payload)
+        except ChannelClosed:
+            return
+        channel.send(ENCODER.encode(worker.answer(request)))
+
+
+class _Worker:
+    """Prepares the process once, and answers each request."""
+
+    def __init__(self, spawn: Spawn) -> None:
+        self._device = spawn.device
+        self._scratch = Path(spawn.scratch)
+        self._observe: Any = None
+        self._results: Results | None = None
+
+    def answer(self, request: RunScript | RunProgram | Compare) -> RanScript | RanProgram | Compared:
+        """Return the report that a request asks for."""
+        if isinstance(request, Compare):
+            return self._compare(request)
+        if self._observe is None:
+            self._prepare(request)
+        if isinstance(request, RunScript):
+            return self._record(request)
+        ran = run_program(request, self._scratch)
+        self._results = ran.results
+        return ran
+
+    def _prepare(self, request: RunScript | RunProgram) -> None:
+        """Prepare the process for foreign code."""
+        records = isinstance(request, RunScript)
+        if self._device is None:
+            interpreter.prepare(target(request.target))
+            self._observe = interpreter.observe
+        else:
+            warm.start_gpu(self._device)
+            self._observe = on_gpu.count_launches
+            if records:
+                # A recording times nothing, so the first config that runs is as good as any.
+                policy.mode, policy.rehearses = Mode.FIRST, True
+                policy.install()
+        if records:
+            seeding.install()
+
+    def _compare(self, request: Compare) -> Compared:
+        try:
+            difference = find_difference(request.results, self._results, request.rule)
+        except (AttributeError, RuntimeError, ValueError) as error:
+            # The other program is foreign code: its bytes may not fill their shape.
+            difference = f"the results cannot be compared: {error}"
+        return Compared(difference.partition("\n")[0][:400])
+
+    def _record(self, request: RunScript) -> RanScript:
+        """Run the script and return its report, which includes what the script raises."""
+        began = time.monotonic()
+        seeding.draw_from(request.seed)
+        script = request.script
+        test = ModuleType(TEST if script.arguments is None else "__main__")
+        log = CallLog(request, vars(test), self._observe)
+        error, ended_after = "", 0
+        loaded = set(sys.modules)
+        nodes: tuple[str, ...] = ()
+        notes: tuple[str, ...] = ()
+        try:
+            module = import_candidate(self._scratch / "reference.py", script.reference)
+            recorded = {name: wrap(log, module, name) for name in _recorded_names(module, script)}
+            file = self._lay(script)
+            _replace_reference(script, test, vars(module) | recorded)
+            sys.modules[TEST] = test
+            with log.fresh_memory():
+                nodes, notes = self._run_test(test, file, request, log)
+        except EndsHere:
+            ended_after = len(log.calls)
+        except BaseException as raised:  # noqa: BLE001 -- scripts may raise anything, also SystemExit
+            error = in_one_line(raised)
+            traceback.print_exc(file=sys.stderr)
+        if self._device is not None and script.performance and not error and not ended_after:
+            notes = (*notes, *_call_for_timing(script, log))
+        _forget_modules(set(sys.modules) - loaded, self._scratch)
+        np.seterr(all="ignore")
+        seconds = time.monotonic() - began
+        return RanScript(tuple(log.calls), error, seconds, nodes, ended_after, notes)
+
+    def _lay(self, script: Script) -> Path:
+        """Write the test, its helpers and a stand-in for the reference; return the test's file."""
+        folder = self._scratch / "benchmark"
+        file = folder / script.test_file
+        texts = {script.test_file: script.test} | script.helpers
+        if script.reference_file:
+            texts[script.reference_file] = _STAND_IN_TEXT
+        lay_texts(folder, texts, file.parent)
+        return file
+
+    def _run_test(
+        self, test: ModuleType, file: Path, request: RunScript, log: CallLog
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Run the test, its nodes with pytest. Return the chosen nodes, and notes about the choice."""
+        script = request.script
+        if script.is_pytest:
+            _execute(script, file, test)
+            run = NodeRun(test, file, script.nodes, request.budget_s, log, on_gpu=self._device is not None)
+            run.run()
+            return tuple(run.chosen), run.notes
+        is_limited = request.budget_s > 0
+        with TimeLimit(request.budget_s, lambda: log.judged > 0) if is_limited else nullcontext():
+            returned = _execute(script, file, test)
+        # A test that catches exceptions often returns their text.
+        is_empty = returned is None or log.calls
+        text = " ".join(repr(returned).split())[:300]
+        return (), () if is_empty else (f"`{script.runner}` returns {text}",)
+
+
+def _call_for_timing(script: Script, log: CallLog) -> tuple[str, ...]:
+    """Make the call with inputs for timing. Return a note if that fails: the test's own calls remain."""
+    count = len(log.calls)
+    log.for_timing = True
+    try:
+        with log.fresh_memory():
+            call_with_largest(script.performance, sys.modules[STAND_IN], gpu.HERE)
+    except Exception as error:  # noqa: BLE001 -- the benchmark's own code
+        torch.cuda.synchronize()  # raises and ends the process if the context is broken: no run could use it
+        return (f"its inputs for timing are not judged: {in_one_line(error)}",)
+    return () if len(log.calls) > count else ("its inputs for timing lead to no further call",)
+
+
+def _replace_reference(script: Script, test: ModuleType, reference: dict[str, Any]) -> None:
+    """Put the recorded reference into the test, or into a module that the test imports."""
+    public = {name: value for name, value in reference.items() if not name.startswith("__")}
+    sys.modules[STAND_IN] = stand_in = ModuleType(STAND_IN)
+    vars(stand_in).update(public)
+    names = script.modules
+    if script.reference_file:  # a script makes packages itself, and fills them as it needs them
+        names = tuple(name for name in names if "." not in name)
+    else:
+        vars(test).update(public)
+    sys.modules.update(dict.fromkeys(names, stand_in))
+
+
+def _execute(script: Script, file: Path, test: ModuleType) -> Any:
+    """Execute the test as a module or as a program, call its function, and return what the function returns."""
+    if script.arguments is not None:
+        sys.argv[:] = [str(file), *script.arguments]
+    try:
+        execute(script.test, file, test)
+        return vars(test)[script.runner]() if script.runner else None
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
+        return None
+
+
+def _forget_modules(names: set[str], folder: Path) -> None:
+    """Unload modules of the test, so that calls of the next run reach the log of that run."""
+    for name in names:
+        module = sys.modules[name]
+        file = getattr(module, "__file__", None)
+        if getattr(module, "__spec__", None) is None or (file and Path(file).is_relative_to(folder)):
+            del sys.modules[name]
+
+
+def _recorded_names(module: ModuleType, script: Script) -> set[str]:
+    """Return the entry points, and the reference's classes that the test names.
+
+    The test may pass instances of these classes to an entry point.
+    """
+    words = set(re.findall(r"\w+", script.test))
+    classes = {
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and value.__module__ == module.__name__ and name in words
+    }
+    return classes | {name for name in script.entry_points if hasattr(module, name)}

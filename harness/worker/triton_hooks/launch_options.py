@@ -1,0 +1,66 @@
+"""Launch options of Triton: which options the compiler of a back end accepts, and messages about the others."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Collection
+
+import triton
+from triton.backends.amd.compiler import HIPOptions
+from triton.backends.nvidia.compiler import CUDAOptions
+
+from .versions import OTHER_OPTIONS
+
+OPTIONS = {
+    "hip": frozenset(field.name for field in dataclasses.fields(HIPOptions)),
+    "cuda": frozenset(field.name for field in dataclasses.fields(CUDAOptions)),
+}
+"""Options of the installed Triton, by back end."""
+
+_REPLACING = ("ir_override", "extern_libs", "ptx_options")
+"""Options that give the compiler code from files instead of the kernel's own, or assembler options, which can do the same."""
+
+
+def refusal(name: str, value: object, backend: str) -> str:
+    """Why a launch with this option cannot be judged: the other vendor's option, or one that replaces the kernel's code.
+
+    Else empty.
+    """
+    if name in _REPLACING:
+        return f"launch option `{name}`: it can replace the code of the kernel by code that was not judged; leave it out"
+    if name == "num_ctas" and backend == "hip" and isinstance(value, int) and value > 1:
+        return f"launch option `num_ctas={value}`: AMD's GPUs have no clusters"
+    if name in OPTIONS[backend] or backend in OTHER_OPTIONS.get(name, ()):
+        return ""
+    if name in OTHER_OPTIONS or is_option(name):
+        return f"launch option `{name}` exists only for the other vendor's targets"
+    return ""
+
+
+def is_option(name: str) -> bool:
+    """Whether any back end of the installed Triton has this option."""
+    return any(name in options for options in OPTIONS.values())
+
+
+def elsewhere(name: str, value: object, target: str) -> str:
+    """Why a launch cannot be compiled for this target: its option `arch` names a different one; else empty."""
+    if name != "arch" or value is None or str(value).partition(":")[0] == target.replace("_", ""):
+        return ""
+    return f"launch option `arch={value!r}`: compiled for {target} here, leave it out"
+
+
+def dropped(name: str, backend: str) -> str:
+    """The note on an option that is ignored because only other versions of Triton have it; else empty."""
+    if name in OPTIONS[backend] or backend not in OTHER_OPTIONS.get(name, ()):
+        return ""
+    return f"option `{name}` is unknown to triton {triton.__version__}: ignored"
+
+
+def unknown(name: str, backend: str, parameters: Collection[str]) -> str:
+    """The error message for a keyword that is neither an option nor a parameter of the kernel; else empty."""
+    if name in OPTIONS[backend] or name in parameters:
+        return ""
+    near = difflib.get_close_matches(name, [*OPTIONS[backend], *parameters], n=1)
+    hint = f"; did you mean `{near[0]}`?" if near else ""
+    return f"launch keyword `{name}` is neither an option of triton {triton.__version__} nor a parameter of the kernel{hint}"

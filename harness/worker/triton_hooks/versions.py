@@ -1,0 +1,60 @@
+"""
+Differences between the supported versions of Triton, 3.6 and 3.7.
+
+| what | 3.6 | 3.7 | where it matters |
+| --- | --- | --- | --- |
+| launchers | built for each sequence of argument types | one for all kernels | `build_launcher` |
+| first specialised argument | | imports the language Gluon | `warm.specialise_once` |
+| AMD back end | dumps of each kernel that no process reads | | `cache_files.install` |
+| field of a tensor descriptor that rounds to tf32 | | `round_f32_to_tf32` | `rounds_to_tf32` |
+| the interpreter's semantic | new for each function of the language | one for all | `interpreter.programs` |
+| loop bounds in the interpreter | arrays, which numpy 2.4 refuses as an index | numbers | `interpreter.interpreted_launches` |
+| launch options | see `OTHER_OPTIONS` | see `OTHER_OPTIONS` | `launch_options` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import triton
+
+OTHER_OPTIONS = {
+    "instruction_sched_variant": ("hip",),
+    "schedule_hint": ("hip",),
+    "cluster_dims": ("cuda",),
+    "ctas_per_cga": ("cuda",),
+    "num_buffers_warp_spec": ("cuda",),
+    "num_consumer_groups": ("cuda",),
+    "reg_dec_producer": ("cuda",),
+    "reg_inc_consumer": ("cuda",),
+    "enable_persistent": ("hip", "cuda"),
+    "enable_warp_specialization": ("hip", "cuda"),
+}
+"""Launch options of other Triton versions and builds, with their back ends. A kernel may name them."""
+UNREAD_DUMPS = ("translate_to_mir", "dump_sched_dag")
+"""Functions of LLVM that the AMD back end of 3.6 calls for each kernel. It ignores the result unless it should write a file."""
+
+
+def rounds_to_tf32(descriptor: Any) -> bool:
+    """Whether a tensor descriptor rounds what it loads to tf32."""
+    return bool(getattr(descriptor, "round_f32_to_tf32", False))
+
+
+def build_launcher(types: Sequence[str]) -> None:
+    """Build the launcher of the active driver for these argument types. With 3.7 nothing is built."""
+    driver = triton.runtime.driver.active
+    source = SimpleNamespace(constants={}, signature=dict(enumerate(types)))
+    metadata = SimpleNamespace(
+        tensordesc_meta=None,
+        num_ctas=1,
+        warp_size=driver.get_current_target().warp_size,
+        global_scratch_size=0,
+        global_scratch_align=1,
+        profile_scratch_size=0,
+        profile_scratch_align=1,
+        launch_cooperative_grid=False,
+        launch_pdl=False,
+    )
+    driver.launcher_cls(source, metadata)

@@ -1,0 +1,237 @@
+"""Protects what a recorded task says of its calls: bytes that move, returned values, and the arguments that are passed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from msgspec.structs import replace
+
+from engine.prompting.facts import case_facts
+from engine.prompting.figures import achieved, requested_by_case
+from harness import DevicePool, Verdict, target
+from harness.hardware.targets import hardware
+from harness.recording.recorder import record_task
+from harness.recording.tensor_words import tensor_words
+from harness.wire.script_messages import TensorData
+from suites import Task, baseline_source, task_cost
+from suites.public.task import ReferenceKind
+from tests.support.judging import judge_task
+from tests.support.scripts import HEADER, public_task
+
+pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
+
+REFERENCE = (
+    HEADER
+    + """
+
+@triton.jit
+def sum_kernel(x_ptr, out_ptr, columns, stride_row, stride_column, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < columns
+    x = tl.load(x_ptr + row * stride_row + offsets * stride_column, mask=mask, other=0.0)
+    tl.store(out_ptr + row, tl.sum(x.to(tl.float32), 0))
+
+
+@triton.jit
+def lookup_kernel(table_ptr, index_ptr, out_ptr, BLOCK: tl.constexpr):
+    row = tl.load(index_ptr + tl.program_id(0))
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + tl.program_id(0) * BLOCK + offsets, tl.load(table_ptr + row * BLOCK + offsets))
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, count, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < count
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + tl.load(y_ptr + offsets, mask=mask), mask=mask)
+
+
+def total(x, workspace=None):
+    out = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+    sum_kernel[(x.shape[0],)](x, out, x.shape[1], x.stride(0), x.stride(1), BLOCK=triton.next_power_of_2(x.shape[1]))
+    return (out,)
+
+
+def total_lookup(table, index):
+    out = torch.empty(index.numel(), table.shape[1], device=table.device)
+    lookup_kernel[(index.numel(),)](table, index, out, BLOCK=table.shape[1])
+    return {"rows": out, "count": index.numel(), "index": index}
+
+
+def total_add(x, y):
+    add_kernel[(triton.cdiv(x.numel(), 64),)](x, y, x, x.numel(), BLOCK=64)
+
+
+def total_row(cache, row, place):
+    add_kernel[(1,)](row, row, cache[place], row.numel(), BLOCK=64)
+
+
+@triton.jit
+def product_kernel(x_ptr, out_ptr):
+    square = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    x = tl.load(x_ptr + square)
+    tl.store(out_ptr + square, tl.dot(x, x))
+
+
+def total_product(x):
+    out = torch.empty_like(x)
+    product_kernel[(1,)](x, out)
+    return out
+
+
+def total_copy(x):
+    return total(x.half())
+"""
+)
+TEST = """
+import torch
+
+result_gold = [
+    total(torch.randn(64, 96, device="cuda"), torch.zeros(1000, device="cuda")),
+    total(torch.randn(64, 96, device="cuda").half()),
+    total(torch.randn(96, 64, device="cuda").t()),
+    total_lookup(torch.randn(512, 32, device="cuda"), torch.randint(3, 500, (4,), device="cuda").sort().values),
+    total_lookup(torch.randn(512, 32, device="cuda"), torch.tensor([7, 5], device="cuda")),
+    total_add(torch.randn(128, device="cuda"), y=torch.randn(128, device="cuda")),
+    total_row(torch.randn(64, 64, device="cuda"), torch.randn(64, device="cuda"), 3),
+    total_copy(torch.randn(64, 96, device="cuda")),
+]
+x = torch.randn(128, device="cuda")
+total_add(x, y=x)
+total_product(torch.randn(16, 16, device="cuda"))
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def recorded(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -> Task:
+    folder = tmp_path_factory.mktemp("recorded")
+    public = public_task(REFERENCE, TEST, folder, name="total")
+    return await record_task(public, folder / "total", pool=pool, target=target("gfx942"))
+
+
+def lines_of(task: Task) -> list[str]:
+    return [line.partition(": ")[2] for line in task.instruction.splitlines() if line.startswith("- call-")]
+
+
+async def test_calls_say_what_they_pass_return_and_change(recorded: Task) -> None:
+    lines = lines_of(recorded)
+    expected = [
+        "`total(x, workspace)` with x: float32[64, 96], workspace: float32[1000]; returns a tuple of 1: float32[64]",
+        "`total(x)` with x: float16[64, 96]; returns a tuple of 1: float16[64]",
+        "`total(x)` with x: float32[64, 96] with strides (1, 64); returns a tuple of 1: float32[64]",
+        "; returns a dict: {'rows': float32[4, 32], 'count': int, 'index': `index` itself}",
+        "`total_lookup(table, index)` with table: float32[512, 32], index: int64[2] ([7, 5]); returns",
+        "`total_add(x, y=y)` with x: float32[128], y: float32[128]; returns None; changes `x` in place",
+        "`total_row(cache, row, 3)` with cache: float32[64, 64], row: float32[64]; returns None; changes `cache` in place",
+        "`total_copy(x)` with x: float32[64, 96]; returns a tuple of 1: float16[64]",
+        "`total_add(x, y=x)` with x: float32[128]; `x` is one tensor in 2 places; returns None; changes `x` in place",
+        "`total_product(x)` with x: float32[16, 16]; returns float32[16, 16]; multiplies matrices, which",
+    ]
+    assert all(words in line for words, line in zip(expected, lines, strict=True))
+    assert re.search(r"index: int64\[4\] \(\d+ to \d+\)", lines[3])
+    assert "are those of two sets of inputs. Other sets may have others." in recorded.instruction
+
+
+@pytest.mark.parametrize(
+    ("sets", "words"),
+    [
+        ([[4, 9, 1], [3, 3, 12]], "int64[3] (1 to 12)"),
+        ([[4, 9, 1], [4, 9, 1]], "int64[3] ([4, 9, 1])"),
+        ([[5] * 20, [5] * 20], "int64[20] (all 5)"),
+        ([[0, 2, 2, 5, 7, 9], [0, 1, 3, 3, 8, 30]], "int64[6] (0 to 30; ascending)"),
+        ([[3, 1, 0, 2, 5, 4], [5, 4, 3, 2, 1, 0]], "int64[6] (each of 0 to 5 once)"),
+        (
+            [[3, 1, 99, 2, 5, 4], [5, 4, 3, 2, 1, 0]],
+            "int64[6] (0 to 99)",
+        ),  # by accident, no value is there twice
+        ([[*range(0, 60, 2)], [*range(59, 0, -2)]], "int64[30] (0 to 59; no value twice)"),
+    ],
+)
+async def test_integers_are_told_by_what_two_sets_have_in_common(sets: list[list[int]], words: str) -> None:
+    runs = [
+        TensorData("int64", (len(values),), (1,), struct.pack(f"{len(values)}q", *values)) for values in sets
+    ]
+    assert tensor_words(runs) == words
+
+
+async def test_moved_bytes_are_what_the_call_reads_returns_and_changes(recorded: Task) -> None:
+    matrix, half = 4 * 64 * 96, 2 * 64 * 96
+    moved = [task_cost(recorded, case.gpu, case.dtype).moved_bytes for case in recorded.cases]
+    assert moved == [
+        matrix + 4 * 64,  # the workspace is not read
+        half + 2 * 64,
+        matrix + 4 * 64,
+        4 * 128 + 4 * 8 + 4 * 128,  # four rows of the table
+        2 * 128 + 2 * 8 + 2 * 128,
+        3 * 512,
+        2 * 256,  # one row of the cache
+        matrix + 2 * 64,  # read by the host's cast
+        2 * 512,
+        2 * 1024,
+    ]
+
+
+async def test_only_returned_outputs_are_certain(recorded: Task) -> None:
+    """In place, a right kernel may find nothing to change."""
+    certain = [task_cost(recorded, case.gpu, case.dtype).minimal_bytes for case in recorded.cases]
+    assert certain == [256, 128, 256, 512, 256, 1, 1, 128, 1, 1024]
+
+
+async def test_the_estimate_counts_the_reads_of_a_reference(pool: DevicePool, recorded: Task) -> None:
+    evaluation = await judge_task(pool, baseline_source(recorded), recorded)
+    requested = requested_by_case(evaluation)
+    assert [requested[case] for case in ("call-1", "call-2", "call-6")] == pytest.approx([1.0, 1.0, 1.0])
+    memory = hardware(target("gfx942")).memory_bytes_per_s
+    first = case_facts(recorded, target("gfx942"))[0]
+    assert first.at_least_us == pytest.approx((4 * 64 * 96 + 4 * 64) / memory * 1e6)
+
+
+async def test_a_recording_without_an_estimate_shows_no_figure(
+    pool: DevicePool, recorded: Task, tmp_path: Path
+) -> None:
+    folder = tmp_path / "total"
+    shutil.copytree(recorded.folder, folder)
+    (folder / "cost.py").write_text(
+        "from suites import Cost\n\n\ndef cost(sizes, dtype):\n    return Cost(flops=0, minimal_bytes=256)\n"
+    )
+    task = replace(recorded, folder=folder)
+    assert {facts.at_least_us for facts in case_facts(task, target("gfx942"))} == {None}
+    evaluation = await judge_task(pool, baseline_source(task), task)
+    assert (evaluation.verdict, evaluation.estimate) == (Verdict.CORRECT, ())
+    assert requested_by_case(evaluation) == {}
+    assert "minimal" not in achieved(evaluation)
+
+
+@pytest.mark.parametrize(
+    ("reference", "arguments", "moved"),
+    [
+        ("x.sum(1)", "x, y", 4 * 64 * 32 + 4 * 64),
+        ("torch.mm(x, y)", "x, y", 4 * (64 * 32 + 32 * 16 + 64 * 16)),
+        ("x[:, :8] * 2", "x, y", 2 * 4 * 64 * 8),
+        ("torch.zeros_like(x) + y[0, 0]", "x, y", 4 + 4 * 64 * 32),
+        ("y[torch.tensor([1, 2])] * 1", "x, y", 0),  # a part of y: how much is not known
+    ],
+)
+async def test_moved_bytes_of_a_pytorch_reference(
+    pool: DevicePool, tmp_path: Path, reference: str, arguments: str, moved: int
+) -> None:
+    public = public_task(
+        f"import torch\n\n\ndef work(x, y):\n    return {reference}\n",
+        "import torch\n"
+        "x, y = torch.randn(64, 32, device='cuda'), torch.randn(32, 16, device='cuda')\n"
+        f"result_gold = work({arguments})\n",
+        tmp_path,
+        name="work",
+    )
+    public = replace(public, reference_kind=ReferenceKind.TORCH)
+    task = await record_task(public, tmp_path / "work", pool=pool, target=target("gfx942"))
+    [case] = task.cases
+    assert task_cost(task, case.gpu, case.dtype).moved_bytes == moved
+    assert ("multiplies matrices" in task.instruction) is ("mm" in reference)

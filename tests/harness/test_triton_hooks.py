@@ -1,0 +1,153 @@
+"""Protects the launch hooks and the policy for autotuned kernels, with a fake kernel. Needs no GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import triton
+from triton.compiler.compiler import CompiledKernel
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.jit import JITFunction
+
+from harness.worker.triton_hooks.autotuning import Mode, Policy
+from harness.worker.triton_hooks.launches import Launch, handle_compiled_launches, handle_launches
+
+pytestmark = pytest.mark.judge
+SMALL, LARGE = triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})
+
+
+def kernel_body(x: Any, n: Any, BLOCK: Any) -> None:
+    """The text of a kernel."""
+
+
+class FakeKernel:
+    """Notes the block of each launch, and whether it was a trial."""
+
+    fn = staticmethod(kernel_body)
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.launches: list[tuple[int, bool]] = []
+        self.too_large: set[int] = set()
+
+    def run(self, *args: Any, BLOCK: int, **named: Any) -> int:
+        if BLOCK in self.too_large:
+            raise triton.OutOfResources(BLOCK, 64, "shared memory")
+        self.launches.append((BLOCK, self.policy.trying))
+        return BLOCK
+
+
+@pytest.fixture
+def policy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Policy]:
+    for name in ("run", "_bench"):
+        monkeypatch.setattr(Autotuner, name, getattr(Autotuner, name))
+    policy = Policy()
+    policy.install()
+    return policy
+
+
+def tuner_of(policy: Policy) -> tuple[Any, FakeKernel]:
+    kernel = FakeKernel(policy)
+
+    def time_large_as_fastest(call: Any, quantiles: Any) -> list[float]:
+        call()
+        return [1.0 / kernel.launches[-1][0]] * 3
+
+    tuner = Autotuner(
+        kernel, ["x", "n", "BLOCK"], [SMALL, LARGE], ["n"], None, None, do_bench=time_large_as_fastest
+    )
+    return tuner, kernel
+
+
+def call(tuner: Any, n: int = 8) -> Any:
+    return tuner.run(None, n, grid=(1,), warmup=False)
+
+
+def test_tuning_counts_as_trials_until_a_config_is_chosen(policy: Policy) -> None:
+    tuner, kernel = tuner_of(policy)
+    assert call(tuner) == 128
+    assert kernel.launches == [(64, True), (128, True), (128, False)]
+    assert policy.chosen == {"kernel_body": str(LARGE)}
+
+
+def test_fixed_config_runs_without_tuning(policy: Policy) -> None:
+    tuner, kernel = tuner_of(policy)
+    policy.mode = Mode.FIXED
+    policy.begin({"kernel_body": str(SMALL)})
+    assert call(tuner) == 64
+    assert kernel.launches == [(64, False)]
+    assert policy.chosen == {"kernel_body": str(SMALL)}
+    assert tuner.configs == [SMALL, LARGE]
+
+
+def test_kernel_without_fixed_config_is_tuned(policy: Policy) -> None:
+    tuner, _ = tuner_of(policy)
+    policy.mode = Mode.FIXED
+    policy.begin({"other": str(SMALL)})
+    assert call(tuner) == 128
+
+
+def test_every_config_is_launched_while_only_compiling(policy: Policy) -> None:
+    tuner, kernel = tuner_of(policy)
+    policy.mode = Mode.FIXED
+    with policy.compiling():
+        call(tuner)
+        call(tuner)
+    assert [block for block, _ in kernel.launches] == [64, 128] * 2
+    assert policy.mode is Mode.FIXED
+
+
+def test_config_that_does_not_fit_is_dropped(policy: Policy) -> None:
+    for policy.mode in (Mode.FIRST, Mode.ALL):
+        tuner, kernel = tuner_of(policy)
+        kernel.too_large = {64}
+        assert call(tuner) == 128
+
+
+def test_launch_fails_with_first_error_if_no_config_fits(policy: Policy) -> None:
+    for policy.mode in (Mode.FIRST, Mode.ALL):
+        tuner, kernel = tuner_of(policy)
+        kernel.too_large = {64, 128}
+        with pytest.raises(triton.OutOfResources, match="64"):
+            call(tuner)
+
+
+def test_first_config_is_tried_once_for_each_key(policy: Policy) -> None:
+    tuner, kernel = tuner_of(policy)
+    policy.mode, policy.rehearses = Mode.FIRST, True
+    for n in (8, 8, 9):
+        assert call(tuner, n) == 64
+    assert [trial for _, trial in kernel.launches] == [True, False, False, True, False]
+
+
+def test_handler_sees_a_launch_and_may_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
+    monkeypatch.setattr(JITFunction, "run", lambda kernel, *args, **named: made.append((args, named)))
+    seen: list[Launch] = []
+
+    def handle(launch: Launch) -> Any:
+        seen.append(launch)
+        return launch.go_on(warmup=True)
+
+    handle_launches(handle)
+    triton.jit(kernel_body)[(2,)]("x", n=3, BLOCK=4, num_warps=8)
+    assert made == [(("x",), {"n": 3, "BLOCK": 4, "num_warps": 8, "grid": (2,), "warmup": True})]
+    assert seen[0].arguments == {"x": "x", "n": 3, "BLOCK": 4, "num_warps": 8}
+    assert seen[0].options == {"num_warps": 8}
+    assert seen[0].bind() == {"x": "x", "n": 3, "BLOCK": 4}
+
+
+def test_handler_of_compiled_launches_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = lambda kernel, grid, stream, *values: "metadata"  # noqa: E731
+    monkeypatch.setattr(CompiledKernel, "launch_metadata", own)
+    seen: list[Any] = []
+    end = handle_compiled_launches(lambda kernel, grid, values: seen.append((kernel, grid, values)))
+    kernel = SimpleNamespace()
+    assert CompiledKernel.launch_metadata(kernel, (1, 2, 3), 0, "x", 5) == "metadata"
+    assert seen == [(kernel, (1, 2, 3), ("x", 5))]
+    end()
+    assert CompiledKernel.launch_metadata is own
