@@ -5,11 +5,11 @@ A static import graph cannot separate lazy imports from eager imports.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.programs import python
 
 ROOT = Path(__file__).parent.parent
 SDKS = ("anthropic", "openai")
@@ -18,15 +18,7 @@ TORCH = ("torch", "triton")
 
 def loaded_by(code: str) -> set[str]:
     """Names of all modules that are loaded after `code` ran."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}\nimport sys\nprint('\\0', *sys.modules)"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=True,
-        timeout=60,
-    )
-    return set(done.stdout.rpartition("\0")[2].split())
+    return set(python(f"{code}\nimport sys\nprint('\\0', *sys.modules)").rpartition("\0")[2].split())
 
 
 @pytest.mark.parametrize(

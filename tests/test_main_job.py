@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from sessions.events import Role
 from sessions.home import home_from
 from sessions.recording import Recording, load_recording
 from tests.support.command_line import Done, run_script
+from tests.support.story import git
 
 ATTEMPT_FILES = {
     "kernel.py", "attempt.json", "evaluation.json", "trace.txt", "prompt.md", "reply.md", "calls.jsonl", "reasoning.jsonl",
@@ -51,11 +51,6 @@ def first_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
     command = ("run", "softmax", "--model", "recorded:starter", "--instances", "1")
     options = ("--iterations", "2", "--headless", "--json")
     return run_script(*command, *options, environ=environ), home / ".local/share/wavedeck/store.git"
-
-
-def git(store: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(store), *arguments], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 @pytest.mark.judge

@@ -18,8 +18,6 @@ SITE = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
 @pytest.fixture
 def setup() -> ModuleType:
     spec = importlib.util.spec_from_file_location("wavedeck_setup", SETUP)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from engine.corpus.retrieval import build_corpus
-from engine.errors import UsageProblem
 from engine.methods.geak import Geak
 from engine.plan.ablation import CONTRIBUTIONS, ROWS, Ablation, AblationRow, row_sessions, settle
 from engine.plan.job import plan_of, read_plan, session_started
@@ -22,19 +21,16 @@ from sessions import Home, Recorder
 from sessions.events import EngineStarted, InstanceFinished, InstanceStarted, Role, SessionFinished
 from sessions.settings import MethodOptions
 from suites import load_suite
+from tests.engine.test_plan import write_recording
 from tests.support.scripted_context import ScriptedContext
 
 KEY = {"ANTHROPIC_API_KEY": "key"}
 MODULES = {"knowledge", "one-shot", "optimizer", "reflection"}
 
 
-def run_plan(**fields: object) -> RunPlan:
-    defaults = {"model": "anthropic:test", "tasks": ("vector_add",), "instances": 2, "iterations": 3}
-    return RunPlan(**(defaults | fields))  # type: ignore[arg-type]
-
-
 def settled(home: Home, *, anew: bool = False, **fields: object) -> Ablation:
-    return settle(run_plan(**fields), home=home, environ=KEY, anew=anew)
+    defaults = {"model": "anthropic:test", "tasks": ("vector_add",), "instances": 2, "iterations": 3}
+    return settle(RunPlan(**(defaults | fields)), home=home, environ=KEY, anew=anew)  # type: ignore[arg-type]
 
 
 def record(home: Home, ablation: Ablation, number: int, *, finished: bool = True) -> SessionPlan:
@@ -47,18 +43,6 @@ def record(home: Home, ablation: Ablation, number: int, *, finished: bool = True
             recorder.record(InstanceFinished(task="starter/vector_add", instance=1, reason="iterations"))
             recorder.record(SessionFinished())
     return plan
-
-
-def write_chains(home: Home, count: int, task: str = "vector_add") -> None:
-    """Write `recorded:small` with `count` chains of a task."""
-    folder = home.recordings / "small"
-    lines = ['schema = 1\nname = "small"\nmodel = "anthropic:test"\ndate = "2026-01-01"\nsession = "s"']
-    for chain in range(1, count + 1):
-        lines.append(f'[[chains]]\ntask = "starter/{task}"\nchain = {chain}\nattempts = 2')
-        file = folder / "chains" / "starter" / task / f"{chain}.jsonl"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("")
-    (folder / "recording.toml").write_text("\n".join(lines))
 
 
 @pytest.fixture
@@ -96,7 +80,7 @@ def test_rows_differ_only_in_their_modules(home: Home) -> None:
 
 
 def test_rows_play_consecutive_chains(home: Home) -> None:
-    write_chains(home, 15)
+    write_recording(home.root, vector_add=[2] * 15)
     ablation = settled(home, model="recorded:small", instances=2)
     plans = [resolve(ablation.row_plan(row), home=home, environ={}) for row in ROWS]
     assert [plan.first_chain for plan in plans] == [1, 3, 5, 7, 9, 11, 13]
@@ -104,19 +88,6 @@ def test_rows_play_consecutive_chains(home: Home) -> None:
     assert plan_of(session_started(plans[3]).describe()).first_chain == 7, (
         "a resume that reads only the events finds the same chains"
     )
-
-
-@pytest.mark.parametrize(("instances", "needed"), [(2, 14), (None, 7)])
-def test_too_few_chains_name_the_needed_number(home: Home, instances: int | None, needed: int) -> None:
-    write_chains(home, needed - 1)
-    with pytest.raises(UsageProblem, match=rf"needs {needed} chains of vector_add, .* holds {needed - 1}"):
-        settled(home, model="recorded:small", instances=instances)
-
-
-def test_recording_without_the_task_names_its_tasks(home: Home) -> None:
-    write_chains(home, 7, task="softmax")
-    with pytest.raises(UsageProblem, match="has no reply for vector_add; its tasks are softmax"):
-        settled(home, model="recorded:small")
 
 
 def test_interrupted_ablation_is_found_by_its_settings(home: Home) -> None:
@@ -183,7 +154,7 @@ def test_newest_session_of_a_row_counts(home: Home) -> None:
 
 
 def test_plan_on_disk_keeps_series_and_chains(home: Home) -> None:
-    write_chains(home, 7)
+    write_recording(home.root, vector_add=[2] * 7)
     plan = resolve(
         settled(home, model="recorded:small", instances=1).row_plan(ROWS[6]), home=home, environ={}
     )

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from engine.models import Reply, Request, ScriptedClient
-from sessions import Home, fold, resume
-from sessions.events import EngineStarted, Event, InstanceFinished, IterationsMoved, Role
+from sessions import Home, fold
+from sessions.events import InstanceFinished, IterationsMoved, Role
 from sessions.settings import StopRules
 from sessions.state.state import SessionState
-from tests.support.engines import ScriptedJudge, answer_of, plan, play, run, shared
+from tests.support.engines import answer_of, cut, plan, play, resume_to_end
 
 TASKS = ("starter/vector_add", "starter/softmax")
 
@@ -35,17 +35,15 @@ def made(state: SessionState, task: str) -> int:
     return sum(len(instance.attempts) for instance in state.instances.values() if instance.task == task)
 
 
-def endings(events: list[Event]) -> set[tuple[str, str]]:
-    return {(event.task, event.reason) for event in events if isinstance(event, InstanceFinished)}
-
-
 async def test_iterations_of_a_hopeless_task_move_to_another(home: Home) -> None:
     session_plan = plan(tasks=TASKS, instances=2, iterations=8, allocate="best")
     events = await play(home, model(vector_add="wrong", softmax="correct 1.0"), session_plan=session_plan)
     state = fold(events)
     assert 10 <= made(state, TASKS[0]) <= 11
     assert made(state, TASKS[0]) + made(state, TASKS[1]) == 32, "no iteration is lost"
-    assert {(TASKS[0], "hopeless"), (TASKS[1], "iterations")} <= endings(events)
+    assert {(TASKS[0], "hopeless"), (TASKS[1], "iterations")} <= {
+        (event.task, event.reason) for event in events if isinstance(event, InstanceFinished)
+    }
     assert all(instance.finished for instance in state.instances.values())
 
 
@@ -82,16 +80,11 @@ async def test_resumed_session_makes_the_same_number_of_attempts(home: Home, tmp
     events = await play(home, model(**verdicts), session_plan=session_plan)
     [first, *_] = [number for number, event in enumerate(events) if isinstance(event, IterationsMoved)]
     for lines in (first, first + 1, first + 9):
-        live = Home(tmp_path / str(lines)).live(session_plan.session)
-        live.folder.mkdir(parents=True)
-        whole = home.live(session_plan.session).journal.read_bytes().splitlines(keepends=True)
-        live.journal.write_bytes(b"".join(whole[:lines]))
-        with resume(Home(tmp_path / str(lines)), session_plan.session) as recorder:
-            recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-            await run(shared(recorder, session_plan, model(**verdicts), ScriptedJudge()))
-            attempts = len(recorder.state.attempts())
-            # A crash between the end of an instance and the move of its iterations loses them.
-            assert attempts == 24 if lines > first else 10 <= attempts <= 24
+        again = Home(tmp_path / str(lines))
+        cut(home, again, session_plan.session, lines)
+        attempts = len(fold(await resume_to_end(again, session_plan, model(**verdicts))).attempts())
+        # A crash between the end of an instance and the move of its iterations loses them.
+        assert attempts == 24 if lines > first else 10 <= attempts <= 24
 
 
 async def test_gift_is_made_once_if_the_engine_dies_at_the_end_of_an_instance(tmp_path: Path) -> None:
@@ -100,15 +93,9 @@ async def test_gift_is_made_once_if_the_engine_dies_at_the_end_of_an_instance(tm
     events = await play(Home(tmp_path / "whole"), client, session_plan=session_plan)
     [gift] = [event.seq for event in events if isinstance(event, IterationsMoved)]
     for last in range(gift - 1, gift + 2):
-        cut = Home(tmp_path / f"cut-{last}")
-        live = cut.live(session_plan.session)
-        live.folder.mkdir(parents=True)
-        whole = Home(tmp_path / "whole").live(session_plan.session).journal.read_bytes()
-        live.journal.write_bytes(b"".join(whole.splitlines(keepends=True)[:last]))
-        with resume(cut, session_plan.session) as recorder:
-            recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-            await run(shared(recorder, session_plan, client, ScriptedJudge()))
-            state = recorder.state
+        again = Home(tmp_path / f"cut-{last}")
+        cut(Home(tmp_path / "whole"), again, session_plan.session, last)
+        state = fold(await resume_to_end(again, session_plan, client))
         assert (made(state, TASKS[0]), made(state, TASKS[1])) == (1, 7), f"after {last} lines"
 
 

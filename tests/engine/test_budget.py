@@ -24,7 +24,6 @@ from sessions.events import (
     Event,
     InstanceFinished,
     Message,
-    Notice,
     Origin,
     Role,
     Usage,
@@ -79,7 +78,6 @@ def test_unknown_token_count_gives_unknown_cost() -> None:
 def test_no_use_of_the_cache_costs_more_than_the_highest_cost(usage: Usage) -> None:
     for price in (PRICE, *SHIPPED.values()):
         cost = price.cost(usage)
-        assert cost is not None
         assert cost <= price.highest_cost(1000, 500) + 1e-12
 
 
@@ -133,28 +131,6 @@ async def test_call_without_token_counts_spends_its_whole_reservation() -> None:
 async def test_call_without_a_price_does_not_fit_a_budget_in_usd() -> None:
     with pytest.raises(BudgetSpent, match="openai:other has no known price"):
         await Budget(usd=1.0, prices=PRICES).reserve("openai:other", request())
-
-
-async def test_parallel_instances_never_pass_the_token_budget(home: Home) -> None:
-    """Replies of random length; each call waits for a reservation, and the sum stays below the limit."""
-    lengths = iter([31_000, 100, 20_000, 32_000, 5, 9_000, 15_000, 1_000] * 20)
-
-    class Model:
-        model = "scripted:test"
-
-        async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
-            await asyncio.sleep(0)
-            usage = Usage(input_tokens=1000, output_tokens=next(lengths))
-            return Reply(text=answer_of("correct", str(request.key)), usage=usage)
-
-        async def close(self) -> None: ...
-
-    limit = 200_000
-    events = await play(home, Model(), session_plan=plan(instances=5, iterations=9, budget_tokens=limit))
-    state = fold(events)
-    spent = state.input_tokens + state.output_tokens
-    assert limit - 40_000 < spent <= limit, "what is left is less than one call"
-    assert {reason for reason, _ in endings(events)} == {"budget"}
 
 
 async def test_usd_budget_is_never_passed(home: Home) -> None:
@@ -236,16 +212,6 @@ def test_call_of_a_crashed_engine_counts_in_full() -> None:
 # Attempts and time
 
 
-async def test_session_makes_no_more_attempts_than_its_budget(home: Home) -> None:
-    events = await play(
-        home, scripted_model("correct"), session_plan=plan(instances=2, iterations=9, budget_attempts=5)
-    )
-    state = fold(events)
-    assert len(state.attempts()) == 5
-    assert all(attempt.exam or attempt.evaluation for attempt in state.attempts())
-    assert [reason for reason, _ in endings(events)] == ["budget", "budget"]
-
-
 class SlowJudge(ScriptedJudge):
     """A judge that works for `seconds` after the first stages."""
 
@@ -322,16 +288,3 @@ async def test_resumed_session_has_only_the_rest_of_its_wall_time() -> None:
     with pytest.raises(BudgetSpent, match=r"ran for 9\.0 s; a new run takes another --budget-wall-s"):
         async with budget.wall_time():
             pass
-
-
-def test_wall_time_counts_only_while_an_engine_runs() -> None:
-    day = 86_400.0
-    state = fold(
-        [
-            EngineStarted(host="here", pid=1, wall=0.0, mono=1.0),
-            Notice(level="info", message="", wall=50.0, mono=50.0),
-            EngineStarted(host="here", pid=2, resumed=True, wall=day, mono=1.0),
-            Notice(level="info", message="", wall=day + 9.0, mono=10.0),
-        ]
-    )
-    assert state.worked_s == pytest.approx(58.0)

@@ -37,7 +37,6 @@ def fenced(source: str, language: str = "python", fence: str = "```") -> str:
 
 def source_of(reply: str, stop_reason: str = "end") -> str:
     answer = read_reply(reply, ["softmax"], stop_reason=stop_reason)
-    assert isinstance(answer, Candidate), answer
     return answer.source
 
 
@@ -140,7 +139,6 @@ def test_module_must_define_every_entry_point() -> None:
     both = "def forward(x): ...\n\n\ndef backward(x): ...\n"
     reply = fenced(both) + fenced("def forward(x): ...\n")
     answer = read_reply(reply, ["forward", "backward"])
-    assert isinstance(answer, Candidate)
     assert answer.source == both
 
 

@@ -168,7 +168,6 @@ async def test_error_without_an_answer_says_that_the_command_may_count(
             EngineUnreachable, match="it drops the command if it has not begun it; check with"
         ):
             await send(Home(tmp_path), SESSION, "accept", attempt="slow")
-        assert server.path is not None
         server.path.unlink()
 
         def leave(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -261,13 +260,11 @@ async def test_open_connection_does_not_keep_the_server_open(tmp_path: Path) -> 
 async def test_deleted_socket_is_created_again(tmp_path: Path) -> None:
     async with running(tmp_path, []) as server:
         first = server.path
-        assert first is not None
         assert await server.listen() is False
         first.unlink()
         assert await server.listen() is True
         live = Home(tmp_path).live(SESSION)
         info = read_engine_info(live)
-        assert info is not None
         write_engine_info(live, msgspec.structs.replace(info, socket=str(server.path)))
         assert (await send(Home(tmp_path), SESSION, "ping")).ok
 

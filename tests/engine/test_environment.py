@@ -87,7 +87,6 @@ def test_file_system_of_the_home_can_be_a_risk(tmp_path: Path, filesystem: str, 
 def test_mount_of_a_path_is_the_nearest_mount(tmp_path: Path) -> None:
     mounts = f"{LOCAL}30 22 0:44 / {tmp_path} rw - nfs4 a rw\n31 30 0:45 / {tmp_path}/person rw - ext4 b rw\n"
     mount = mount_of(tmp_path / "person" / "x", root=machine(tmp_path, proc__self__mountinfo=mounts))
-    assert mount is not None
     assert mount.filesystem == "ext4"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from engine.run.person import Decisions
 from harness import ErrorReport, Evaluation, Fact, Stage, Verdict
 from harness.wire.evaluation import Basis
 from harness.wire.provenance import Provenance
-from sessions import Home, Recorder, fold, resume
+from sessions import Home, Recorder, fold
 from sessions.events import (
     CallStarted,
     DecisionMade,
@@ -27,18 +26,17 @@ from sessions.events import (
     Event,
     InstanceFinished,
     Notice,
-    SessionFinished,
     WinnerExamined,
 )
-from sessions.journal.journal import read_journal
 from sessions.state.state import Confirmation
-from sessions.store.store import Store
 from tests.conftest import SOAK
 from tests.support.engines import (
     ScriptedJudge,
     answer_of,
+    endings,
     plan,
     play,
+    resume_to_end,
     run,
     scripted_answer,
     scripted_model,
@@ -156,14 +154,14 @@ async def test_exam_without_a_verdict_ends_the_exams_with_a_reason(
         Confirmation.NOT_EXAMINED,
         "no room for a guest",
     )
-    assert [event.reason for event in events if isinstance(event, InstanceFinished)] == ["iterations"]
+    assert endings(events) == ["iterations"]
 
 
 async def test_exam_runs_after_the_budget_is_spent(home: Home) -> None:
     events = await play(
         home, scripted_model("correct 1.0"), session_plan=plan(iterations=9, budget_attempts=2)
     )
-    assert [event.reason for event in events if isinstance(event, InstanceFinished)] == ["budget"]
+    assert endings(events) == ["budget"]
     assert list(exams(events).values()) == [Verdict.CORRECT]
 
 
@@ -171,8 +169,9 @@ async def test_rejected_attempt_is_not_examined(home: Home) -> None:
     def person(recorder: Recorder, decisions: Decisions) -> object:
         async def decide() -> None:
             for number, accepted in ((1, True), (2, False)):
-                await until(lambda name=f"vector_add#1/{number}": waits(recorder, name))
-                made = DecisionMade(attempt=f"vector_add#1/{number}", accepted=accepted)
+                name = f"vector_add#1/{number}"
+                await until(lambda name=name: waits(recorder, name))
+                made = DecisionMade(attempt=name, accepted=accepted)
                 await recorder.decide(made)
                 decisions.made(made)
 
@@ -213,41 +212,9 @@ async def test_interrupted_exam_runs_after_a_resume(home: Home) -> None:
             await engine_task
         assert recorder.state.attempt("vector_add#1/1").confirmation is Confirmation.NOT_EXAMINED
     client, judge = scripted_model("correct 1.0"), ScriptedJudge()
-    with resume(home, session_plan.session) as recorder:
-        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-        await run(shared(recorder, session_plan, client, judge))
-        assert recorder.state.attempt("vector_add#1/1").confirmation is Confirmation.CONFIRMED
+    state = fold(await resume_to_end(home, session_plan, client, judge))
+    assert state.attempt("vector_add#1/1").confirmation is Confirmation.CONFIRMED
     assert (client.requests, judge.evaluated, len(judge.examined)) == ([], [], 1)
-
-
-async def test_clone_of_the_store_contains_the_exams(home: Home, tmp_path: Path) -> None:
-    session_plan, judge = plan(), judge_with(failing_at("3.0"))
-    with Recorder.begin(home, session_started(session_plan)) as recorder:
-        await run(
-            shared(recorder, session_plan, scripted_model("correct 1.0", "correct 3.0", "correct 2.0"), judge)
-        )
-        recorder.record(SessionFinished())
-        await recorder.finish()
-    with Store.read_only(cloned(home, tmp_path / "clone")) as store:
-        tree = store.session_tree(session_plan.session)
-        kept = {
-            path: msgspec.json.decode(store.repository.read_file(sha), type=Evaluation)
-            for path, sha in tree.items()
-            if path.startswith("exams/")
-        }
-        assert {path: evaluation.verdict for path, evaluation in kept.items()} == {
-            "exams/starter/vector_add/1/2.json": Verdict.WRONG,
-            "exams/starter/vector_add/1/3.json": Verdict.CORRECT,
-        }
-        assert all(evaluation.exam for evaluation in kept.values())
-        state = fold(store.session_journal(session_plan.session).events)
-    assert state.attempt("vector_add#1/3").confirmation is Confirmation.CONFIRMED
-    assert state.attempt("vector_add#1/2").confirmation is Confirmation.NOT_CONFIRMED
-
-
-def cloned(home: Home, clone: Path) -> Path:
-    subprocess.run(["git", "clone", "-q", "--bare", str(home.store), str(clone)], check=True)
-    return clone
 
 
 # No prompt depends on an exam
@@ -309,10 +276,7 @@ async def prompts_with(folder: Path, exam: Exam, verdicts: list[str]) -> list[st
     with Recorder.begin(home, session_started(session_plan)) as recorder:
         recorder.record(EngineStarted(host="here", pid=1))
         await run(shared(recorder, session_plan, ScriptedClient(answer=answer), judge_with(exam)))
-    with resume(home, session_plan.session) as recorder:
-        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-        await run(shared(recorder, session_plan, scripted_model(*verdicts, "wrong"), judge_with(exam)))
-        events = read_journal(recorder.live.journal).events
+    events = await resume_to_end(home, session_plan, scripted_model(*verdicts, "wrong"), judge_with(exam))
     if any(verdict.startswith("correct") for verdict in verdicts):
         assert events.index(next(event for event in events if isinstance(event, WinnerExamined))) < max(
             index for index, event in enumerate(events) if isinstance(event, CallStarted)

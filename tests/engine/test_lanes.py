@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,16 +12,15 @@ import pytest
 from engine.errors import RecordingExhausted
 from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.plan.plan import SessionPlan
-from engine.run.person import Decisions
 from harness import Verdict
-from sessions import Home, fold, resume
-from sessions.events import CallFailed, CallFinished, EngineStarted, Event, InstanceFinished, SessionFinished
-from sessions.journal.journal import read_journal
+from sessions import Home, fold
+from sessions.events import CallFailed, CallFinished, InstanceFinished
 from sessions.names import instance_key
 from sessions.settings import MethodOptions
 from sessions.store.store import Store
 from tests.conftest import SOAK
-from tests.support.engines import ScriptedJudge, plan, play, run, scripted_answer, scripted_model, shared
+from tests.support.engines import cut, plan, play, resume_to_end, scripted_answer, scripted_model
+from tests.support.story import git
 
 WORKERS = plan(
     session="20260101-000000-kernelagent-0000",
@@ -53,22 +51,7 @@ class SlowClient(ScriptedClient):
 def attempts_in(folder: Path, session: str) -> set[str]:
     """Return the attempts whose commits are on the branch of instance 1."""
     branch = f"{session}/starter/vector_add/1"
-    log = subprocess.run(
-        ["git", "-C", str(folder), "log", "--format=%s", branch], check=True, capture_output=True, text=True
-    )
-    return {subject.split()[0] for subject in log.stdout.splitlines()}
-
-
-async def resume_to_end(home: Home, session_plan: SessionPlan, client: ScriptedClient) -> list[Event]:
-    """Resume the session, run it to its end and return its events."""
-    with resume(home, session_plan.session) as recorder:
-        before = read_journal(recorder.live.journal).events
-        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-        await run(shared(recorder, session_plan, client, ScriptedJudge(), Decisions(before)))
-        recorder.record(SessionFinished())
-        events = list(read_journal(recorder.live.journal).events)
-        await recorder.finish()
-    return events
+    return {subject.split()[0] for subject in git(folder, "log", "--format=%s", branch).splitlines()}
 
 
 async def test_first_success_cancels_the_other_workers(tmp_path: Path) -> None:
@@ -126,12 +109,6 @@ async def test_instance_ends_with_the_reason_of_the_first_lane_if_all_fail(
     assert "vector_add#1/2" in judged, "the attempt of the other lane is judged"
 
 
-async def test_branch_contains_every_attempt_in_any_commit_order(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    await play(home, scripted_model(*VERDICTS), session_plan=ROUNDS)
-    assert attempts_in(home.store, ROUNDS.session) == {f"vector_add#1/{number}" for number in range(1, 6)}
-
-
 @pytest.mark.parametrize(
     ("session_plan", "script"),
     [
@@ -145,15 +122,11 @@ async def test_resume_after_any_event_gives_the_same_verdicts(
 ) -> None:
     whole = Home(tmp_path / "whole")
     uninterrupted = await play(whole, scripted_model(*script), session_plan=session_plan)
-    lines = whole.live(session_plan.session).journal.read_bytes().splitlines(keepends=True)
-    for count in range(2, len(lines), STRIDE):
+    for count in range(2, len(uninterrupted), STRIDE):
         home = Home(tmp_path / f"cut-{count}")
-        live = home.live(session_plan.session)
-        live.folder.mkdir(parents=True)
-        live.journal.write_bytes(b"".join(lines[:count]))
-        first_events = list(read_journal(live.journal).events)
+        first_events = cut(whole, home, session_plan.session, count)
         client = scripted_model(*script)
-        events = await resume_to_end(home, session_plan, client)
+        events = await resume_to_end(home, session_plan, client, store=True)
         state = fold(events)
         expected = {
             attempt.attempt: attempt.verdict
@@ -176,14 +149,11 @@ async def test_resume_after_any_event_gives_the_same_verdicts(
 @pytest.mark.soak
 async def test_resume_after_a_success_leaves_no_open_call(tmp_path: Path) -> None:
     whole = Home(tmp_path / "whole")
-    await play(whole, SlowClient(answer=scripted_answer("wrong", "-", "correct 2.0")), session_plan=WORKERS)
-    lines = whole.live(WORKERS.session).journal.read_bytes().splitlines(keepends=True)
-    for count in range(2, len(lines)):
+    client = SlowClient(answer=scripted_answer("wrong", "-", "correct 2.0"))
+    events = await play(whole, client, session_plan=WORKERS)
+    for count in range(2, len(events)):
         home = Home(tmp_path / f"cut-{count}")
-        live = home.live(WORKERS.session)
-        live.folder.mkdir(parents=True)
-        live.journal.write_bytes(b"".join(lines[:count]))
-        client = SlowClient(answer=scripted_answer("wrong", "-", "correct 2.0"))
+        cut(whole, home, WORKERS.session, count)
         state = fold(await resume_to_end(home, WORKERS, client))
         verdicts = {attempt.attempt: str(attempt.verdict) for attempt in state.attempts()}
         assert verdicts == {

@@ -17,14 +17,8 @@ from harness.wire.ratios import TIE
 from sessions.events import EndReason, Origin, Role
 from sessions.settings import MethodOptions
 from tests.support.engines import candidate
-from tests.support.scripted_context import ScriptedAttempt, ScriptedContext
+from tests.support.scripted_context import VERDICTS, ScriptedContext
 
-FAILING = ("wrong", "call_error", "compile_error", "rejected", "timeout", "crash", "unsupported", "prose")
-VERDICTS = st.one_of(
-    st.sampled_from((*FAILING, "turned_down", "correct")),
-    st.integers(-75, 75).map(lambda step: f"correct {1.03**step:.4f}"),
-)
-"""Speedups differ by 3 % or not at all: within 1 % attempts tie."""
 LOOPS = ("reflexion", "kernelagent", "geak-evolve", "geak")
 NAMED = re.compile(r"vector_add#1/\d+")
 SPEEDUP = re.compile(r"(\d+\.\d+)x the baseline")
@@ -56,14 +50,6 @@ def test_method_ends_with_its_reason(
 ) -> None:
     context = ScriptedContext(*verdicts, options=MethodOptions(without=without))
     assert asyncio.run(open_method(method).run(context)) is reason
-
-
-def roles(attempt: ScriptedAttempt) -> list[Role]:
-    return [role for role, _ in attempt.calls]
-
-
-def passed(verdict: str) -> bool:
-    return verdict.startswith("correct")
 
 
 @given(
@@ -122,22 +108,15 @@ def test_geak_evolve_keeps_the_best_attempt_and_ranks_it_last(verdicts: list[str
             assert max(speeds, default=best) == pytest.approx(best, abs=0.005), "the best is in the prompt"
             assert all(speed * (1 + 2 * TIE) >= best for speed in speeds[:1]), "within a tie the older stays"
         for index, attempt in enumerate(attempts[start : start + parallel], start):
-            if passed(verdicts[index]) and attempt.evaluation is not None:
+            if verdicts[index].startswith("correct") and attempt.evaluation is not None:
                 best = max(best, attempt.evaluation.speedup or 0.0)
 
 
 def test_direct_makes_one_attempt_without_reflection() -> None:
     [attempt] = run("direct", "wrong").attempts
-    assert roles(attempt) == [Role.GENERATOR]
+    assert attempt.roles == [Role.GENERATOR]
     [corrected] = run("direct", "prose").attempts
-    assert roles(corrected) == [Role.GENERATOR] * 2
-
-
-def test_reflexion_ends_at_the_first_correct_candidate() -> None:
-    first, second = run("reflexion", "wrong", "correct", "correct").attempts
-    assert roles(first) == [Role.GENERATOR, Role.REFLECTOR]
-    assert "Cause 1.2." in second.prompt
-    assert (second.origin, second.base) == (Origin.REPAIR, first.name)
+    assert corrected.roles == [Role.GENERATOR] * 2
 
 
 def test_reflexion_never_drops_its_line() -> None:
@@ -148,11 +127,7 @@ def test_reflexion_never_drops_its_line() -> None:
 @pytest.mark.parametrize("method", ["geak", "reflexion", "geak-evolve"])
 def test_without_reflection_no_reflector_is_called(method: str) -> None:
     attempts = run(method, "wrong", "wrong", "correct", without=("reflection",), descendants=1).attempts
-    assert {role for attempt in attempts for role in roles(attempt)} == {Role.GENERATOR}
-
-
-def test_without_the_optimizer_geak_ends_at_the_first_correct_candidate() -> None:
-    assert len(run("geak", "wrong", "correct", "correct", without=("optimizer",)).attempts) == 2
+    assert {role for attempt in attempts for role in attempt.roles} == {Role.GENERATOR}
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "tune"])
@@ -212,7 +187,6 @@ def test_failed_descendant_is_repaired_in_its_own_lineage() -> None:
 
 def test_rejected_candidate_does_not_stop_the_other_workers() -> None:
     attempts = run("kernelagent", "turned_down", "wrong", "correct", "wrong", workers=2).attempts
-    assert attempts[0].evaluation is not None
     assert attempts[0].evaluation.verdict is Verdict.CORRECT
     assert "too clever" in attempts[2].prompt
 

@@ -12,8 +12,8 @@ import pytest
 from engine.errors import ModelError
 from engine.models.bookkeeping import MOST_TOKENS
 from sessions.events import Usage
-from tests.support.model_calls import WIRES, client_of, ignore, request
-from tests.support.model_server import Answer, model_server, named
+from tests.support.model_calls import WIRES, connected, ignore, request
+from tests.support.model_server import Answer, named
 
 USAGE = Usage(input_tokens=100, output_tokens=10, cached_tokens=40, cache_write_tokens=30)
 NAMES = {
@@ -62,12 +62,10 @@ def odd_cases(wire: str) -> list[Case]:
 async def test_reply_is_kept_whatever_its_bookkeeping_says(wire: str) -> None:
     cases = odd_cases(wire)
     plain = Answer("kept", stop="truncated", written_tokens=30)
-    with model_server(*(replace(plain, odd=case.odd) for case in cases)) as server:
-        client = client_of(wire, server)
+    async with connected(wire, *(replace(plain, odd=case.odd) for case in cases)) as (client, _):
         for case in cases:
             reply = await client.reply(request(), ignore)
             assert (reply.text, reply.stop_reason, reply.usage) == ("kept", case.stop, case.usage), case.odd
-        await client.close()
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "openai"])
@@ -83,10 +81,8 @@ async def test_output_count_from_before_the_end_is_unknown(wire: str) -> None:
             named("chunk", {"choices": [{"delta": {}, "finish_reason": "stop"}]}),
         ),
     }[wire]
-    with model_server(Answer(raw=b"".join(frames))) as server:
-        client = client_of(wire, server)
+    async with connected(wire, Answer(raw=b"".join(frames))) as (client, _):
         reply = await client.reply(request(), ignore)
-        await client.close()
     assert (reply.stop_reason, reply.usage.output_tokens) == ("end", None)
 
 
@@ -100,14 +96,13 @@ async def test_reply_with_a_stop_reason_is_kept_if_nonsense_follows(wire: str) -
         "responses": named("response.completed", {"response": None}),
     }[wire]
     nonsense = (b"{not json", b"[1, 2]", b"7", b"null", b'{"error": {"type": "api_error"}}', b"9" * 5000)
-    with model_server(
+    async with connected(
+        wire,
         *(Answer(raw=last + b"event: error\ndata: " + data + b"\n\n") for data in nonsense),
         *(Answer(raw=last + b"event: message_stop\ndata: " + data + b"\n\n") for data in nonsense),
-    ) as server:
-        client = client_of(wire, server)
+    ) as (client, _):
         for _ in range(2 * len(nonsense)):
             assert (await client.reply(request(), ignore)).stop_reason == "end"
-        await client.close()
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -126,10 +121,8 @@ async def test_odd_error_of_a_server_is_a_model_error(wire: str) -> None:
         *(Answer(raw=named("error", {"error": error, "code": error, "message": error})) for error in errors),
         *(Answer(raw=named(failed, {"response": {"error": error}, "error": error})) for error in errors),
     )
-    with model_server(*script) as server:
-        client = client_of(wire, server)
+    async with connected(wire, *script) as (client, _):
         for answer in script:
             with pytest.raises(ModelError) as caught:
                 await client.reply(request(), ignore)
             assert caught.value.message.encode(), answer
-        await client.close()

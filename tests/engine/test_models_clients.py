@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from engine.errors import ContextTooLong, GaveUp, ModelError, TryAgain, UselessToRetry
-from engine.models import Client, Limits
+from engine.models import Limits
 from sessions.events import Usage
-from tests.support.model_calls import BRISK, WIRES, Received, client_of, ignore, request
+from tests.support.model_calls import BRISK, WIRES, Received, client_of, connected, ignore, request
 from tests.support.model_server import (
     Answer,
-    ModelServer,
     Seen,
     cuts,
     garbage,
@@ -24,27 +21,12 @@ from tests.support.model_server import (
     model_server,
     refuses,
     says,
-    truncated,
 )
 
 pytestmark = pytest.mark.parametrize("wire", WIRES)
 LONG = (
     "a reply of some length that comes in several pieces, so that it can break off between two of them. " * 3
 )
-
-
-@asynccontextmanager
-async def connected(
-    wire: str,
-    *script: Answer,
-    answer: Callable[[Seen], Answer] | None = None,
-    limits: Limits = BRISK,
-    **environ: str,
-) -> AsyncIterator[tuple[Client, ModelServer]]:
-    with model_server(*script, answer=answer) as server:
-        client = client_of(wire, server, limits, environ)
-        yield client, server
-        await client.close()
 
 
 async def fail(wire: str, *answers: Answer, limits: Limits = BRISK) -> list[ModelError]:
@@ -85,12 +67,6 @@ async def test_request_contains_the_messages_and_parameters(wire: str) -> None:
     assert seen.body["stream"] is True
     assert seen.body["model"] == "test"
     assert seen.body["max_output_tokens" if wire == "responses" else "max_tokens"] == 32_000
-
-
-async def test_truncated_reply_has_its_stop_reason(wire: str) -> None:
-    async with connected(wire, truncated("```python\nimport tri")) as (client, _):
-        reply = await client.reply(request(), ignore)
-    assert (reply.text, reply.stop_reason) == ("```python\nimport tri", "truncated")
 
 
 async def test_reply_is_whole_if_the_server_hangs_after_the_stop_reason(

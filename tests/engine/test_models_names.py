@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from engine.errors import UsageProblem
 from engine.models import ModelSpec, check_models, open_client, parse_model, parse_models
+from tests.test_imports import loaded_by
 
 NOWHERE = Path("nowhere")
 
@@ -149,11 +148,8 @@ def test_missing_recording_error_names_the_nearest(tmp_path: Path) -> None:
 
 
 def test_check_of_a_model_name_loads_no_sdk() -> None:
-    code = (
-        "import sys; from pathlib import Path; from engine.models import check_models;"
-        "check_models('anthropic:x', environ={'ANTHROPIC_API_KEY': 'k'}, home_recordings=Path('x'));"
-        "print(*sys.modules)"
+    loaded = loaded_by(
+        "from pathlib import Path; from engine.models import check_models;"
+        "check_models('anthropic:x', environ={'ANTHROPIC_API_KEY': 'k'}, home_recordings=Path('x'))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert not loaded & {"anthropic", "openai", "httpx2", "torch", "triton", "git", "textual"}

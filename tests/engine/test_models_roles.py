@@ -20,8 +20,9 @@ from engine.process.keys import SECRETS
 from sessions import Home
 from sessions.events import CallFinished, CallRetried, CallStarted, Role, SessionFinished, SessionStarted
 from sessions.recording import load_recording
-from tests.support.live_engines import info_of, journal, plan_for, right, started, until, until_left, wrong
+from tests.support.live_engines import info_of, journal, plan_for, right, started, until_left, wrong
 from tests.support.model_server import Answer, Seen, model_server, refuses, says
+from tests.support.waiting import wait_until
 
 BOTH = "generator=anthropic:x,reflector=openai:y"
 KEYS = {"ANTHROPIC_API_KEY": "k1", "OPENAI_API_KEY": "k2"}
@@ -141,7 +142,7 @@ def test_session_with_roles_is_priced_and_recorded_without_any_key(tmp_path: Pat
         headers = f"X-Gateway: {PLANTED['WAVEDECK_MODEL_HEADERS']}"
         with started(plan, home, **(PLANTED | {"WAVEDECK_MODEL_HEADERS": headers})) as session:
             engine = psutil.Process(info_of(home, session).pid)
-            until(
+            wait_until(
                 lambda: len(generator_server.requests) >= 2 and engine.children(recursive=True),
                 "a call and a judge",
             )

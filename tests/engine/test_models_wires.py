@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from engine.models import CallKey, open_client
-from sessions.events import Message, Role, Usage
-from tests.support.model_calls import WIRES, Received, client_of, ignore, request
-from tests.support.model_server import Answer, Seen, model_server, refuses, says
+from sessions.events import Message, Role
+from tests.support.model_calls import Received, connected, ignore, request
+from tests.support.model_server import Answer, Seen, refuses, says
 
 
 def test_openai_uses_responses_and_other_servers_use_chat_completions() -> None:
@@ -24,10 +24,8 @@ def test_openai_uses_responses_and_other_servers_use_chat_completions() -> None:
 
 async def test_reasoning_summary_is_requested_and_streams_by_paragraph() -> None:
     received, summary = Received(), "**Plan**\n\nTiles of 128 rows.\n\nThen a loop."
-    with model_server(says("done", reasoning=summary)) as server:
-        client = client_of("responses", server)
+    async with connected("responses", says("done", reasoning=summary)) as (client, server):
         reply = await received.ask(client, request())
-        await client.close()
     [seen] = server.requests
     assert reply.reasoning == received.text_of("reasoning") == summary
     assert reply.text == "done"
@@ -46,11 +44,9 @@ async def test_refused_reasoning_summary_is_left_out(message: str) -> None:
     def answer(seen: Seen) -> Answer:
         return refuses(400, message=message) if "reasoning" in seen.body else says("plain")
 
-    with model_server(answer=answer) as server:
-        client = client_of("responses", server)
+    async with connected("responses", answer=answer) as (client, server):
         for _ in range(2):
             assert (await client.reply(request(), ignore)).temperature == 1.0
-        await client.close()
     assert ["reasoning" in seen.body for seen in server.requests] == [True, False, False]
 
 
@@ -59,24 +55,12 @@ async def test_calls_of_an_instance_share_a_cache_key_without_the_task_name() ->
         CallKey(task="mine/secret_kernel", instance=instance, attempt=attempt, role=Role.GENERATOR, n=1)
         for instance, attempt in ((1, 1), (1, 2), (2, 1))
     ]
-    with model_server(answer=lambda _: says("yes")) as server:
-        client = client_of("responses", server)
+    async with connected("responses", answer=lambda _: says("yes")) as (client, server):
         for key in keys:
             await client.reply(msgspec.structs.replace(request(), key=key), ignore)
-        await client.close()
     first, second, third = (seen.body["prompt_cache_key"] for seen in server.requests)
     assert first == second != third
     assert "secret_kernel" not in repr([seen.body for seen in server.requests])
-
-
-@pytest.mark.parametrize("wire", WIRES)
-async def test_cache_writes_count_as_input_tokens(wire: str) -> None:
-    answer = says("yes", input_tokens=100, cached_tokens=40, written_tokens=30, output_tokens=5)
-    with model_server(answer) as server:
-        client = client_of(wire, server)
-        reply = await client.reply(request(), ignore)
-        await client.close()
-    assert reply.usage == Usage(input_tokens=100, output_tokens=5, cached_tokens=40, cache_write_tokens=30)
 
 
 async def test_system_text_of_anthropic_is_cached_unless_the_server_refuses() -> None:
@@ -85,10 +69,8 @@ async def test_system_text_of_anthropic_is_cached_unless_the_server_refuses() ->
             return refuses(400, message="system.0.cache_control: Extra inputs are not permitted")
         return says("yes")
 
-    with model_server(answer=answer) as server:
-        client = client_of("anthropic", server)
+    async with connected("anthropic", answer=answer) as (client, server):
         await client.reply(request(system="knowledge first"), ignore)
-        await client.close()
     first, second = (seen.body["system"] for seen in server.requests)
     assert first == [{"type": "text", "text": "knowledge first", "cache_control": {"type": "ephemeral"}}]
     assert second == [{"type": "text", "text": "knowledge first"}]
@@ -99,19 +81,15 @@ async def test_refused_token_limit_is_left_out(wire: str, limit: str) -> None:
     def answer(seen: Seen) -> Answer:
         return refuses(400, message=f"{limit} is too large: 32000") if limit in seen.body else says("yes")
 
-    with model_server(answer=answer) as server:
-        client = client_of(wire, server)
+    async with connected(wire, answer=answer) as (client, server):
         assert (await client.reply(request(), ignore)).text == "yes"
-        await client.close()
     assert [limit in seen.body for seen in server.requests] == [True, False]
 
 
 async def test_messages_are_sent_in_order_with_a_separate_system_text() -> None:
     turns = tuple(Message(role, role[0]) for role in ("system", "user", "assistant", "user"))
-    with model_server(says("yes")) as server:
-        client = client_of("responses", server)
+    async with connected("responses", says("yes")) as (client, server):
         await client.reply(msgspec.structs.replace(request(), messages=turns), ignore)
-        await client.close()
     [seen] = server.requests
     assert seen.body["instructions"] == "s"
     assert [(turn["role"], turn["content"]) for turn in seen.body["input"]] == [

@@ -9,7 +9,7 @@ import pytest
 from sessions import fold
 from sessions.settings import MethodOptions
 from tests.conftest import SOAK
-from tests.support.engines import plan
+from tests.support.engines import cut, plan
 from tests.support.steering import (
     Table,
     prompts,
@@ -78,10 +78,7 @@ async def test_session_cut_after_any_line_repeats_its_prompts(tmp_path: Path, me
     }
     events = await whole.play()
     assert not whole.acts, "every command was given"
-    lines = whole.home.live(session_plan.session).journal.read_bytes().splitlines(keepends=True)
-    for count in range(2, len(lines) - 1, STRIDE):
-        cut = Table(tmp_path / f"cut-{count}", session_plan, *whole.verdicts)
-        live = cut.home.live(session_plan.session)
-        live.folder.mkdir(parents=True)
-        live.journal.write_bytes(b"".join(lines[:count]))
-        assert repeats_its_prompts(await cut.play()), f"after {count} of {len(events)} lines"
+    for count in range(2, len(events) - 1, STRIDE):
+        again = Table(tmp_path / f"cut-{count}", session_plan, *whole.verdicts)
+        cut(whole.home, again.home, session_plan.session, count)
+        assert repeats_its_prompts(await again.play()), f"after {count} of {len(events)} lines"

@@ -9,7 +9,6 @@ import signal
 import stat
 import threading
 from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 
 import psutil
@@ -50,12 +49,12 @@ from tests.support.live_engines import (
     plan_for,
     right,
     started,
-    until,
     until_left,
     wrong,
 )
 from tests.support.model_server import Answer, Seen, hangs, model_server, refuses, says
 from tests.support.quick_engine import NoPool, QuickJudge
+from tests.support.waiting import wait_until
 
 __all__ = ["scripted_judge"]
 pytestmark = pytest.mark.judge
@@ -69,7 +68,7 @@ def command(home: Home, session: str, name: str, **arguments: str) -> object:
 def test_manual_review_session_is_stored_in_git(home: Home) -> None:
     replies = says(wrong()), says("You subtract."), says(right())
     with model_server(*replies) as server, started(plan_for(server, review="manual"), home) as session:
-        until(lambda: isinstance(journal(home, session)[-1], WaitingForPerson), "the instance to wait")
+        wait_until(lambda: isinstance(journal(home, session)[-1], WaitingForPerson), "the instance to wait")
         refused = command(home, session, "accept", attempt="vector_add#1/1", why="close enough", by="me")
         assert "vector_add#1/1 is wrong" in str(refused)
         command(home, session, "accept", attempt="vector_add#1/2", why="plain and fast", by="me")
@@ -101,7 +100,7 @@ def test_engine_answers_commands_stops_and_is_resumed(home: Home, request: pytes
             with pytest.raises(SessionBusy, match=f"wavedeck attach {session}"):
                 launch.resume(home, session)
 
-            until(lambda: server.requests, "the first request")
+            wait_until(lambda: server.requests, "the first request")
             assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
             for child in psutil.Process(info.pid).children(recursive=True):
                 assert KEY not in child.environ().values(), "no worker process gets a key"
@@ -204,13 +203,19 @@ class GivenMethod:
     asks_model = True
     roles = frozenset(Role)
 
-    def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
+    def __init__(self, work: Callable[[Context], Awaitable[object]]) -> None:
         self._work = work
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
-        await self._work()
+        await self._work(context)
         return EndReason.ITERATIONS
+
+
+def let_instances(monkeypatch: pytest.MonkeyPatch, work: Callable[[Context], Awaitable[object]]) -> None:
+    """Let each instance of an engine in this process do `work`; no model is asked."""
+    monkeypatch.setattr("engine.plan.job.check_reachable", lambda *_: None)
+    monkeypatch.setattr("engine.plan.job.open_method", lambda _: GivenMethod(work))
 
 
 def planned(home: Home, model: str = "openai:test@http://127.0.0.1:9/v1") -> LiveFiles:
@@ -246,8 +251,7 @@ async def test_error_of_a_follower_ends_the_session_and_is_reported(
     async def fail(*_: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("engine.plan.job.check_reachable", lambda *_: None)
-    monkeypatch.setattr("engine.plan.job.open_method", lambda _: GivenMethod(asyncio.Event().wait))
+    let_instances(monkeypatch, lambda _: asyncio.Event().wait())
     monkeypatch.setattr("engine.process.process.follow_person", fail)
     live = planned(home)
     async with asyncio.timeout(60):
@@ -268,8 +272,7 @@ async def test_engine_answers_while_it_puts_the_session_away(
         pack(repository)
 
     monkeypatch.setattr(Repository, "pack", pack_slowly)
-    monkeypatch.setattr("engine.plan.job.check_reachable", lambda *_: None)
-    monkeypatch.setattr("engine.plan.job.open_method", lambda _: GivenMethod(partial(asyncio.sleep, 0)))
+    let_instances(monkeypatch, lambda _: asyncio.sleep(0))
     live = planned(home)
     engine = asyncio.create_task(Engine(live, {}).run())
     assert await asyncio.to_thread(packing.wait, 60)
@@ -284,24 +287,14 @@ async def test_engine_answers_while_it_puts_the_session_away(
     assert not live.folder.exists()
 
 
-class BrokenMethod:
-    """Method that raises an unexpected exception."""
-
-    name = "geak"
-    asks_model = True
-    roles = frozenset(Role)
-
-    async def run(self, context: Context) -> EndReason:
-        """See `Method`."""
-        await context.attempt(Origin.FRESH, None)
-        raise ZeroDivisionError("ours")
-
-
 async def test_unexpected_exception_is_reported_and_the_session_stays_resumable(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.plan.job.check_reachable", lambda *_: None)
-    monkeypatch.setattr("engine.plan.job.open_method", lambda _: BrokenMethod())
+    async def fail(context: Context) -> None:
+        await context.attempt(Origin.FRESH, None)
+        raise ZeroDivisionError("ours")
+
+    let_instances(monkeypatch, fail)
     monkeypatch.setattr("engine.process.process.DevicePool", NoPool)
     monkeypatch.setattr("engine.process.process.PoolJudge", QuickJudge)
     live = planned(home)
@@ -322,33 +315,11 @@ def test_unreadable_plan_is_named(home: Home) -> None:
         launch.resume(home, live.session)
 
 
-class WaitingMethod:
-    """Method that deletes the engine's socket and waits for a notice."""
-
-    name = "geak"
-    asks_model = True
-    roles = frozenset(Role)
-
-    def __init__(self, journal: Path) -> None:
-        self._journal = journal
-
-    async def run(self, context: Context) -> EndReason:
-        """See `Method`."""
-        for socket in self._journal.parents[2].glob("*.sock"):
-            socket.unlink()
-        while b'"notice"' not in self._journal.read_bytes():  # noqa: ASYNC110  # the engine's own tasks must continue
-            await asyncio.sleep(0.01)
-        return EndReason.ITERATIONS
-
-
 @pytest.mark.soak
 async def test_engine_without_a_socket_reports_it_and_continues(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home.ensure()
-    session_plan = plan(model="openai:test@http://127.0.0.1:9/v1")
-    live = home.live(session_plan.session)
-
+    live = planned(home)
     folders = iter([home.root])
 
     def next_folder(_: object) -> Path:
@@ -356,14 +327,17 @@ async def test_engine_without_a_socket_reports_it_and_continues(
             return folder
         raise EngineError("/tmp/wavedeck-1000 must be a folder of yours alone")
 
+    async def lose_the_socket(_: Context) -> None:
+        for path in home.root.glob("*.sock"):
+            path.unlink()
+        while b'"notice"' not in live.journal.read_bytes():  # noqa: ASYNC110  # the engine's own tasks must continue
+            await asyncio.sleep(0.01)
+
+    let_instances(monkeypatch, lose_the_socket)
     monkeypatch.setattr("engine.process.process.TICK_S", 0.01)
-    monkeypatch.setattr("engine.plan.job.check_reachable", lambda *_: None)
-    monkeypatch.setattr("engine.plan.job.open_method", lambda _: WaitingMethod(live.journal))
     monkeypatch.setattr("engine.process.control.socket_folder", next_folder)
-    live.folder.mkdir()
-    launch.write_plan(live, session_plan)
     assert await Engine(live, {}).run() == 0
-    notices = [event.message for event in journal(home, session_plan.session) if isinstance(event, Notice)]
+    notices = [event.message for event in journal(home, live.session) if isinstance(event, Notice)]
     assert notices == [
         "the engine cannot receive commands: /tmp/wavedeck-1000 must be a folder of yours alone"
     ]

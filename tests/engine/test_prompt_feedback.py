@@ -7,7 +7,7 @@ import re
 import msgspec
 import pytest
 
-from engine.knowledge import pages, pages_for
+from engine.knowledge import pages_for
 from engine.prompting import markdown
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import (
@@ -232,16 +232,6 @@ def test_workers_start_from_different_ideas() -> None:
     prompts = {text(first_prompt(SETTING, place=Place(number, 4))) for number in range(1, 5)}
     assert len(prompts) == 4
     assert "written independently" not in text(first_prompt(SETTING))
-
-
-def test_prompt_without_knowledge_contains_no_page() -> None:
-    bare = Setting(SETTING.task, SETTING.targets, knowledge=False)
-    system = first_prompt(bare)[0].content
-    for page in pages():
-        assert page.text.partition("\n")[0].partition("`")[0] not in system
-    assert "exactly one ```python block" in system
-    assert "# How a candidate is judged" in system, "an ablation of knowledge keeps the rules"
-    assert text(first_prompt(bare)) == text(first_prompt(SETTING))
 
 
 def test_short_prompt_keeps_only_the_best_and_the_latest_source() -> None:

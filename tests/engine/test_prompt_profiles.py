@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -24,6 +22,7 @@ from sessions import Home
 from sessions.settings import MethodOptions
 from suites import EntryPoint, Task, load_suite, load_task
 from tests.support.judged_candidates import failing
+from tests.support.programs import python
 from tests.support.scripted_context import ScriptedContext
 
 STARTER = load_suite("starter")
@@ -115,7 +114,6 @@ def test_no_format_reveals_oracle_baseline_or_exam_cases(task: Task, profile: st
 def test_module_in_a_reply_is_bound_to_the_entry_point() -> None:
     task = load_task("layer_norm")
     answer = read_answer("kernelllm", f"```python\n{NEW}```\n", task)
-    assert isinstance(answer, Candidate)
     assert answer.source == (
         f"{NEW}\n\ndef layer_norm(x, weight, bias, eps=1e-5):\n    return ModelNew()(x, weight, bias, eps)\n"
     )
@@ -133,7 +131,6 @@ def test_reply_with_the_entry_point_is_unchanged() -> None:
 def test_chat_profile_does_not_bind_modules() -> None:
     reply = f"```python\n{NEW}```\n"
     answer = read_answer("chat", reply, load_task("layer_norm"))
-    assert isinstance(answer, Candidate)
     assert answer.source == NEW, "the judge reports the missing entry point"
 
 
@@ -230,7 +227,6 @@ for task in load_suite("starter"):
 
 @pytest.mark.judge
 def test_task_modules_compute_the_same_as_their_oracles() -> None:
-    done = subprocess.run([sys.executable, "-c", SAME], capture_output=True, text=True, check=True)
-    words = [line.split() for line in done.stdout.splitlines()]
+    words = [line.split() for line in python(SAME).splitlines()]
     assert {name for name, _ in words} == {task.name for task in STARTER}
     assert [name for name, result in words if result != "same"] == []

@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import re
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -26,6 +25,8 @@ from engine.methods import Context
 from engine.methods.proposing import examples_of
 from sessions.settings import MethodOptions
 from suites import Task, baseline_source, load_suite, load_task
+from tests.support.programs import python
+from tests.test_imports import loaded_by
 
 KERNEL = '''"""Doubles every element."""
 import triton
@@ -91,7 +92,6 @@ def test_corpus_excludes_the_task_under_test(starter: tuple[Task, ...]) -> None:
             other_task.id for other_task in starter
         } - {task.id}
         example = corpus.by_instruction(task)
-        assert example is not None
         assert not overlaps(kernel_forms(example.source), kernel_forms(baseline_source(task)))
 
 
@@ -110,10 +110,8 @@ def test_search_passes_over_planted_copies(name: str, tmp_path: Path) -> None:
     )
     for further in (tmp_path, tmp_path / "planted.json"):
         example = build_corpus([], [task], further).by_code(solution(task))
-        assert example is not None
         assert example.source == KERNEL
         elsewhere = build_corpus([], [load_task("vector_add")], further).by_code(solution(task))
-        assert elsewhere is not None
         assert elsewhere.source in planted.values(), (
             "a kernel without overlap with a task under test is shown"
         )
@@ -154,7 +152,6 @@ def test_json_corpus_in_each_format_of_tritonbench(tmp_path: Path) -> None:
     for instruction, source in (("scales by two", KERNEL), ("divides", halving)):
         task = msgspec.structs.replace(softmax, title="", category="", instruction=instruction)
         example = corpus.by_instruction(task)
-        assert example is not None
         assert example.source == source
 
 
@@ -236,7 +233,6 @@ def test_search_by_code_finds_the_most_similar_kernel(starter: tuple[Task, ...])
     corpus = build_corpus(starter, [load_task("vector_add")])
     for name in ("softmax", "matmul"):
         example = corpus.by_code(re.sub(r"\bx\b", "inputs", baseline_source(load_task(name))))
-        assert example is not None
         assert example.task == load_task(name).title
 
 
@@ -286,9 +282,7 @@ def test_empty_corpus_has_no_example() -> None:
 
 
 def test_ranking_library_is_imported_lazily() -> None:
-    code = "import engine.corpus.retrieval, sys; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"bm25s", "numpy"} & set(done.stdout.split())
+    assert not {"bm25s", "numpy"} & loaded_by("import engine.corpus.retrieval")
 
 
 def test_ranking_does_not_import_jax_which_would_allocate_gpu_memory(tmp_path: Path) -> None:
@@ -300,14 +294,7 @@ def test_ranking_does_not_import_jax_which_would_allocate_gpu_memory(tmp_path: P
     (fake / "lax.py").write_text("def top_k(scores, count):\n    return scores, scores\n")
     code = "from engine.corpus.retrieval import Index\nprint(Index(lambda: [('load', 'dot'), ('exp',)]).scores(['dot']))"
     paths = os.pathsep.join((str(tmp_path), *filter(None, sys.path)))
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": paths},
-    )
-    first, second = json.loads(done.stdout)
+    first, second = json.loads(python(code, PYTHONPATH=paths))
     assert first > 0 == second
     assert not (fake / "imported").exists()
 

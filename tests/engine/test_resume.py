@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from engine.models import Reply, Request, ScriptedClient
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
 from engine.run.person import Decisions
-from harness import Verdict
+from harness import EVALUATION_DECODER, Verdict
 from sessions import Home, Recorder, fold, resume
 from sessions.errors import NothingToResume
 from sessions.events import (
@@ -26,17 +25,27 @@ from sessions.events import (
     EngineStarted,
     Event,
     InstanceFinished,
-    Message,
     Notice,
     Role,
-    SessionFinished,
     WinnerExamined,
 )
 from sessions.journal.journal import read_journal
 from sessions.state.state import Confirmation
 from sessions.store.store import Store
 from tests.conftest import SOAK
-from tests.support.engines import ScriptedJudge, answer_of, plan, play, run, scripted_model, shared, until
+from tests.support.engines import (
+    ScriptedJudge,
+    answer_of,
+    cut,
+    plan,
+    play,
+    resume_to_end,
+    run,
+    scripted_model,
+    shared,
+    until,
+)
+from tests.support.story import assert_sound, git
 
 PLAN = plan(instances=2, iterations=3)
 VERDICTS = ("wrong", "prose", "correct 1.5")
@@ -56,30 +65,15 @@ class Resumed:
     examined: list[str]
 
 
-async def resume_to_end(home: Home, client: ScriptedClient) -> Resumed:
+async def resumed_session(home: Home, client: ScriptedClient) -> Resumed:
     """Resume the session and run it to its end."""
     judge = ScriptedJudge()
-    with resume(home, PLAN.session) as recorder:
-        before = read_journal(recorder.live.journal).events
-        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-        await run(shared(recorder, PLAN, client, judge, Decisions(before)))
-        recorder.record(SessionFinished())
-        events = list(read_journal(recorder.live.journal).events)
-        await recorder.finish()
+    events = await resume_to_end(home, PLAN, client, judge, store=True)
     calls = [
         f"vector_add#{key.instance}/{key.attempt}/{key.role}/{key.n}"
         for key in (request.key for request in client.requests)
     ]
     return Resumed(events, calls, judge.evaluated, judge.examined)
-
-
-def cut(whole: Home, home: Home, lines: int, torn: bytes = b"") -> list[Event]:
-    """Write the first `lines` lines of the journal into a new home and return their events."""
-    live = home.live(PLAN.session)
-    live.folder.mkdir(parents=True)
-    kept_lines = whole.live(PLAN.session).journal.read_bytes().splitlines(keepends=True)[:lines]
-    live.journal.write_bytes(b"".join(kept_lines) + torn)
-    return list(read_journal(live.journal).events)
 
 
 def verdicts(events: list[Event]) -> dict[str, Verdict | None]:
@@ -103,8 +97,8 @@ async def test_resume_after_any_line_gives_the_same_result(whole: Home, tmp_path
     lines = len(uninterrupted) - 1
     for count in range(2, lines + 1, STRIDE):
         home = Home(tmp_path / f"cut-{count}")
-        first_events = cut(whole, home, count)
-        resumed = await resume_to_end(home, scripted_model(*VERDICTS))
+        first_events = cut(whole, home, PLAN.session, count)
+        resumed = await resumed_session(home, scripted_model(*VERDICTS))
         assert verdicts(resumed.events) == verdicts(uninterrupted), f"after {count} lines"
         assert confirmations(resumed.events) == confirmations(uninterrupted), f"after {count} lines"
         paid = {event.call for event in first_events if isinstance(event, CallFinished)}
@@ -122,21 +116,24 @@ async def test_resume_after_any_line_gives_the_same_result(whole: Home, tmp_path
 
 
 def assert_store_is_whole(home: Home, clone: Path, events: list[Event]) -> None:
-    subprocess.run(["git", "-C", str(home.store), "fsck", "--strict"], check=True, capture_output=True)
-    subprocess.run(
-        ["git", "clone", "-q", "--bare", str(home.store), str(clone)], check=True, capture_output=True
-    )
+    assert_sound(home.store)
+    git(home.store, "clone", "-q", "--bare", ".", str(clone))
     with Store.read_only(clone) as store:
         assert store.session_journal(PLAN.session).events == events
-        for number in (1, 2):
-            assert f"exams/starter/vector_add/{number}/3.json" in store.session_tree(PLAN.session)
+        tree = store.session_tree(PLAN.session)
+        exams = [event for event in events if isinstance(event, WinnerExamined)]
+        assert {exam.attempt for exam in exams} == {"vector_add#1/3", "vector_add#2/3"}
+        for exam in exams:
+            kept = tree[f"exams/starter/{exam.attempt.replace('#', '/')}.json"]
+            assert EVALUATION_DECODER.decode(store.repository.read_file(kept)) == exam.evaluation
+            assert exam.evaluation.exam
     shutil.rmtree(clone)
 
 
 async def test_resume_repeats_the_work_of_a_torn_last_line(whole: Home, tmp_path: Path) -> None:
     home = Home(tmp_path / "torn")
-    cut(whole, home, 9, torn=b'{"type":"call_fin')
-    resumed = await resume_to_end(home, scripted_model(*VERDICTS))
+    cut(whole, home, PLAN.session, 9, torn=b'{"type":"call_fin')
+    resumed = await resumed_session(home, scripted_model(*VERDICTS))
     assert any("was incomplete" in event.message for event in resumed.events if isinstance(event, Notice))
     assert list(verdicts(resumed.events).values()) == [Verdict.WRONG, Verdict.NO_CODE, Verdict.CORRECT] * 2
 
@@ -144,10 +141,10 @@ async def test_resume_repeats_the_work_of_a_torn_last_line(whole: Home, tmp_path
 async def test_resume_uses_old_replies_after_a_change_of_prompts(whole: Home, tmp_path: Path) -> None:
     home = Home(tmp_path / "changed")
     uninterrupted = read_journal(whole.live(PLAN.session).journal).events
-    cut(whole, home, len(uninterrupted) - 2)
+    cut(whole, home, PLAN.session, len(uninterrupted) - 2)
     journal = home.live(PLAN.session).journal
     journal.write_bytes(journal.read_bytes().replace(b"# Request", b"# Older wording"))
-    resumed = await resume_to_end(home, scripted_model(*VERDICTS))
+    resumed = await resumed_session(home, scripted_model(*VERDICTS))
     assert resumed.calls == []
     notices = [event.message for event in resumed.events if isinstance(event, Notice)]
     assert len(notices) == 1
@@ -159,7 +156,7 @@ async def test_resume_repeats_a_failed_call_under_its_name(tmp_path: Path) -> No
     bad = ScriptedClient(answer=lambda _: UselessToRetry("bad_key", "no"))
     with Recorder.begin(home, session_started(PLAN)) as recorder:
         assert await _run(recorder, bad) == ("vector_add#1", "vector_add#2")
-    resumed = await resume_to_end(home, scripted_model(*VERDICTS))
+    resumed = await resumed_session(home, scripted_model(*VERDICTS))
     for instance in ("vector_add#1", "vector_add#2"):
         first = next(call for call in resumed.calls if call.startswith(instance))
         assert first == f"{instance}/1/generator/1"
@@ -190,7 +187,7 @@ async def test_resume_applies_a_decision_made_while_stopped(tmp_path: Path) -> N
             run(shared(recorder, session_plan, client, ScriptedJudge(), decisions))
         )
         await until(lambda: len(client.requests) == 2)
-        assert "unreadable" in "".join(message.content for message in _last(client))
+        assert "unreadable" in "".join(message.content for message in client.requests[-1].messages)
         engine_task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await engine_task
@@ -201,10 +198,6 @@ async def test_finished_session_is_not_resumed(tmp_path: Path) -> None:
     await play(home, scripted_model(*VERDICTS), session_plan=PLAN)
     with pytest.raises(NothingToResume, match="wavedeck replay"):
         resume(home, PLAN.session)
-
-
-def _last(client: ScriptedClient) -> tuple[Message, ...]:
-    return client.requests[-1].messages
 
 
 async def _run(
@@ -240,7 +233,7 @@ async def test_same_source_is_judged_once_also_after_a_resume(tmp_path: Path) ->
         for index, event in enumerate(events)
         if isinstance(event, AttemptJudged) and event.attempt in ("vector_add#1/1", "vector_add#2/1")
     ]
-    cut(whole, home, judged[-1] + 1)
-    resumed = await resume_to_end(home, ScriptedClient(answer=answer))
+    cut(whole, home, PLAN.session, judged[-1] + 1)
+    resumed = await resumed_session(home, ScriptedClient(answer=answer))
     assert resumed.judged == []
     assert {attempt.attempt: attempt.same_as for attempt in fold(resumed.events).attempts()} == firsts

@@ -47,6 +47,4 @@ async def test_two_runs_with_one_seed_give_the_same_verdicts(pool: DevicePool, t
     assert [evaluation.verdict for evaluation in first] == ["wrong", "correct", "wrong", "correct"]
     assert [decided(evaluation) for evaluation in first] == [decided(evaluation) for evaluation in second]
     other_seed = await verdicts(Home(tmp_path / "other"), PoolJudge(pool, targets=[target("gfx942")], seed=6))
-    assert first[0].error is not None
-    assert other_seed[0].error is not None
     assert other_seed[0].error.mismatch != first[0].error.mismatch, "a different seed draws different inputs"

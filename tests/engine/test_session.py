@@ -3,53 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
-from engine.errors import GaveUp, RecordingExhausted, TryAgain, UselessToRetry
+from engine.errors import TryAgain, UselessToRetry
 from engine.models import Pace, Piece, Reply, Request, ScriptedClient
 from engine.models.clients.recorded import RecordedClient
-from engine.run.person import Decisions
 from harness import Device, Evaluation, Verdict
 from harness.processes.process_endings import AGAIN
 from harness.wire.device import Identity
 from harness.wire.errors import NoDeviceLeft
-from sessions import Home, Recorder, fold, load_recording, write_recording
+from sessions import Home, fold, load_recording, write_recording
 from sessions.events import (
     AttemptJudged,
     CallFailed,
     CallRetried,
     CallStarted,
-    DecisionMade,
     Event,
     InstanceFinished,
     Notice,
     ReplyPiece,
-    WaitingForPerson,
 )
 from sessions.journal.journal import read_journal
-from tests.support.engines import ScriptedJudge, answer_of, plan, play, scripted_model
+from tests.support.engines import ScriptedJudge, answer_of, endings, plan, play, scripted_model
+from tests.support.story import git
 
 
 def verdicts(events: list[Event]) -> dict[str, Verdict]:
     return {event.attempt: event.evaluation.verdict for event in events if isinstance(event, AttemptJudged)}
-
-
-def endings(events: list[Event]) -> list[str]:
-    return [event.reason for event in events if isinstance(event, InstanceFinished)]
-
-
-def git_show(home: Home, revision: str) -> str:
-    command = ["git", "-C", str(home.store), "show", revision]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def client_with(answer: Callable[[Request], Reply | Exception]) -> ScriptedClient:
-    return ScriptedClient(answer=answer)  # type: ignore[arg-type]
 
 
 async def test_session_records_all_calls_and_verdicts(home: Home) -> None:
@@ -76,8 +60,7 @@ async def test_session_records_all_calls_and_verdicts(home: Home) -> None:
 async def test_every_attempt_is_a_commit_with_all_its_calls(home: Home) -> None:
     events = await play(home, scripted_model("wrong", "correct"), session_plan=plan(iterations=2))
     attempt = fold(events).attempt("vector_add#1/1")
-    assert attempt.commit is not None
-    calls = git_show(home, f"{attempt.commit}:calls.jsonl")
+    calls = git(home.store, "show", f"{attempt.commit}:calls.jsonl")
     assert '"role":"generator"' in calls
     assert '"role":"reflector"' in calls, "the reflection belongs to its attempt"
 
@@ -88,7 +71,7 @@ async def test_failure_of_one_instance_does_not_affect_the_others(home: Home) ->
             return UselessToRetry("bad_key", "the key is not accepted")
         return Reply(text=answer_of("correct", str(request.key)))
 
-    events = await play(home, client_with(answer), session_plan=plan(instances=3, iterations=2))
+    events = await play(home, ScriptedClient(answer=answer), session_plan=plan(instances=3, iterations=2))
     ended = {event.instance: event for event in events if isinstance(event, InstanceFinished)}
     assert [ended[number].reason for number in (1, 2, 3)] == ["iterations", "model_failed", "iterations"]
     assert ended[2].message == "bad_key: the key is not accepted"
@@ -107,16 +90,6 @@ async def test_session_without_a_device_stops_without_ending_instances(home: Hom
     (live,) = home.live_sessions()
     events = read_journal(live.journal).events
     assert not any(isinstance(event, InstanceFinished) for event in events)
-
-
-async def test_end_of_the_recording_ends_the_instance(home: Home) -> None:
-    def answer(request: Request) -> Reply | Exception:
-        if request.key.attempt == 2:
-            return RecordingExhausted("no reply")
-        return Reply(text=answer_of("correct", "1"))
-
-    events = await play(home, client_with(answer))
-    assert endings(events) == ["recording_exhausted"]
 
 
 async def test_failed_tries_are_recorded_and_their_text_is_dropped(home: Home) -> None:
@@ -139,16 +112,6 @@ async def test_failed_tries_are_recorded_and_their_text_is_dropped(home: Home) -
     assert [(event.reason, event.retry) for event in retried[:2]] == [("cut", 1), ("cut", 2)]
     call = fold(events).attempt("vector_add#1/1").calls[0]
     assert (call.text, call.retries) == ("half a word", 2)
-
-
-async def test_model_that_gives_up_ends_the_instance(home: Home) -> None:
-    events = await play(home, client_with(lambda _: GaveUp("no reply after 6 tries", cause="connection")))
-    assert endings(events) == ["model_failed"]
-
-
-async def test_reply_without_code_gets_the_verdict_no_code(home: Home) -> None:
-    events = await play(home, scripted_model("prose", "correct"), session_plan=plan(iterations=2))
-    assert list(verdicts(events).values()) == [Verdict.NO_CODE, Verdict.CORRECT]
 
 
 async def test_judging_is_repeated_once_after_a_judge_failure(home: Home) -> None:
@@ -181,16 +144,6 @@ async def test_second_judge_failure_ends_the_instance_without_a_verdict(home: Ho
     assert verdicts(events) == {}
 
 
-async def test_unexpected_exception_ends_the_run(home: Home) -> None:
-    class Broken(ScriptedJudge):
-        async def evaluate(self, *_: object, **__: object) -> None:  # type: ignore[override]
-            raise ZeroDivisionError("ours")
-
-    with pytest.raises(ExceptionGroup) as caught:
-        await play(home, scripted_model("correct"), judge=Broken(), session_plan=plan(instances=3))
-    assert caught.group_contains(ZeroDivisionError)
-
-
 async def test_parallel_model_calls_are_limited(home: Home) -> None:
     class Counting:
         model = "scripted:counting"
@@ -210,39 +163,6 @@ async def test_parallel_model_calls_are_limited(home: Home) -> None:
     client, slow = Counting(), {"scripted": Pace(concurrency=2)}
     await play(home, client, session_plan=plan(instances=6, iterations=1, providers=slow))
     assert client.most == 2
-
-
-async def test_manual_review_waits_for_a_person(home: Home) -> None:
-    decided: list[str] = []
-
-    def person(recorder: Recorder, decisions: Decisions) -> object:
-        """Reject the first waiting candidate and accept all later ones."""
-
-        async def decide() -> None:
-            while len(decided) < 3:
-                for attempt in recorder.state.attempts():
-                    if attempt.waiting and attempt.attempt not in decided:
-                        first = not decided
-                        decided.append(attempt.attempt)
-                        made = DecisionMade(
-                            attempt=attempt.attempt,
-                            accepted=not first,
-                            why="reads past the end" if first else "",
-                        )
-                        await recorder.decide(made)
-                        decisions.made(made)
-                await asyncio.sleep(0)
-
-        return asyncio.get_running_loop().create_task(decide(), name="person")
-
-    client = scripted_model("correct 1.0", "correct 2.0", "correct 3.0")
-    events = await play(home, client, session_plan=plan(review="manual"), before=person)
-    assert decided == ["vector_add#1/1", "vector_add#1/2", "vector_add#1/3"]
-    assert [event.attempt for event in events if isinstance(event, WaitingForPerson)] == decided
-    reflector = client.requests[1].messages[-1].content
-    assert "reads past the end" in reflector
-    bases = [attempt.base for attempt in fold(events).attempts()]
-    assert bases == [None, "vector_add#1/1", "vector_add#1/2"]
 
 
 async def test_recorded_messages_equal_the_sent_messages(home: Home) -> None:

@@ -16,17 +16,15 @@ from engine.plan.job import plan_of, session_started
 from engine.plan.plan import RunPlan, SessionPlan, resolve
 from engine.process.commands import ALL_GPUS, event_of
 from engine.process.control import Request
-from engine.run.person import Decisions
 from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict, target
 from harness.stages.modes import Attempt
 from harness.stages.timing.baselines import USUAL
-from sessions import Home, fold, resume
+from sessions import Home, fold
 from sessions.events import EngineStarted, InstanceFinished, SessionFinished, WinnerMeasured
-from sessions.journal.journal import read_journal
 from sessions.store.attempt_commits import attempt_message, exam_files
 from sessions.store.reconcile import take_up
 from suites import Task, baseline_source, load_task
-from tests.support.engines import ScriptedJudge, plan, play, run, scripted_model, shared
+from tests.support.engines import ScriptedJudge, cut, plan, play, resume_to_end, run, scripted_model, shared
 from tests.support.evaluations import correct, failed
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.page import PageSubject
@@ -133,25 +131,15 @@ async def test_error_behind_another_error_is_in_the_log(
 
 async def test_resume_does_not_repeat_recorded_measurements(tmp_path: Path) -> None:
     events, whole, _ = await spread(tmp_path / "whole", "correct 1.2")
-    journal = Home(tmp_path / "whole").live(SPREAD.session).journal
-    lines = journal.read_bytes().splitlines(keepends=True)
     first = next(number for number, event in enumerate(events) if isinstance(event, WinnerMeasured))
     home = Home(tmp_path / "again")
-    live = home.live(SPREAD.session)
-    live.folder.mkdir(parents=True)
-    live.journal.write_bytes(b"".join(lines[: first + 1]))
+    cut(Home(tmp_path / "whole"), home, SPREAD.session, first + 1)
     judge = GpuJudge()
-    with resume(home, SPREAD.session) as recorder:
-        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-        await run(shared(recorder, SPREAD, scripted_model("correct 1.2"), judge, Decisions()))
-        recorder.record(SessionFinished())
-        again = recorder.state
-    measured = [
-        event.device for event in read_journal(live.journal).events if isinstance(event, WinnerMeasured)
-    ]
+    resumed = await resume_to_end(home, SPREAD, scripted_model("correct 1.2"), judge)
+    measured = [event.device for event in resumed if isinstance(event, WinnerMeasured)]
     assert sorted(measured) == ["0", "1", "2"]
     assert events[first].device not in {device for _, device in judge.measured}
-    assert again.instances["vector_add#1"].best == whole.instances["vector_add#1"].best
+    assert fold(resumed).instances["vector_add#1"].best == whole.instances["vector_add#1"].best
 
 
 # Settings

@@ -26,9 +26,7 @@ from tests.support.steering import (
     PLAN,
     Table,
     give_turns,
-    prompts,
     refused,
-    repeats_its_prompts,
     said,
 )
 
@@ -69,26 +67,6 @@ async def test_accept_is_quoted_only_with_a_reason(tmp_path: Path) -> None:
     assert said(events) == {
         "vector_add#1/4/optimizer/1": ['- a person accepted vector_add#1/2: "plain and fast"']
     }
-
-
-@pytest.mark.parametrize("kill_at", ["1/1/reflector", "1/2/generator", "1/3/optimizer"])
-async def test_killed_session_gives_the_same_prompts_again(tmp_path: Path, kill_at: str) -> None:
-    def acts(table: Table) -> None:
-        table.acts["1/1/generator"] = lambda: table.command(
-            "hint", instance="vector_add#1", text="Use masks."
-        )
-        table.acts["1/2/generator"] = lambda: table.decide("vector_add#1/1", accepted=False, why="no mask")
-
-    session_plan = plan(iterations=3)
-    whole, killed = Table(tmp_path / "whole", session_plan), Table(tmp_path / "killed", session_plan)
-    acts(whole)
-    acts(killed)
-    uninterrupted = prompts(await whole.play())
-    before = await killed.play(kill_at=kill_at)
-    events = await killed.play()
-    assert prompts(events) == uninterrupted
-    assert repeats_its_prompts(events)
-    assert len(before) < len(events)
 
 
 @pytest.mark.parametrize(

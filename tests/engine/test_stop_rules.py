@@ -16,12 +16,12 @@ from harness.wire.clock_messages import Floor
 from harness.wire.latency import Bound, Efficiency, Latency, Outcome
 from harness.wire.provenance import Provenance
 from sessions import Home, fold
-from sessions.events import EndReason, Event, InstanceFinished, Origin
+from sessions.events import EndReason, Origin
 from sessions.settings import StopRules
 from sessions.state.state import AttemptState, Decision
 from suites import load_task
 from suites.task import RecordedScript
-from tests.support.engines import plan, play, scripted_model
+from tests.support.engines import endings, plan, play, scripted_model
 from tests.support.evaluations import correct, failed
 from tui.print.narrate import Narrator
 
@@ -185,10 +185,6 @@ def test_rules_that_are_off_end_nothing() -> None:
     made[0].evaluation = timed(case(0.99))
     assert stop_of(StopRules(), made) is None
     assert stop_of(StopRules(at_roof=True), made) is not None
-
-
-def endings(events: list[Event]) -> list[str]:
-    return [event.reason for event in events if isinstance(event, InstanceFinished)]
 
 
 async def test_instance_ends_at_its_rule_and_says_why(home: Home) -> None:

@@ -20,7 +20,6 @@ VERDICTS = ("correct 1.5", "correct 1.2", "correct 1.1", "correct 2.0")
 def narrow(limit: int) -> ScriptedClient:
     """Model whose context holds `limit` characters of a user message."""
     answer = scripted_model(*VERDICTS)._answer
-    assert answer is not None
 
     def within(request: Request) -> Reply | ModelError:
         if len(request.messages[-1].content) > limit:

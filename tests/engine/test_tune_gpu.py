@@ -26,19 +26,14 @@ async def test_tune_best_is_at_least_as_fast_as_the_baseline(
         "20260101-000000-tune-0000", method="tune", model="none", tasks=(f"starter/{name}",), iterations=5
     )
     device = gpu_pool.devices[0]
-    assert device.target is not None
     judge = PoolJudge(gpu_pool, targets=[target(device.target)], seed=1)
     state = fold(await play(Home(tmp_path), NoModel(), session_plan=session_plan, judge=judge))  # type: ignore[arg-type]
     instance = state.instances[f"{name}#1"]
     start = instance.attempts[0]
     best = state.attempt(instance.best or "")
     assert start.source == baseline_source(load_task(name))
-    assert start.evaluation is not None
-    assert best.evaluation is not None
     assert (start.verdict, best.verdict) == (Verdict.CORRECT, Verdict.CORRECT)
-    assert start.sweep is not None
     assert start.sweep.target == device.target, "compiled for the target of the device"
     if start.evaluation.speedup is None:
         pytest.skip(f"the judge measured no latency on {DEVICE}, so nothing can be said of speed")
-    assert best.evaluation.speedup is not None
     assert best.evaluation.speedup >= start.evaluation.speedup

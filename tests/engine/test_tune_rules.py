@@ -134,7 +134,6 @@ def test_geak_keeps_all_its_iterations_with_sweeps(
             assert attempt.origin is not Origin.TUNE
             assert (following.base, passed(attempt)) == (attempt.name, True)
         if following.origin is Origin.REPAIR:
-            assert following.base is not None
             repaired = next(attempt for attempt in context.attempts if attempt.name == following.base)
             assert repaired.origin is not Origin.TUNE, "a failed variant is never repaired"
 

@@ -126,7 +126,8 @@ async def test_sweep_is_empty_without_knobs_or_with_a_broken_start() -> None:
 @given(st.integers(min_value=0, max_value=2**32))
 async def test_sweep_is_bounded_and_deterministic(salt: int) -> None:
     def scatter(source: str) -> int:
-        return hash_of(f"{salt}{source}")
+        """Return a pseudo-random number that is equal in every process."""
+        return int.from_bytes(hashlib.sha256(f"{salt}{source}".encode()).digest()[:4], "big")
 
     def compile_source(source: str) -> Compiled:
         kind = scatter(source) % 7
@@ -153,8 +154,3 @@ async def test_sweep_is_bounded_and_deterministic(salt: int) -> None:
         row = compile_source(variant.source).resources[0]
         assert not row.failure
         assert (row.vgpr_spills or 0) <= start
-
-
-def hash_of(text: str) -> int:
-    """Return a pseudo-random number that is equal in every process."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")

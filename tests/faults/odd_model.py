@@ -8,8 +8,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.support.live_engines import WAIT_S, right, wrong
+from tests.support.live_engines import right, wrong
 from tests.support.model_server import Answer, Seen, cuts, frames_of, says
+from tests.support.waiting import LIMIT_S
 
 ODD_VALUES = (b"1000.0", b"8.5", b"-3", b'"NaN"', b"null", b"[1, 2]", b"{}", b"1e400", b"true", b"9" * 30)
 ODD_STOPS = (b"7", b'"weird"', b'["stop"]', b"{}", b"true")
@@ -32,7 +33,7 @@ class Model:
 
     def answer(self, seen: Seen) -> Answer:
         """Return the answer to a request."""
-        self.gate.wait(WAIT_S)
+        self.gate.wait(LIMIT_S)
         number, self.number = self.number, self.number + 1
         mark = f"mark-{self.chance.getrandbits(64):016x}"
         if "Explain the failure" in seen.prompt:

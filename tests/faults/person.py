@@ -18,7 +18,8 @@ from sessions import Home, SessionState, fold
 from sessions.engine_info import read_engine_info
 from sessions.events import Event
 from tests.support.engines import candidate
-from tests.support.live_engines import WAIT_S, journal, until_left
+from tests.support.live_engines import journal, until_left
+from tests.support.waiting import LIMIT_S
 
 WEIGHTS = {
     "hint": 4,
@@ -134,9 +135,9 @@ class Person:
 
     async def let_finish(self) -> None:
         """Answer whatever the session waits for, until its engine leaves."""
-        live, limit = self.home.live(self.session), time.monotonic() + WAIT_S
+        live, limit = self.home.live(self.session), time.monotonic() + LIMIT_S
         while live.running:
-            assert time.monotonic() < limit, f"waited {WAIT_S:.0f} s for the engine to leave"
+            assert time.monotonic() < limit, f"waited {LIMIT_S:.0f} s for the engine to leave"
             state = self.state()
             if state.on_hold:
                 await self.give("unpause", instance="")

@@ -116,7 +116,6 @@ async def test_many_evaluations_leak_nothing(own_temporary_folder: Path) -> None
             assert goes_wrong or evaluation.verdict is Verdict.CORRECT, evaluation.error
             if number == WARM_UP:
                 early = footprint(pool)
-        assert early is not None
         late = footprint(pool)
         with contextlib.suppress(TimeoutError):  # the assertions below report open files
             async with asyncio.timeout(SETTLES_S):

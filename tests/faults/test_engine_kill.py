@@ -36,9 +36,10 @@ from tests.faults.promises import (
     outcomes,
 )
 from tests.support import quick_engine
-from tests.support.live_engines import journal, plan_for, right, started, until, until_left, wrong
+from tests.support.live_engines import journal, plan_for, right, started, until_left, wrong
 from tests.support.model_server import Answer, Seen, model_server, says
 from tests.support.story import assert_sound, git
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.judge
@@ -141,7 +142,7 @@ def kill_after(home: Home, session: str, *, events: int, delay_s: float) -> None
     """Kill the engine a moment after some further events; it may have left before."""
     count = len(journal(home, session)) + events
     live = home.live(session)
-    until(lambda: not live.running or len(journal(home, session)) >= count, "the session to continue")
+    wait_until(lambda: not live.running or len(journal(home, session)) >= count, "the session to continue")
     # A random delay, so that the kill does not always follow the write of an event.
     time.sleep(delay_s)
     info = read_engine_info(live)

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
@@ -31,6 +31,7 @@ from harness.processes.servers import ForkServer
 from suites import load_task
 from tests.support.candidates import adding
 from tests.support.judging import judge
+from tests.support.waiting import await_until
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
@@ -64,16 +65,7 @@ async def test_probe_of_missing_gpu_fails_with_a_message(own_pool: DevicePool) -
     message = await ServerProbe(own_pool.compiling)(nowhere)
     assert message
     assert "\n" not in message
-    await until(lambda: descendants(own_pool) <= before, "the end of the probe's process")
-
-
-async def until(condition: Callable[[], bool], awaited: str) -> None:
-    try:
-        async with asyncio.timeout(WAIT_S):
-            while not condition():  # noqa: ASYNC110 -- processes of the system set no event
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        pytest.fail(f"waited {WAIT_S:.0f} s for {awaited}")
+    await await_until(lambda: descendants(own_pool) <= before, "the end of the probe's process")
 
 
 def lives(pid: int) -> bool:
@@ -147,12 +139,12 @@ async def test_cancelling_ends_all_processes_and_frees_the_slot(own_pool: Device
         """The candidate's processes, each the leader of its session."""
         return {pid for pid in descendants(own_pool) - before if leads_its_session(pid)}
 
-    await until(lambda: len(busy()) >= 4, "guest, compiler, child and grandchild")
+    await await_until(lambda: len(busy()) >= 4, "guest, compiler, child and grandchild")
     tree = busy()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await until(lambda: not any(map(lives, tree)), "the end of the tree")
+    await await_until(lambda: not any(map(lives, tree)), "the end of the tree")
     assert await still_judges(own_pool)
 
 
@@ -165,13 +157,13 @@ async def test_killed_warden_leaves_no_process(own_pool: DevicePool) -> None:
         children = [child for server in servers(own_pool) for child in server.children()]
         return [child for child in children if tree_size(child) >= 3]
 
-    await until(lambda: bool(wardens()), "worker, child and grandchild")
+    await await_until(lambda: bool(wardens()), "worker, child and grandchild")
     tree = {process.pid for process in wardens()[0].children(recursive=True)}
     wardens()[0].kill()
     evaluation = await task
     assert getattr(evaluation, "verdict", None) is Verdict.INFRA_ERROR
     assert "its warden ended (SIGKILL)" in str(getattr(evaluation, "error", ""))
-    await until(lambda: not any(map(lives, tree)), "the end of the tree")
+    await await_until(lambda: not any(map(lives, tree)), "the end of the tree")
     assert await still_judges(own_pool)
 
 
@@ -192,23 +184,22 @@ async def test_killed_nursery_ends_its_servers_and_all_are_replaced(own_pool: De
     assert await still_judges(own_pool)
     before = servers(own_pool)
     (nursery,) = {server.parent() for server in before}
-    assert nursery is not None
     nursery.kill()
-    await until(lambda: not any(server.is_running() for server in before), "the end of the servers")
+    await await_until(lambda: not any(server.is_running() for server in before), "the end of the servers")
     assert await still_judges(own_pool)
     assert not {server.pid for server in servers(own_pool)} & {server.pid for server in before}
 
 
 async def test_killed_judge_is_infra_error_and_is_replaced(own_pool: DevicePool) -> None:
     assert await still_judges(own_pool)
-    await until(lambda: len(descendants(own_pool)) == 2, "only a judge and its warden to remain")
+    await await_until(lambda: len(descendants(own_pool)) == 2, "only a judge and its warden to remain")
     judge_pid = next(pid for pid in descendants(own_pool) if not psutil.Process(pid).children())
     task = await start_judging(own_pool, ENDLESS)
     os.kill(judge_pid, signal.SIGKILL)
     evaluation = await task
     assert getattr(evaluation, "verdict", None) is Verdict.INFRA_ERROR
     assert "judge is gone" in str(getattr(evaluation, "error", ""))
-    await until(lambda: not descendants(own_pool), "the end of the guest")
+    await await_until(lambda: not descendants(own_pool), "the end of the guest")
     assert await still_judges(own_pool)
 
 
@@ -217,7 +208,6 @@ async def test_broken_task_is_infra_error(own_pool: DevicePool, tmp_path: Path) 
     task = msgspec.structs.replace(load_task("vector_add"), folder=tmp_path)
     evaluation = await evaluate(adding(), task, own_pool, targets=[target("gfx942")], seed=1)
     assert evaluation.verdict is Verdict.INFRA_ERROR
-    assert evaluation.error is not None
     assert "problem.py" in evaluation.error.message
     assert await still_judges(own_pool)
 
@@ -260,15 +250,14 @@ async def main():
 asyncio.run(main())
 """
     engine = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=subprocess.PIPE)
-    assert engine.stdout is not None
     *pids, scratch = (await asyncio.wait_for(engine.stdout.readline(), WAIT_S)).decode().split()
     processes = [int(pid) for pid in pids]
     assert len(processes) == 3
     processes += [child.pid for child in psutil.Process(engine.pid).children()]
     engine.kill()
     await engine.wait()
-    await until(lambda: not any(map(lives, processes)), "the end of servers and guest")
-    await until(lambda: not os.path.exists(scratch), "the end of the scratch folder")  # noqa: PTH110
+    await await_until(lambda: not any(map(lives, processes)), "the end of servers and guest")
+    await await_until(lambda: not os.path.exists(scratch), "the end of the scratch folder")  # noqa: PTH110
 
 
 async def test_unknown_device_error_names_the_nearest() -> None:

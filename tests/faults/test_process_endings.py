@@ -9,7 +9,7 @@ import asyncio
 import os
 import random
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import msgspec
@@ -36,6 +36,7 @@ from harness.worker.kit import candidate_trace
 from suites import load_task
 from tests.support.candidates import adding
 from tests.support.judging import judge
+from tests.support.waiting import await_until
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
@@ -68,19 +69,10 @@ def sandboxed(server: ForkServer) -> list[Child]:
     return [child for child in server._children.values() if child.scratch is not None]
 
 
-async def until(condition: Callable[[], object], awaited: str) -> None:
-    try:
-        async with asyncio.timeout(WAIT_S):
-            while not condition():  # noqa: ASYNC110 -- processes of the system set no event
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        pytest.fail(f"waited in vain for: {awaited}")
-
-
 @pytest_asyncio.fixture(autouse=True, loop_scope="session")
 async def nothing_of_the_last_test_runs(own_pool: DevicePool) -> None:
     servers = (own_pool.interpreting, own_pool.compiling)
-    await until(lambda: not any(map(sandboxed, servers)), "the end of the last test's workers")
+    await await_until(lambda: not any(map(sandboxed, servers)), "the end of the last test's workers")
 
 
 async def open_gates(pool: DevicePool) -> None:
@@ -103,7 +95,9 @@ def is_imported(child: Child) -> bool:
 
 
 async def find_guest(pool: DevicePool) -> Child:
-    await until(lambda: any(map(waits_in_its_call, sandboxed(pool.interpreting))), "a call in the guest")
+    await await_until(
+        lambda: any(map(waits_in_its_call, sandboxed(pool.interpreting))), "a call in the guest"
+    )
     return next(filter(waits_in_its_call, sandboxed(pool.interpreting)))
 
 
@@ -114,9 +108,8 @@ async def find_verifier(pool: DevicePool) -> Child:
 
 async def find_compiler(pool: DevicePool) -> Child:
     guest = await find_guest(pool)
-    assert guest.scratch is not None
     (guest.scratch / GATE).touch()
-    await until(lambda: any(map(is_imported, sandboxed(pool.compiling))), "an import in the compiler")
+    await await_until(lambda: any(map(is_imported, sandboxed(pool.compiling))), "an import in the compiler")
     return next(filter(is_imported, sandboxed(pool.compiling)))
 
 
@@ -181,7 +174,6 @@ async def test_second_kill_is_the_candidates(own_pool: DevicePool) -> None:
 
     source = adding(before="[torch][0].os.kill([torch][0].os.getpid(), 9)")
     evaluation = await judge(own_pool, source, on_event=watch)
-    assert evaluation.error is not None
     assert (evaluation.verdict, evaluation.error.kind) == (Verdict.CRASH, "SIGKILL")
     assert "also when it was judged alone" in evaluation.error.message
     assert calls == ["static", "call", "call"]
@@ -223,7 +215,6 @@ async def test_second_evaluation_waits_until_it_is_alone(own_pool: DevicePool) -
 
 async def test_candidate_that_takes_all_memory_at_import_crashes(own_pool: DevicePool) -> None:
     evaluation = await judge(own_pool, adding(top=HOG))
-    assert evaluation.error is not None
     assert evaluation.verdict is Verdict.CRASH
     assert evaluation.error.message.startswith("the candidate used up its memory; ")
     assert was_judged_again(evaluation)
@@ -310,7 +301,6 @@ async def test_kill_at_a_random_moment_gives_no_false_verdict(own_pool: DevicePo
     await asyncio.sleep(drawn.uniform(0.0, 3.0))
     servers = [psutil.Process(server.pid) for server in (own_pool.interpreting, own_pool.compiling)]
     nursery = servers[0].parent()
-    assert nursery is not None
     workers = [child for server in servers for child in server.children(recursive=True)]
     kind = drawn.choice(("server", "nursery", "worker", "worker", "worker", "worker"))
     victims = {"server": servers, "nursery": [nursery], "worker": workers or servers}[kind]

@@ -30,9 +30,10 @@ from sessions.errors import NothingToResume
 from sessions.events import CallFinished, CallStarted, SessionFinished
 from tests.faults.odd_model import Model, cut, odd_count, odd_stop
 from tests.support.command_line import ROOT, Shell, run_script
-from tests.support.live_engines import WAIT_S, journal, plan_for, started, until, until_left
+from tests.support.live_engines import journal, plan_for, started, until_left
 from tests.support.model_server import model_server
-from tests.support.story import git
+from tests.support.story import git, loosen
+from tests.support.waiting import LIMIT_S, wait_until
 
 pytestmark = [pytest.mark.judge, pytest.mark.soak]
 
@@ -75,7 +76,9 @@ class Damage:
         """Let the engine record a random number of events, and a moment more."""
         live = self.home.live(self.session)
         count = self.chance.randrange(most_events)
-        until(lambda: not live.running or len(journal(self.home, self.session)) >= count, f"{count} events")
+        wait_until(
+            lambda: not live.running or len(journal(self.home, self.session)) >= count, f"{count} events"
+        )
         time.sleep(self.chance.random() * 0.05)  # the fault does not always follow an event
 
     def kill(self) -> None:
@@ -131,7 +134,7 @@ def damage_store(damage: Damage, model: Model) -> None:
 def kill_after_commit(damage: Damage) -> None:
     """Kill the engine when the session has something in the store."""
     heads, live = damage.home.store / "refs/heads" / damage.session, damage.home.live(damage.session)
-    until(lambda: heads.exists() or not live.running, "the first commit")
+    wait_until(lambda: heads.exists() or not live.running, "the first commit")
     damage.kill()
     until_quiet(damage.home.store)
 
@@ -187,7 +190,7 @@ def flood_socket(damage: Damage, model: Model) -> None:
         for _ in range(700):
             client.sendall((ping + "\n").encode() * 100)
     command = [sys.executable, "-m", "tui", "stop", damage.session]
-    subprocess.run(command, cwd=ROOT, check=False, capture_output=True, timeout=WAIT_S)
+    subprocess.run(command, cwd=ROOT, check=False, capture_output=True, timeout=LIMIT_S)
     until_left(damage.home, damage.session)
     damage.lost += INSTANCES
     model.gate.set()
@@ -231,16 +234,6 @@ def spoil(damage: Damage, files: list[Path]) -> str:
     return way
 
 
-def loosen(store: Path) -> None:
-    """Make each object of a pack a file of its own."""
-    for pack in list((store / "objects/pack").glob("*.pack")):
-        moved = pack.rename(store / pack.name)
-        pack.with_suffix(".idx").unlink()
-        with moved.open("rb") as stream:
-            subprocess.run(["git", "-C", str(store), "unpack-objects", "-q"], stdin=stream, check=True)
-        moved.unlink()
-
-
 def objects(store: Path, *which: str) -> set[str]:
     """Return the names of all objects that these branches reach."""
     command = ["git", "-C", str(store), "rev-list", "--objects", *which]
@@ -259,15 +252,14 @@ def until_quiet(store: Path) -> None:
                     found.append(process.pid)
         return found
 
-    until(lambda: not writers(), "the end of git")
+    wait_until(lambda: not writers(), "the end of git")
 
 
 def connection(damage: Damage) -> socket.socket:
     """Connect to the engine's control socket."""
     info = read_engine_info(damage.home.live(damage.session))
-    assert info is not None
     client = socket.socket(socket.AF_UNIX)
-    client.settimeout(WAIT_S)
+    client.settimeout(LIMIT_S)
     client.connect(info.socket)
     return client
 

@@ -8,11 +8,11 @@ import math
 import msgspec
 import pytest
 
-from harness import Evaluation, HarnessError, Latency, Outcome, Stage, Verdict
+from harness import Evaluation, HarnessError, Verdict
 from harness.stages.spread import merge_evaluations
 from harness.stages.timing.baselines import kernel_baseline, timing_baseline
-from harness.wire.evaluation import SCHEMA, STAGES
 from suites import baseline_source, load_suite, load_task
+from tests.support.evaluations import correct
 
 
 def test_task_baseline_is_named_triton() -> None:
@@ -51,23 +51,9 @@ def test_kernel_baseline_must_define_entry_points() -> None:
 
 
 def evaluation(device: str, verdict: Verdict, speedup: float | None) -> Evaluation:
-    latency = (
-        ()
-        if speedup is None
-        else (Latency(device, "fp32", speedup, 1.0, speedup, (speedup, speedup), "tape", Outcome.FASTER),)
-    )
-    return Evaluation(
-        schema=SCHEMA,
-        task="starter/softmax",
-        device=device,
-        verdict=verdict,
-        call=True,
-        execution=True,
-        stages=tuple(Stage(name, True, 0.0) for name in STAGES),
-        latency=latency,
-        speedup=speedup,
-        notes=("odd",),
-    )
+    judged = correct(speedup=speedup)
+    latency = tuple(msgspec.structs.replace(row, device=device) for row in judged.latency)
+    return msgspec.structs.replace(judged, device=device, verdict=verdict, latency=latency, notes=("odd",))
 
 
 def test_merged_means_have_the_intervals_of_all_gpus() -> None:

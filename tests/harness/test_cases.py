@@ -81,10 +81,6 @@ def draw_cases(task: Task, seed: int, source: str = "", *, exam: bool = False) -
     return cases_of(task, Draw(seed, task.id, source, "exam" if exam else "open"))
 
 
-def identity(case: JudgedCase) -> tuple[object, ...]:
-    return (case.case.dtype, case.case.cpu, case.case.distribution)
-
-
 @given(task=tasks(), seed=SEEDS, exam=st.booleans())
 def test_hidden_sizes_stay_within_task_limits(task: Task, seed: int, *, exam: bool) -> None:
     task_cases = [case for case in task.cases if case.exam is exam] or task.open_cases
@@ -110,7 +106,7 @@ def test_hidden_case_never_repeats_a_task_case(task: Task, seed: int) -> None:
     for case in draw_cases(task, seed):
         changed = case.special or case.extreme or case.masked or case.degenerate or case.parameters
         if case.hidden and case.layout is Layout.DENSE and not changed:
-            assert identity(case) not in task_identities
+            assert (case.case.dtype, case.case.cpu, case.case.distribution) not in task_identities
 
 
 @given(task=tasks(), seed=SEEDS, exam=st.booleans())

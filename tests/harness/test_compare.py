@@ -76,7 +76,6 @@ def test_mismatch_names_first_wrong_element_and_largest_errors() -> None:
     got[1, 2] += 0.5
     got[2, 3] -= 2
     mismatch = mismatch_of(got, expected)
-    assert mismatch is not None
     assert (mismatch.index, mismatch.expected, mismatch.got) == ((1, 2), "6", "6.5")
     assert mismatch.max_abs == 2.0
     assert mismatch.max_rel == pytest.approx(2 / 11)
@@ -88,10 +87,8 @@ def test_integers_must_be_equal_and_dtype_and_shape_must_match() -> None:
     assert mismatch_of(whole, whole.clone()) is None
     assert mismatch_of(whole, torch.tensor([1, 2, 4])) is not None
     wrong_dtype = mismatch_of(whole.float(), whole.double(), dtype=torch.float16)
-    assert wrong_dtype is not None
     assert (wrong_dtype.dtype, wrong_dtype.expected_dtype) == ("float32", "float16")
     shorter = mismatch_of(floats(1.0), torch.ones(2, dtype=torch.float64))
-    assert shorter is not None
     assert (shorter.shape, shorter.expected_shape) == ((1,), (2,))
 
 
@@ -101,7 +98,6 @@ def test_quantized_output_is_compared_by_three_metrics() -> None:
     near = (expected * 1.005).float()
     assert mismatch_of(near, expected, rtol=0, atol=0, quantization=limits) is None
     far = mismatch_of((expected * 1.05).float(), expected, quantization=limits)
-    assert far is not None
     assert far.metrics["relative_l1"] == pytest.approx(0.05, rel=1e-3)
     assert far.metrics["cosine"] == pytest.approx(1.0)
     with_nan = near.clone()
@@ -119,7 +115,6 @@ def test_equal_output_passes_and_changed_element_is_found(values: list[float], p
     index = place % len(values)
     changed[index] = 1.0 if not changed[index].isfinite() or changed[index] != 1.0 else 2.0
     mismatch = mismatch_of(changed, got.double(), rtol=0, atol=0)
-    assert mismatch is not None
     assert mismatch.index == (index,)
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import pytest
+import torch
+
+from harness.cases.judged_case import FAR, RowKind
+from harness.worker.oracle.distributions import (
+    inject_degenerate,
+    inject_mask,
+    inject_outliers,
+    inject_special,
+)
 
 pytestmark = pytest.mark.judge
 
 
 def outlier_places(shape: tuple[int, ...], seed: int, dtype: str = "float32") -> list[tuple[int, ...]]:
     """Indices of a tensor of ones that became 50; all other elements must still be 1."""
-    import torch
-
-    from harness.worker.oracle.distributions import inject_outliers
-
     inputs = {"x": torch.ones(shape, dtype=getattr(torch, dtype)), "y": torch.ones(3)}
     inject_outliers(inputs, ["x"], torch.Generator().manual_seed(seed))
     assert torch.equal(inputs["y"], torch.ones(3))
@@ -39,10 +44,6 @@ def test_outlier_places_depend_on_seed() -> None:
 
 
 def test_outliers_of_empty_tensor_pass_and_of_number_raise() -> None:
-    import torch
-
-    from harness.worker.oracle.distributions import inject_outliers
-
     assert outlier_places((0, 4), seed=1) == []
     assert outlier_places((), seed=1) == [()]
     with pytest.raises(TypeError, match="eps is no tensor"):
@@ -51,10 +52,6 @@ def test_outliers_of_empty_tensor_pass_and_of_number_raise() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_special_values_use_separate_rows_and_one_row_is_minus_infinity(seed: int) -> None:
-    import torch
-
-    from harness.worker.oracle.distributions import inject_special
-
     inputs = {"weight": torch.ones(9), "x": torch.ones(6, 9), "y": torch.ones(6, 9)}
     inject_special(inputs, inputs, torch.Generator().manual_seed(seed))
     whole = (inputs["x"] == -torch.inf).all(dim=1)
@@ -69,10 +66,6 @@ def test_special_values_use_separate_rows_and_one_row_is_minus_infinity(seed: in
 
 @pytest.mark.parametrize("shape", [(7,), (1, 5), (6, 4), (2, 3, 4), (3,)])
 def test_special_values_occur_once_and_one_row_is_minus_infinity(shape: tuple[int, ...]) -> None:
-    import torch
-
-    from harness.worker.oracle.distributions import inject_special
-
     for seed in range(20):
         x = torch.zeros(shape)
         inject_special({"x": x, "n": 3}, ("x", "n"), torch.Generator().manual_seed(seed))
@@ -83,10 +76,6 @@ def test_special_values_occur_once_and_one_row_is_minus_infinity(shape: tuple[in
 
 
 def test_one_element_gets_each_special_value_for_some_seed() -> None:
-    import torch
-
-    from harness.worker.oracle.distributions import inject_special
-
     seen = set()
     for seed in range(32):
         inputs = {"x": torch.ones(1)}
@@ -97,11 +86,6 @@ def test_one_element_gets_each_special_value_for_some_seed() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float8_e4m3fn"])
 def test_each_degenerate_row_kind_changes_one_row(dtype: str) -> None:
-    import torch
-
-    from harness.cases.judged_case import RowKind
-    from harness.worker.oracle.distributions import inject_degenerate
-
     kinds = len(RowKind)
     drawn = torch.randn(kinds + 3, 48, generator=torch.Generator().manual_seed(1)).to(getattr(torch, dtype))
     inputs = {"x": drawn.clone(), "labels": torch.arange(5)}
@@ -122,11 +106,6 @@ def test_each_degenerate_row_kind_changes_one_row(dtype: str) -> None:
 
 @pytest.mark.parametrize("row", [[0.0] * 9, [3.0] * 9, [1e-30, 2e-30, 3e-30], [1e4, -1e4, 0.5], [7.0]])
 def test_rows_moved_far_from_zero_are_far_for_any_values(row: list[float]) -> None:
-    import torch
-
-    from harness.cases.judged_case import FAR
-    from harness.worker.oracle.distributions import inject_degenerate
-
     for kind, sign in zip(FAR, (-1, 1), strict=True):
         inputs = {"x": torch.tensor([row])}
         inject_degenerate(inputs, ["x"], torch.Generator().manual_seed(1), [kind])
@@ -135,11 +114,6 @@ def test_rows_moved_far_from_zero_are_far_for_any_values(row: list[float]) -> No
 
 
 def test_vector_rows_are_runs_and_equal_shapes_change_at_same_places() -> None:
-    import torch
-
-    from harness.cases.judged_case import RowKind
-    from harness.worker.oracle.distributions import inject_degenerate
-
     inputs = {name: torch.ones(16 * 20) for name in ("x", "y")} | {"ragged": torch.ones(17)}
     inject_degenerate(inputs, inputs, torch.Generator().manual_seed(1))
     runs = {name: (inputs[name].view(-1, 16) != 1).any(dim=1) for name in ("x", "y")}
@@ -149,10 +123,6 @@ def test_vector_rows_are_runs_and_equal_shapes_change_at_same_places() -> None:
 
 
 def test_mask_covers_first_half_of_last_row() -> None:
-    import torch
-
-    from harness.worker.oracle.distributions import inject_mask
-
     inputs = {"weight": torch.ones(9), "x": torch.ones(2, 3, 8), "y": torch.ones(3, 8)}
     inject_mask(inputs, inputs)
     assert torch.equal(inputs["x"].isinf().nonzero(), torch.tensor([[1, 2, at] for at in range(4)]))

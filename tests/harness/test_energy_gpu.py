@@ -18,7 +18,6 @@ LEAST_W, MOST_W = 40.0, 1500.0
 async def test_energy_per_call_means_a_plausible_power(gpu_pool: DevicePool) -> None:
     task = load_task("vector_add")
     device = gpu_pool.devices[0]
-    assert device.target is not None
     evaluation = await evaluate(
         baseline_source(task),
         task,
@@ -28,7 +27,6 @@ async def test_energy_per_call_means_a_plausible_power(gpu_pool: DevicePool) -> 
         against=Against(energy=True),
     )
     assert evaluation.verdict is Verdict.CORRECT
-    assert evaluation.device_before is not None
     if evaluation.device_before.energy_j is None:
         pytest.skip("the device counts no energy")
     for latency in evaluation.latency:
@@ -38,7 +36,6 @@ async def test_energy_per_call_means_a_plausible_power(gpu_pool: DevicePool) -> 
             )
             continue
         for side in (latency.baseline, latency.candidate):
-            assert side is not None
             assert side.plain_ms is not None
             assert side.energy_mj is not None, evaluation.notes
             assert LEAST_W < side.energy_mj / side.plain_ms < MOST_W

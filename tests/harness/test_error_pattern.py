@@ -23,7 +23,6 @@ def pattern_of(
         tolerance=Tolerance(rtol=1e-5, atol=1e-6),
         quantization=None,
     )
-    assert compared.mismatch is not None
     return compared.mismatch.pattern
 
 

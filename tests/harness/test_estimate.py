@@ -7,32 +7,16 @@ import pytest
 from harness.hardware.product_tables import find_product
 from harness.hardware.targets import target
 from harness.stages.estimates.roofline import estimate
-from harness.wire.evaluation import SampledTraffic, Traffic
+from harness.wire.evaluation import SampledTraffic
 from suites.task import Cost
+from tests.support.evaluations import traffic
 
 MI300X = target("gfx942")
 
 
-def traffic(*, read: int, write: int, dot_flops: int = 0, minimal: int = 0, flops: int = 0) -> Traffic:
-    return Traffic(
-        case="c",
-        sizes={"n": 1024},
-        requested_read_bytes=read,
-        requested_write_bytes=write,
-        unique_read_bytes=read,
-        unique_write_bytes=write,
-        minimal_bytes=minimal,
-        dot_flops=dot_flops,
-        flops=flops,
-        launches=1,
-        programs=1,
-    )
-
-
 def test_streaming_kernel_is_memory_bound() -> None:
     cost = Cost(flops=1 << 24, minimal_bytes=3 * (1 << 26))
-    bounds = estimate(traffic(read=2 << 26, write=1 << 26), cost, "float32", MI300X)
-    assert bounds is not None
+    bounds = estimate(traffic("c", read=2 << 26, write=1 << 26), cost, "float32", MI300X)
     assert (bounds.bound_low, bounds.bound_high) == ("memory", "memory")
     assert bounds.low_us == bounds.high_us == pytest.approx(3 * (1 << 26) / 5.3e12 * 1e6)
 
@@ -42,12 +26,11 @@ def test_large_matmul_lies_between_compute_and_uncached_memory() -> None:
     size, flops = 4096, 2 * 4096**3
     cost = Cost(flops=flops, minimal_bytes=3 * size * size * 2, dot_dtype="float16")
     bounds = estimate(
-        traffic(read=2 * 32 * size * size * 2, write=size * size * 2, dot_flops=flops),
+        traffic("c", read=2 * 32 * size * size * 2, write=size * size * 2, dot_flops=flops),
         cost,
         "float16",
         MI300X,
     )
-    assert bounds is not None
     assert bounds.bound_low == "compute"
     assert bounds.low_us == pytest.approx(flops / 1307.4e12 * 1e6)
     assert bounds.bound_high == "memory"
@@ -85,8 +68,6 @@ def test_estimate_with_die_caches_lies_between_bounds() -> None:
         requested=2_181_038_080, distinct=570_425_344, minimal=cost.minimal_bytes, dot_flops=flops
     )
     bounds = estimate(counts, cost, "float16", MI300X)
-    assert bounds is not None
-    assert bounds.shared_us is not None
     assert bounds.low_us < bounds.shared_us < bounds.high_us
     assert bounds.shared_us == pytest.approx(570_425_344 / 5.3e12 * 1e6)
     assert bounds.high_us == pytest.approx(411, rel=0.02)
@@ -96,13 +77,11 @@ def test_estimate_with_die_caches_lies_between_bounds() -> None:
 def test_known_device_uses_its_own_peaks() -> None:
     """An H200 took 130 us; an H100, which has the same target, would need 160 us at its bandwidth."""
     cost = Cost(flops=1 << 24, minimal_bytes=537_000_000)
-    counts = traffic(read=268_500_000, write=268_500_000)
+    counts = traffic("c", read=268_500_000, write=268_500_000)
     h200 = find_product("H200 SXM")
     reference = estimate(counts, cost, "float32", target("sm_90"))
     h200_bounds = estimate(counts, cost, "float32", target("sm_90"), h200)
     amd_bounds = estimate(counts, cost, "float32", MI300X, h200)
-    assert reference is not None
-    assert h200_bounds is not None
     assert reference.low_us == pytest.approx(160.3, rel=1e-3)
     assert h200_bounds.low_us == pytest.approx(537_000_000 / h200.memory_bytes_per_s * 1e6)
     assert h200_bounds.low_us < 130
@@ -117,5 +96,5 @@ def test_known_device_uses_its_own_peaks() -> None:
 def test_target_without_peak_gets_no_estimate() -> None:
     """An A100 has no matrix units for float8."""
     cost = Cost(flops=1, minimal_bytes=1, dot_dtype="float8_e4m3fn")
-    assert estimate(traffic(read=1, write=1), cost, "float8_e4m3fn", target("sm_80")) is None
-    assert estimate(traffic(read=1, write=1), cost, "float8_e4m3fn", target("sm_90")) is not None
+    assert estimate(traffic("c", read=1, write=1), cost, "float8_e4m3fn", target("sm_80")) is None
+    assert estimate(traffic("c", read=1, write=1), cost, "float8_e4m3fn", target("sm_90")) is not None

@@ -159,7 +159,6 @@ HONEST = {
 def test_fallback_is_refused_with_line(source: str) -> None:
     report = report_of(source)
     assert conclude(report.error) is Verdict.REJECTED
-    assert report.error is not None
     assert (report.error.kind, report.error.line is not None) == ("operator", True)
     assert "fallback" in report.error.message
 

@@ -10,7 +10,7 @@ import pytest
 from harness import DevicePool, Evaluation, Verdict
 from harness.stages.interpreter_findings import add_interpreter_findings
 from harness.wire.evaluation import ErrorReport
-from suites import baseline_source, load_task
+from suites import load_task
 from tests.support.candidates import IMPORTS, KERNEL, adding
 from tests.support.doubled_task import BASELINE, TASK, changed, write_doubled
 from tests.support.evaluations import correct, failed
@@ -57,13 +57,11 @@ async def test_read_past_the_end_is_refused_only_by_strict_task(pool: DevicePool
     assert (finding.kind, finding.line) == ("out_of_bounds", line)
     assert "past the end of `y_ptr`" in finding.text
     strict = await judge_task(pool, PAST_THE_END, STRICT)
-    assert strict.error is not None
     assert (strict.verdict, strict.error.kind, strict.error.line) == (Verdict.WRONG, "out_of_bounds", line)
 
 
 async def test_store_past_the_end_is_refused_by_lenient_task(pool: DevicePool) -> None:
     evaluation = await judge_task(pool, adding(kernel=KERNEL.replace("x + y, mask=mask", "x + y")), LENIENT)
-    assert evaluation.error is not None
     assert (evaluation.verdict, evaluation.error.kind) == (Verdict.WRONG, "out_of_bounds")
 
 
@@ -87,7 +85,6 @@ async def test_exam_replays_every_call_and_default_replays_one(pool: DevicePool)
 
 async def test_kernel_that_depends_on_program_order_is_refused(pool: DevicePool) -> None:
     evaluation = await judge_task(pool, IN_ORDER, LENIENT, exam=True)
-    assert evaluation.error is not None
     assert evaluation.error.kind == "race"
     assert "run from the last to the first" in evaluation.error.message
 
@@ -108,17 +105,8 @@ async def test_in_place_task_allows_changed_and_returned_input(pool: DevicePool,
     assert (await judge_task(pool, twice, task)).verdict is Verdict.WRONG
 
 
-@pytest.mark.parametrize("name", ["softmax", pytest.param("layer_norm", marks=pytest.mark.soak)])
-async def test_baseline_of_strict_task_has_no_finding(pool: DevicePool, name: str) -> None:
-    task = load_task(name)
-    few_cases = msgspec.structs.replace(task, cases=task.cases[:2])
-    evaluation = await judge_task(pool, baseline_source(task), few_cases)
-    assert (evaluation.verdict, evaluation.findings) == (Verdict.CORRECT, ())
-
-
 async def test_gpu_verdict_decides_and_interpreter_refusal_is_a_finding() -> None:
     refused = failed(Verdict.WRONG)
-    assert refused.error is not None
     combined = add_interpreter_findings(correct(), refused)
     assert combined.verdict is Verdict.CORRECT
     (finding,) = combined.findings

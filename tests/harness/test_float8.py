@@ -237,5 +237,4 @@ async def test_oracle_beyond_dtype_range_is_infra_error(pool: DevicePool, tmp_pa
     unclamped = write_task(tmp_path, problem=PROBLEM.replace(".clamp(-largest, largest)", " * 100"))
     evaluation = await judge_task(pool, KERNEL, unclamped)
     assert evaluation.verdict is Verdict.INFRA_ERROR
-    assert evaluation.error is not None
     assert "clamp them, and say so" in evaluation.error.message

@@ -12,7 +12,7 @@ from harness import Basis, DevicePool, Evaluation, Outcome, TimeLimits, Verdict,
 from harness.node.leases import take
 from harness.processes.quarantine import ServerProbe
 from suites import baseline_source, load_suite, load_task
-from tests.support.gpu import DEVICE, gpu_pool, judge_small, needs_gpu, small
+from tests.support.gpu import DEVICE, gpu_pool, judge_small, needs_gpu
 from tests.support.judging import judge
 
 __all__ = ["gpu_pool"]
@@ -81,7 +81,6 @@ async def test_starter_baseline_is_correct_at_gpu_sizes(gpu_pool: DevicePool, na
 async def test_wrong_element_is_found(gpu_pool: DevicePool) -> None:
     evaluation = await judge_small(gpu_pool, adding("launch(x, y, out)\nout[-1:] = x[-1:]\nreturn out"))
     assert verdict_and_kind(evaluation) == ("wrong", "mismatch")
-    assert evaluation.error is not None
     assert evaluation.error.mismatch is not None
 
 
@@ -96,7 +95,6 @@ async def test_store_past_an_output_is_found(gpu_pool: DevicePool) -> None:
     body = "blind(x)\nlaunch(x, y, out, shift=4)\nlaunch(x, y, out)\nreturn out"
     evaluation = await judge_small(gpu_pool, adding(body))
     assert verdict_and_kind(evaluation) == ("wrong", "out_of_bounds"), evaluation.error
-    assert evaluation.error is not None
     assert "past the end of a tensor" in evaluation.error.message
 
 
@@ -119,7 +117,6 @@ async def test_illegal_address_is_a_crash_and_next_candidate_is_judged(
         gpu_pool, adding("spare = x.new_empty(3)\nlaunch(x, y, out)\nblind(x, shift=1 << 40)\nreturn out")
     )
     assert verdict_and_kind(evaluation) == ("crash", "gpu_fault")
-    assert evaluation.error is not None
     assert "illegal memory access" in evaluation.error.message
     after = await judge_small(gpu_pool, adding("launch(x, y, out)\nreturn out"))
     assert (after.verdict, after.error) == (Verdict.CORRECT, None)
@@ -133,7 +130,6 @@ async def test_gpu_out_of_memory_is_a_call_error(gpu_pool: DevicePool) -> None:
         ),
     )
     assert verdict_and_kind(evaluation) == ("call_error", "out_of_memory")
-    assert evaluation.error is not None
     assert "out of memory" in evaluation.error.message
 
 
@@ -149,7 +145,6 @@ async def test_hanging_kernel_times_out_and_frees_the_gpu(hasty_pool: DevicePool
         hasty_pool, adding("blind(x, rounds=1 << 40)\nlaunch(x, y, out)\nreturn out")
     )
     assert verdict_and_kind(evaluation) == ("timeout", "timeout")
-    assert evaluation.error is not None
     assert "on the GPU" in evaluation.error.message
     after = await judge_small(hasty_pool, adding("launch(x, y, out)\nreturn out"))
     assert (after.verdict, after.error) == (Verdict.CORRECT, None)
@@ -174,14 +169,12 @@ async def test_crash_blames_candidate_and_returns_lease(gpu_pool: DevicePool) ->
     assert gpu_pool.health.lost == {}
     async with asyncio.timeout(60):  # spare workers start in the background
         lease = await take(gpu_pool.devices[0], exclusive=True)
-    assert lease is not None
     lease.release()
 
 
 async def test_work_on_side_stream_must_be_joined(gpu_pool: DevicePool) -> None:
     evaluation = await judge_small(gpu_pool, adding(SIDE + "return out"))
     assert evaluation.verdict in (Verdict.REJECTED, Verdict.WRONG)
-    assert evaluation.error is not None
     assert evaluation.error.kind in ("unfinished", "mismatch")
     joined = await judge_small(
         gpu_pool, adding(SIDE + "torch.cuda.current_stream().wait_stream(side)\nreturn out")
@@ -231,7 +224,3 @@ async def test_device_has_target_address_and_visibility() -> None:
     assert device.target is not None
     assert device.address.count(":") == 2
     assert device.visibility.partition("=")[2]
-
-
-async def test_small_task_has_cpu_sizes_on_gpu() -> None:
-    assert all(case.gpu == case.cpu for case in small(load_task("softmax")).cases)

@@ -16,8 +16,6 @@ from harness.processes.servers import ForkServer
 from harness.processes.slot import Slot
 from tests.support.engines import until
 
-pytestmark = pytest.mark.asyncio
-
 GPU = Device(name="0", kind="cuda", address="0000:0a:00.0", package="0000:0a:00")
 
 

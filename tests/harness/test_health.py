@@ -22,8 +22,6 @@ from harness.wire.errors import DeviceFailed, NoDeviceLeft, WorkerDied
 from tests.support.engines import until
 from tests.support.evaluations import correct, failed
 
-pytestmark = pytest.mark.asyncio
-
 GPUS = tuple(
     Device(name=str(number), kind="hip", target="gfx942", package=f"0000:0{number}:00") for number in range(2)
 )

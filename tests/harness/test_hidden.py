@@ -82,7 +82,6 @@ async def test_kernel_wrong_in_one_kind_is_found_in_that_kind(
 ) -> None:
     evaluation = await judge_task(pool, changed((right, wrong)), task)
     assert evaluation.verdict in (Verdict.WRONG, Verdict.CALL_ERROR), evaluation.error
-    assert evaluation.error is not None
     assert case in evaluation.error.message
     assert evaluation.error.message.startswith("case hidden: ")
 
@@ -93,11 +92,9 @@ async def test_padded_and_strided_inputs_find_what_transposed_inputs_miss(
     """The kernel checks which dimension is dense and computes the second stride from the shape."""
     assuming = changed(("x.stride(0), x.stride(1)", "*((columns, 1) if x.stride(1) == 1 else (1, rows))"))
     evaluation = await judge_task(pool, assuming, write_doubled(tmp_path))
-    assert evaluation.error is not None
     assert evaluation.error.message.startswith("case hidden: padded rows, rows=")
     halfway = changed(("x.stride(0), x.stride(1)", "x.stride(0), 1 if x.stride(0) > 1 else x.stride(1)"))
     evaluation = await judge_task(pool, halfway, write_doubled(tmp_path / "again"))
-    assert evaluation.error is not None
     assert "hidden: every second element" in evaluation.error.message
 
 
@@ -227,5 +224,4 @@ async def test_allowed_operator_passes_and_is_refused_without_permission(
     evaluation = await judge_task(pool, adding, write_doubled(tmp_path, task=allowing))
     assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
     evaluation = await judge_task(pool, adding, write_doubled(tmp_path / "again"))
-    assert evaluation.error is not None
     assert (evaluation.verdict, evaluation.error.kind) == (Verdict.REJECTED, "operator")

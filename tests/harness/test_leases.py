@@ -59,7 +59,6 @@ async def engine(kind: str) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", OTHER_ENGINE, kind, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    assert process.stdout is not None
     try:
         assert await process.stdout.readline() == b"held\n"
         yield process
@@ -105,7 +104,6 @@ def descriptors(folder: Path) -> list[str]:
     return [str(link.readlink()) for link in links if link.is_symlink() and folder in link.readlink().parents]
 
 
-@pytest.mark.asyncio
 async def test_shared_leases_coexist_and_exclusive_lease_blocks() -> None:
     async with engine("shared"), lease(GPU):
         assert [holder.exclusive for holder in holders(GPU)] == [False, False]
@@ -114,12 +112,10 @@ async def test_shared_leases_coexist_and_exclusive_lease_blocks() -> None:
         (holder,) = asking.on
         assert (holder.pid, holder.exclusive) == (process.pid, True)
         assert "session 20261121-100000-geak-00aa" in str(holder)
-        assert process.stdin is not None
         process.stdin.close()
         (await asking.lease()).release()
 
 
-@pytest.mark.asyncio
 async def test_killed_engine_loses_its_lease() -> None:
     async with engine("exclusive") as process:
         asking = await wait_for_lease(exclusive=True)
@@ -130,10 +126,8 @@ async def test_killed_engine_loses_its_lease() -> None:
     assert holders(GPU) == ()
 
 
-@pytest.mark.asyncio
 async def test_exclusive_waiter_goes_before_later_shared_waiter() -> None:
     first = await take(GPU)
-    assert first is not None
     timing = await wait_for_lease(exclusive=True)
     later = await wait_for_lease(
         exclusive=False
@@ -146,10 +140,8 @@ async def test_exclusive_waiter_goes_before_later_shared_waiter() -> None:
     (await later.lease()).release()
 
 
-@pytest.mark.asyncio
 async def test_timings_that_wait_run_one_after_another_before_shared_waiters() -> None:
     running = await take(GPU)
-    assert running is not None
     order: list[str] = []
 
     async def hold(kind: str) -> None:
@@ -166,11 +158,9 @@ async def test_timings_that_wait_run_one_after_another_before_shared_waiters() -
     assert order == ["timing"] * 3 + ["shared"] * 2
 
 
-@pytest.mark.asyncio
 async def test_shared_request_that_waited_long_ends_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "BATCH_S", 0.05)
     timing = await take(GPU, exclusive=True)
-    assert timing is not None
     shared = await wait_for_lease(exclusive=False)
     await asyncio.sleep(0.2)
     later = await wait_for_lease(exclusive=True)
@@ -181,10 +171,8 @@ async def test_shared_request_that_waited_long_ends_the_batch(monkeypatch: pytes
     (await later.lease()).release()
 
 
-@pytest.mark.asyncio
 async def test_exclusive_lease_that_is_shared_admits_all_but_timings() -> None:
     timing = await take(GPU, exclusive=True)
-    assert timing is not None
     timing.share()
     assert [holder.exclusive for holder in holders(GPU)] == [False]
     async with asyncio.timeout(30), lease(GPU):
@@ -194,7 +182,6 @@ async def test_exclusive_lease_that_is_shared_admits_all_but_timings() -> None:
     (await later.lease()).release()
 
 
-@pytest.mark.asyncio
 async def test_running_process_sees_that_a_timing_waits() -> None:
     async with lease(GPU):
         assert not is_awaited_alone(GPU)
@@ -205,7 +192,6 @@ async def test_running_process_sees_that_a_timing_waits() -> None:
     assert not is_awaited_alone(Device(name="cpu", kind="cpu"))
 
 
-@pytest.mark.asyncio
 async def test_partitions_of_a_package_share_a_lease() -> None:
     async with lease(GPU, exclusive=True):
         async with lease(OTHER, exclusive=True):
@@ -214,7 +200,6 @@ async def test_partitions_of_a_package_share_a_lease() -> None:
     (await asking.lease()).release()
 
 
-@pytest.mark.asyncio
 async def test_cancelled_wait_leaves_no_open_file(folder: Path) -> None:
     async with lease(GPU, exclusive=True):
         before = sorted(descriptors(folder))
@@ -227,7 +212,6 @@ async def test_cancelled_wait_leaves_no_open_file(folder: Path) -> None:
         assert len(holders(GPU)) == 1
 
 
-@pytest.mark.asyncio
 async def test_cpu_needs_no_lease(folder: Path) -> None:
     async with lease(Device(name="cpu", kind="cpu"), exclusive=True) as granted:
         assert granted is None
@@ -235,7 +219,6 @@ async def test_cpu_needs_no_lease(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
-@pytest.mark.asyncio
 async def test_lease_binds_a_different_user(folder: Path, tmp_path: Path) -> None:
     for parent in (tmp_path, *tmp_path.parents):
         if (
@@ -261,7 +244,6 @@ async def test_lease_binds_a_different_user(folder: Path, tmp_path: Path) -> Non
     assert printed == b"held\nkept\n"
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
 async def test_lock_that_is_no_file_is_refused_by_name(folder: Path, kind: str, tmp_path: Path) -> None:
     lease_folder()

@@ -26,8 +26,6 @@ from suites import load_task
 from tests.support.doubled_task import write_doubled
 from tests.support.evaluations import correct, failed
 
-pytestmark = pytest.mark.asyncio
-
 GPU = Device(name="0", kind="cuda", target="sm_90", package="0000:0a:00")
 TASK = load_task("vector_add")
 FULL = "CUDA out of memory. Tried to allocate 4.00 GiB."
@@ -143,7 +141,6 @@ async def test_shortage_of_a_candidate_that_was_alone_is_its_own(probe: Probe) -
             evaluation = await _judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
         assert len(judging.sheets) == times, "a lone slot has no neighbours"
         assert evaluation.verdict is Verdict.CALL_ERROR
-        assert evaluation.error is not None
         assert evaluation.error.kind == OUT_OF_MEMORY
         assert evaluation.error.message == f"{FULL} (no other candidate was on the GPU)"
 

@@ -46,14 +46,12 @@ def test_warp_and_block_limits_on_nvidia() -> None:
 def test_grid_of_whole_rounds_has_no_tail() -> None:
     """An MI300X has 304 compute units on 8 dies."""
     fit = grid_fit(CDNA3, "c", (304, 2, 1), 2)
-    assert fit is not None
     assert (fit.rounds, fit.tail_idle, fit.idle, fit.idle_units) == (1, 0.0, 0.0, 0)
     assert (fit.die_most, fit.die_least, fit.dies) == (76, 76, 8)
 
 
 def test_one_extra_workgroup_idles_the_device_for_a_round() -> None:
     fit = grid_fit(CDNA3, "c", (305, 1, 1), 1)
-    assert fit is not None
     assert (fit.rounds, fit.idle_units) == (2, 303)
     assert fit.tail_idle == pytest.approx(303 / 304)
     assert (fit.die_most, fit.die_least) == (39, 38)
@@ -62,7 +60,6 @@ def test_one_extra_workgroup_idles_the_device_for_a_round() -> None:
 def test_grid_fit_of_large_matmul_on_mi300x() -> None:
     """4096 x 4096 in tiles of 128 gives 1024 workgroups: 128 for a die's 38 compute units, 3 rounds and 14 more."""
     fit = grid_fit(CDNA3, "square", (32, 32, 1), 1)
-    assert fit is not None
     assert (fit.workgroups, fit.rounds, fit.die_most) == (1024, 4, 128)
     assert fit.tail_idle == pytest.approx(1 - 8 * 14 / 304)
     assert fit.idle == pytest.approx(1 - 1024 / (4 * 304))

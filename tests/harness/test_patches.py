@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from harness.worker.candidate.patches import Members, owners_in
+from tests.support.programs import python
 
 SOURCE = """
 import functools
@@ -143,7 +143,4 @@ assert taken.differences() == ("triton.testing.do_bench",), taken.differences()
 
 @pytest.mark.parametrize("worker", [WORKERS[0], pytest.param(WORKERS[1], marks=pytest.mark.soak)])
 def test_snapshot_of_gpu_worker_works_without_a_gpu(worker: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LOOK, worker], capture_output=True, text=True, check=False, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
+    python(LOOK, worker)

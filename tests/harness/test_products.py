@@ -65,7 +65,6 @@ def test_device_is_recognised_by_ids_name_units_and_memory(
     vendor: int | None, device: int | None, name: str, units: int, memory: int, expected: str
 ) -> None:
     product = identify(vendor, device, name, units, memory)
-    assert product is not None
     assert product.name == expected
 
 
@@ -99,7 +98,6 @@ def test_unpartitioned_package_is_the_product() -> None:
 def test_partition_has_its_share_of_dies_and_memory() -> None:
     """CPX/NPS4 gives eight devices. Two devices share a quarter of the memory; under a lease one device has all of it."""
     product = identify(AMD, 0x74A1, "AMD Instinct MI300X", 38, 24 * GIB, "CPX/NPS4")
-    assert product is not None
     assert (product.name, product.partition) == ("MI300X CPX/NPS4", "CPX/NPS4")
     assert (product.compute_units, product.dies, product.package_devices) == (38, 1, 8)
     assert product.memory_bytes == 24 * GIB
@@ -111,10 +109,8 @@ def test_partition_has_its_share_of_dies_and_memory() -> None:
 
 def test_mig_slice_has_its_share_of_units_and_memory() -> None:
     product = identify(NVIDIA, 0x2335, "NVIDIA H200 MIG 1g.18gb", 16, int(16.5 * GIB))
-    assert product is not None
     assert product.name == "H200 SXM MIG 1g.18gb"
     assert product.memory_bytes_per_s == pytest.approx(4.8e12 / 8)
     assert product.matrix_flops["float16"] == pytest.approx(989.4e12 * 16 / 132)
     half = identify(NVIDIA, 0x20B0, "NVIDIA A100-SXM4-40GB MIG 3g.20gb", 42, int(19.5 * GIB))
-    assert half is not None
     assert half.memory_bytes_per_s == pytest.approx(1.555e12 / 2)

@@ -63,7 +63,6 @@ def names(selection: str, probe: loads.LoadProbe | None = None, **environ: str) 
     return [device.name for device in devices]
 
 
-@pytest.mark.asyncio
 async def test_idle_skips_gpus_that_others_use() -> None:
     busy = load_probe(
         gpu0=Load(busy_percent=97.0, memory_used_bytes=0, processes=0),
@@ -85,7 +84,6 @@ def test_no_idle_gpu_is_an_error_with_reasons_and_alternatives() -> None:
     assert names("2,0", full) == ["2", "0"]
 
 
-@pytest.mark.asyncio
 async def test_lone_evaluation_waits_for_an_idle_gpu_and_hears_for_whom(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

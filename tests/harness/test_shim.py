@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
+
+from tests.support.programs import python
 
 pytestmark = pytest.mark.judge
 
@@ -66,9 +66,7 @@ TARGETS = ("gfx942", "sm_90")
 
 @pytest.fixture(scope="module")
 def all_answers() -> dict[str, Any]:
-    done = subprocess.run([sys.executable, "-c", ASK, *TARGETS], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return dict(zip(TARGETS, map(json.loads, done.stdout.splitlines()), strict=True))
+    return dict(zip(TARGETS, map(json.loads, python(ASK, *TARGETS).splitlines()), strict=True))
 
 
 @pytest.fixture(params=TARGETS)

@@ -58,7 +58,6 @@ def test_statement_without_honest_use_is_refused_with_line(statement: str) -> No
     source = adding(before=statement)
     report = inspect_source(source, TASK)
     assert conclude(report.error) is Verdict.REJECTED
-    assert report.error is not None
     assert report.error.line == next(
         n for n, t in enumerate(source.splitlines(), 1) if t.strip() == statement
     )
@@ -218,7 +217,6 @@ def test_entry_point_may_be_an_alias_or_in_a_branch() -> None:
 )
 def test_signature_difference_is_reported_if_callers_are_affected(signature: str, problem: str) -> None:
     definition = ast.parse(f"def {signature}: ...").body[0]
-    assert isinstance(definition, ast.FunctionDef)
     message = signature_error(NORM.entry_points[0].signature, definition_parameters(definition))
     assert (message == "") == (problem == "")
     assert problem in message
@@ -232,7 +230,6 @@ def test_signature_difference_is_reported_if_callers_are_affected(signature: str
 def test_unparsable_source_is_a_call_error(source: str) -> None:
     report = inspect_source(source, TASK)
     assert conclude(report.error) is Verdict.CALL_ERROR
-    assert report.error is not None
     assert "\n" not in report.error.message
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import DevicePool, OracleReport, Verdict, Weakness, target, weigh_oracle
+from harness import DevicePool, Weakness, target, weigh_oracle
 from harness.worker.judge.wrong_answers import Strength
 from harness.worker.oracle.problem import BadProblem, Problem
 from suites import Task, load_suite
@@ -109,22 +109,8 @@ def test_task_without_output_elements_is_bad(tmp_path: Path) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_oracle_report_includes_the_baseline(pool: DevicePool, tmp_path: Path) -> None:
-    report = await oracle_report(pool, write_task(tmp_path / "right"))
-    assert (report.baseline, report.sound, report.weaknesses) == (Verdict.CORRECT, True, ())
-    assert report.closest is not None
-    assert report.closest.used == 0.0
-    wrong = await oracle_report(
-        pool, write_task(tmp_path / "wrong", baseline=BASELINE.replace("x * 2", "x * 3"))
-    )
-    assert (wrong.baseline, wrong.sound) == (Verdict.WRONG, False)
-    assert "expected" in wrong.baseline_error
-    broken = await oracle_report(
-        pool, write_task(tmp_path / "broken", problem=PROBLEM.replace("2 * x", "2 * y"))
-    )
-    assert "name 'y' is not defined" in broken.problem
-    assert not broken.sound
-
-
-async def oracle_report(pool: DevicePool, task: Task) -> OracleReport:
-    return await weigh_oracle(task, pool=pool, targets=[target("gfx942")])
+async def test_broken_oracle_is_not_sound(pool: DevicePool, tmp_path: Path) -> None:
+    task = write_task(tmp_path, problem=PROBLEM.replace("2 * x", "2 * y"))
+    report = await weigh_oracle(task, pool=pool, targets=[target("gfx942")])
+    assert "name 'y' is not defined" in report.problem
+    assert not report.sound

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from harness.wire.device import Device
-from harness.wire.guest_messages import Farewell, LeftBehind, Returned
+from harness.wire.guest_messages import Farewell
 from harness.wire.timer_messages import LEAST_IN_BLOCK, BringBack, Done, Fetch, Renew, Sample
 from harness.worker.kit import gpu
 from harness.worker.kit.arena import Arena
@@ -30,10 +30,6 @@ def timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Timer:
     return Timer(tmp_path, Device("0", "cuda", "sm_90"))
 
 
-def copies(arena: Arena, count: int) -> InputCopies:
-    return InputCopies(arena.arguments, arena.size_bytes, count)
-
-
 @pytest.mark.parametrize("changed", [False, True])
 def test_input_copy_is_returned_as_calls_left_it(timer: Timer, *, changed: bool) -> None:
     arena = Arena({"x": torch.arange(1000.0), "rows": torch.arange(7), "n": 7})
@@ -41,7 +37,7 @@ def test_input_copy_is_returned_as_calls_left_it(timer: Timer, *, changed: bool)
         copy = torch.frombuffer(bytearray(os.pread(arena.descriptor, arena.size_bytes, 0)), dtype=torch.uint8)
         arena.blank()
         assert arena.changed() == ("x", "rows")
-        timer._inputs = copies(arena, 2)
+        timer._inputs = InputCopies(arena.arguments, arena.size_bytes, 2)
         timer._inputs.fill(copy, first=1, step=2)
         if changed:
             timer._inputs.memory[1][arena.arguments[0].offset_bytes + 3999] += 1
@@ -84,17 +80,14 @@ def test_thread_that_outlives_its_call_is_reported(
     finally:
         over.set()
         thread.join()
-    assert isinstance(farewell, LeftBehind)
     assert farewell.threads == earlier_threads + 1
     finding = integrity.of_farewell(farewell)
-    assert finding is not None
     assert finding.kind == "left_behind"
 
 
 def test_candidate_without_leftovers_has_no_extra_threads(timer: Timer) -> None:
     earlier_threads = gpu.running_threads()
     farewell = timer.answer(Farewell(), ())
-    assert isinstance(farewell, LeftBehind)
     assert farewell.threads == earlier_threads
 
 
@@ -118,5 +111,4 @@ def test_output_in_memory_of_earlier_call_is_reported(
     timer.answer(Renew(handle=b""), ())
     timer.answer(Sample(count=LEAST_IN_BLOCK, cold=True), ())
     fetched = timer.answer(Fetch(calls=(LEAST_IN_BLOCK - 1,), parts=((0, 4),)), ())
-    assert isinstance(fetched, Returned)
     assert fetched.outputs[0].aliases == words

@@ -240,7 +240,6 @@ def test_decision_is_applied_and_undone() -> None:
     state = fold(events)
     apply(state, ev.DecisionMade(attempt="softmax#1/1", accepted=True, why="fast", by="ada", wall=5.0))
     decision = state.attempt("softmax#1/1").decision
-    assert decision is not None
     assert (decision.accepted, decision.why, decision.by, decision.wall) == (True, "fast", "ada", 5.0)
     assert (state.instances["softmax#1"].word, state.attempt("softmax#1/1").waiting) == ("wait", False)
     apply(state, ev.DecisionUndone(attempt="softmax#1/1", by="ada"))

@@ -84,7 +84,6 @@ def test_lock_ends_with_its_process(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == "True\n"
         assert is_locked(path)
         assert is_locked(path)
@@ -104,7 +103,6 @@ def test_lock_query_never_blocks_an_acquire(tmp_path: Path) -> None:
     path.touch()
     query = "import sys; from pathlib import Path; from sessions.files import is_locked; print(flush=True)\nwhile True: is_locked(Path(sys.argv[1]))"
     with subprocess.Popen([sys.executable, "-c", query, str(path)], stdout=subprocess.PIPE) as reader:
-        assert reader.stdout is not None
         reader.stdout.readline()
         for _ in range(50):
             lock = FileLock(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from sessions import events as ev
 from sessions.errors import NothingToResume, StoreBroken
 from sessions.store.store import Store
 from tests.support import story
-from tests.support.story import SESSION, assert_sound, git
+from tests.support.story import SESSION, assert_sound, git, lose
 
 OTHER = "20250102-030406-geak-ffff"
 FIRST_ATTEMPT = f"{SESSION}/starter/softmax/1~2"
@@ -27,14 +26,6 @@ async def stopped(home: Home) -> Home:
         recorder.record(ev.EngineStopped(reason="asked"))
         await recorder.flush()
     return home
-
-
-def lose(home: Home, name: str) -> Path:
-    """Remove the loose object that git knows by this name; return its path."""
-    sha = git(home.store, "rev-parse", name).strip()
-    path = home.store / "objects" / sha[:2] / sha[2:]
-    path.unlink()
-    return path
 
 
 LOST = pytest.mark.parametrize(

@@ -135,12 +135,9 @@ def test_difference_interval_matches_newcombe(
 def test_intervals_contain_the_estimate_and_are_symmetric(trials: int, data: st.DataObject) -> None:
     first, second = (data.draw(st.integers(0, trials)) for _ in range(2))
     wilson = metrics.wilson_interval(first, trials)
-    assert wilson is not None
     assert 0 <= wilson[0] <= first / trials <= wilson[1] <= 1
     forward = metrics.difference_interval((first, trials), (second, trials))
     backward = metrics.difference_interval((second, trials), (first, trials))
-    assert forward is not None
-    assert backward is not None
     assert forward[0] <= (first - second) / trials <= forward[1]
     assert forward == pytest.approx((-backward[1], -backward[0]))
 

@@ -34,7 +34,6 @@ def test_recording_reads_back_all_replies(recorded: Path) -> None:
         assert [reply.text for reply in replies] == [call.text for call in calls]
         assert [reply.reasoning for reply in replies] == ["let me think"] * len(calls)
     reply = recording.reply(TASK, 2, 1, ev.Role.REFLECTOR, 1)
-    assert reply is not None
     assert (reply.text, reply.usage, reply.seconds, reply.stop_reason) == (
         "The mask is wrong.",
         ev.Usage(100, 20, 50),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from sessions import events as ev
 from sessions.repairs import Repair, repairs
 from sessions.store.store import Store
 from tests.support import stored_sessions as stored
-from tests.support.story import assert_sound, git
+from tests.support.story import assert_sound, git, loosen
 
 FINISHED, STOPPED = stored.SECOND, stored.FIRST
 
@@ -30,17 +29,8 @@ def full(home: Home) -> Home:
     return home
 
 
-def loosen(home: Home) -> None:
-    """Unpack all objects and refs, so that a test can remove one."""
-    for pack in (home.store / "objects" / "pack").glob("*.pack"):
-        data = pack.read_bytes()
-        pack.unlink()
-        pack.with_suffix(".idx").unlink()
-        subprocess.run(["git", "-C", str(home.store), "unpack-objects", "-q"], input=data, check=True)
-
-
 def object_of(home: Home, name: str) -> Path:
-    loosen(home)
+    loosen(home.store)
     sha = git(home.store, "rev-parse", name).strip()
     return home.store / "objects" / sha[:2] / sha[2:]
 

@@ -34,9 +34,7 @@ def attempt(evaluation: Evaluation) -> AttemptState:
 
 
 def speed(*latency: Latency, not_timed: tuple[str, ...] = ()) -> Speed:
-    found = speed_of(timed(*latency, not_timed=not_timed))
-    assert found is not None
-    return found
+    return speed_of(timed(*latency, not_timed=not_timed))
 
 
 def test_exact_cases_give_a_geometric_mean_with_its_interval() -> None:
@@ -44,7 +42,6 @@ def test_exact_cases_give_a_geometric_mean_with_its_interval() -> None:
     assert found.value == pytest.approx(3.0)
     assert str(found) == found.words
     assert found.figure == "3.00x"
-    assert found.interval is not None
     half = math.log(1.02 / 0.98) / 2 / math.sqrt(2)
     assert found.interval == pytest.approx((3 * math.exp(-half), 3 * math.exp(half)))
     assert found.is_gain
@@ -53,12 +50,9 @@ def test_exact_cases_give_a_geometric_mean_with_its_interval() -> None:
 def test_interval_of_the_mean_over_all_cases_together_replaces_those_of_the_cases() -> None:
     cases = (case("a", 2.0), case("b", 4.5))
     whole = speed_of(msgspec.structs.replace(timed(*cases), speedup_geomean_ci=(2.7, 3.2)))
-    assert whole is not None
     assert whole.interval == pytest.approx((2.7, 3.2))
     short = timed(*cases, case("short", None), case("launch", 6.0, Bound.AT_LEAST, half=0.0))
     partly = speed_of(msgspec.structs.replace(short, speedup_geomean_ci=(2.7, 3.2)))
-    assert partly is not None
-    assert partly.exact is not None
     assert (partly.exact.low, partly.exact.high) == pytest.approx((2.7, 3.2))
     assert (partly.low, partly.high) == pytest.approx(((2.7**2 * 6) ** 0.25, (3.2**2 * 6) ** 0.25))
 

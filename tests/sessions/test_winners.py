@@ -116,8 +116,6 @@ def test_speedup_of_the_exam_replaces_the_first_speedup() -> None:
     apply(state, ev.WinnerExamined(attempt="softmax#1/2", evaluation=exam))
     winner = state.attempt("softmax#1/2")
     found, confirmed = found_speed(winner), attempt_speed(winner)
-    assert found is not None
-    assert confirmed is not None
     assert (found.figure, confirmed.figure) == ("1.42x", "1.31x")
     assert best_of(state.attempts()) is winner
     assert place(winner)[1].speedup == rank(exam).speedup
@@ -130,5 +128,4 @@ def test_speedup_of_a_failed_exam_does_not_count() -> None:
     exam = msgspec.structs.replace(story.evaluation(Verdict.WRONG, speedup=1.4), exam=True)
     apply(state, ev.WinnerExamined(attempt="softmax#1/1", evaluation=exam))
     speed = attempt_speed(state.attempt("softmax#1/1"))
-    assert speed is not None
     assert speed.figure == "1.42x"

@@ -105,7 +105,6 @@ def test_quantization_task_needs_no_tolerances(tmp_path: Path) -> None:
         "[quantization]\ncosine_min = 0.9\nrelative_l1_max = 0.1\nrmse_max = 0.1",
     )
     task = read_task(write_folder(tmp_path, task=text), suite="mine")
-    assert task.quantization is not None
     assert task.quantization.rmse_max == 0.1
 
 

@@ -37,7 +37,6 @@ def test_problem_has_its_function_and_its_limits(tasks: dict[str, PublicTask]) -
 
 def test_reference_is_one_module_and_fills_the_given_tensors(tasks: dict[str, PublicTask]) -> None:
     task = tasks["amd-twice"]
-    assert task.test is not None
     assert task.test.text.index("'size': 3,") < task.test.text.index("'size': 300")
     assert "9000" not in task.test.text
     assert "from utils" not in task.script

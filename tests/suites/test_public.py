@@ -55,8 +55,6 @@ def test_triton_script_has_its_entry_points(tmp_path: Path, registry: Path) -> N
         TestForm.SCRIPT,
         "result_gold",
     )
-    assert task.reference is not None
-    assert task.test is not None
     assert clones.SEPARATOR not in task.reference.text + task.test.text
     assert task.test.path.read_text().splitlines()[task.test.line :][0] == task.test.text.splitlines()[1]
     assert task.difficulty == 2
@@ -117,7 +115,6 @@ def test_kernelbench_x_reads_its_list(tmp_path: Path, registry: Path) -> None:
         "Quantization",
     )
     assert tasks["twice"].quantization is None
-    assert quantized.quantization is not None
     assert quantized.quantization.relative_l1_max == 0.05
     assert load_public_task("kernelbench-x/Math/twice.py", registry=registry) == tasks["twice"]
 
@@ -138,14 +135,12 @@ def test_robust_kbench_calls_a_function_through_its_model(tmp_path: Path, regist
     assert list(tasks) == ["scale", "scale_backward", "level1_12"]
     task = tasks["scale"]
     assert [entry.name for entry in task.entry_points] == ["forward_fn"]
-    assert task.test is not None
     assert task.test.text.count("fn=forward_fn)") == 2, "the single config is one of the several"
     assert "dict(out=out, factor=factor, features=features)" in task.test.text, (
         "a default size is an argument too"
     )
     assert "no_parameter" not in task.test.text
     backward = tasks["scale_backward"].test
-    assert backward is not None
     assert ".sum().backward()" in backward.text
     assert "gradients" in tasks["scale_backward"].instruction
     assert (tasks["level1_12"].title, tasks["level1_12"].issues) == ("Scale rows", (Issue.DEGENERATE,))
@@ -175,7 +170,6 @@ def test_test_that_copies_the_entry_point_calls_the_candidate(tmp_path: Path, re
     task = loaded(registry, "tritonbench-g", folder)["scale"]
     assert [entry.name for entry in task.entry_points] == ["scale", "scale_with_gradients"]
     assert Issue.OWN_COPY in task.issues
-    assert task.test is not None
     assert "def scale(" not in task.test.text
     assert task.test.text.count("\n") == (clones.TRITON + clones.SCRIPT).count("\n") + 1
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +19,7 @@ from suites import (
     suite_names,
 )
 from tests.suites.folders import TASK, write_documented_task, write_folder
+from tests.test_imports import loaded_by
 
 
 @pytest.fixture
@@ -237,13 +236,10 @@ def test_check_of_a_suite_without_tasks_is_an_error(tmp_path: Path, registry: Pa
 
 
 def test_suites_load_without_torch_or_triton() -> None:
-    code = (
-        "import sys, suites\n"
+    loaded = loaded_by(
+        "import suites\n"
         "assert not suites.check_suite('starter')\n"
-        "assert suites.baseline_source(suites.load_task('softmax'))\n"
-        "print(*sys.modules)"
+        "assert suites.baseline_source(suites.load_task('softmax'))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert "suites" in loaded
     assert not loaded & {"torch", "triton", "numpy", "textual", "git", "harness", "sessions", "engine", "tui"}

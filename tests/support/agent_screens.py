@@ -38,13 +38,11 @@ async def opened(
             pilot, lambda: isinstance(app.screen, AgentScreen) and bool(app.screen.steps.lines), "the agent"
         )
         screen = app.screen
-        assert isinstance(screen, AgentScreen)
         await until(pilot, lambda: bool(screen.code.files.shapes), "the task's facts")
         yield pilot, screen, source
 
 
 def _last_wall(app: Cockpit) -> float:
-    assert app.feed is not None
     return app.feed.state.last_wall or 0.0
 
 
@@ -66,8 +64,6 @@ def timed(factor: float) -> tuple[Latency, ...]:
 def wrong_at_line(line: int) -> Evaluation:
     """Return a wrong output with its line, the cases that pass and the place of the wrong elements."""
     evaluation = journals.wrong()
-    assert evaluation.error is not None
-    assert evaluation.error.mismatch is not None
     mismatch = msgspec.structs.replace(evaluation.error.mismatch, pattern=("all in the last column",))
     cases = "fails: 1 of 6 cases, with columns % 1024 != 0 (ragged); passes: fp32, fp16 and 3 more"
     error = msgspec.structs.replace(evaluation.error, line=line, cases=cases, mismatch=mismatch)

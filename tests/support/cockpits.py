@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from textual._context import active_app
@@ -25,6 +27,8 @@ from tui.cockpit.app import Cockpit
 from tui.cockpit.data.replays import Story, read_story
 from tui.cockpit.data.sources import EventBatch
 from tui.cockpit.desk.doors import Doors
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.terminal.preferences import Preferences
 from tui.cockpit.viewer import ExitNote
 from tui.diagnostics import Complaint
@@ -117,6 +121,21 @@ def live(
     return app, source
 
 
+@asynccontextmanager
+async def on_fleet(
+    events: Sequence[AnyEvent], *, size: tuple[int, int] = WIDE, **options: Any
+) -> AsyncIterator[tuple[Pilot[ExitNote], Cockpit]]:
+    """Open a running session with these events, and wait for Fleet; `options` are those of `live`."""
+    app, _ = live(events, **options)
+    async with app.run_test(size=size) as pilot:
+        await until(
+            pilot,
+            lambda: isinstance(app.screen, FleetScreen) and bool(app.screen.tasks.rows or not events),
+            "Fleet",
+        )
+        yield pilot, app
+
+
 def replayed(
     events: Sequence[AnyEvent], *, clock: Callable[[], float] | None = None, speed: float = 1.0
 ) -> Cockpit:
@@ -161,6 +180,26 @@ def at_home(
     app = Cockpit(home, doors=doors)
     app.theme = "wavedeck"
     return app
+
+
+@asynccontextmanager
+async def on_home(
+    sessions: Callable[[], Sequence[SessionInfo]], *, size: tuple[int, int] = WIDE, **options: Any
+) -> AsyncIterator[tuple[Pilot[ExitNote], Cockpit]]:
+    """Open the list of sessions, and wait for it; `options` are those of `at_home`."""
+    app = at_home(sessions, **options)
+
+    def is_read() -> bool:
+        screen = app.screen
+        return (
+            isinstance(screen, HomeScreen)
+            and "Reading" not in screen.table.empty
+            and "reading" not in screen.query_one("#header").text
+        )
+
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, is_read, "the list")
+        yield pilot, app
 
 
 def _no_story(session: str) -> None:

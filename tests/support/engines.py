@@ -26,8 +26,8 @@ from engine.tuning.sweep import Surveying
 from harness import STAGES, Device, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
 from harness.stages.modes import Rough
 from harness.stages.timing.baselines import Baseline, timing_baseline
-from sessions import Home, Recorder
-from sessions.events import EngineStarted, Event, Role, SessionFinished, Usage
+from sessions import Home, Recorder, resume
+from sessions.events import EngineStarted, Event, InstanceFinished, Role, SessionFinished, Usage
 from sessions.journal.journal import read_journal
 from suites import Task, load_task
 
@@ -213,3 +213,32 @@ async def play(
         await run(shared(recorder, session_plan, client, judge or ScriptedJudge(), decisions))
         recorder.record(SessionFinished())
         return list(read_journal(recorder.live.journal).events)
+
+
+def endings(events: list[Event]) -> list[str]:
+    """Return the reason of each instance's end."""
+    return [event.reason for event in events if isinstance(event, InstanceFinished)]
+
+
+def cut(whole: Home, home: Home, session: str, lines: int, *, torn: bytes = b"") -> list[Event]:
+    """Write the first lines of a session's journal into a new home, as a crash leaves it; returns their events."""
+    live = home.live(session)
+    live.folder.mkdir(parents=True)
+    kept = whole.live(session).journal.read_bytes().splitlines(keepends=True)[:lines]
+    live.journal.write_bytes(b"".join(kept) + torn)
+    return list(read_journal(live.journal).events)
+
+
+async def resume_to_end(
+    home: Home, session_plan: SessionPlan, client: Client, judge: Judge | None = None, *, store: bool = False
+) -> list[Event]:
+    """Resume a session, run it to its end and return its events; with `store` it is put away."""
+    with resume(home, session_plan.session) as recorder:
+        decisions = Decisions(read_journal(recorder.live.journal).events)
+        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
+        await run(shared(recorder, session_plan, client, judge or ScriptedJudge(), decisions))
+        recorder.record(SessionFinished())
+        events = list(read_journal(recorder.live.journal).events)
+        if store:
+            await recorder.finish()
+    return events

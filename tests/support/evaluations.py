@@ -25,54 +25,63 @@ def one_case(speedup: float | None) -> tuple[Latency, ...]:
     return (Latency("0", "small", 0.1 * speedup, 0.1, speedup, None, "tape", outcome, against="triton"),)
 
 
+def stages(passed: int, *, failed: bool = False, seconds: float = 0.1) -> tuple[Stage, ...]:
+    """Return six stages: `passed` stages passed; the next failed, or was not reached."""
+    outcomes = [True] * passed + [False if failed else None] + [None] * len(STAGES)
+    return tuple(Stage(name, ok, seconds) for name, ok in zip(STAGES, outcomes, strict=False))
+
+
+def judged(
+    verdict: Verdict = Verdict.CORRECT, passed: int = 5, *, task: str = "starter/softmax", **fields: object
+) -> Evaluation:
+    """Return an evaluation on CPU that ends after `passed` stages."""
+    right = verdict is Verdict.CORRECT
+    usual = {
+        "schema": 1,
+        "task": task,
+        "device": "cpu",
+        "verdict": verdict,
+        "call": passed > 1,
+        "execution": right,
+        "stages": stages(passed, failed=not right),
+    }
+    return Evaluation(**(usual | fields))
+
+
+def traffic(
+    case: str, read: int, write: int, *, unique: int | None = None, minimal: int = 0, **fields: object
+) -> Traffic:
+    """Return the bytes of a case; `unique`: distinct bytes on each side, by default as requested."""
+    usual = {
+        "sizes": {"n": 1024},
+        "unique_read_bytes": read if unique is None else unique,
+        "unique_write_bytes": write if unique is None else unique,
+        "dot_flops": 0,
+        "flops": 0,
+        "launches": 1,
+        "programs": 1,
+    }
+    requested = {"requested_read_bytes": read, "requested_write_bytes": write, "minimal_bytes": minimal}
+    return Traffic(case=case, **(requested | usual | fields))
+
+
 def correct(*, speedup: float | None = None, requested_bytes: int = 2000) -> Evaluation:
     """Return the evaluation of a correct candidate; timed if `speedup` is given."""
-    traffic = Traffic(
-        case="small",
-        sizes={"n": 100},
-        requested_read_bytes=requested_bytes // 2,
-        requested_write_bytes=requested_bytes - requested_bytes // 2,
-        unique_read_bytes=500,
-        unique_write_bytes=500,
-        minimal_bytes=1000,
-        dot_flops=0,
-        flops=100,
-        launches=1,
-        programs=1,
-    )
-    return Evaluation(
-        schema=1,
+    read = requested_bytes // 2
+    return judged(
         task="starter/vector_add",
-        device="cpu",
-        verdict=Verdict.CORRECT,
-        call=True,
-        execution=True,
-        stages=tuple(Stage(name, None if name == "performance" else True, 0.1) for name in STAGES),
         latency=one_case(speedup),
         speedup=speedup,
         speedup_geomean=speedup,
-        traffic=(traffic,),
+        traffic=(traffic("small", read, requested_bytes - read, unique=500, minimal=1000, flops=100),),
     )
 
 
 def failed(verdict: Verdict = Verdict.WRONG, message: str = "output 0 is wrong at [3]") -> Evaluation:
     """Return the evaluation of a failed candidate with this verdict and message."""
-    failing_index = STAGES.index(FAILING_STAGE[verdict])
-    stages = tuple(
-        Stage(
-            name,
-            True if index < failing_index else False if index == failing_index else None,
-            0.1 if index <= failing_index else 0.0,
-        )
-        for index, name in enumerate(STAGES)
-    )
-    return Evaluation(
-        schema=1,
+    return judged(
+        verdict,
+        STAGES.index(FAILING_STAGE[verdict]),
         task="starter/vector_add",
-        device="cpu",
-        verdict=verdict,
-        call=failing_index > 1,
-        execution=False,
-        stages=stages,
         error=ErrorReport(kind=str(verdict), message=message),
     )

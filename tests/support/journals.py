@@ -26,7 +26,6 @@ from harness import (
     Mismatch,
     Outcome,
     Stage,
-    Traffic,
     Verdict,
 )
 from harness.wire.latency import Efficiency, Timed, Window
@@ -34,7 +33,8 @@ from harness.wire.provenance import Provenance
 from sessions import events as ev
 from sessions.home import Home
 from sessions.journal.codec import encode
-from sessions.settings import RunSettings
+from tests.support import story
+from tests.support.evaluations import judged, traffic
 
 SESSION = "20261120-140300-geak-5f0a"
 STARTED_WALL = 1_795_183_380.0
@@ -162,18 +162,15 @@ def correct(
 ) -> Evaluation:
     """Return the evaluation of a correct candidate; `waste` scales the requested bytes."""
     minimal = 131_072
-    traffic = tuple(
-        Traffic(
-            case=case,
+    counts = tuple(
+        traffic(
+            case,
+            int(minimal * waste),
+            minimal // 2,
+            unique=minimal // 2,
+            minimal=minimal,
             sizes={"rows": 16, "cols": 1000},
-            requested_read_bytes=int(minimal * waste),
-            requested_write_bytes=minimal // 2,
-            unique_read_bytes=minimal // 2,
-            unique_write_bytes=minimal // 2,
-            minimal_bytes=minimal,
-            dot_flops=0,
             flops=80_000,
-            launches=1,
             programs=16,
         )
         for case in ("fp32", "fp16 outliers")
@@ -189,22 +186,18 @@ def correct(
             bound_high="memory",
             basis="5.3 TB/s, 163 TFLOP/s fp32 (MI300X peaks)",
         )
-        for entry in traffic
+        for entry in counts
     )
     ratios = [latency.speedup for latency in speed]
-    return Evaluation(
-        schema=1,
+    return judged(
         task=task,
         device="0" if speed else "cpu",
-        verdict=Verdict.CORRECT,
-        call=True,
-        execution=True,
         stages=stages(6 if speed else 5, failed=False),
         latency=speed,
         speedup=sum(ratios) / len(ratios) if ratios else None,
         speedup_geomean=sum(ratios) / len(ratios) if ratios else None,
         resources=resources(),
-        traffic=traffic,
+        traffic=counts,
         estimate=estimate,
         sandbox=(Layer("landlock", "active"), Layer("seccomp", "absent", "not built into this kernel")),
         provenance=Provenance(python="3.11.9", torch="2.13.0", triton="3.7.1"),
@@ -254,13 +247,9 @@ def wrong(task: str = "starter/softmax") -> Evaluation:
         dtype="float16",
         expected_dtype="float16",
     )
-    return Evaluation(
-        schema=1,
+    return judged(
+        Verdict.WRONG,
         task=task,
-        device="cpu",
-        verdict=Verdict.WRONG,
-        call=True,
-        execution=False,
         stages=stages(3, failed=True, detail="fp16 outliers: y differs in 6.25 % of its elements"),
         error=ErrorReport(
             "mismatch",
@@ -275,13 +264,10 @@ def wrong(task: str = "starter/softmax") -> Evaluation:
 
 def call_error(task: str = "starter/softmax") -> Evaluation:
     """Return the evaluation of a kernel that raises, with stack frames of the kernel."""
-    return Evaluation(
-        schema=1,
+    return judged(
+        Verdict.CALL_ERROR,
+        1,
         task=task,
-        device="cpu",
-        verdict=Verdict.CALL_ERROR,
-        call=False,
-        execution=False,
         stages=stages(1, failed=True, detail="TypeError at kernel.py line 14"),
         error=ErrorReport(
             "exception",
@@ -354,19 +340,16 @@ class EventLog:
     ) -> None:
         """Append the first events of the session."""
         self.add(
-            ev.SessionStarted(
-                session=SESSION,
-                settings=RunSettings(
-                    method=method,
-                    model=MODEL,
-                    tasks=("starter/softmax", "starter/vector_add"),
-                    instances=2,
-                    iterations=iterations,
-                    seed=7,
-                    devices=devices,
-                    targets=("gfx942",),
-                    review=review,
-                ),
+            story.started(
+                SESSION,
+                method=method,
+                tasks=("starter/softmax", "starter/vector_add"),
+                iterations=iterations,
+                seed=7,
+                devices=devices,
+                review=review,
+                versions={},
+                templates={},
             )
         )
         self.add(ev.EngineStarted(host="node17", pid=4242), after_s=0.2)

@@ -7,29 +7,15 @@ from harness import (
     STAGES,
     ErrorReport,
     Estimate,
-    Evaluation,
     KernelResources,
     Latency,
     Mismatch,
     Outcome,
-    Stage,
-    Traffic,
     Verdict,
 )
+from tests.support.evaluations import judged, traffic
 
 SOURCE = "import triton\n\n\ndef softmax(x):\n    return x\n"
-
-
-def stages(failed: str | None) -> tuple[Stage, ...]:
-    """Return six stages: passed before `failed`, not reached after `failed`.
-
-    With `None` all stages passed except performance, which was not reached.
-    """
-    failing_index = STAGES.index(failed) if failed else len(STAGES) - 1
-    outcomes: list[bool | None] = (
-        [True] * failing_index + [False if failed else None] + [None] * (len(STAGES) - failing_index - 1)
-    )
-    return tuple(Stage(name, ok, 0.1) for name, ok in zip(STAGES, outcomes, strict=True))
 
 
 def failing(
@@ -44,16 +30,7 @@ def failing(
     report = error or ErrorReport(
         kind="exception", message="words of the judge", trace="Traceback of kernel.py", line=5
     )
-    evaluation = Evaluation(
-        schema=1,
-        task="starter/softmax",
-        device="cpu",
-        verdict=verdict,
-        call=STAGES.index(stage) > 1,
-        execution=False,
-        stages=stages(stage),
-        error=report,
-    )
+    evaluation = judged(verdict, STAGES.index(stage), error=report)
     return JudgedCandidate(
         attempt, evaluation=evaluation, **({"source": SOURCE, "strategy": "One row a program."} | fields)
     )
@@ -114,44 +91,31 @@ def passing(
         )
         for number in range(kernels)
     )
-    evaluation = Evaluation(
-        schema=1,
-        task="starter/softmax",
-        device="cpu" if speedup is None else "0",
-        verdict=Verdict.CORRECT,
-        call=True,
-        execution=True,
-        stages=stages(None),
-        latency=()
-        if speedup is None
-        else (
-            Latency(
-                "0",
-                "fp32",
-                0.2,
-                0.2 / speedup,
-                speedup,
-                (speedup - 0.01, speedup + 0.01),
-                "tape",
-                Outcome.FASTER,
+    timed = (
+        {
+            "device": "0",
+            "latency": (
+                Latency(
+                    "0",
+                    "fp32",
+                    0.2,
+                    0.2 / speedup,
+                    speedup,
+                    (speedup - 0.01, speedup + 0.01),
+                    "tape",
+                    Outcome.FASTER,
+                ),
             ),
-        ),
+        }
+        if speedup
+        else {}
+    )
+    evaluation = judged(
+        **timed,
         speedup=speedup,
         resources={"gfx942": resources},
         traffic=(
-            Traffic(
-                case="fp32",
-                sizes={"rows": 32, "columns": 512},
-                requested_read_bytes=requested - 1000,
-                requested_write_bytes=1000,
-                unique_read_bytes=1000,
-                unique_write_bytes=1000,
-                minimal_bytes=2000,
-                dot_flops=0,
-                flops=5000,
-                launches=1,
-                programs=32,
-            ),
+            traffic("fp32", requested - 1000, 1000, unique=1000, minimal=2000, flops=5000, programs=32),
         ),
         estimate=(
             Estimate(

@@ -45,12 +45,17 @@ async def judge(
     seed: int = 1,
     targets: tuple[str, ...] = ("gfx942",),
     hidden: bool = False,
-    cases: int | None = None,
+    cases: int | tuple[str, ...] | None = None,
     on_event: Callable[[StageEntered | StageLeft], None] | None = None,
 ) -> Evaluation:
-    """`cases`: judge only so many of the task's cases, from the first."""
+    """`cases`: judge only so many of the task's cases, from the first, or those of these names."""
     whole = load_task(task)
-    judged = msgspec.structs.replace(whole, cases=whole.cases[:cases])
+    chosen = (
+        tuple(case for case in whole.cases if case.name in cases)
+        if isinstance(cases, tuple)
+        else whole.cases[:cases]
+    )
+    judged = msgspec.structs.replace(whole, cases=chosen)
     return await evaluate(
         source,
         judged,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psutil
 
@@ -20,8 +19,8 @@ from sessions.store.store import Store
 from suites import baseline_source, load_task
 
 from .model_server import ModelServer
+from .waiting import wait_until
 
-WAIT_S = 120.0
 KEY = "sk-that-nobody-may-see"
 
 
@@ -63,24 +62,14 @@ def journal(home: Home, session: str) -> list[Event]:
         return list(store.session_journal(session).events)
 
 
-def until(condition: Callable[[], object], awaited: str) -> None:
-    """Return as soon as the condition holds; fail after `WAIT_S`."""
-    limit = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < limit, f"waited {WAIT_S:.0f} s for {awaited}"
-        time.sleep(0.02)
-
-
 def until_left(home: Home, session: str) -> None:
     """Return as soon as no engine runs the session."""
-    until(lambda: not home.live(session).running, "the engine to leave")
+    wait_until(lambda: not home.live(session).running, "the engine to leave")
 
 
 def info_of(home: Home, session: str) -> EngineInfo:
     """Return the contact data of the running engine."""
-    info = read_engine_info(home.live(session))
-    assert info is not None
-    return info
+    return read_engine_info(home.live(session))
 
 
 @contextlib.contextmanager

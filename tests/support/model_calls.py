@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,7 +11,7 @@ from engine.models import CallKey, Client, Limits, ModelSpec, Piece, Reply, Requ
 from engine.models.access import Access
 from sessions.events import Message, Role
 
-from .model_server import ModelServer
+from .model_server import Answer, ModelServer, Seen, model_server
 
 BRISK = Limits(connect_s=60, first_token_s=60, silence_s=60, reply_s=120)
 """Limits that are far longer than any healthy answer on loopback."""
@@ -39,6 +41,23 @@ def client_of(
     return open_client(
         f"{wire}:test@{url}", environ=environ or {}, home_recordings=Path("none"), limits=limits
     )
+
+
+@asynccontextmanager
+async def connected(
+    wire: str,
+    *script: Answer,
+    answer: Callable[[Seen], Answer] | None = None,
+    limits: Limits = BRISK,
+    **environ: str,
+) -> AsyncIterator[tuple[Client, ModelServer]]:
+    """Run a model server and a client of it."""
+    with model_server(*script, answer=answer) as server:
+        client = client_of(wire, server, limits, environ)
+        try:
+            yield client, server
+        finally:
+            await client.close()
 
 
 @dataclass

@@ -18,8 +18,6 @@ from tests.support.journals import (
     wrong,
 )
 
-FASTEST_SOURCE = FAST_SOURCE.replace("num_warps=8", "num_warps=16")
-
 
 def timed(ratio: float, *, device: str = "2") -> tuple[Latency, ...]:
     """Return four cases on one GPU: two of this speedup, a lower bound, and a case too short for a ratio."""

@@ -7,6 +7,8 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hypothesis import strategies as st
+
 from engine.corpus.retrieval import Corpus
 from engine.methods import Review, Start
 from engine.methods.orders import Orders
@@ -20,6 +22,13 @@ from sessions.settings import MethodOptions
 from suites import load_task
 
 from .engines import ScriptedJudge, answer_of
+
+FAILING = ("wrong", "call_error", "compile_error", "rejected", "timeout", "crash", "unsupported", "prose")
+VERDICTS = st.one_of(
+    st.sampled_from((*FAILING, "turned_down", "correct")),
+    st.integers(-75, 75).map(lambda step: f"correct {1.03**step:.4f}"),
+)
+"""Speedups differ by 3 % or not at all: within 1 % attempts tie."""
 
 
 @dataclass
@@ -39,6 +48,10 @@ class ScriptedAttempt:
     def prompt(self) -> str:
         """Prompt of the first call of the attempt."""
         return self.calls[0][1][-1].content
+
+    @property
+    def roles(self) -> list[Role]:
+        return [role for role, _ in self.calls]
 
 
 @dataclass

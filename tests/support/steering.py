@@ -82,7 +82,6 @@ class Table:
 
     def command(self, name: str, **arguments: Any) -> Event:
         """Give a command as the engine's socket does."""
-        assert self.recorder is not None
         event = self.recorder.record(event_of(Command(command=name, **arguments), self.recorder.state))
         self.changes.announce()
         return event
@@ -95,7 +94,6 @@ class Table:
 
     def decide(self, attempt: str, *, accepted: bool, why: str) -> None:
         """Decide about an attempt without waiting for git."""
-        assert self.recorder is not None
         self.decisions.made(self.recorder.record(DecisionMade(attempt=attempt, accepted=accepted, why=why)))
 
     def ended(self, instance: str) -> bool:

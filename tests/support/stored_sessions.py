@@ -8,15 +8,15 @@ from pathlib import Path
 
 import msgspec
 
-from harness import STAGES, ErrorReport, Evaluation, Stage, Verdict
+from harness import ErrorReport, Evaluation, Verdict
 from sessions import Home
 from sessions import events as ev
 from sessions.journal.journal import Clock
 from sessions.recording import write_recording
-from sessions.settings import RunSettings
 from sessions.store.recorder import Recorder
+from tests.support import story
 from tests.support.command_line import ROOT
-from tests.support.evaluations import one_case
+from tests.support.evaluations import judged, one_case
 
 FIRST = "20260102-030405-geak-aaaa"
 SECOND = "20260102-040506-geak-bbbb"
@@ -33,19 +33,11 @@ def ticking() -> Clock:
 
 def evaluation(verdict: Verdict, *, speedup: float | None = None, message: str = "") -> Evaluation:
     """Return an evaluation of softmax with this verdict."""
-    correct = verdict is Verdict.CORRECT
-    error = (
-        None if correct else ErrorReport(kind="mismatch", message=message, trace="kernel.py:4 kernel", line=4)
-    )
-    return Evaluation(
-        schema=1,
-        task="starter/softmax",
-        device="cpu",
-        verdict=verdict,
-        call=verdict is not Verdict.CALL_ERROR,
-        execution=correct,
-        stages=tuple(Stage(name, correct if name != "performance" else None, 0.1) for name in STAGES),
-        error=error,
+    error = ErrorReport(kind="mismatch", message=message, trace="kernel.py:4 kernel", line=4)
+    return judged(
+        verdict,
+        {Verdict.CORRECT: 5, Verdict.CALL_ERROR: 1}.get(verdict, 3),
+        error=None if verdict is Verdict.CORRECT else error,
         speedup=speedup,
         latency=one_case(speedup),
     )
@@ -53,19 +45,8 @@ def evaluation(verdict: Verdict, *, speedup: float | None = None, message: str =
 
 def begin(home: Home, session: str = FIRST, *, model: str = "recorded:starter") -> Recorder:
     """Begin a session on softmax with one started instance."""
-    started = ev.SessionStarted(
-        session=session,
-        settings=RunSettings(
-            method="geak",
-            model=model,
-            tasks=("starter/softmax",),
-            instances=1,
-            iterations=2,
-            seed=7,
-            devices=("cpu",),
-            targets=("gfx942",),
-            review="auto",
-        ),
+    started = story.started(
+        session, model=model, instances=1, iterations=2, seed=7, versions={}, templates={}
     )
     recorder = Recorder.begin(home, started, clock=ticking())
     recorder.record(ev.EngineStarted(host="node", pid=1))
@@ -160,19 +141,9 @@ def vector_add_recording(home: Home, name: str, *, instances: int = 1) -> Path:
     good = (ROOT / "suites/starter/vector_add/baseline.py").read_text()
     wrong = good.replace("x + y, mask", "x - y, mask")
     assert wrong != good
-    started = ev.SessionStarted(
-        session="20260101-000000-geak-0000",
-        settings=RunSettings(
-            method="geak",
-            model="openai:m",
-            tasks=("starter/vector_add",),
-            instances=instances,
-            iterations=2,
-            seed=1,
-            devices=("cpu",),
-            targets=("gfx942",),
-            review="auto",
-        ),
+    tasks = ("starter/vector_add",)
+    started = story.started(
+        model="openai:m", tasks=tasks, instances=instances, iterations=2, versions={}, templates={}
     )
     recorder = Recorder.begin(home, started, clock=ticking())
     for instance in range(1, instances + 1):

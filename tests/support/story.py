@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from harness import ErrorReport, Evaluation, KernelResources, Latency, Outcome, Stage, Traffic, Verdict
-from harness.wire.evaluation import STAGES
-from sessions import Recorder
+from harness import ErrorReport, Evaluation, KernelResources, Latency, Outcome, Traffic, Verdict
+from sessions import Home, Recorder
 from sessions import events as ev
 from sessions.settings import RunSettings
+from tests.support.evaluations import judged
 
 SESSION = "20250102-030405-geak-0a1b"
 KERNEL = "import triton\n\n\n@triton.jit\ndef kernel(x):\n    pass\n"
@@ -25,24 +25,12 @@ def evaluation(
     passed = {Verdict.CORRECT: 5, Verdict.WRONG: 3, Verdict.COMPILE_ERROR: 2, Verdict.CALL_ERROR: 1}.get(
         verdict, 0
     )
-    stages = tuple(
-        Stage(name, True if index < passed else (False if index == passed and index < 5 else None), 0.25)
-        for index, name in enumerate(STAGES)
-    )
-    error = None
-    if verdict is not Verdict.CORRECT:
-        error = ErrorReport(
-            "mismatch", "output 0 is wrong at (0, 3)", trace='File "kernel.py", line 5', line=5
-        )
-    return Evaluation(
-        schema=1,
+    error = ErrorReport("mismatch", "output 0 is wrong at (0, 3)", trace='File "kernel.py", line 5', line=5)
+    return judged(
+        verdict,
+        passed,
         task=task,
-        device="cpu",
-        verdict=verdict,
-        call=passed >= 2,
-        execution=verdict is Verdict.CORRECT,
-        stages=stages,
-        error=error,
+        error=None if verdict is Verdict.CORRECT else error,
         speedup=speedup,
         latency=() if speedup is None else (timed(speedup),),
         resources={"gfx942": (KernelResources("k", "small", {}, None, "gfx942", "ab", (4, 1, 1), vgprs=32),)},
@@ -80,7 +68,6 @@ def started(session: str = SESSION, **changes: object) -> ev.SessionStarted:
 
 def changed(event: ev.Event, **changes: object) -> ev.SessionStarted:
     """Return a first event with other values of its own fields or of its settings."""
-    assert isinstance(event, ev.SessionStarted)
     own = {name: value for name, value in changes.items() if name in event.__struct_fields__}
     changed_settings = {name: value for name, value in changes.items() if name not in own}
     return msgspec.structs.replace(
@@ -230,6 +217,23 @@ def git(repository: Path, *arguments: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def loosen(store: Path) -> None:
+    """Make each object of a pack a file of its own, so that a test can remove one."""
+    for pack in list((store / "objects/pack").glob("*.pack")):
+        data = pack.read_bytes()
+        pack.unlink()
+        pack.with_suffix(".idx").unlink()
+        subprocess.run(["git", "-C", str(store), "unpack-objects", "-q"], input=data, check=True)
+
+
+def lose(home: Home, name: str) -> Path:
+    """Remove the loose object that git knows by this name; return its path."""
+    sha = git(home.store, "rev-parse", name).strip()
+    path = home.store / "objects" / sha[:2] / sha[2:]
+    path.unlink()
+    return path
 
 
 def assert_sound(repository: Path) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 """Limit of each wait."""
 POLL_S = 0.02
 
@@ -18,6 +19,14 @@ def wait_until(
     while not condition():
         check_time(limit, awaited, shown)
         time.sleep(poll_s)
+
+
+async def await_until(condition: Callable[[], object], awaited: str) -> None:
+    """Like `wait_until`, for a test in an event loop: other tasks go on."""
+    limit = time.monotonic() + LIMIT_S
+    while not condition():
+        check_time(limit, awaited)
+        await asyncio.sleep(POLL_S)
 
 
 def check_time(limit: float, awaited: str, shown: Callable[[], str] = str) -> None:

@@ -208,8 +208,17 @@ def rows_before(home: Home, model: str, last: int) -> None:
         record(home, ablation, number, "C", reply=right())
 
 
-def from_model_to_recording(shell: Shell, home: Home, *, recorded_rows: int) -> None:
-    """Run an ablation, record it, and run it again from the recording; `recorded_rows` rows exist before each run."""
+@pytest.mark.judge
+@pytest.mark.usefixtures("scripted_judge")
+@pytest.mark.parametrize(
+    "recorded_rows",
+    [6, pytest.param(0, marks=pytest.mark.skipif(not SOAK, reason="14 sessions with engines of their own"))],
+)
+def test_ablation_from_its_recording_gives_the_same_table(
+    shell: Shell, home: Home, engines: None, monkeypatch: pytest.MonkeyPatch, recorded_rows: int
+) -> None:
+    """`recorded_rows` rows exist before each run."""
+    monkeypatch.setenv("WAVEDECK_MODEL_KEY", "a-key")
     with model_server(answer=answer) as server:
         rows_before(home, f"openai:test@{server.openai_url}", recorded_rows)
         done = shell("ablate", *options_for(server), "--json")
@@ -230,24 +239,6 @@ def from_model_to_recording(shell: Shell, home: Home, *, recorded_rows: int) -> 
     assert report["contributions"] == replayed["contributions"]
     repeated = shell("ablate", "--model", "recorded:whole", "--json")
     assert repeated.out == again.out, "no row runs twice"
-
-
-@pytest.mark.judge
-@pytest.mark.usefixtures("scripted_judge")
-def test_ablation_from_its_recording_gives_the_same_table(
-    shell: Shell, home: Home, engines: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WAVEDECK_MODEL_KEY", "a-key")
-    from_model_to_recording(shell, home, recorded_rows=6)
-
-
-@pytest.mark.judge
-@pytest.mark.skipif(not SOAK, reason="14 sessions with engines of their own: make soak")
-def test_ablation_from_its_recording_gives_the_same_table_if_all_rows_run(
-    shell: Shell, home: Home, engines: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WAVEDECK_MODEL_KEY", "a-key")
-    from_model_to_recording(shell, home, recorded_rows=0)
 
 
 @pytest.mark.soak

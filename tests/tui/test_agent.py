@@ -10,7 +10,7 @@ from sessions.events import AttemptStarted, CallRetried, Origin
 from tests.support.agent_screens import chain, opened
 from tests.support.cockpits import NARROW, WIDE
 from tests.support.cockpits import until as until_true
-from tests.support.journals import at_once, finished, running
+from tests.support.journals import at_once, running
 from tests.support.pictures import picture
 from tui.cockpit.screens.agent.agent import AgentScreen
 
@@ -32,7 +32,6 @@ async def test_picture(size: str, number: int, keys: tuple[str, ...], snapshot: 
     async with opened("softmax#1", number, size=SIZES[size], events=chain()) as (pilot, screen, _):
         await pilot.press(*keys)
         await pilot.pause()
-        assert screen.attempt is not None
         assert screen.attempt.number == number
         assert middle(screen) == snapshot
 
@@ -44,53 +43,22 @@ def middle(screen: AgentScreen) -> str:
     return "\n".join([*text.split("\n")[first:-1], "-- colours", *colours.split("\n")[first:-1]])
 
 
-async def test_head_shows_lineage_count_limit_and_what_runs_since_when() -> None:
-    async with opened("softmax#1", 5, events=chain()) as (_, screen, _source):
-        assert (
-            "softmax#1 · optimize of #1/3 · attempt 5 of 6 (limit 10) · now #6 generate 0:"
-            in screen.head.text
-        )
-
-
-async def test_line_of_screens_shows_how_many_attempts_wait() -> None:
-    async with opened("softmax#1", 5, size=NARROW, events=chain()) as (_, screen, _source):
-        assert screen.screens_bar.text.rstrip().endswith("! 1")
-        assert not screen.header_bar.display
-
-
-async def test_strip_has_letters_speedups_and_marks() -> None:
-    async with opened("softmax#1", 5, events=chain()) as (_, screen, _source):
-        assert screen.strip.text == " 1C 1.00  2W  3C 1.31  4X [5C 1.84?*] 6g "
-
-
-async def test_only_a_speedup_with_an_interval_above_one_is_green() -> None:
-    async with opened("softmax#1", 2, events=chain()) as (_, screen, _source):
-        styles = {span.text.strip(): span.style for span in screen.strip.line}
-        assert styles["1C 1.00"] == ""
-        assert styles["3C 1.31"] == "good"
-
-
 async def test_screen_follows_running_attempts_and_brackets_reach_every_attempt() -> None:
     async with opened("softmax#1", events=at_once()) as (pilot, screen, _):
-        assert (screen.number, shown_number(screen)) == (None, 3)
+        assert (screen.number, screen.attempt.number) == (None, 3)
         numbers = []
         for key in ("right_square_bracket", "left_square_bracket", *["left_square_bracket"] * 2):
             await pilot.press(key)
             await pilot.pause()
-            numbers.append((screen.number, shown_number(screen)))
+            numbers.append((screen.number, screen.attempt.number))
         assert numbers == [(4, 4), (None, 3), (2, 2), (1, 1)]
-
-
-def shown_number(screen: AgentScreen) -> int:
-    assert screen.attempt is not None
-    return screen.attempt.number
 
 
 async def test_brackets_select_attempts_and_the_last_follows_the_newest() -> None:
     async with opened("softmax#1") as (pilot, screen, source):
         assert screen.number is None
         await pilot.press("left_square_bracket")
-        assert shown_number(screen) == 2
+        assert screen.attempt.number == 2
         assert "[2C+]" in screen.strip.text
         source.pending = [
             AttemptStarted(
@@ -98,9 +66,9 @@ async def test_brackets_select_attempts_and_the_last_follows_the_newest() -> Non
             )
         ]
         await until_true(pilot, lambda: "4." in screen.strip.text, "attempt 4")
-        assert shown_number(screen) == 2, "the selected attempt stays"
+        assert screen.attempt.number == 2, "the selected attempt stays"
         await pilot.press("right_square_bracket", "right_square_bracket")
-        assert (screen.number, shown_number(screen)) == (None, 4)
+        assert (screen.number, screen.attempt.number) == (None, 4)
 
 
 async def test_w_b_and_x_go_to_the_next_waiting_best_and_failed_attempt() -> None:
@@ -108,10 +76,10 @@ async def test_w_b_and_x_go_to_the_next_waiting_best_and_failed_attempt() -> Non
         numbers = []
         for key in ("x", "x", "w", "X", "b"):
             await pilot.press(key)
-            numbers.append(shown_number(screen))
+            numbers.append(screen.attempt.number)
         assert numbers == [2, 4, 5, 4, 5]
         await pilot.press("x")
-        assert shown_number(screen) == 5
+        assert screen.attempt.number == 5
         assert any("no failure after this" in note.message for note in pilot.app._notifications)
 
 
@@ -150,11 +118,6 @@ async def test_zoom_shows_one_pane_and_escape_ends_it() -> None:
         await pilot.press("escape")
         assert screen.steps.display
         assert pilot.app.screen is screen
-
-
-async def test_finished_session_shows_it_in_the_narrow_line_of_screens() -> None:
-    async with opened("softmax#1", size=NARROW, events=finished()) as (_, screen, _source):
-        assert "finished" in screen.screens_bar.text
 
 
 async def test_line_of_screens_shows_that_the_view_is_for_reading() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sessions.events import AnyEvent, AttemptJudged, InstanceStarted, Origin, SessionStarted
+from sessions.events import AnyEvent, AttemptJudged, InstanceStarted, Origin
 from sessions.state.folding import fold
 from tests.support.agent_screens import chain, opened
 from tests.support.cockpits import NARROW, WIDE, replayed, until
@@ -84,15 +84,12 @@ def test_sides_without_a_source_or_with_the_same_source_are_left_out() -> None:
 
 def test_baseline_is_the_tasks_own_the_given_kernel_or_none_for_torch() -> None:
     (started, *_) = running()
-    assert isinstance(started, SessionStarted)
     settings = started.settings
     facts = read_task_files(settings, "starter/softmax")
-    assert facts.baseline is not None
     assert (facts.baseline.name, "@triton.jit" in facts.baseline.source) == ("baseline triton", True)
     assert facts.shapes["fp32"] == "8192x8192"
     with_kernel = msgspec.structs.replace(settings, against="mine.py", against_source="x = 1")
     kernel = read_task_files(with_kernel, "starter/softmax").baseline
-    assert kernel is not None
     assert (kernel.name, kernel.source) == ("baseline mine.py", "x = 1")
     eager = msgspec.structs.replace(settings, against="eager")
     assert read_task_files(eager, "starter/softmax").baseline is None
@@ -191,9 +188,7 @@ async def test_key_e_in_a_replay_survives_a_step_back_to_before_the_verdict() ->
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")
         await pilot.press("e")
         screen = app.screen
-        assert isinstance(screen, AgentScreen)
         await until(pilot, lambda: marked_lines(screen) == [14], "the marked line")
-        assert screen.feed.replay is not None
         events = screen.feed.replay.story.events
         verdict = next(
             place
@@ -202,7 +197,6 @@ async def test_key_e_in_a_replay_survives_a_step_back_to_before_the_verdict() ->
         )
         screen.feed.replay.seek(verdict)
         app.frame()
-        assert screen.attempt is not None
         assert screen.attempt.evaluation is None
         assert "14 E" not in screen.code.text
 

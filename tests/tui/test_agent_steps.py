@@ -60,7 +60,6 @@ async def test_text_streamed_in_pieces_gives_the_same_lines() -> None:
         await until(pilot, lambda: screen.steps.text.endswith("end"), "the end")
         pieces = screen.steps.text
         screen.steps._texts.clear()
-        assert screen.attempt is not None
         screen.steps.show_steps(steps_of(screen.attempt))
         assert screen.steps.text == pieces
 
@@ -137,11 +136,6 @@ def test_failed_call_names_its_cause() -> None:
     failed = CallFailed(call=call, reason="gave_up", message="5 tries failed", cause="connection", seq=999)
     (*_, step) = steps_of(fold([*running(), failed]).attempt("softmax#2/2"))
     assert (step.name, step.facts) == ("no reply", "gave_up, connection: 5 tries failed")
-
-
-def test_calls_have_time_tokens_and_money() -> None:
-    (call, *_) = steps_of(fold(running()).attempt("softmax#1/3"))
-    assert call.facts.startswith("6.00 s · 1.84k in 612 out · 1.02k cached")
 
 
 async def test_model_text_cannot_control_the_terminal() -> None:

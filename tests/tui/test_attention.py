@@ -9,18 +9,12 @@ from sessions import events as ev
 from sessions.state.folding import fold
 from sessions.state.state import SessionState
 from tests.support import story
+from tests.support.fleets import measured
 from tests.support.journals import EventLog, call_error, correct, latencies, wrong
 from tui.cockpit.data.sources import TailHealth
 from tui.facts.attention import Concern, Kind, attention, model_trouble, summary
 
 RUNNING = TailHealth(running=True)
-
-
-def measured(factor: float) -> Evaluation:
-    """Return a correct evaluation with one timed case of this speedup."""
-    fast = latencies()[1]
-    timed = msgspec.structs.replace(fast, speedup=factor, ci=(factor * 0.98, factor * 1.02))
-    return correct(speed=(timed,))
 
 
 def opened(**options: object) -> EventLog:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 
 from sessions import Home
+from sessions.events import AnyEvent
 from sessions.files import FileLock
-from tests.support.cockpits import NARROW, WIDE, Clock, live, replayed, until
+from tests.support.cockpits import NARROW, live, on_fleet, until
 from tests.support.journals import SESSION, finished, running, write_live
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs.dialogs import TextDialog
@@ -17,87 +21,63 @@ from tui.cockpit.running import check_columns, run_cockpit
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.terminal.preferences import Preferences
-from tui.cockpit.viewer import ExitNote
 from tui.diagnostics import Complaint
 
 
-async def exit_note_of(app: Cockpit) -> ExitNote:
+@pytest.mark.parametrize(
+    ("events", "has_engine", "words"),
+    [
+        (running, True, f"{SESSION} goes on without the cockpit; come back with: wavedeck attach {SESSION}"),
+        (running, False, f"{SESSION} is not running; go on with: wavedeck resume {SESSION}"),
+        (finished, True, f"wavedeck replay {SESSION}"),
+        (finished, False, f"not in the store.* wavedeck resume {SESSION}"),
+    ],
+)
+async def test_exit_names_the_command_that_goes_on(
+    home: Home, events: Callable[[], list[AnyEvent]], words: str, *, has_engine: bool
+) -> None:
+    write_live(home, events())
+    lock = FileLock(home.live(SESSION).lock)
+    assert not has_engine or lock.acquire()
+    app = Cockpit(home, session=SESSION, mode="live")
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: app.feed is not None and app.feed.state.started is not None, "the session")
-        assert app.feed is not None
-        live = app.feed.live
-        if live is not None:
-            await until(pilot, lambda: not live.behind, "all events")
+        if app.feed.live is not None:
+            await until(pilot, lambda: not app.feed.live.behind, "all events")
         await pilot.press("q")
-    assert isinstance(app.return_value, ExitNote)
-    return app.return_value
+    [line] = app.return_value.lines
+    assert re.search(words, line)
+    assert home.live(SESSION).running is has_engine, "the engine still runs"
+    lock.release()
 
 
-async def test_exit_from_a_running_session_names_attach(home: Home) -> None:
-    write_live(home, running())
-    lock = FileLock(home.live(SESSION).lock)
-    assert lock.acquire()
-    note = await exit_note_of(Cockpit(home, session=SESSION, mode="live"))
-    assert note.lines == (
-        f"{SESSION} goes on without the cockpit; come back with: wavedeck attach {SESSION}",
+async def help_text(pilot: Pilot[object], app: Cockpit) -> str:
+    await pilot.press("question_mark")
+    await until(
+        pilot,
+        lambda: isinstance(app.screen, TextDialog) and bool(app.screen.query_one("LineView").lines),
+        "help",
     )
-    assert home.live(SESSION).running, "the engine still runs"
-    lock.release()
-
-
-async def test_exit_from_a_session_without_an_engine_names_resume(home: Home) -> None:
-    write_live(home, running())
-    note = await exit_note_of(Cockpit(home, session=SESSION, mode="live"))
-    assert note.lines == (f"{SESSION} is not running; go on with: wavedeck resume {SESSION}",)
-
-
-async def test_exit_from_a_finished_session_names_replay(home: Home) -> None:
-    write_live(home, finished())
-    lock = FileLock(home.live(SESSION).lock)
-    assert lock.acquire(), "the engine moves the session to the store"
-    note = await exit_note_of(Cockpit(home, session=SESSION, mode="live"))
-    assert f"wavedeck replay {SESSION}" in note.lines[0]
-    lock.release()
-
-
-async def test_exit_from_a_finished_session_that_is_not_in_the_store_names_resume(home: Home) -> None:
-    write_live(home, finished())
-    note = await exit_note_of(Cockpit(home, session=SESSION, mode="live"))
-    assert "not in the store" in note.lines[0]
-    assert f"wavedeck resume {SESSION}" in note.lines[0]
+    return app.screen.query_one("LineView").text
 
 
 async def test_help_describes_the_focused_pane_and_its_keys() -> None:
-    app, _ = live(running())
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        await pilot.press("3", "question_mark")
-        await until(
-            pilot,
-            lambda: isinstance(app.screen, TextDialog) and bool(app.screen.query_one("LineView").lines),
-            "help",
-        )
-        text = app.screen.query_one("LineView").text
+    async with on_fleet(running()) as (pilot, app):
+        await pilot.press("3")
+        text = await help_text(pilot, app)
         assert "What needs a person, most urgent first" in text
         assert "play" not in text, "only a replay has this key"
         await pilot.press("escape", "enter")
         app.open_agent("softmax#1")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")
-        await pilot.press("2", "question_mark")
-        await until(
-            pilot,
-            lambda: isinstance(app.screen, TextDialog) and bool(app.screen.query_one("LineView").lines),
-            "help",
-        )
-        text = app.screen.query_one("LineView").text
+        await pilot.press("2")
+        text = await help_text(pilot, app)
         assert "The candidate" in text
         assert "accept" in text
 
 
 async def test_palette_opens_any_attempt() -> None:
-    app, _ = live(running())
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+    async with on_fleet(running()) as (pilot, app):
         await pilot.press("ctrl+p", *"attemptsoftmax")
         palette = app.screen
         await pilot.press("number_sign", "1", "slash", "1")
@@ -109,35 +89,17 @@ async def test_palette_opens_any_attempt() -> None:
         )
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")
-        assert isinstance(app.screen, AgentScreen)
-        assert app.screen.attempt is not None
         assert app.screen.attempt.attempt == "softmax#1/1"
 
 
 async def test_keymap_changes_any_key() -> None:
-    app, _ = live(running(), preferences=Preferences(keys={"code.diff": "ctrl+t"}))
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+    async with on_fleet(running(), preferences=Preferences(keys={"code.diff": "ctrl+t"})) as (pilot, app):
         await pilot.press("enter", "d")
         assert isinstance(app.screen, AgentScreen)
         assert str(app.screen.code.border_title).startswith("code")
         await pilot.press("ctrl+t")
         assert str(app.screen.code.border_title).startswith("diff base")
         assert " ^t diff" in app.screen.query_one("KeyBar").text
-
-
-def test_every_key_binding_has_a_name() -> None:
-    names = key_names(Cockpit)
-    for expected in (
-        "app.quit",
-        "decide.accept",
-        "replay.attempt",
-        "screen.back",
-        "home.reload",
-        "table.open",
-        "steps.follow",
-    ):
-        assert expected in names
 
 
 def test_unknown_key_name_error_names_the_nearest() -> None:
@@ -158,9 +120,7 @@ def test_unknown_column_error_names_the_nearest(columns: dict[str, tuple[str, ..
 
 
 async def test_person_chooses_the_columns_of_fleet() -> None:
-    app, _ = live(running(), preferences=Preferences(columns={"tasks": ("by",)}))
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+    async with on_fleet(running(), preferences=Preferences(columns={"tasks": ("by",)})) as (_, app):
         text = app.screen.query_one("#tasks").text
         assert " by " in text
         assert "spent" not in text
@@ -193,11 +153,8 @@ def test_terminal_with_16_colours_gets_its_own_palette(
 
 
 async def test_key_m_switches_the_mouse_and_shows_it() -> None:
-    app, _ = live(running())
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+    async with on_fleet(running()) as (pilot, app):
         screen = app.screen
-        assert isinstance(screen, FleetScreen)
         assert "mouse off" not in screen.header_bar.text
         await pilot.press("m")
         assert "mouse off" in screen.header_bar.text
@@ -217,16 +174,6 @@ async def test_unknown_session_is_notified_and_the_list_stays(home: Home) -> Non
             "the error",
         )
         assert app.feed is None
-
-
-async def test_replay_mode_plays_from_the_start() -> None:
-    clock = Clock()
-    app = replayed(finished(), clock=clock, speed=50.0)
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
-        assert app.feed is not None
-        clock.now += 60
-        await until(pilot, lambda: app.feed is not None and app.feed.state.finished, "the end")
 
 
 @pytest.mark.parametrize(

@@ -30,18 +30,12 @@ from tui.cockpit.viewer import ExitNote
 from tui.facts.decisions import accepted_place
 
 
-def cockpit_of(pilot: Pilot[ExitNote]) -> Cockpit:
-    assert isinstance(pilot.app, Cockpit)
-    return pilot.app
-
-
 async def opened_agent(pilot: Pilot[ExitNote]) -> AgentScreen:
-    app = cockpit_of(pilot)
+    app = pilot.app
     await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
     await until(pilot, lambda: app.feed is not None and bool(app.feed.state.instances), "events")
     await pilot.press("enter")
     await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")
-    assert isinstance(app.screen, AgentScreen)
     return app.screen
 
 
@@ -53,8 +47,6 @@ async def test_finished_session_opens_as_a_replay_at_its_end(home: Home) -> None
         await until(pilot, lambda: bool(table.rows), "the list")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        assert app.feed is not None
-        assert app.feed.replay is not None
         assert app.feed.replay.at_end
         assert app.feed.state == fold(journal_of(home, session).events)
         await pilot.press("p")
@@ -72,7 +64,6 @@ async def test_session_that_ends_in_the_cockpit_is_shown_to_its_end(home: Home) 
         stored.finish(recorder)
         assert not home.live(stored.FIRST).folder.exists(), "moved to the store"
         await until(pilot, lambda: app.feed is not None and app.feed.state.finished, "the end")
-        assert app.feed is not None
         assert app.feed.trouble() == ""
 
         screen = await opened_agent(pilot)
@@ -153,7 +144,6 @@ async def test_winner_of_a_finished_session_is_accepted_on_review_and_written_wh
         assert store.accepted()["starter/softmax"].attempt == "softmax#1/2"
         branch, _, path = accepted_place("starter/softmax").partition(":")
         head = store.repository.read_ref(f"refs/heads/{branch}")
-        assert head is not None
         assert path in store.repository.read_tree(head)
         store.close()
         await asyncio.to_thread(
@@ -190,7 +180,6 @@ async def test_stopped_session_accepts_decisions(home: Home, key: str) -> None:
         await until(pilot, lambda: mark in screen.strip.text, mark)
         assert "because" in screen.page.text
     decision = fold(journal_of(home, session).events).attempt("softmax#1/1").decision
-    assert decision is not None
     assert decision.accepted is (key == "a")
 
 

@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 
 from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE
 from tui.cockpit.draw.diffing import (
-    CURRENT,
     LONGEST_LINES,
     DiffView,
-    SourceDiff,
     compare,
-    enclosing_function,
     side_by_side,
     unified,
 )
@@ -21,40 +18,17 @@ from tui.cockpit.draw.highlighting import LONGEST_COLOURED, highlighted
 from tui.cockpit.draw.lines import cells, clean, plain
 
 
-def compared(old: str, new: str) -> SourceDiff:
-    both = compare(old, new)
-    assert both is not None
-    return both
-
-
-def test_unified_diff_marks_sides_with_signs() -> None:
-    both = compared(RIGHT_SOURCE, FAST_SOURCE)
-    text = [plain(line) for line in unified(both, 100, DiffView()).lines]
-    assert both.diff.summary == "+3 -2"
-    assert sum("+ " in line[5:8] for line in text) == 3
-    assert sum("- " in line[5:8] for line in text) == 2
-    assert text[0] == "...     4 unchanged lines (enter opens them)"
-
-
-def test_current_hunk_has_a_bar_and_its_line_is_known() -> None:
-    both = compared(RIGHT_SOURCE, FAST_SOURCE)
-    drawn = unified(both, 100, DiffView(hunk=1))
-    assert len(drawn.hunks) == 2
-    marked = [place for place, line in enumerate(drawn.lines) if CURRENT in plain(line)]
-    assert marked == [drawn.hunks[1], drawn.hunks[1] + 1]
-
-
 def test_moved_line_has_both_its_numbers() -> None:
     block = "def helper(x):\n    y = x + 1\n    return y / 2\n"
     old, new = block + RIGHT_SOURCE, RIGHT_SOURCE + block
-    text = [plain(line) for line in unified(compared(old, new), 100, DiffView()).lines]
+    text = [plain(line) for line in unified(compare(old, new), 100, DiffView()).lines]
     assert text[0] == "...     3 lines moved to line 25"
     assert " 1 25 > def helper(x):" in text
 
 
 @pytest.mark.parametrize("width", [40, 79])
 def test_unified_diff_is_folded_at_its_width(width: int) -> None:
-    both = compared(RIGHT_SOURCE, FAST_SOURCE)
+    both = compare(RIGHT_SOURCE, FAST_SOURCE)
     text = [plain(line) for line in unified(both, width, DiffView()).lines]
     assert max(len(line) for line in text) <= width
     assert "num_warps=8)" in "".join(line[8:] for line in text)
@@ -63,7 +37,7 @@ def test_unified_diff_is_folded_at_its_width(width: int) -> None:
 @pytest.mark.parametrize("width", [40, 81, 160])
 def test_side_by_side_diff_fits_its_width(width: int) -> None:
     old, new = RIGHT_SOURCE, FAST_SOURCE.replace("eight waves", "\u516b\u500b\u306e\u6ce2" * 10)
-    drawn = side_by_side(compared(old, new), width, DiffView())
+    drawn = side_by_side(compare(old, new), width, DiffView())
     assert all(cells(line) <= width for line in drawn.lines)
     assert any("…" in plain(line) for line in drawn.lines), "a cut line says so"
 
@@ -71,7 +45,7 @@ def test_side_by_side_diff_fits_its_width(width: int) -> None:
 def test_opened_folds_give_all_lines_of_the_new_source() -> None:
     block = "def helper(x):\n    y = x + 1\n    return y / 2\n"
     old, new = block + RIGHT_SOURCE, FAST_SOURCE + block
-    both = compared(old, new)
+    both = compare(old, new)
     everything = DiffView(opened=frozenset(range(len(both.diff.hunks) + 1)))
     drawn = unified(both, 200, everything)
     assert not drawn.folds
@@ -80,19 +54,7 @@ def test_opened_folds_give_all_lines_of_the_new_source() -> None:
     assert numbers == list(range(1, len(new.splitlines()) + 1))
 
 
-def test_error_line_in_folded_lines_opens_them() -> None:
-    both = compared(RIGHT_SOURCE, FAST_SOURCE)
-    drawn = unified(both, 100, DiffView(errors=frozenset({2}), chosen=2))
-    assert drawn.chosen is not None
-    assert plain(drawn.lines[drawn.chosen]).split() == ["2", "2", "E", "import", "triton"]
-
-
-def test_enclosing_function_is_the_last_definition_before_a_line() -> None:
-    assert enclosing_function(RIGHT_SOURCE, 10) == "softmax_kernel"
-    assert enclosing_function(RIGHT_SOURCE, 0) == ""
-
-
-def test_too_long_sources_are_not_compared() -> None:
+def test_too_long_sources_are_not_compare() -> None:
     assert compare("x = 1\n" * (LONGEST_LINES + 1), "x = 2\n") is None
 
 

@@ -14,6 +14,7 @@ from tests.support.command_line import ROOT
 from tests.tui.terminals import Terminal, terminal
 from tui.diagnostics import ExitCode
 
+pytestmark = pytest.mark.judge
 RUN = """
 import engine.process.launch, sys
 import tui.commands.watch.cockpit
@@ -52,7 +53,6 @@ def running(gate: Path, *, action: str, before: str = "") -> Iterator[Terminal]:
         yield screen
 
 
-@pytest.mark.judge
 def test_cockpit_opens_while_the_engine_starts(home: Home, gate: Path, engines: None) -> None:
     with running(gate, action=STARTS) as screen:
         screen.until(lambda seen: WAITS in seen, "the words of the start")
@@ -64,7 +64,6 @@ def test_cockpit_opens_while_the_engine_starts(home: Home, gate: Path, engines: 
     assert b"ENGINE ENDED" not in screen.received
 
 
-@pytest.mark.judge
 def test_engine_that_does_not_start_closes_the_cockpit(home: Home, gate: Path, engines: None) -> None:
     with running(gate, action=FAILS) as screen:
         screen.until(lambda seen: WAITS in seen, "the words of the start")
@@ -76,7 +75,6 @@ def test_engine_that_does_not_start_closes_the_cockpit(home: Home, gate: Path, e
     assert home.live_sessions() == []
 
 
-@pytest.mark.judge
 def test_leaving_during_the_start_names_the_session(home: Home, gate: Path, engines: None) -> None:
     with running(gate, action=STARTS) as screen:
         screen.until(lambda seen: WAITS in seen, "the words of the start")
@@ -89,7 +87,6 @@ def test_leaving_during_the_start_names_the_session(home: Home, gate: Path, engi
         assert live.running
 
 
-@pytest.mark.judge
 def test_interrupt_before_the_cockpit_leaves_no_engine(home: Home, gate: Path, engines: None) -> None:
     with running(gate, action=STARTS, before=INTERRUPTED) as screen:
         assert screen.ends() == ExitCode.INTERRUPTED

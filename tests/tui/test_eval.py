@@ -19,7 +19,6 @@ from harness import (
     Estimate,
     Evaluation,
     Latency,
-    Mismatch,
     Outcome,
     Stage,
     Target,
@@ -28,9 +27,12 @@ from harness import (
 from harness.stages.cascade import refuse_text
 from harness.stages.modes import Attempt, Cases, Exam
 from harness.wire.limits import SOURCE_BYTES
-from harness.worker.oracle.mismatch_wording import mismatch
+from harness.worker.oracle import mismatch_wording
 from suites import baseline_source, load_task
 from tests.support.command_line import Done, Shell, run_script
+from tests.support.evaluations import correct as correct_evaluation
+from tests.support.evaluations import failed
+from tests.support.judged_candidates import mismatch
 from tui.commands.run import evaluate
 from tui.commands.run.evaluate import EXIT_CODES, read_candidate
 from tui.config import Settings
@@ -39,26 +41,6 @@ from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline
 from tui.print.plain import tables_text
 from tui.print.waiting_line import WaitingLine
-
-FIELDS = [
-    "schema",
-    "task",
-    "verdict",
-    "call",
-    "execution",
-    "stages",
-    "error",
-    "latency",
-    "speedup",
-    "speedup_ci",
-    "speedup_geomean",
-    "speedup_geomean_ci",
-    "resources",
-    "traffic",
-    "estimate",
-    "sandbox",
-    "provenance",
-]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +66,7 @@ def test_correct_kernel_exits_with_0_and_one_document(correct: Done) -> None:
     assert correct.code == ExitCode.DONE
     assert correct.out.count("\n") == 1
     evaluation = json.loads(correct.out)
-    assert set(FIELDS) <= set(evaluation)
+    assert set(evaluation) == set(Evaluation.__struct_fields__)
     assert (evaluation["verdict"], evaluation["call"], evaluation["execution"], evaluation["error"]) == (
         "correct",
         True,
@@ -205,39 +187,13 @@ def page(evaluation: Evaluation, *, baseline: str = "") -> str:
 
 
 def judged(verdict: Verdict, **facts: object) -> Evaluation:
-    stages = tuple(Stage(name, verdict is Verdict.CORRECT, 0.25) for name in STAGES)
-    return Evaluation(
-        schema=1,
-        task="starter/softmax",
-        device="cpu",
-        verdict=verdict,
-        call=True,
-        execution=verdict is Verdict.CORRECT,
-        stages=stages,
-        **facts,  # type: ignore[arg-type]
-    )
+    evaluation = correct_evaluation() if verdict is Verdict.CORRECT else failed(verdict)
+    return msgspec.structs.replace(evaluation, task="starter/softmax", **facts)
 
 
 def test_wrong_output_report_has_index_and_size_of_the_error_once() -> None:
-    wrong = Mismatch(
-        case="fp32-ragged",
-        output="out",
-        index=(3, 780),
-        expected="0.25",
-        got="nan",
-        max_abs=None,
-        max_rel=None,
-        wrong_share=0.125,
-        nan_got=7,
-        nan_expected=0,
-        inf_got=0,
-        inf_expected=0,
-        shape=(37, 781),
-        expected_shape=(37, 781),
-        dtype="float32",
-        expected_dtype="float32",
-    )
-    text = page(judged(Verdict.WRONG, error=mismatch(wrong)))
+    wrong = mismatch(expected="0.25", got="nan", max_abs=None, max_rel=None, wrong_share=0.125, nan_got=7)
+    text = page(judged(Verdict.WRONG, error=mismatch_wording.mismatch(wrong)))
     first, *details = text.splitlines()
     assert first.startswith(
         "starter/softmax on cpu: wrong: case fp32-ragged: output `out` is wrong at index [3, 780]"

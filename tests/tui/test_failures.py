@@ -44,7 +44,6 @@ async def test_x_goes_to_the_same_attempts_in_agent_and_latency() -> None:
             numbers = []
             for _ in FAILURES:
                 await pilot.press("x")
-                assert screen.steered_attempt is not None
                 numbers.append(screen.steered_attempt.number)
             assert numbers == FAILURES
 

@@ -55,13 +55,6 @@ class Tail(LiveTail):
 RUNNING = Tail(TailHealth(running=True))
 
 
-def test_wide_header_has_everything_in_words() -> None:
-    text = header(fleets.busy(), 158)
-    left, right = text.split("   ", 1)[0], text.rsplit("   ", 1)[-1].strip()
-    assert left == "paged-attn tuning  geak  claude-x  against triton  1:36"
-    assert right == ("2/5 solved  13 attempts, 62 % correct  $0.52 of $50  ! 1 review  1 stuck  3 other")
-
-
 @pytest.mark.parametrize(
     ("width", "kept"),
     [
@@ -148,13 +141,3 @@ def test_status_of_a_replay_is_its_moment() -> None:
     text = status(replay, log, readonly=True)
     assert text.startswith("REPLAY at 0:")
     assert " of 1:" in text
-
-
-def test_refused_calls_are_in_the_status() -> None:
-    log = fleets.opened()
-    fleets.begin(log, "softmax#1/1")
-    refusal = ev.CallRetried(
-        call="softmax#1/1/generator/1", reason="rate_limited", message="", wait_s=20.0, retry=1
-    )
-    log.add(refusal)
-    assert status(RUNNING, log, after_s=5.0) == "MODEL 429 for 0:05, retry in 0:15, 1 wait"

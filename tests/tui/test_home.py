@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
-from textual.pilot import Pilot
 from textual.widgets import Input
 
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
 from sessions.state.speed import Speed
-from tests.support.cockpits import NARROW, NODE, WIDE, at_home, listed, until
+from tests.support.cockpits import NARROW, NODE, WIDE, at_home, listed, on_home, until
 from tests.support.journals import SESSION, running, write_live
 from tests.support.pictures import picture
 from tui.cockpit.app import Cockpit
@@ -23,9 +22,7 @@ from tui.cockpit.desk.doors import doors_of
 from tui.cockpit.dialogs.dialogs import TextDialog
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
-from tui.cockpit.screens.home.home_view import best_cell
 from tui.cockpit.screens.home.session_table import SessionTable
-from tui.cockpit.viewer import ExitNote
 from tui.facts.node_facts import Gpu, NodeFacts, gpu_words
 
 
@@ -87,18 +84,6 @@ INFOS = [
 ]
 
 
-async def wait_for_list(pilot: Pilot[ExitNote]) -> None:
-    def is_read() -> bool:
-        screen = pilot.app.screen
-        return (
-            isinstance(screen, HomeScreen)
-            and "Reading" not in screen.table.empty
-            and "reading" not in screen.query_one("#header").text
-        )
-
-    await until(pilot, is_read, "the list")
-
-
 def names(app: Cockpit) -> list[str]:
     """Return the sessions on screen, without section lines."""
     return [row.key for row in app.screen.query_one(SessionTable).rows if not row.key.startswith("#")]
@@ -106,29 +91,17 @@ def names(app: Cockpit) -> list[str]:
 
 @pytest.mark.parametrize("size", [NARROW, (120, 40), WIDE], ids=["80x24", "120x40", "160x48"])
 async def test_picture_of_home(size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
-    app = at_home(lambda: INFOS)
-    async with app.run_test(size=size) as pilot:
-        await wait_for_list(pilot)
+    async with on_home(lambda: INFOS, size=size) as (_, app):
         assert picture(app) == snapshot
 
 
 async def test_empty_home_shows_two_ways_to_start(snapshot: SnapshotAssertion) -> None:
-    app = at_home(list, node=NodeFacts(version="0.1.0", triton="3.7.1"))
-    async with app.run_test(size=NARROW) as pilot:
-        await wait_for_list(pilot)
+    async with on_home(list, node=NodeFacts(version="0.1.0", triton="3.7.1"), size=NARROW) as (_, app):
         assert picture(app) == snapshot
 
 
-def test_an_interval_around_one_is_not_green() -> None:
-    assert [best_cell(info).style for info in INFOS[:4]] == ["good", "good", "", "dim"]
-    assert best_cell(INFOS[1]).text == ">= 37.00x", "a bound has no interval"
-    assert best_cell(INFOS[3]).text == "estimate only (no GPU)"
-
-
 async def test_filter_narrows_as_one_types_and_explains_errors() -> None:
-    app = at_home(lambda: INFOS)
-    async with app.run_test(size=WIDE) as pilot:
-        await wait_for_list(pilot)
+    async with on_home(lambda: INFOS) as (pilot, app):
         await pilot.press("slash")
         await until(pilot, lambda: bool(app.screen.query(Input)), "the line")
         prompt = app.screen
@@ -149,9 +122,7 @@ async def test_filter_narrows_as_one_types_and_explains_errors() -> None:
 
 
 async def test_order_and_cursor_skip_section_lines() -> None:
-    app = at_home(lambda: INFOS)
-    async with app.run_test(size=WIDE) as pilot:
-        await wait_for_list(pilot)
+    async with on_home(lambda: INFOS) as (pilot, app):
         table = app.screen.query_one(SessionTable)
         assert table.cursor_key == INFOS[0].name
         await pilot.press("j", "j")
@@ -165,9 +136,7 @@ async def test_order_and_cursor_skip_section_lines() -> None:
 
 async def test_report_covers_the_marked_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     reports: list[Sequence[str]] = []
-    app = at_home(lambda: INFOS)
-    async with app.run_test(size=WIDE) as pilot:
-        await wait_for_list(pilot)
+    async with on_home(lambda: INFOS) as (pilot, _):
         original = HomeScreen.post_message
 
         def posted(screen: HomeScreen, message: object) -> bool:
@@ -182,9 +151,7 @@ async def test_report_covers_the_marked_sessions(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_sessions_that_can_go_on_say_how() -> None:
-    app = at_home(lambda: INFOS)
-    async with app.run_test(size=NARROW) as pilot:
-        await wait_for_list(pilot)
+    async with on_home(lambda: INFOS, size=NARROW) as (pilot, app):
         await pilot.press("G")
         await pilot.pause()
         about = app.screen.query_one("#about").text
@@ -203,9 +170,7 @@ async def test_list_is_read_again_only_after_a_change(monkeypatch: pytest.Monkey
         looks.append(marks[0])
         return marks[0]
 
-    app = at_home(read, mark=look)
-    async with app.run_test(size=WIDE) as pilot:
-        await wait_for_list(pilot)
+    async with on_home(read, mark=look) as (pilot, app):
         looked = len(looks)
         await until(pilot, lambda: len(looks) > looked + 2, "further looks")
         assert reads == [1]
@@ -225,7 +190,6 @@ async def test_enter_opens_the_live_session(home: Home) -> None:
         )
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        assert app.feed is not None
         await until(
             pilot, lambda: app.feed is not None and app.feed.state.last_seq == len(running()), "all events"
         )

@@ -10,10 +10,10 @@ from textual.widgets import Input
 
 from sessions import Home
 from tests.support import stored_sessions as stored
-from tests.support.cockpits import NARROW, WIDE, RecordingDecider, at_home, live, until
+from tests.support.cockpits import NARROW, WIDE, RecordingDecider, live, on_fleet, on_home, until
 from tests.support.journals import SESSION, finished, running
-from tests.tui.test_home import INFOS, names, wait_for_list
-from tests.tui.test_new_run import form, opened
+from tests.tui.test_home import INFOS, names
+from tests.tui.test_new_run import on_form
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.dialogs.line_prompt import LinePrompt
@@ -50,9 +50,7 @@ COMMANDS = {
 
 async def test_each_command_of_the_line_reaches_the_engine() -> None:
     decider = RecordingDecider()
-    app, _ = live(running(), decider=decider)
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+    async with on_fleet(running(), decider=decider) as (pilot, app):
         for number, text in enumerate(COMMANDS, start=1):
             await obey(app, pilot, text)
             await until(pilot, lambda: len(decider.decisions) == number, text)  # noqa: B023
@@ -63,9 +61,7 @@ async def test_each_command_of_the_line_reaches_the_engine() -> None:
 
 async def test_decisions_of_the_line_name_attempt_and_reason() -> None:
     decider = RecordingDecider()
-    app, _ = live(running(), decider=decider)
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+    async with on_fleet(running(), decider=decider) as (pilot, app):
         await obey(app, pilot, "accept softmax#1/3 clean")
         await until(pilot, lambda: len(decider.decisions) == 1, "the decision")
         await obey(app, pilot, "reject softmax#1/3 slow")
@@ -106,9 +102,7 @@ async def test_line_leads_to_every_screen_and_says_what_it_does_not_know() -> No
 
 async def test_marked_instances_are_the_subject_of_the_line() -> None:
     decider = RecordingDecider()
-    app, _ = live(running(), decider=decider)
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+    async with on_fleet(running(), decider=decider) as (pilot, app):
         await pilot.press("space", "l", "space")
         await obey(app, pilot, "hint use one pass")
         await until(pilot, lambda: len(decider.decisions) == 2, "both hints")
@@ -119,14 +113,11 @@ async def test_marked_instances_are_the_subject_of_the_line() -> None:
 
 
 async def test_find_goes_to_matches_in_both_directions() -> None:
-    app, _ = live(finished())
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+    async with on_fleet(finished(), size=NARROW) as (pilot, app):
         await pilot.press("enter", "2", "slash")
         await until(pilot, lambda: isinstance(app.screen, LinePrompt), "the line")
         await pilot.press(*"tl.", "enter")
         screen = app.screen
-        assert isinstance(screen, AgentScreen)
         first = screen.code.scroll_offset.y
         await pilot.press("n", "n", "n", "n")
         later = screen.code.scroll_offset.y
@@ -138,12 +129,9 @@ async def test_find_goes_to_matches_in_both_directions() -> None:
 @pytest.mark.parametrize("key", ["ctrl+l", "ctrl+c"])
 async def test_redraw_and_ctrl_c_stop_nothing(key: str) -> None:
     decider = RecordingDecider()
-    app, _ = live(running(), decider=decider)
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+    async with on_fleet(running(), decider=decider, size=NARROW) as (pilot, app):
         await pilot.press(key)
         await pilot.pause()
-        assert isinstance(app.screen, FleetScreen)
         assert app.is_running
         assert decider.decisions == []
 
@@ -161,9 +149,7 @@ async def test_key_copies_a_line_that_runs_the_attempt_again(home: Home) -> None
 
 async def test_home_reads_again_and_goes_to_matches_in_both_directions() -> None:
     shown = list(INFOS[:3])
-    app = at_home(lambda: shown)
-    async with app.run_test(size=WIDE) as pilot:
-        await wait_for_list(pilot)
+    async with on_home(lambda: shown) as (pilot, app):
         shown.append(INFOS[3])
         await pilot.press("f5")
         await until(pilot, lambda: len(names(app)) == 4, "the fourth session")
@@ -176,14 +162,10 @@ async def test_home_reads_again_and_goes_to_matches_in_both_directions() -> None
 
 
 async def test_shift_tab_goes_back_in_the_form_and_in_the_plots(home: Home) -> None:
-    app = form(home)
-    async with app.run_test(size=WIDE) as pilot:
-        screen = await opened(app, pilot)
+    async with on_form(home) as (pilot, app, screen):
         await pilot.press("tab", "tab", "shift+tab")
         assert screen.table.cursor_key == "tasks"
-    app, _ = live(finished())
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+    async with on_fleet(finished(), size=NARROW) as (pilot, app):
         await obey(app, pilot, "latency vector_add#1/1")
         await until(pilot, lambda: isinstance(app.screen, LatencyScreen), "Latency")
         before = app.screen.plots.text
@@ -195,9 +177,7 @@ async def test_shift_tab_goes_back_in_the_form_and_in_the_plots(home: Home) -> N
 
 async def test_pages_move_the_cursor_of_a_table() -> None:
     infos = [msgspec.structs.replace(INFOS[2], name=f"session-{number}") for number in range(40)]
-    app = at_home(lambda: infos)
-    async with app.run_test(size=NARROW) as pilot:
-        await wait_for_list(pilot)
+    async with on_home(lambda: infos, size=NARROW) as (pilot, app):
         first = app.screen.table.cursor_key
         await pilot.press("pagedown")
         assert app.screen.table.cursor_key != first
@@ -207,9 +187,7 @@ async def test_pages_move_the_cursor_of_a_table() -> None:
 
 async def test_keys_typed_at_once_after_a_colon_stay_in_the_line() -> None:
     """Over a slow connection the keys of a whole word arrive together."""
-    app, _ = live(running())
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+    async with on_fleet(running(), size=NARROW) as (pilot, app):
         for key, character in (("colon", ":"), ("s", "s"), ("t", "t"), ("o", "o"), ("p", "p")):
             app.post_message(events.Key(key, character))
         await until(pilot, lambda: isinstance(app.screen, LinePrompt), "the line")

@@ -89,7 +89,6 @@ def eight_gpus() -> list[ev.AnyEvent]:
 def of(events: list[ev.AnyEvent]) -> tuple[SessionState, Timings]:
     state = fold(events)
     timings = timings_of(state, state.attempt(ATTEMPT))
-    assert timings is not None
     return state, timings
 
 
@@ -233,7 +232,6 @@ async def shown(app: Cockpit, attempt: str, pilot: Pilot[ExitNote]) -> LatencySc
     app.post_message(OpenLatency(attempt))
     await until(pilot, lambda: isinstance(app.screen, LatencyScreen), "the screen opens")
     screen = app.screen
-    assert isinstance(screen, LatencyScreen)
     await until(pilot, lambda: screen.focused in (screen.times, screen.plots), "the keys have a place")
     return screen
 

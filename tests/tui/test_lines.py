@@ -11,7 +11,6 @@ from tui.cockpit.draw.grid import heading, places, row_line
 from tui.cockpit.draw.lines import (
     Span,
     cells,
-    clean,
     cut,
     fit,
     plain,
@@ -50,15 +49,6 @@ def test_cut_loses_no_text(text: str, width: int) -> None:
 
 def test_wrapped_code_keeps_its_indentation() -> None:
     assert wrap_paragraph("    x = tl.load(p)", 40) == ["    x = tl.load(p)"]
-
-
-@pytest.mark.parametrize("hostile", ["\x1b[2J", "\x9b31m", "a\rb\x07", "\u202eright to left", "\u2066x"])
-def test_clean_text_cannot_control_the_terminal(hostile: str) -> None:
-    shown = clean(hostile)
-    assert not any(ord(character) < 32 and character != "\n" for character in shown)
-    assert "\x9b" not in shown
-    assert "\u202e" not in shown
-    assert "\u2066" not in shown
 
 
 COLUMNS = (
@@ -127,10 +117,6 @@ def test_unknown_is_never_zero() -> None:
     assert vocabulary.money(None) == vocabulary.seconds(None) == vocabulary.size(None) == "-"
     assert vocabulary.tokens(0, 0) == "-"
     assert vocabulary.money(0.0) == "$0.00"
-
-
-def test_plain_joins_the_texts_of_spans() -> None:
-    assert plain((Span("a", "good"), Span("b"))) == "ab"
 
 
 def test_phrases_wrap_between_them_and_long_ones_at_spaces() -> None:

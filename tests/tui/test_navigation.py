@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from textual.command import CommandPalette
 from textual.pilot import Pilot
 
 from tests.support import fleets
-from tests.support.cockpits import NARROW, WIDE, at_home, live, replayed, until
-from tests.support.journals import finished, running
+from tests.support.cockpits import NARROW, WIDE, on_fleet, on_home, until
+from tests.support.journals import running
 from tests.support.pictures import screen_text
-from tests.tui.test_home import INFOS, wait_for_list
+from tests.tui.test_home import INFOS
 from tests.tui.test_latency import eight_gpus
 from tui.cockpit import explaining
 from tui.cockpit.app import Cockpit
@@ -18,7 +17,6 @@ from tui.cockpit.dialogs.dialogs import TextDialog
 from tui.cockpit.explaining import HelpDialog
 from tui.cockpit.keymap import key_names
 from tui.cockpit.screens.agent.agent import AgentScreen
-from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.screens.review.review import ReviewScreen
@@ -30,19 +28,13 @@ NAMED = {"F": "[F Fleet]", "A": "[A Agent]", "L": "[L Latency]", "V": "[V Review
 
 
 def line_of_screens(app: Cockpit) -> str:
-    assert isinstance(app.screen, SessionScreen)
     return app.screen.screens_bar.text
-
-
-async def see_fleet(app: Cockpit, pilot: Pilot[ExitNote]) -> None:
-    await until(pilot, lambda: isinstance(app.screen, FleetScreen) and bool(app.screen.tasks.rows), "Fleet")
 
 
 async def listed(app: Cockpit, pilot: Pilot[ExitNote], *keys: str) -> list[str]:
     """Open the palette, press keys and return its entries."""
     await pilot.press("ctrl+p", *keys)
     palette = app.screen
-    assert isinstance(palette, CommandPalette)
     options = palette.query_one("CommandList")
     await app.workers.wait_for_complete()
     await until(pilot, lambda: options.option_count > 0, "entries")  # type: ignore[attr-defined]
@@ -51,9 +43,7 @@ async def listed(app: Cockpit, pilot: Pilot[ExitNote], *keys: str) -> list[str]:
 
 @pytest.mark.parametrize("size", [NARROW, (120, 40), WIDE])
 async def test_each_screen_names_all_screens_and_marks_itself(size: tuple[int, int]) -> None:
-    app, _ = live(running())
-    async with app.run_test(size=size) as pilot:
-        await see_fleet(app, pilot)
+    async with on_fleet(running(), size=size) as (pilot, app):
         for key in ("A", "L", "V", "R", "F"):
             await pilot.press(key)
             await until(pilot, lambda: NAMED[key] in line_of_screens(app), f"the screen of {key}")  # noqa: B023
@@ -62,24 +52,12 @@ async def test_each_screen_names_all_screens_and_marks_itself(size: tuple[int, i
 
 
 async def test_review_has_the_number_of_attempts_that_wait() -> None:
-    app, _ = live(fleets.busy().events)
-    async with app.run_test(size=NARROW) as pilot:
-        await see_fleet(app, pilot)
+    async with on_fleet(fleets.busy().events, size=NARROW) as (_, app):
         assert " V Review 1 " in line_of_screens(app)
 
 
-async def test_replay_names_its_screens() -> None:
-    app = replayed(finished())
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
-        await pilot.press("V")
-        await until(pilot, lambda: "[V Review" in line_of_screens(app), "Review")
-
-
 async def test_click_on_a_name_goes_there() -> None:
-    app, _ = live(running())
-    async with app.run_test(size=NARROW) as pilot:
-        await see_fleet(app, pilot)
+    async with on_fleet(running(), size=NARROW) as (pilot, app):
         await pilot.click("#screens", offset=(line_of_screens(app).index("Review"), 0))
         await until(pilot, lambda: isinstance(app.screen, ReviewScreen), "Review")
         await pilot.click("#screens", offset=(line_of_screens(app).index("Fleet"), 0))
@@ -87,18 +65,17 @@ async def test_click_on_a_name_goes_there() -> None:
 
 
 async def test_line_of_screens_has_the_keys_of_the_configuration() -> None:
-    app, _ = live(running(), preferences=Preferences(keys={"go.review": "f2"}))
-    async with app.run_test(size=NARROW) as pilot:
-        await see_fleet(app, pilot)
+    async with on_fleet(running(), preferences=Preferences(keys={"go.review": "f2"}), size=NARROW) as (
+        pilot,
+        app,
+    ):
         assert " f2 Review " in line_of_screens(app)
         await pilot.press("f2")
         await until(pilot, lambda: isinstance(app.screen, ReviewScreen), "Review")
 
 
 async def test_escape_goes_back_and_ends_at_home() -> None:
-    app, _ = live(running())
-    async with app.run_test(size=NARROW) as pilot:
-        await see_fleet(app, pilot)
+    async with on_fleet(running(), size=NARROW) as (pilot, app):
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
         await pilot.press("escape")
@@ -110,20 +87,15 @@ async def test_escape_goes_back_and_ends_at_home() -> None:
 
 @pytest.mark.parametrize("keys", [(), ("enter",), ("V",), ("question_mark",), ("escape",)])
 async def test_q_leaves_from_anywhere(keys: tuple[str, ...]) -> None:
-    app, _ = live(running())
-    async with app.run_test(size=NARROW) as pilot:
-        await see_fleet(app, pilot)
+    async with on_fleet(running(), size=NARROW) as (pilot, app):
         await pilot.press(*keys)
         await pilot.pause()
         await pilot.press("q")
-    assert isinstance(app.return_value, ExitNote)
     assert app.return_value.lines
 
 
 async def test_palette_lists_screens_then_instances_then_actions_and_stop_last() -> None:
-    app, _ = live(running())
-    async with app.run_test(size=WIDE) as pilot:
-        await see_fleet(app, pilot)
+    async with on_fleet(running()) as (pilot, app):
         entries = await listed(app, pilot)
         assert entries[:5] == ["Agent", "Latency", "Review", "Report", "Home"]
         assert entries[5:7] == ["instance softmax#1", "instance softmax#2"]
@@ -132,9 +104,7 @@ async def test_palette_lists_screens_then_instances_then_actions_and_stop_last()
 
 
 async def test_palette_of_home_has_sessions_and_a_new_run() -> None:
-    app = at_home(lambda: INFOS)
-    async with app.run_test(size=WIDE) as pilot:
-        await wait_for_list(pilot)
+    async with on_home(lambda: INFOS) as (pilot, app):
         entries = await listed(app, pilot)
         assert entries[0] == "new run"
         assert set(entries[1 : len(INFOS) + 1]) == {f"session {info.name}" for info in INFOS}
@@ -142,9 +112,7 @@ async def test_palette_of_home_has_sessions_and_a_new_run() -> None:
 
 
 async def test_palette_finds_by_letters_with_gaps() -> None:
-    app, _ = live(running())
-    async with app.run_test(size=WIDE) as pilot:
-        await see_fleet(app, pilot)
+    async with on_fleet(running()) as (pilot, app):
         entries = await listed(app, pilot, *"inssm2")
         assert entries[0] == "instance softmax#2"
 
@@ -160,9 +128,7 @@ def test_every_key_of_a_screen_has_a_group_in_the_help() -> None:
 
 @pytest.mark.parametrize("size", [NARROW, (120, 40)])
 async def test_each_screen_and_pane_has_a_help(size: tuple[int, int]) -> None:
-    app, _ = live(eight_gpus())
-    async with app.run_test(size=size) as pilot:
-        await see_fleet(app, pilot)
+    async with on_fleet(eight_gpus(), size=size) as (pilot, app):
         for screen in ("F", "A", "L", "V", "R"):
             await pilot.press(screen)
             await until(pilot, lambda: NAMED[screen][:3] in line_of_screens(app), f"the screen of {screen}")  # noqa: B023
@@ -174,9 +140,7 @@ async def test_each_screen_and_pane_has_a_help(size: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("size", [NARROW, (120, 40)])
 async def test_home_and_form_have_a_help(size: tuple[int, int]) -> None:
-    app = at_home(lambda: INFOS)
-    async with app.run_test(size=size) as pilot:
-        await wait_for_list(pilot)
+    async with on_home(lambda: INFOS, size=size) as (pilot, app):
         for keys in ((), ("c",), ("2",)):
             await pilot.press(*keys, "question_mark")
             await until(pilot, lambda: isinstance(app.screen, HelpDialog), f"help after {keys}")
@@ -185,9 +149,7 @@ async def test_home_and_form_have_a_help(size: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize(("size", "columns"), [(NARROW, 2), ((120, 40), 4), (WIDE, 3)])
 async def test_help_has_groups_and_is_as_wide_as_the_screen(size: tuple[int, int], columns: int) -> None:
-    app, _ = live(running())
-    async with app.run_test(size=size) as pilot:
-        await see_fleet(app, pilot)
+    async with on_fleet(running(), size=size) as (pilot, app):
         await pilot.press("question_mark")
         await until(
             pilot,

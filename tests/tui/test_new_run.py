@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -58,7 +61,6 @@ def checked(home: Home, **values: str):  # a test's own helper
 
 def test_estimates_are_median_and_range_of_past_sessions(home: Home) -> None:
     plan = checked(home, tasks="softmax", model=MODEL, instances="2", iterations="5", devices="cpu").plan
-    assert plan is not None
     figures = estimate(plan, PAST)
     assert (figures.attempts, figures.sessions) == (10, 3)
     assert figures.cost_usd == Spread(2.0, 1.0, 4.0)
@@ -68,7 +70,6 @@ def test_estimates_are_median_and_range_of_past_sessions(home: Home) -> None:
 
 def test_nothing_is_invented_without_a_past_session(home: Home) -> None:
     plan = checked(home, tasks="softmax,vector_add", model=MODEL, devices="cpu").plan
-    assert plan is not None
     figures = estimate(plan, PAST)
     assert figures.unknown == ("vector_add",)
     assert (figures.calls, figures.cost_usd, figures.wall_s) == (None, None, None)
@@ -137,9 +138,18 @@ async def opened(app: Cockpit, pilot: Pilot[ExitNote]) -> NewRunScreen:
     await pilot.press("c")
     await until(pilot, lambda: isinstance(app.screen, NewRunScreen), "the form")
     screen = app.screen
-    assert isinstance(screen, NewRunScreen)
     await settled(screen, pilot)
     return screen
+
+
+@asynccontextmanager
+async def on_form(
+    home: Home, *, size: tuple[int, int] = WIDE, **options: Any
+) -> AsyncIterator[tuple[Pilot[ExitNote], Cockpit, NewRunScreen]]:
+    """Open the form; `options` are those of `form`."""
+    app = form(home, **options)
+    async with app.run_test(size=size) as pilot:
+        yield pilot, app, await opened(app, pilot)
 
 
 async def settled(screen: NewRunScreen, pilot: Pilot[ExitNote]) -> None:
@@ -185,9 +195,7 @@ async def test_picture_of_the_form(home: Home, size: tuple[int, int], snapshot: 
 
 
 async def test_picture_of_what_a_run_will_do(home: Home, snapshot: SnapshotAssertion) -> None:
-    app = form(home, node=CPU_NODE)
-    async with app.run_test(size=NARROW) as pilot:
-        await opened(app, pilot)
+    async with on_form(home, node=CPU_NODE, size=NARROW) as (pilot, app, _):
         await pilot.press("2")
         await pilot.pause()
         assert picture(app) == snapshot
@@ -199,9 +207,7 @@ async def test_default_run_starts_without_a_key_and_opens_its_session(
     started: list[RunPlan] = []
     opened_sessions: list[str] = []
     monkeypatch.setattr(Cockpit, "open_session", lambda _, session: opened_sessions.append(session))
-    app = form(home, started=started)
-    async with app.run_test(size=WIDE) as pilot:
-        await opened(app, pilot)
+    async with on_form(home, started=started) as (pilot, app, _):
         await pilot.press("ctrl+r")
         await until(pilot, lambda: bool(opened_sessions), "the session")
         assert isinstance(app.screen, HomeScreen), "the form is gone"
@@ -209,9 +215,7 @@ async def test_default_run_starts_without_a_key_and_opens_its_session(
 
 
 async def test_typing_checks_and_escape_restores(home: Home) -> None:
-    app = form(home)
-    async with app.run_test(size=WIDE) as pilot:
-        screen = await opened(app, pilot)
+    async with on_form(home) as (pilot, app, screen):
         screen.table.select("instances")
         await pilot.press("enter", "0")
         await until(
@@ -232,14 +236,11 @@ async def test_typing_checks_and_escape_restores(home: Home) -> None:
 
 
 async def test_marked_choices_become_the_tasks(home: Home) -> None:
-    app = form(home)
-    async with app.run_test(size=WIDE) as pilot:
-        screen = await opened(app, pilot)
+    async with on_form(home) as (pilot, app, screen):
         screen.table.select("tasks")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog), "the choices")
         dialog = app.screen
-        assert isinstance(dialog, ChoiceDialog)
         first, second = (row.key for row in dialog.table.rows[:2])
         await pilot.press("space", "space", "enter")
         await pilot.pause()
@@ -259,19 +260,14 @@ async def test_start_without_triton_asks_first(home: Home) -> None:
 
 
 async def test_refused_start_stands_at_its_field(home: Home) -> None:
-    app = form(home)
-    async with app.run_test(size=WIDE) as pilot:
-        screen = await opened(app, pilot)
+    async with on_form(home) as (pilot, _, screen):
         await pilot.press("ctrl+r")
         await until(pilot, lambda: bool(screen.outlook.checked and screen.outlook.checked.errors), "refusal")
-        assert screen.outlook.checked is not None
         assert list(screen.outlook.checked.errors) == ["devices"]
 
 
 async def test_leaving_asks_only_after_a_change(home: Home) -> None:
-    app = form(home)
-    async with app.run_test(size=WIDE) as pilot:
-        await opened(app, pilot)
+    async with on_form(home) as (pilot, app, screen):
         await pilot.press("escape")
         assert isinstance(app.screen, HomeScreen)
         screen = await opened(app, pilot)

@@ -123,9 +123,7 @@ def html(state: SessionState) -> str:
 
 
 def prompt(state: SessionState) -> str:
-    evaluation = state.attempt(BEST).evaluation
-    assert evaluation is not None
-    return achieved(evaluation)
+    return achieved(state.attempt(BEST).evaluation)
 
 
 def commit(state: SessionState) -> str:
@@ -133,9 +131,7 @@ def commit(state: SessionState) -> str:
 
 
 def eval_line(state: SessionState) -> str:
-    evaluation = state.attempt(BEST).evaluation
-    assert evaluation is not None
-    return headline(evaluation)
+    return headline(state.attempt(BEST).evaluation)
 
 
 def best(state: SessionState) -> str:
@@ -191,7 +187,6 @@ def test_findings_are_marked(surface: Callable[[SessionState], str]) -> None:
 def test_exam_and_tolerance_have_one_sentence_each() -> None:
     state = session()
     attempt, instance = state.attempt(BEST), state.instances["softmax#1"]
-    assert attempt.evaluation is not None
     exam, tolerance = exam_sentence(attempt, instance), tolerance_words(attempt.evaluation)
     for text in (review(state), certainty_words(attempt, instance)):
         assert exam in text
@@ -213,7 +208,6 @@ def test_metrics_keep_the_bound_of_a_winner() -> None:
 
 def test_case_has_the_same_times_on_the_printed_page_and_in_the_tabs() -> None:
     attempt = session().attempt(BEST)
-    assert attempt.evaluation is not None
     printed = tables_text(evaluation_tables(attempt.evaluation)).splitlines()
     for tab in ("verdict", "speed"):
         drawn = [plain(row).rstrip() for row in page_of(tab, PageSubject(attempt), 10_000)]
@@ -246,7 +240,6 @@ def test_best_attempts_and_spending_are_the_same_everywhere() -> None:
     state = session()
     report = report_of(state)
     (outcome,) = outcomes(state)
-    assert outcome.best is not None
     bests = {outcome.best.attempt, report.winners[0].attempt, report.metrics[0].best_attempt}
     assert bests == {BEST} == set(summarise(state).best.values())
     (cost,) = task_costs(state)
@@ -279,5 +272,4 @@ def test_report_names_the_kernel_that_was_accepted_last() -> None:
     assert re.search(r"softmax#1/2 +correct +accepted, replaced by softmax#2/1 +ada", text)
     assert re.search(r"softmax#2/3 +correct +rejected +ada .* reads twice", text)
     winner = report_of(session()).winners[0]
-    assert winner.chosen is not None
     assert (winner.is_chosen, winner.chosen.attempt) == (False, "softmax#2/1")

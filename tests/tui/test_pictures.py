@@ -12,9 +12,9 @@ from textual.pilot import Pilot
 from benchmarks.eighty_instances import session
 from sessions import Home
 from sessions.events import AnyEvent
-from tests.support.cockpits import NARROW, WIDE, at_home, live, replayed, until
+from tests.support.cockpits import NARROW, WIDE, live, on_home, replayed, until
 from tests.support.pictures import picture
-from tests.tui.test_home import INFOS, wait_for_list
+from tests.tui.test_home import INFOS
 from tests.tui.test_new_run import CPU_NODE, form, opened
 from tui.cockpit.app import Cockpit
 from tui.cockpit.viewer import ExitNote
@@ -109,10 +109,9 @@ async def colours_of_all_screens(theme: str, home: Home) -> dict[str, str]:
     async with app.run_test(size=SIZES["120x40"]) as pilot:
         await opened(app, pilot)
         shown["new run"] = colours(app)
-    app = at_home(lambda: INFOS)
-    app.theme = theme
-    async with app.run_test(size=SIZES["120x40"]) as pilot:
-        await wait_for_list(pilot)
+    async with on_home(lambda: INFOS, size=SIZES["120x40"]) as (pilot, app):
+        app.theme = theme
+        await pilot.pause()
         shown["home"] = colours(app)
     async with cockpit(events_of("3"), SIZES["120x40"], theme) as (pilot, app):
         async for name, _ in walk(pilot, app):

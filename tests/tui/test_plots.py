@@ -5,31 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tui.cockpit.draw import plots
-from tui.cockpit.draw.lines import Line, cells, plain
+from tui.cockpit.draw.lines import cells, plain
 
 TIMES = [
     plots.Interval("GPU0", 131.0, 130.5, 131.9, "131.0"),
     plots.Interval("GPU5", 148.8, 147.0, 152.0, "148.8!"),
     plots.Interval("GPU7", words="hang"),
 ]
-
-
-def text(lines: list[Line]) -> str:
-    return "\n".join(map(plain, lines))
-
-
-def everything(*, ascii: bool) -> str:
-    lines = [
-        *plots.share_bars([plots.Bar("A", 0.5, 1.2)], 70, ascii=ascii),
-        *plots.interval_rows(TIMES, 60, ascii=ascii, axis="us", label=str, reference=140.0),
-        *plots.time_bars([("partial", 3.0), ("combine", 1.0)], 60, ascii=ascii),
-    ]
-    return text(lines)
-
-
-def test_ascii_plots_have_no_other_characters() -> None:
-    assert everything(ascii=True).isascii()
-    assert not everything(ascii=False).isascii()
 
 
 def test_a_share_bar_puts_the_roof_at_100_percent_and_a_higher_share_behind_it() -> None:
@@ -39,11 +21,6 @@ def test_a_share_bar_puts_the_roof_at_100_percent_and_a_higher_share_behind_it()
     assert below.index("|") == above.index("|")
     assert below.index("#") < below.index("|")
     assert above.index("#") > above.index("|")
-
-
-def test_a_share_that_is_not_known_is_words_and_no_bar() -> None:
-    (bar,) = plots.share_bars([plots.Bar("E", None, None, words="launch")], 60, ascii=True)
-    assert plain(bar).split() == ["E", "launch"]
 
 
 def test_intervals_share_one_scale_that_says_it_does_not_begin_at_0() -> None:
@@ -57,8 +34,8 @@ def test_intervals_share_one_scale_that_says_it_does_not_begin_at_0() -> None:
 
 
 def test_plots_without_data_are_words() -> None:
-    lost = TIMES[2:]
-    assert text(plots.interval_rows(lost, 60, ascii=True, axis="us", label=str)).split() == ["GPU7", "hang"]
+    [lost] = plots.interval_rows(TIMES[2:], 60, ascii=True, axis="us", label=str)
+    assert plain(lost).split() == ["GPU7", "hang"]
     assert plots.time_bars([], 60, ascii=True) == []
 
 

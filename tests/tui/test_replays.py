@@ -113,15 +113,6 @@ def test_end_of_the_beginning_leads_to_the_end_of_the_story() -> None:
     assert replay.at_end
 
 
-def test_paused_replay_does_not_advance() -> None:
-    replay = Replay(STORY, playing=False)
-    replay.take(0.0)
-    replay.take(50.0)
-    replay.toggle()
-    replay.take(50.5)
-    assert replay.offset_s == pytest.approx(0.5)
-
-
 def test_marks_point_to_their_events() -> None:
     verdicts = [EVENTS[place - 1] for place in STORY.marks.verdicts]
     assert [type(event) for event in verdicts] == [AttemptJudged] * 5
@@ -133,18 +124,6 @@ def test_marks_point_to_their_events() -> None:
         "softmax#1/3",
         "vector_add#1/1",
     ]
-
-
-def test_jumps_reach_the_next_and_the_previous_mark() -> None:
-    replay = Replay(STORY)
-    marks = STORY.marks.verdicts
-    assert replay.jump(marks)
-    assert replay.jump(marks)
-    assert replay.position == marks[1]
-    assert replay.jump(marks, back=True)
-    assert replay.position == marks[0]
-    assert not replay.jump(marks, back=True)
-    assert not replay.playing
 
 
 def test_long_gaps_between_events_are_shortened() -> None:

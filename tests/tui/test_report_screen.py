@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from textual.widgets._toast import Toast
 from sessions.events import AnyEvent, AttemptJudged
 from tests.support.cockpits import NARROW, WIDE, ScriptedSource, at_home, live, replayed, until
 from tests.support.journals import SESSION
-from tests.support.measured_sessions import empty, estimated, measured
+from tests.support.measured_sessions import measured
 from tests.support.pictures import picture
 from tui.cockpit.app import Cockpit
 from tui.cockpit.data.replays import read_story
@@ -38,7 +38,6 @@ async def opened(events: Sequence[AnyEvent], size: tuple[int, int] = NARROW) -> 
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
         await pilot.press("R")
         await until(pilot, lambda: isinstance(app.screen, ReportScreen), "Report")
-        assert isinstance(app.screen, ReportScreen)
         await pilot.pause()
         yield pilot, app, source, app.screen
 
@@ -59,8 +58,6 @@ async def test_enter_opens_the_winner_and_escape_comes_back() -> None:
         assert screen.detail.text.startswith("rms_norm#1/1")
         await pilot.press("k", "enter")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
-        assert isinstance(app.screen, AgentScreen)
-        assert app.screen.attempt is not None
         assert app.screen.attempt.attempt == "softmax#1/3"
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is screen, "Report again")
@@ -107,8 +104,6 @@ async def test_closest_attempt_of_an_unsolved_task_opens() -> None:
         assert "ended: budget spent" in screen.detail.text
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
-        assert isinstance(app.screen, AgentScreen)
-        assert app.screen.attempt is not None
         assert app.screen.attempt.attempt == "matmul#1/1"
 
 
@@ -117,7 +112,6 @@ async def test_new_verdict_changes_an_open_report() -> None:
     names = [event.attempt if isinstance(event, AttemptJudged) else "" for event in events]
     best = names.index("softmax#1/3")
     async with opened(events[:best]) as (pilot, app, source, screen):
-        assert screen.report is not None
         assert [winner.attempt for winner in screen.report.winners] == ["softmax#1/2"]
         source.pending = list(events[best:])
         app.frame()
@@ -132,22 +126,11 @@ async def test_replay_shows_the_report_as_it_was_then() -> None:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
         await pilot.press("dollar_sign", "R")
         await until(pilot, lambda: isinstance(app.screen, ReportScreen), "Report")
-        assert isinstance(app.screen, ReportScreen)
         assert "2 of 3 solved" in app.screen.summary.text
         await pilot.press("0")
         await pilot.pause()
         assert "0 judged" in app.screen.summary.text
         assert app.screen.winners.empty == "There is no winner. No attempt was judged yet."
-
-
-@pytest.mark.parametrize(
-    ("events", "words"),
-    [(empty, "No attempt was judged yet."), (estimated, "estimate only (no GPU)")],
-    ids=["no attempt", "no GPU"],
-)
-async def test_states_have_words(events: Callable[[], list[AnyEvent]], words: str) -> None:
-    async with opened(events()) as (_, app, _, _):
-        assert words in picture(app)
 
 
 def files_in(folder: Path) -> list[str]:
@@ -169,7 +152,6 @@ async def test_several_sessions_are_merged_at_home() -> None:
         await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home")
         app.post_message(OpenReport(("first", "second")))
         await until(pilot, lambda: isinstance(app.screen, MergedReportScreen), "the merged report")
-        assert isinstance(app.screen, MergedReportScreen)
         screen = app.screen
         await until(pilot, lambda: bool(screen.winners.rows), "its rows")
         assert [row.cells[0].text for row in screen.winners.rows] == ["softmax#1/3"] * 2 + [

@@ -2,58 +2,41 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
-from harness.wire.latency import Bound
 from sessions import events as ev
 from sessions.state.folding import fold
 from sessions.state.state import SessionState
 from tests.support import fleets, reviews
-from tests.support.journals import RIGHT_SOURCE, EventLog, correct, finished, running
+from tests.support.journals import RIGHT_SOURCE, EventLog, finished, running
 from tui.cockpit.data.archive import Archive
-from tui.cockpit.draw.lines import Line, cells, plain
+from tui.cockpit.draw.lines import cells, plain
 from tui.cockpit.screens.review.evidence import evidence
 from tui.cockpit.screens.review.review_queue import (
     QueueKind,
-    decision_counts,
     empty_words,
-    footer,
-    is_undecided,
-    next_entry,
-    queue_title,
     review_queue,
 )
 from tui.facts.attempt import gain_words
 from tui.facts.decisions import consequences
 
 
-def facts(state: SessionState, name: str, *, width: int = 100, wall: float | None = None) -> dict[str, str]:
+def facts(
+    state: SessionState,
+    name: str,
+    *,
+    width: int = 100,
+    wall: float | None = None,
+    archive: Archive | None = None,
+) -> dict[str, str]:
+    """Return the facts by name, each on one line."""
     attempt = state.attempt(name)
     instance = state.instances[name.partition("/")[0]]
-    return by_name(evidence(state, attempt, instance, wall=wall, width=width))
-
-
-def by_name(lines: list[Line]) -> dict[str, str]:
-    """Return the facts by name, each on one line."""
     values: dict[str, str] = {}
-    name = ""
-    for line in map(plain, lines):
+    for line in map(plain, evidence(state, attempt, instance, wall=wall, width=width, archive=archive)):
         name = line[:10].strip() or name
         values[name] = f"{values.get(name, '')}  {line[10:]}".strip()
     return values
-
-
-def test_waiting_attempts_come_first_and_the_oldest_before_all() -> None:
-    entries = review_queue(fold(reviews.waiting()), over=False)
-    assert [(entry.key, entry.kind) for entry in entries] == [
-        ("softmax#1/3", QueueKind.WAITS),
-        ("vector_add#1/1", QueueKind.WAITS),
-        ("softmax#2/1", QueueKind.DECIDED),
-        ("softmax#1/1", QueueKind.DECIDED),
-    ]
-    assert queue_title(entries) == "Review: 2 wait"
-    assert decision_counts(entries) == "decided 2: 1 accepted, 1 rejected"
 
 
 def test_winners_of_a_finished_session_are_open() -> None:
@@ -79,17 +62,6 @@ def test_attempt_stays_in_the_queue_when_its_decision_is_undone() -> None:
     assert kinds["softmax#2/1"] is QueueKind.OPEN
 
 
-def test_next_entry_wraps_around_and_is_never_the_same() -> None:
-    entries = review_queue(fold(reviews.waiting()), over=False)
-    following = next_entry(entries, "softmax#1/3", is_undecided)
-    assert following is not None
-    assert following.key == "vector_add#1/1"
-    again = next_entry(entries, "vector_add#1/1", is_undecided)
-    assert again is not None
-    assert again.key == "softmax#1/3"
-    assert next_entry(entries[:1], "softmax#1/3", is_undecided) is None
-
-
 def test_evidence_compares_a_slower_attempt_with_the_best_of_the_session() -> None:
     log = EventLog()
     log.open(devices=("2",))
@@ -97,10 +69,7 @@ def test_evidence_compares_a_slower_attempt_with_the_best_of_the_session() -> No
         log.add(ev.InstanceStarted(task="starter/softmax", instance=instance))
         log.attempt(f"softmax#{instance}/1", RIGHT_SOURCE, fleets.measured(speedup))
     state = fold(log.events)
-    slower = state.attempt("softmax#2/1")
-    shown = by_name(
-        evidence(state, slower, state.instances["softmax#2"], wall=None, width=120, archive=Archive())
-    )
+    shown = facts(state, "softmax#2/1", width=120, archive=Archive())
     best = "softmax#1/1 1.89x"
     assert shown["before"] == f"accepted: none  session's best: {best}, this -20 %  best ever: {best}"
 
@@ -113,21 +82,6 @@ def test_gain_is_the_ratio_of_the_speeds_on_screen() -> None:
     assert gain_words(state.attempt("softmax#1/1"), instance) == "first"
     unmeasured = fold(finished())
     assert gain_words(unmeasured.attempt("softmax#1/3"), unmeasured.instances["softmax#1"]) == "-"
-
-
-def test_claim_names_worst_case_bounds_and_cases_left_out() -> None:
-    shown = facts(fold(reviews.waiting()), "softmax#1/3")
-    assert shown["claim"] == (
-        ">= 2.43x; 1.72x [1.70, 1.74] exact, 2 of 4 against triton on GPU 2  worst case ragged 1.63x  narrow >= 12.00x"
-        "  too short on both sides: one-row"
-    )
-    assert shown["measured"] == "one GPU only (t: all)  no case slower  91 % of the roof"
-    assert shown["before"] == "accepted: softmax#1/1 >= 2.37x  session's best: this"
-    assert shown["checks"] == "static C  call C  compile C  execution 27/27  integrity C  timing C"
-    assert shown["tolerance"] == "used 80 % (case fp32-outlier)"
-    assert shown["findings"] == "1: line 12: refuses sizes: refuses columns > 8192; no case goes there"
-    assert shown["resources"] == "vgpr 96 (+40)  spill 0  LDS 256  waves 5  (gfx942, to the baseline)"
-    assert shown["reason"] == '"rows are read twice; one pass, row in registers"'
 
 
 def test_claim_is_green_if_its_interval_or_its_lower_bound_is_above_one() -> None:
@@ -151,21 +105,6 @@ def test_unmeasured_attempt_has_an_estimate_and_no_speedup() -> None:
     assert shown["exam"] == "confirmed by exam: tolerance used 59 % (case fp16 wide)"
 
 
-def test_failed_exam_is_named() -> None:
-    shown = facts(fold(finished()), "vector_add#1/1")
-    assert shown["exam"].startswith("failed exam: wrong on the exam cases: ")
-
-
-def test_bounds_alone_are_no_measured_claim() -> None:
-    log = EventLog()
-    log.open(review="manual", devices=("0",))
-    log.add(ev.InstanceStarted(task="starter/softmax", instance=1))
-    rows = tuple(msgspec.structs.replace(row, bound=Bound.AT_LEAST) for row in reviews.timed(3.0)[:1])
-    log.attempt("softmax#1/1", RIGHT_SOURCE, correct(speed=rows))
-    claim = facts(fold(log.events), "softmax#1/1")["claim"]
-    assert claim.startswith(">= 3.00x")
-
-
 @pytest.mark.parametrize("width", [60, 79, 100])
 def test_no_line_of_the_evidence_is_too_wide(width: int) -> None:
     state = fold(reviews.waiting())
@@ -177,7 +116,6 @@ def test_no_line_of_the_evidence_is_too_wide(width: int) -> None:
 def test_decision_of_another_person_is_named_with_its_age() -> None:
     state = fold(reviews.waiting())
     decision = state.attempt("softmax#2/1").decision
-    assert decision is not None
     shown = facts(state, "softmax#2/1", wall=decision.wall + 5)
     assert shown["decision"] == "x rejected by kim 0:05 ago: ignores the stride"
     assert "UTC" in facts(state, "softmax#2/1", wall=None)["decision"], "at rest no clock runs"
@@ -199,12 +137,6 @@ def test_dialog_says_who_reads_the_reason() -> None:
     )
 
 
-def test_reason_of_a_finished_session_goes_only_into_the_record() -> None:
-    sentences = words(fold(finished()), "softmax#1/3", accepted=False, over=True)
-    assert "only into the record" in sentences
-    assert "prompt of" not in sentences
-
-
 def test_reason_at_a_stopped_engine_waits_for_a_resume() -> None:
     sentences = words(fold(reviews.waiting()), "softmax#1/3", accepted=False, over=True)
     assert "goes on without it after `wavedeck resume`" in sentences
@@ -216,12 +148,3 @@ def test_empty_queue_names_manual_review() -> None:
     assert "`wavedeck run --review manual`" in auto
     manual = " ".join(empty_words(fold(reviews.waiting()), over=False))
     assert "better than the best of its instance" in manual
-
-
-def test_last_line_fits_and_keeps_what_the_instance_does() -> None:
-    state = fold(reviews.waiting())
-    entries = review_queue(state, over=False)
-    shown = plain(footer(state, entries, entries[0], None, over=False, width=80))
-    assert shown == " decided 2   if accepted: stored, and softmax#1 goes on from it"
-    wide = plain(footer(state, entries, entries[0], None, over=False, width=160))
-    assert "accepted:starter/softmax/kernel.py instead of #1/1" in wide

@@ -22,6 +22,7 @@ from tests.support.waiting import LIMIT_S, wait_until
 from tui.diagnostics import ExitCode
 
 __all__ = ["scripted_judge"]
+pytestmark = pytest.mark.judge
 MINE = ("--model", "recorded:mine")
 RUN = ("run", "vector_add", *MINE)
 
@@ -42,7 +43,6 @@ def slow_down(recording: Path) -> None:
         )
 
 
-@pytest.mark.judge
 def test_run_without_a_terminal_prints_progress_and_summary(
     shell: Shell, home: Home, recording: Path, engines: None
 ) -> None:
@@ -71,7 +71,6 @@ def test_run_without_a_terminal_prints_progress_and_summary(
     assert lines[-1] == f"replay    wavedeck replay {info.name}"
 
 
-@pytest.mark.judge
 @pytest.mark.usefixtures("scripted_judge")
 def test_run_with_json_prints_only_one_event_per_line(
     shell: Shell, home: Home, recording: Path, engines: None
@@ -87,7 +86,6 @@ def test_run_with_json_prints_only_one_event_per_line(
     assert f"wavedeck replay {events[0]['session']}" in one_line(done)
 
 
-@pytest.mark.judge
 @pytest.mark.usefixtures("scripted_judge")
 def test_attach_follows_a_detached_run_to_its_end(
     shell: Shell, home: Home, recording: Path, engines: None
@@ -103,7 +101,6 @@ def test_attach_follows_a_detached_run_to_its_end(
     assert attached.out.splitlines()[-1] == f"replay    wavedeck replay {session}"
 
 
-@pytest.mark.judge
 @pytest.mark.usefixtures("scripted_judge")
 def test_interrupted_run_stops_and_is_resumed(home: Home, recording: Path, engines: None) -> None:
     slow_down(recording)
@@ -129,7 +126,6 @@ def test_interrupted_run_stops_and_is_resumed(home: Home, recording: Path, engin
     assert events[-1]["type"] == "session_finished"
 
 
-@pytest.mark.judge
 @pytest.mark.usefixtures("scripted_judge")
 def test_killed_engine_is_reported_and_resumed(home: Home, recording: Path, engines: None) -> None:
     slow_down(recording)
@@ -139,7 +135,6 @@ def test_killed_engine_is_reported_and_resumed(home: Home, recording: Path, engi
         session = find_session(home, "2")
         wait_until(lambda: b'"call_started"' in home.live(session).journal.read_bytes(), "the first call")
         info = read_engine_info(home.live(session))
-        assert info is not None
         os.kill(info.pid, signal.SIGKILL)
         _, err = running.communicate(timeout=LIMIT_S)
     assert running.returncode == ExitCode.FAILED
@@ -153,7 +148,6 @@ def test_killed_engine_is_reported_and_resumed(home: Home, recording: Path, engi
     assert out.splitlines()[-1] == f"replay    wavedeck replay {session}"
 
 
-@pytest.mark.judge
 @pytest.mark.usefixtures("scripted_judge")
 def test_run_with_a_refused_key_fails_and_names_resume(shell: Shell, home: Home) -> None:
     with model_server(answer=lambda _: refuses(401)) as server:
@@ -170,7 +164,6 @@ def test_run_with_a_refused_key_fails_and_names_resume(shell: Shell, home: Home)
     )
 
 
-@pytest.mark.judge
 def test_journal_with_a_bad_line_is_not_resumed_or_changed(shell: Shell, home: Home) -> None:
     stored.stopped(home)
     journal = home.live(stored.FIRST).journal
@@ -183,7 +176,6 @@ def test_journal_with_a_bad_line_is_not_resumed_or_changed(shell: Shell, home: H
     assert journal.read_bytes() == before
 
 
-@pytest.mark.judge
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -229,37 +221,11 @@ def test_impossible_command_is_one_line_and_starts_nothing(
     assert list_sessions(home) == []
 
 
-@pytest.mark.judge
-def test_unwritable_home_starts_nothing(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("WAVEDECK_HOME", str(tmp_path / "file" / "home"))
-    done = shell("run", "--model", "recorded:mine")
-    assert done.code == ExitCode.FAILED
-    assert "set WAVEDECK_HOME to a folder you may write" in one_line(done)
-
-
-def test_run_without_a_model_uses_the_recording_and_shows_no_key(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
-    from tui.actions.run_plan import model_of
-    from tui.config import Settings
-
-    assert model_of(Settings(), {}, os.environ)[0] == "recorded:starter"
-    done = shell("run", "--instances", "0")
-    assert "sk-secret" not in done.err + done.out
-
-
-@pytest.mark.judge
 @pytest.mark.usefixtures("scripted_judge")
 def test_closed_output_leaves_the_engine_running(home: Home, recording: Path, engines: None) -> None:
     slow_down(recording)
     running = start(*RUN, "--headless")
     with running:
-        assert running.stdout is not None
-        assert running.stderr is not None
         running.stdout.close()
         err = running.stderr.read()
     session = find_session(home, "2")
@@ -279,7 +245,6 @@ def commands_below(pid: int) -> list[bytes]:
     ]
 
 
-@pytest.mark.judge
 @pytest.mark.usefixtures("scripted_judge")
 def test_interrupt_during_the_start_leaves_no_engine(home: Home, recording: Path, engines: None) -> None:
     running = start(*RUN, "--detach")

@@ -62,7 +62,6 @@ def test_long_journal_is_read_no_faster_than_it_is_shown(home: Home, monkeypatch
     events = finished()
     write_live(home, events)
     with watching(home) as feed:
-        assert feed.live is not None
         seen = 0
         while feed.state.last_seq < len(events):
             seen = max(seen, feed.live.behind)
@@ -124,7 +123,6 @@ def test_decision_in_the_store_is_found(home: Home) -> None:
     write_live(home, events)
     with watching(home, stored=lambda *_: [*events, decision]) as feed:
         drain_until(feed, lambda: feed.state.finished)
-        assert feed.live is not None
         feed.live.look_again()
         drain_until(feed, lambda: feed.state.attempt("softmax#1/3").decision is not None)
         assert feed.state.last_seq == decision.seq
@@ -142,7 +140,6 @@ def test_unreadable_store_is_reported_and_read_again(home: Home) -> None:
     write_live(home, events)
     with watching(home, stored=stored) as feed:
         drain_until(feed, lambda: feed.state.finished)
-        assert feed.live is not None
         live = feed.live
         live.look_again()
         drain_until(feed, lambda: live.health.error == "cannot read the store: Input/output error")
@@ -158,7 +155,6 @@ def test_decision_is_found_after_the_session_lock_is_released(home: Home) -> Non
     assert lock.acquire()
     with watching(home, stored=lambda *_: [*events, decided(events)]) as feed:
         drain_until(feed, lambda: feed.state.finished)
-        assert feed.live is not None
         assert feed.live.health.running
         live = feed.live
         live.look_again()

@@ -18,7 +18,7 @@ from sessions.events import InstanceForked, Paused
 from sessions.state.folding import fold
 from tests.support import stored_sessions as stored
 from tests.support import story
-from tests.support.cockpits import WIDE, RecordingDecider, ScriptedSource, live, replayed, until
+from tests.support.cockpits import WIDE, RecordingDecider, ScriptedSource, live, on_fleet, replayed, until
 from tests.support.journals import SESSION, EventLog, finished, running
 from tui.actions.line import Order
 from tui.cockpit.app import Cockpit
@@ -58,7 +58,6 @@ async def palette(app: Cockpit) -> dict[str, object]:
 )
 async def test_command_of_the_palette_does_what_its_name_says(held: tuple[str, ...], names: set[str]) -> None:
     async with fleet() as (pilot, app, decider, _):
-        assert app.feed is not None
         app.feed.state.on_hold.update(held)
         commands = await palette(app)
         assert {name for name in commands if name.startswith(("pause", "unpause"))} == names
@@ -157,10 +156,7 @@ async def test_palette_has_each_command_of_the_attempt_and_the_session() -> None
 async def test_gpus_are_lent_and_taken_back() -> None:
     log = EventLog()
     log.open(devices=("cpu", "0", "1"))
-    app, _ = live(log.events)
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        assert app.feed is not None
+    async with on_fleet(log.events) as (_, app):
         app.feed.state.lent.add("1")
         names = [name for name in await palette(app) if name.startswith("gpu")]
         assert names == ["gpu 0 lend", "gpu 1 return"]

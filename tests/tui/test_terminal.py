@@ -87,13 +87,6 @@ def test_exit_restores_the_screen_and_says_how_to_go_on(home: Home) -> None:
         assert f"wavedeck resume {SESSION}".encode() in screen.received.rpartition(b"SAID:")[2]
 
 
-def test_idle_session_sends_nothing(home: Home) -> None:
-    write_live(home, finished())
-    with terminal(code(home), size=(120, 40)) as screen:
-        wait_for_fleet(screen)
-        screen.until(lambda _: screen.read(2.0) == b"", "two seconds of silence")
-
-
 def test_eighty_streaming_instances_send_at_most_30_kb_per_second(home: Home) -> None:
     """80 instances at 20 tokens per second in 160x48 need at most 30 KB/s."""
     log = eighty_streams(time.time())

@@ -11,7 +11,7 @@ import pytest
 from sessions import events as ev
 from sessions.state.folding import fold
 from tests.support import fleets
-from tests.support.cockpits import NARROW, WIDE, live, replayed, until
+from tests.support.cockpits import NARROW, WIDE, live, on_fleet, replayed, until
 from tests.support.journals import SESSION, EventLog
 from tests.support.pictures import picture
 from tests.support.waiting import LIMIT_S
@@ -56,11 +56,8 @@ def test_session_without_instances_starts_its_judge() -> None:
 async def test_fleet_says_what_is_prepared_and_the_clock_goes_on_without_events() -> None:
     log = preparing_log()
     now = [log.wall + 12.0]
-    app, _ = live(log.events, wall=lambda: now[0])
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+    async with on_fleet(log.events, wall=lambda: now[0]) as (pilot, app):
         screen = app.screen
-        assert isinstance(screen, FleetScreen)
         words = "judging the baseline of softmax: compile, 0:12"
         await until(pilot, lambda: words in screen.next.text, "the stage of the baseline")
         assert "Next 0" in screen.next_title.text
@@ -79,18 +76,6 @@ def test_lines_name_each_stage_of_the_baseline() -> None:
     lines = [line for event in preparing_log().events for line in narrator.lines(event)]
     assert any(line.endswith("starting the judge") for line in lines)
     assert lines[-1].split("  ")[-1].strip() == "judging the baseline: compile"
-
-
-async def test_header_says_how_long_ago_the_engine_ended() -> None:
-    log = fleets.busy()
-    log.add(ev.EngineStopped(reason="stopped by ada"))
-    app, _ = live(log.events, wall=lambda: log.wall + 40.0)
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = app.screen
-        assert isinstance(screen, FleetScreen)
-        assert "ENGINE ENDED 0:40 ago: stopped by ada" in screen.header_bar.text
-        assert "ENGINE ENDED 0:40 ago: stopped by ada" in screen.next.text
 
 
 def test_end_of_a_replay_has_no_time_since_the_engine_ended() -> None:
@@ -115,11 +100,8 @@ def two_waiting() -> EventLog:
 
 
 async def test_next_waiting_goes_round_in_fleet_and_from_one_instance_to_another() -> None:
-    app, _ = live(two_waiting().events)
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+    async with on_fleet(two_waiting().events) as (pilot, app):
         fleet = app.screen
-        assert isinstance(fleet, FleetScreen)
         seen = []
         for _ in range(3):
             await pilot.press("w")
@@ -128,8 +110,6 @@ async def test_next_waiting_goes_round_in_fleet_and_from_one_instance_to_another
         assert seen[0] == seen[2] != seen[1]
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "an instance")
-        here = app.screen
-        assert isinstance(here, AgentScreen)
         await pilot.press("w")
         await until(
             pilot, lambda: isinstance(app.screen, AgentScreen) and app.screen.key == seen[1], "the other"
@@ -137,11 +117,8 @@ async def test_next_waiting_goes_round_in_fleet_and_from_one_instance_to_another
 
 
 async def test_filter_of_fleet_reads_fields_and_says_that_nothing_matches() -> None:
-    app, _ = live(two_waiting().events)
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+    async with on_fleet(two_waiting().events) as (_, app):
         screen = app.screen
-        assert isinstance(screen, FleetScreen)
         assert screen.tasks.find("review") == screen.tasks.find("state:review") == "2 of 3 rows"
         assert screen.tasks.find("task:rope -state:review") == "1 of 3 rows"
         assert "no field" in screen.tasks.find("weather:fine")
@@ -240,19 +217,14 @@ async def test_replay_shows_the_beginning_while_the_rest_is_read() -> None:
     [(False, "? waits for you: a accepts, r rejects"), (True, "? waits for a person's decision")],
 )
 async def test_verdict_names_keys_of_a_decision_only_where_they_work(*, readonly: bool, words: str) -> None:
-    app, _ = live(two_waiting().events, readonly=readonly)
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+    async with on_fleet(two_waiting().events, readonly=readonly) as (pilot, app):
         await pilot.press("w", "enter")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "an instance")
-        assert isinstance(app.screen, AgentScreen)
         assert app.screen.page.text.splitlines()[0] == words
 
 
 @pytest.mark.parametrize("size", [NARROW, (110, 30), WIDE])
 async def test_header_names_a_session_without_events(size: tuple[int, int]) -> None:
-    app, _ = live([])
-    async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+    async with on_fleet([], size=size) as (_, app):
         assert SESSION in picture(app).splitlines()[0]
         assert not app.screen.show_vertical_scrollbar

@@ -208,27 +208,18 @@ def persistent(x, y):
     return out
 
 
-def amd_options(x, y):
+def added(x, y, **options):
     out = torch.empty_like(x)
-    n = x.numel()
-    add_kernel[(triton.cdiv(n, 1024),)](
-        x,
-        y,
-        out,
-        n,
-        BLOCK=1024,
-        waves_per_eu=2,
-        matrix_instr_nonkdim=16,
-        kpack=2,
-        instruction_sched_variant="none",
-    )
+    add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), BLOCK=1024, **options)
     return out
+
+
+def amd_options(x, y):
+    return added(x, y, waves_per_eu=2, matrix_instr_nonkdim=16, kpack=2, instruction_sched_variant="none")
 
 
 def nvidia_options(x, y):
-    out = torch.empty_like(x)
-    add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), BLOCK=1024, maxnreg=64)
-    return out
+    return added(x, y, maxnreg=64)
 
 
 def misspelt_option(x, y):
