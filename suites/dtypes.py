@@ -33,6 +33,7 @@ BY_TARGET: dict[str, tuple[str, str]] = {
 TASK_DTYPES: tuple[str, ...] = (*ITEM_BYTES, *BY_TARGET)
 """Every dtype name that a `task.toml` may use."""
 
+OCP = frozenset(dtypes[0] for dtypes in BY_TARGET.values())
 FNUZ_TARGETS = frozenset({"gfx940", "gfx941", "gfx942"})
 WITHOUT_FP8 = frozenset({"gfx90a", "gfx908", "sm_80"})
 """Targets without 8-bit floats in their matrix units."""
@@ -59,6 +60,8 @@ def is_exact(dtype: str) -> bool:
 
 def on_target(dtype: str, target: str) -> str:
     """Return the name of the torch dtype on a target. Raises `NoSuchDtype` if the target does not have it."""
+    if dtype in OCP and target in FNUZ_TARGETS | WITHOUT_FP8:
+        raise NoSuchDtype(f"{target} has no {dtype}; judge the task for gfx950 or sm_90 (--targets)")
     if dtype not in BY_TARGET:
         return dtype
     if target in WITHOUT_FP8:
@@ -67,7 +70,12 @@ def on_target(dtype: str, target: str) -> str:
 
 
 def task_on(task: Task, target: str) -> Task:
-    """Return the task with the torch dtypes of a target. Raises `NoSuchDtype` if the target lacks a dtype."""
+    """Return the task with the torch dtypes of a target. Raises `NoSuchDtype` if the target lacks a dtype.
+
+    Recorded calls are as they are.
+    """
+    if task.script is not None:
+        return task
     return msgspec.structs.replace(
         task,
         cases=tuple(_case(case, target) for case in task.cases),
@@ -88,4 +96,5 @@ def _output(output: Output, target: str) -> Output:
 
 def _tolerance_dtype(dtype: str, target: str) -> str:
     # A tolerance may name an 8-bit float although no case of this target uses it.
-    return dtype if target in WITHOUT_FP8 else on_target(dtype, target)
+    is_foreign = target in WITHOUT_FP8 or (dtype in OCP and target in FNUZ_TARGETS)
+    return dtype if is_foreign else on_target(dtype, target)

@@ -37,7 +37,8 @@ class Allowance(StrEnum):
 FINDINGS = {
     "out_of_bounds": "loads outside their tensor; stores there always refuse",
     "uninitialised": "loads of memory that nothing had written",
-    "false_promise": "a `tl.multiple_of` that does not hold",
+    "undefined_lanes": "an output that is right only if masked loads without `other` give 0 there",
+    "false_promise": "a `tl.multiple_of` or `tl.assume` that does not hold",
     "not_replayed": "a call that cannot be repeated by its kernels alone",
     "gpu_sizes": "fewer distinct bytes at `gpu` sizes than inputs and outputs hold, by an estimate",
     "not_deterministic": "equal inputs gave other bits",

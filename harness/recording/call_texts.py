@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -21,6 +22,8 @@ from suites.signature import parse_signature
 
 from .tensor_words import INTEGERS, tensor_words
 
+_PART = re.compile(rf"{RESULT}\[\d+\]")
+"""An output that is, or lies within, a part of the returned tuple or list."""
 _BUILD, _LOAD, _MODELS = "wavedeck_build", "wavedeck_load", "wavedeck_models"
 _MODEL_FUNCTIONS = f"""def {_BUILD}(model):
     \"\"\"Build a model as the reference was built.\"\"\"
@@ -174,4 +177,9 @@ def _statements(place: int, call: RecordedCall) -> list[str]:
         lines.append(
             f"{GRADIENTS} = torch.autograd.grad([{outputs}], [{wanted}], [{drawn}], allow_unused=True)"
         )
+    parts = {part[0] for output in call.outputs if (part := _PART.match(output.path))}
+    if parts:
+        tensors = "tensor" if len(parts) == 1 else "tensors"
+        message = f"returned a tensor, expected a tuple of {len(parts)} {tensors}"
+        lines += [f"if hasattr({RESULT}, 'data_ptr'):", f"    raise TypeError({message!r})"]
     return [*lines, f"return {', '.join(output.path for output in call.outputs)}"]

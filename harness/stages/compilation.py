@@ -25,7 +25,7 @@ from harness.wire.findings import patched
 from harness.wire.guest_messages import Alive, Broken, Compile, Failed
 from harness.wire.judge_messages import FirstCallPassed
 from harness.wire.limits import TimeLimits
-from suites.dtypes import BY_TARGET, NoSuchDtype, on_target
+from suites.dtypes import BY_TARGET, NoSuchDtype, on_target, task_on
 from suites.task import Task
 
 from .judged_task import called_entry
@@ -284,6 +284,9 @@ class Compiler:
 
 def _specify_for_target(cases: msgspec.Raw, task: Task, target: Target) -> msgspec.Raw:
     """The specifications with the 8-bit floats of this target, where the task leaves them to the target."""
+    if task.script is not None:
+        return cases
+    task_on(task, target.name)  # raises if the target lacks a dtype
     dtypes = {case.dtype for case in task.cases} & set(BY_TARGET)
     here = {name: on_target(dtype, target.name) for dtype in dtypes for name in BY_TARGET[dtype]}
     if not here:

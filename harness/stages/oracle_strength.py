@@ -41,9 +41,8 @@ class OracleReport(msgspec.Struct, frozen=True):
 
     @property
     def sound(self) -> bool:
-        """True if no weakness was found and the baseline is correct, or this device cannot judge the baseline."""
-        judged = self.baseline in (Verdict.CORRECT, Verdict.UNSUPPORTED)
-        return judged and not self.weaknesses and not self.problem
+        """True if the baseline is correct and no weakness was found."""
+        return self.baseline is Verdict.CORRECT and not self.weaknesses and not self.problem
 
 
 async def weigh_oracle(task: Task, *, pool: DevicePool, targets: Sequence[Target]) -> OracleReport:

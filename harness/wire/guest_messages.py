@@ -92,6 +92,8 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     answers_at: int = 0
     """Offset in `memory` from which outputs may be written."""
     record: bool = False
+    zero_lanes: bool = False
+    """Lanes that a masked load without `other` leaves out hold 0, not NaN."""
 
 
 class Farewell(msgspec.Struct, frozen=True, tag="farewell"):

@@ -17,6 +17,8 @@ class Replay(msgspec.Struct, frozen=True, tag="replay"):
     arena_bytes: int
     backwards: bool = False
     """Run the programs of each launch from the last to the first."""
+    zero_lanes: bool = False
+    """See `Call.zero_lanes`."""
 
 
 class ReplayedOutput(msgspec.Struct, frozen=True):

@@ -86,7 +86,8 @@ async def test_only_first_target_can_fail_a_candidate(pool: DevicePool) -> None:
         (adding().replace("(x, y):", "(x, y, z):"), Verdict.CALL_ERROR, "signature", "`z` is one too many"),
         pytest.param("x = 1\n" * 200_000, Verdict.CALL_ERROR, "too_large", "1048576", id="too large"),
         ("def vector_add(x, y):\n    return x + y\n", Verdict.REJECTED, "no_kernel", "@triton.jit"),
-        ("import os\n" + adding(before="os.system('true')"), Verdict.REJECTED, "refused", "os.system"),
+        ("import os\n" + adding(before="os.system('true')"), Verdict.UNSUPPORTED, "unsupported", "os.system"),
+        (adding(before="(lambda: 0).__globals__"), Verdict.REJECTED, "refused", "__globals__"),
     ],
 )
 async def test_static_errors_end_at_first_stage(

@@ -174,6 +174,32 @@ def test_eight_bit_dtype_depends_on_target(tmp_path: Path) -> None:
         task_on(task, "gfx90a")
 
 
+def test_task_may_name_the_formats_of_ocp_alone(tmp_path: Path) -> None:
+    text = TASK.replace("fp8_e4m3", "float8_e4m3fn")
+    folder = write_folder(tmp_path, name="rescale", task=text, problem=PROBLEM, cost=COST, baseline=KERNEL)
+    task = read_task(folder, suite="mine")
+    assert task_on(task, "sm_90").cases[0].dtype == "float8_e4m3fn"
+    with pytest.raises(NoSuchDtype, match="gfx942 has no float8_e4m3fn; judge the task for gfx950"):
+        task_on(task, "gfx942")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_oracle_gets_the_eight_bit_dtype_of_an_output_of_wide_inputs(
+    pool: DevicePool, tmp_path: Path
+) -> None:
+    text = TASK.replace('name = "out"\n', 'name = "out"\ndtype = "fp8_e4m3"\n').replace(
+        'dtype = "fp8_e4m3"\ncpu', 'dtype = "float16"\ncpu'
+    )
+    problem = PROBLEM.replace("oracle(a, b, factor)", "oracle(a, b, factor, output_dtypes)").replace(
+        "a.dtype", 'output_dtypes["out"]'
+    )
+    kernel = KERNEL.replace("dtype=a.dtype", "dtype=FORMAT").replace("finfo(a.dtype)", "finfo(FORMAT)")
+    kernel = kernel.replace("@triton.jit", "FORMAT = torch.float8_e4m3fnuz\n\n\n@triton.jit")
+    written = write_folder(tmp_path, name="rescale", task=text, problem=problem, cost=COST, baseline=kernel)
+    evaluation = await judge_task(pool, kernel, read_task(written, suite="mine"))
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+
+
 @pytest.mark.soak
 @pytest.mark.asyncio(loop_scope="session")
 async def test_each_target_uses_its_own_eight_bit_format(pool: DevicePool, tmp_path: Path) -> None:

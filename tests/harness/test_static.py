@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 
+import msgspec
 import pytest
 
 from harness import Verdict
@@ -25,19 +27,10 @@ def verdict_of(source: str) -> Verdict:
     "statement",
     [
         "import subprocess; subprocess.run(['true'])",
-        "import ctypes as c; c.CDLL(None)",
-        "import threading; threading.Thread(target=print).start()",
-        "import importlib; importlib.import_module('os')",
         "import os; os.environ['TRITON_INTERPRET'] = '0'",
         "import sys; sys.modules['torch'] = None",
         "import gc; gc.get_objects()",
         "import inspect; inspect.currentframe()",
-        "eval('1')",
-        "exec('x = 1')",
-        "compile('1', 'a', 'eval')",
-        "__import__('os')",
-        "open('/etc/passwd')",
-        "globals()['torch'] = None",
         "(lambda: 0).__globals__",
         "(lambda: 0).__code__",
         "().__class__.__bases__[0].__subclasses__()",
@@ -47,7 +40,6 @@ def verdict_of(source: str) -> Verdict:
         "torch._C._dispatch_tls_set_dispatch_key_excluded",
         "triton.knobs.runtime.interpret = False",
         "torch.utils.cpp_extension.load_inline",
-        "torch.compile(torch.add)(x, y)",
         "torch.jit.script(torch.add)",
         "torch._inductor.compile(None, None)",
         "[torch][0]._C._DisableTorchDispatch()",
@@ -57,7 +49,6 @@ def verdict_of(source: str) -> Verdict:
         "import numpy as np; np.fromfile('a')",
         "library = torch; library.os.system('true')",
         "from harness.worker.judge import judge; judge.main",
-        "import importlib.util; importlib.util.module_from_spec(None)",
         "import os; getattr(os, str(x))",
         "triton.knobs.runtime.launch_enter_hook = print",
         "triton.knobs.compilation.listener = print",
@@ -70,6 +61,43 @@ def test_statement_without_honest_use_is_refused_with_line(statement: str) -> No
     assert report.error.line == next(
         n for n, t in enumerate(source.splitlines(), 1) if t.strip() == statement
     )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import threading; threading.Thread(target=print).start()",
+        "import ctypes as c; c.CDLL(None)",
+        "import importlib; importlib.import_module(str(x))",
+        "import importlib; found = importlib.import_module(str(x)); found.__version__; found.system('true')",
+        "import importlib; importlib.import_module('ctypes').CDLL(None)",
+        "import importlib; sysm = importlib.import_module('os'); sysm.system('true')",
+        "import importlib; importlib.import_module('os').system('true')",
+        "import os; os.makedirs('a')",
+        "import pathlib; pathlib.Path('a').read_text()",
+        "import torch.library; torch.library.custom_op('a::b', mutates_args=())",
+        "add_kernel._unsafe_update_src('')",
+        "eval('1')",
+        "exec('x = 1')",
+        "compile('1', 'a', 'eval')",
+        "__import__('os')",
+        "open('/etc/passwd')",
+        "globals()['torch'] = None",
+        "import importlib.util; importlib.util.module_from_spec(None)",
+    ],
+)
+def test_statement_that_the_judge_cannot_watch_is_unsupported_with_reason(statement: str) -> None:
+    report = inspect_source(adding(before=statement), TASK)
+    assert conclude(report.error) is Verdict.UNSUPPORTED
+    assert report.error is not None
+    assert re.search("judge cannot|works with files|without files", report.error.message)
+
+
+def test_way_around_the_judge_is_named_before_what_cannot_be_watched() -> None:
+    report = inspect_source(adding(before="open('a'); (lambda: 0).__globals__"), TASK)
+    assert conclude(report.error) is Verdict.REJECTED
+    assert report.error is not None
+    assert "__globals__" in report.error.message
 
 
 @pytest.mark.parametrize(
@@ -93,6 +121,13 @@ def test_statement_without_honest_use_is_refused_with_line(statement: str) -> No
         "import importlib.util; importlib.util.find_spec('apex')",
         "from importlib.metadata import version; version('triton')",
         "import io; io.StringIO()",
+        "torch.compile(torch.add)",
+        "torch.distributed.all_gather_into_tensor = torch.distributed._all_gather_base",
+        "import importlib; importlib.import_module('packaging').__version__",
+        "import importlib; found = importlib.import_module(str(x)); has = hasattr(found, '__version__')",
+        "import importlib; nothing = importlib.import_module('triton.language')",
+        "from importlib.util import find_spec; find_spec('apex')",
+        "assert torch.library.wrap_triton(add_kernel) is not None",
         "import os; os.getpid()",
         "getattr(tl, str(x.dtype).removeprefix('torch.'))",
         "triton.knobs.autotuning.print = True",
@@ -112,16 +147,26 @@ def test_unusual_honest_statement_passes(statement: str) -> None:
 def test_main_guard_is_not_checked_but_its_else_is() -> None:
     trial = "\nif __name__ == '__main__':\n    import sys\n    sys.exit(0)\n"
     assert verdict_of(adding() + trial) is Verdict.CORRECT
-    assert verdict_of(adding() + trial + "else:\n    exec('')\n") is Verdict.REJECTED
+    assert verdict_of(adding() + trial + "else:\n    exec('')\n") is Verdict.UNSUPPORTED
 
 
 def test_unused_function_is_not_checked() -> None:
     reference = "\n@torch.compile\ndef reference(x, y):\n    return eval('x + y')\n"
     assert verdict_of(adding(top=reference)) is Verdict.CORRECT
-    assert verdict_of(adding(top=reference, before="reference(x, y)")) is Verdict.REJECTED
-    assert verdict_of(adding(top=f"{reference}\ntable = {{'add': reference}}\n")) is Verdict.REJECTED
+    assert verdict_of(adding(top=reference, before="reference(x, y)")) is Verdict.UNSUPPORTED
+    assert verdict_of(adding(top=f"{reference}\ntable = {{'add': reference}}\n")) is Verdict.UNSUPPORTED
     registered = "\ndef keep(function):\n    return function\n" + reference.replace("@torch.compile", "@keep")
-    assert verdict_of(adding(top=registered)) is Verdict.REJECTED
+    assert verdict_of(adding(top=registered)) is Verdict.UNSUPPORTED
+
+
+def test_all_missing_entry_points_are_named_at_once() -> None:
+    second = NORM.entry_points[0]
+    task = msgspec.structs.replace(TASK, entry_points=(*TASK.entry_points, second))
+    report = inspect_source("import triton", task)
+    assert report.error is not None
+    assert report.error.message == (
+        f"`vector_add`, `layer_norm` are not defined; define vector_add(x, y), {second.signature}"
+    )
 
 
 def test_own_function_named_as_builtin_passes() -> None:

@@ -35,11 +35,13 @@ def test_program_on_a_different_path_resumes_in_python(seen: Any) -> None:
     assert 0 < seen["branches"]["tape"]["resumed"] < seen["branches"]["tape"]["by_tape"]
 
 
-def test_failed_assumption_in_later_program_names_its_line(seen: Any) -> None:
-    errors = [result["raised"] for result in seen["asserts"]["tape"]["results"]]
-    assert errors[0] == errors[2] == ""
-    assert "Assume failed" in errors[1]
-    assert "line" in errors[1]
+def test_false_assumption_in_later_program_is_noted_with_its_line(seen: Any) -> None:
+    results = seen["asserts"]["tape"]["results"]
+    assert [result["raised"] for result in results] == ["", "", ""]
+    before, false, after = (result["promises"] for result in results)
+    assert before == after == []
+    assert "line" in false[0]
+    assert "`tl.assume`" in false[0]
 
 
 def test_errors_of_some_programs_are_reported_with_a_tape(seen: Any) -> None:

@@ -35,6 +35,7 @@ from tests.support.evaluations import failed
 from tests.support.judged_candidates import mismatch
 from tui.commands.run import evaluate
 from tui.commands.run.evaluate import EXIT_CODES, read_candidate
+from tui.config import Settings
 from tui.diagnostics import ExitCode, say
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline
@@ -284,3 +285,13 @@ def test_targets_default_to_the_targets_of_the_devices(
 @pytest.mark.parametrize("command", ["run", "eval"])
 def test_help_states_the_default_targets(shell: Shell, command: str) -> None:
     assert "[the devices' own; gfx942 on cpu]" in " ".join(shell(command, "--help").out.split())
+
+
+def test_refusal_by_the_default_target_is_told_apart() -> None:
+    error = ErrorReport("compile", "gfx942: needs 98304 bytes of LDS a workgroup")
+    refused = judged(Verdict.COMPILE_ERROR, error=error)
+    assert evaluate.is_about_default_target(refused, Settings())
+    assert not evaluate.is_about_default_target(refused, Settings(targets=("gfx942",)))
+    assert not evaluate.is_about_default_target(
+        judged(Verdict.WRONG, error=ErrorReport("mismatch", "no")), Settings()
+    )

@@ -1,8 +1,7 @@
 """The static stage: checks a candidate's text. Nothing of the candidate runs.
 
-Static signs are advice and runtime decides. The static stage refuses only what has no honest use in a kernel module;
-the lists are in
-`refusals.py`.
+Static signs are advice and runtime decides. The static stage rejects only known ways around the judge. What may be
+honest and cannot be watched is unsupported. The lists are in `refusals.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from harness.wire import limits, signatures
@@ -52,12 +51,12 @@ def inspect_source(source: str, task: Task) -> StaticReport:
     except (ValueError, RecursionError, MemoryError) as error:
         return _end("syntax", f"Python cannot parse this: {error}")
     module = Module(tree)
-    for entry in task.entry_points:
-        problem = module.problem_of(entry, signature=task.script is None)
-        if problem is not None:
-            return StaticReport(problem)
+    problem = module.problem_of(task.entry_points, signature=task.script is None)
+    if problem is not None:
+        return StaticReport(problem)
     entry_names = {entry.name for entry in task.entry_points}
-    refusal = next(find_refusals(tree, module.own_names, entry_names), None)
+    refusals = find_refusals(tree, module.own_names, entry_names)
+    refusal = min(refusals, key=lambda refusal: refusal.unsupported, default=None)
     if refusal is not None:
         kind = "unsupported" if refusal.unsupported else "refused"
         return _end(kind, f"line {refusal.line}: {refusal.why}", refusal.line)
@@ -89,27 +88,27 @@ class Module:
             node.id for node in self._nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         )
 
-    def problem_of(self, entry: EntryPoint, *, signature: bool) -> ErrorReport | None:
-        """Why `entry` cannot be called as the task says; `None` if it can, or if only a run shows it.
+    def problem_of(self, entries: Sequence[EntryPoint], *, signature: bool) -> ErrorReport | None:
+        """Why an entry point cannot be called as the task says; `None` if all can, or if only a run shows it.
 
-        Without `signature`, its parameters are not compared: the calls decide.
+        Without `signature`, parameters are not compared: the calls decide.
         """
-        binding = self._binding_of(entry.name)
-        if binding is None:
-            message = f"`{entry.name}` is not defined; define {entry.signature}"
+        bindings = {entry: self._binding_of(entry.name) for entry in entries}
+        missing = [entry for entry, binding in bindings.items() if binding is None]
+        if missing:
+            names = ", ".join(f"`{entry.name}`" for entry in missing)
+            signatures_of_missing = ", ".join(entry.signature for entry in missing)
+            verb = "are" if len(missing) > 1 else "is"
+            message = f"{names} {verb} not defined; define {signatures_of_missing}"
             return ErrorReport(kind="missing_entry_point", message=message)
-        if (
-            not signature
-            or not isinstance(binding, ast.FunctionDef)
-            or binding.args.vararg
-            or binding.args.kwarg
-        ):
-            return None
-        wrong = signatures.signature_error(entry.signature, signatures.definition_parameters(binding))
-        if not wrong:
-            return None
-        message = f"`{entry.name}`: {wrong}; the signature is {entry.signature}"
-        return ErrorReport(kind="signature", message=message, line=binding.lineno)
+        for entry, binding in bindings.items() if signature else ():
+            if not isinstance(binding, ast.FunctionDef) or binding.args.vararg or binding.args.kwarg:
+                continue
+            wrong = signatures.signature_error(entry.signature, signatures.definition_parameters(binding))
+            if wrong:
+                message = f"`{entry.name}`: {wrong}; the signature is {entry.signature}"
+                return ErrorReport(kind="signature", message=message, line=binding.lineno)
+        return None
 
     def slow_calls(self) -> tuple[str, ...]:
         """Calls that take the interpreter long, as `tl.sort`."""

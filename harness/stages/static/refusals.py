@@ -1,4 +1,4 @@
-"""Constructs that a kernel module has no honest use for, found in its syntax tree; and oddities that become notes."""
+"""Constructs that hide work from the judge, found in a module's syntax tree; and oddities that become notes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Iterator
 from typing import NamedTuple, TypeGuard
 
+from .imports import IMPORT_MODULE, dotted, followed_imports, imported_names, module_of_call
 from .reachability import own_nodes, reachable_statements
 
 
@@ -18,18 +19,35 @@ class Refusal(NamedTuple):
     """True if it may be honest, but the judge cannot watch it."""
 
 
+_JUDGE = ("harness", "suites", "engine", "sessions", "tui", "wavedeck")
 _MODULES = {
+    **dict.fromkeys(_JUDGE, "it belongs to the judge"),
     **dict.fromkeys(
-        ("subprocess", "socket", "ctypes", "cffi", "multiprocessing", "_thread", "concurrent", "asyncio", "runpy",
-         "pickle", "marshal", "shelve", "mmap", "signal", "atexit", "pty", "fcntl", "resource", "urllib", "http",
-         "requests", "ftplib", "smtplib", "ssl", "select", "selectors", "builtins", "code", "codeop", "imp",
-         "zipimport", "pkgutil", "shutil", "tempfile", "pathlib", "glob", "tracemalloc", "faulthandler", "cupy",
-         "numba", "unittest", "pip", "setuptools"),
-        "a kernel module has no use for it",
+        ("subprocess", "multiprocessing", "_thread", "concurrent", "asyncio", "signal", "atexit", "pty", "runpy", "pip"),
+        "its work runs outside the call that is judged",
     ),
-    **dict.fromkeys(("harness", "suites", "engine", "sessions", "tui", "wavedeck"), "it belongs to the judge"),
+    **dict.fromkeys(
+        ("socket", "urllib", "http", "requests", "ftplib", "smtplib", "ssl", "select", "selectors"),
+        "candidates run without a network",
+    ),
 }  # fmt: skip
 """Top-level modules that a candidate may import but not use, with the reason."""
+
+_UNWATCHED = {
+    **dict.fromkeys(
+        ("pathlib", "glob", "shutil", "tempfile", "pickle", "shelve", "fcntl", "zipimport", "pkgutil"),
+        "it works with files",
+    ),
+    **dict.fromkeys(
+        ("ctypes", "cffi", "mmap", "marshal", "cupy", "numba"),
+        "the judge cannot watch memory that is reached without torch",
+    ),
+    **dict.fromkeys(
+        ("builtins", "code", "codeop", "imp", "resource", "tracemalloc", "faulthandler", "unittest", "setuptools"),
+        "it changes Python or the process around the kernels",
+    ),
+}  # fmt: skip
+"""Top-level modules with honest uses that the judge cannot watch, with the reason."""
 
 _MEMBERS = {
     "os": ("path", "environ", "getenv", "cpu_count", "name", "sep", "linesep", "getpid"),
@@ -41,11 +59,11 @@ _MEMBERS = {
     "importlib": ("util.find_spec", "metadata.version", "metadata.PackageNotFoundError"),
     "io": ("StringIO", "BytesIO"),
 }  # fmt: skip
-"""The only members of these modules that a candidate may name."""
+"""The only members of these modules that the judge can watch."""
 
 _TORCH = (
     "torch._C", "torch.utils._python_dispatch", "torch.utils.cpp_extension", "torch.utils.dlpack", "torch.overrides",
-    "torch.hub", "torch.load", "torch.save", "torch.compile", "torch.jit", "torch._inductor",
+    "torch.hub", "torch.load", "torch.save", "torch.jit", "torch._inductor",
     "torch._dynamo.optimize", "torch._dynamo.export", "torch._dynamo.eval_frame", "torch._dynamo.convert_frame",
     "torch.multiprocessing", "torch.ops.load_library", "torch.from_file",
     "triton._C", "triton.runtime.interpreter", "triton.runtime.jit.JITFunction.run", "triton.knobs.runtime",
@@ -54,12 +72,14 @@ _TORCH = (
 """Parts of torch and triton with which a candidate could compute outside its kernels or leave the judge's view."""
 _HARMLESS = (
     "torch.jit.is_scripting", "torch.jit.is_tracing", "torch.jit.ignore", "torch.jit.unused", "torch.jit.export", "torch.jit.Final",
-    "torch._inductor.config", "torch._inductor.runtime.triton_helpers",
+    "torch._inductor.config", "torch._inductor.runtime.triton_helpers", "torch._inductor.runtime.hints",
     "torch._C._cuda_getCurrentRawStream", "torch._C._dynamo.guards._empty_strided_cuda",
 )  # fmt: skip
 """Members of `_TORCH` that compile nothing: marks, questions and settings, and what code from `torch.compile` calls."""
 
 _CUSTOM_OPERATORS = "torch.library"
+_WRAPPED_KERNEL = "torch.library.wrap_triton"
+"""Returns a kernel to launch and registers nothing."""
 
 _INSIDE_LIBRARIES = frozenset({
     "os", "sys", "subprocess", "ctypes", "ctypeslib", "socket", "importlib", "builtins", "inspect", "gc", "threading",
@@ -67,20 +87,25 @@ _INSIDE_LIBRARIES = frozenset({
 })  # fmt: skip
 """Modules that torch, triton and numpy import, and their file access: `torch.os` is `os` too."""
 
-_BUILTINS = frozenset({
-    "exec", "eval", "compile", "__import__", "open", "input", "breakpoint", "globals", "locals", "vars", "__builtins__",
-    "__loader__", "__spec__", "memoryview",
-})  # fmt: skip
+_BUILTINS = {
+    **dict.fromkeys(("exec", "eval", "compile", "__import__"), "the judge cannot read code that is made at run time"),
+    **dict.fromkeys(("open", "input", "breakpoint"), "candidates run without files and without a terminal"),
+    **dict.fromkeys(("globals", "locals", "vars"), "the judge cannot follow names that are looked up at run time"),
+    "memoryview": "the judge cannot watch memory that is reached without torch",
+}  # fmt: skip
+"""Builtins with honest uses that the judge cannot watch, with the reason."""
 _ATTRIBUTES = frozenset({
     "__globals__", "__builtins__", "__code__", "__closure__", "__subclasses__", "__bases__", "__mro__", "__loader__",
     "__spec__", "__import__", "__reduce__", "__reduce_ex__", "__getattribute__", "f_back", "f_locals", "f_globals",
-    "f_builtins", "tb_frame", "gi_frame", "cr_frame", "_getframe", "get_objects", "get_referrers", "_current_frames",
-    "settrace", "setprofile", "_unsafe_update_src", "modules", "meta_path", "path_hooks", "_C",
+    "f_builtins", "tb_frame", "gi_frame", "cr_frame", "_getframe", "currentframe", "get_objects", "get_referrers",
+    "_current_frames", "settrace", "setprofile", "modules", "meta_path", "path_hooks", "_C",
 })  # fmt: skip
+"""Attributes and names through which a candidate reaches the judge's objects."""
+_NEW_TEXT = "_unsafe_update_src"
 _MODULE_ONLY_ATTRIBUTES = frozenset({"modules"})
 """Harmless on anything but `sys`, as `nn.Module.modules`."""
 _CONFIGURATION = (
-    "torch.backends", "torch.set_", "torch._dynamo.config", "torch._inductor.config",
+    "torch.distributed", "torch.backends", "torch.set_", "torch._dynamo.config", "torch._inductor.config",
     "triton.knobs.autotuning", "triton.knobs.compilation", "triton.knobs.amd", "triton.knobs.nvidia",
 )  # fmt: skip
 MODULE = "kernel"
@@ -91,8 +116,8 @@ def find_refusals(
     tree: ast.Module, own_names: frozenset[str], entry_points: Collection[str]
 ) -> Iterator[Refusal]:
     """Each refused construct that may run, in no particular order. `own_names` are bound by the module itself."""
-    imported = _imports(tree)
-    parameters = _parameters_read(tree)
+    imported = imported_names(tree)
+    followed = _parameters_read(tree) | followed_imports(tree, imported)
     # A `__main__` block at the end never runs, because the module is imported.
     body = (
         part
@@ -102,19 +127,21 @@ def find_refusals(
     statements = reachable_statements(body, entry_points)
     for node in (node for statement in statements for node in own_nodes(statement)):
         match node:
-            case ast.Name(id=name, ctx=ast.Load()) if node not in parameters:
+            case ast.Name(id=name, ctx=ast.Load()) if node not in followed:
                 yield from _check_name(node, name, imported, own_names)
-            case ast.Attribute():
+            case ast.Attribute() if node not in followed:
                 yield from _check_attribute(node, imported)
                 if isinstance(node.ctx, (ast.Store, ast.Del)):
                     yield from _check_patch(node, imported)
+            case ast.Call() if module := module_of_call(node, imported):
+                yield from _check_module(node.lineno, module)
             case ast.ImportFrom():
                 yield from _check_import_from(node)
             case ast.Import(names=names) if any(alias.name == MODULE for alias in names):
                 yield Refusal(node.lineno, "the candidate imports itself")
             case ast.Call(func=ast.Name(id="setattr" | "delattr" | "getattr"), args=[target, name, *_]):
                 yield from _check_reflection(node, target, name, imported)
-            case ast.Subscript(ctx=ast.Store() | ast.Del()) if _dotted(node.value, imported) == "os.environ":
+            case ast.Subscript(ctx=ast.Store() | ast.Del()) if dotted(node.value, imported) == "os.environ":
                 if _constant(node.slice) in (None, _INTERPRETER_VARIABLE):
                     yield Refusal(node.lineno, "it changes how the judge runs the module")
             case ast.Constant(value=str() as text) if text == _INTERPRETER_VARIABLE:
@@ -140,30 +167,11 @@ def find_oddities(tree: ast.Module, kernels: Collection[str]) -> Iterator[str]:
                 yield f"line {node.lineno}: a broad except hides what fails"
             case _:
                 pass
-    for name, module in _imports(tree).items():
-        if module.partition(".")[0] in _MODULES and name not in used:
+    for name, module in imported_names(tree).items():
+        if module.partition(".")[0] in {*_MODULES, *_UNWATCHED} and name not in used:
             yield f"`{module}` is imported and not used"
         if module == "numpy":
             yield "numpy is imported: work done in it is not a kernel's"
-
-
-def _imports(tree: ast.Module) -> dict[str, str]:
-    """Imported names with their meaning: `tl` -> `triton.language`; follows plain aliases (`F = torch.nn.functional`)."""
-    meaning: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                top = alias.name.partition(".")[0]
-                meaning[alias.asname or top] = alias.name if alias.asname else top
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                meaning[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            path = _dotted(node.value, meaning)
-            if path is not None:
-                meaning.setdefault(node.targets[0].id, path)
-    return meaning
 
 
 def _parameters_read(tree: ast.Module) -> frozenset[ast.AST]:
@@ -183,22 +191,37 @@ def _check_name(
     node: ast.Name, name: str, imported: dict[str, str], own: frozenset[str]
 ) -> Iterator[Refusal]:
     if name in _BUILTINS and name not in own and name not in imported:
-        yield Refusal(node.lineno, f"`{name}` has no use in a kernel module")
+        yield Refusal(node.lineno, f"`{name}` is used: {_BUILTINS[name]}", unsupported=True)
+    if name in _ATTRIBUTES - _BUILTINS.keys() and name.startswith("__"):
+        yield _reaching(node.lineno, name)
     module = imported.get(name)
     if module is not None:
-        top = module.partition(".")[0]
-        if top in _MODULES:
-            yield Refusal(node.lineno, f"`{module}` is used; {_MODULES[top]}")
+        yield from _check_module(node.lineno, module)
         yield from _check_path(node.lineno, module)
 
 
+def _check_module(line: int, module: str) -> Iterator[Refusal]:
+    top = module.partition(".")[0]
+    if top in _MODULES:
+        yield Refusal(line, f"`{module}` is used: {_MODULES[top]}")
+    if top in _UNWATCHED:
+        yield Refusal(line, f"`{module}` is used: {_UNWATCHED[top]}", unsupported=True)
+
+
+def _reaching(line: int, name: str) -> Refusal:
+    return Refusal(line, f"`{name}` reaches objects of Python that do not belong to the candidate")
+
+
 def _check_attribute(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:
-    path = _dotted(node, imported)
+    path = dotted(node, imported)
     is_harmless = path is not None and _is_harmless(path)
     if node.attr in _MODULE_ONLY_ATTRIBUTES:
         is_harmless = path is None or not path.startswith("sys.")
     if node.attr in _ATTRIBUTES and not is_harmless:
-        yield Refusal(node.lineno, f"`.{node.attr}` has no use in a kernel module")
+        yield _reaching(node.lineno, f".{node.attr}")
+    if node.attr == _NEW_TEXT:
+        why = f"`.{_NEW_TEXT}` gives a kernel another text, which the judge cannot read"
+        yield Refusal(node.lineno, why, unsupported=True)
     if path is not None:
         yield from _check_path(node.lineno, path)
 
@@ -206,11 +229,14 @@ def _check_attribute(node: ast.Attribute, imported: dict[str, str]) -> Iterator[
 def _check_path(line: int, path: str) -> Iterator[Refusal]:
     top, _, member = path.partition(".")
     if member and not any(_leads_to(member, allowed) for allowed in _MEMBERS.get(top, (member,))):
-        yield Refusal(line, f"`{path}` has no use in a kernel module")
+        why = f"the judge cannot watch it; of `{top}` a candidate may use {', '.join(_MEMBERS[top])}"
+        if path == IMPORT_MODULE:
+            why = "the judge cannot follow a module that is named at run time; import it by its name"
+        yield Refusal(line, f"`{path}` is used: {why}", unsupported=True)
     if top in ("torch", "triton", "numpy") and not _INSIDE_LIBRARIES.isdisjoint(path.split(".")[1:]):
-        yield Refusal(line, f"`{path}` has no use in a kernel module")
-    if path.startswith(_CUSTOM_OPERATORS):
-        why = f"`{path}` registers an operator, and the judge cannot watch what runs inside it; call the kernel directly"
+        yield Refusal(line, f"`{path}` reaches files or modules of Python through a library")
+    if path.startswith(_CUSTOM_OPERATORS) and not _leads_to(path, _WRAPPED_KERNEL):
+        why = f"`{path}` is used: the judge cannot watch what runs inside an operator of torch.library; call the kernel directly"
         yield Refusal(line, why, unsupported=True)
     if _is_harmless(path):
         return
@@ -230,8 +256,8 @@ def _leads_to(member: str, allowed: str) -> bool:
 
 
 def _check_patch(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:
-    """Refuse assignments to a library's attributes, except to settings that exist to be assigned."""
-    path = _dotted(node, imported)
+    """Refuse assignments to a library's attributes, except to settings, and to names that no kernel and no judge uses."""
+    path = dotted(node, imported)
     if path is None or path.startswith(_CONFIGURATION):
         return
     if path.partition(".")[0] in ("torch", "triton", "numpy", "sys", "os", "time", "math"):
@@ -245,20 +271,28 @@ def _check_import_from(node: ast.ImportFrom) -> Iterator[Refusal]:
         yield Refusal(node.lineno, "the candidate imports itself")
     top = (node.module or "").partition(".")[0]
     for alias in node.names:
-        if alias.name == "*" and (top in _MODULES or top in _MEMBERS):
-            yield Refusal(node.lineno, f"everything of `{node.module}` is imported")
+        if alias.name == "*" and top in {*_MODULES, *_UNWATCHED, *_MEMBERS}:
+            yield Refusal(
+                node.lineno, f"everything of `{node.module}` is imported: import what is used by name"
+            )
 
 
 def _check_reflection(
     node: ast.Call, target: ast.expr, name: ast.expr, imported: dict[str, str]
 ) -> Iterator[Refusal]:
     assert isinstance(node.func, ast.Name)
-    path, attribute = _dotted(target, imported), _constant(name)
-    library = path is not None and path.partition(".")[0] in ("torch", "triton", *_MEMBERS, *_MODULES)
+    path, attribute = dotted(target, imported), _constant(name)
+    library = path is not None and path.partition(".")[0] in (
+        "torch",
+        "triton",
+        *_MEMBERS,
+        *_MODULES,
+        *_UNWATCHED,
+    )
     if node.func.id != "getattr" and library:
         yield Refusal(node.lineno, f"`{path}` is changed; leave libraries as they are")
-    if attribute in _ATTRIBUTES:
-        yield Refusal(node.lineno, f"`{attribute}` has no use in a kernel module")
+    if attribute is not None and attribute in _ATTRIBUTES:
+        yield _reaching(node.lineno, attribute)
     if library and attribute is not None:
         yield from _check_path(node.lineno, f"{path}.{attribute}")
     if library and attribute is None and node.func.id == "getattr" and _hides(path or "", name):
@@ -274,17 +308,6 @@ def _hides(path: str, name: ast.expr) -> bool:
     if path.partition(".")[0] not in ("torch", "triton"):
         return True
     return not any(isinstance(node, (ast.Name, ast.Attribute)) for node in ast.walk(name))
-
-
-def _dotted(node: ast.expr, imported: dict[str, str]) -> str | None:
-    """`torch.nn.functional.softmax` for `F.softmax`; `None` if the root is no imported name."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name) or node.id not in imported:
-        return None
-    return ".".join([imported[node.id], *reversed(parts)])
 
 
 def _constant(node: ast.expr) -> str | None:

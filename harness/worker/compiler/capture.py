@@ -13,7 +13,7 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import triton
@@ -22,7 +22,7 @@ from harness.wire.device import Target
 from harness.worker.triton_hooks import cache_files, compiler_settings, stub_driver
 from harness.worker.triton_hooks.autotuning import Mode, policy
 from harness.worker.triton_hooks.launch_options import dropped, elsewhere, refusal, unknown
-from harness.worker.triton_hooks.launches import Launch, handle_launches, sizes
+from harness.worker.triton_hooks.launches import Launch, handle_compiled_launches, handle_launches, sizes
 
 from . import device_limits
 from .host_time import not_counted
@@ -69,6 +69,7 @@ def install(target: Target) -> None:
     cache_files.install()
     stub_driver.install(target)
     handle_launches(lambda launch: _compile_instead(launch, target))
+    handle_compiled_launches(lambda kernel, grid, _: _check_compiled(kernel, grid, target))
     policy.mode = Mode.ALL
     policy.install()
 
@@ -120,6 +121,29 @@ def _compile_instead(launch: Launch, target: Target) -> Any:
     return made.compiled
 
 
+def _check_compiled(kernel: Any, grid: Sequence[Any], target: Target) -> None:
+    """Record a launch of a kernel that `warmup` or an earlier launch compiled, as `compiled[grid](...)`."""
+    if _recording is None:
+        return
+    function = kernel.src.fn
+    constants = {function.arg_names[place[0]]: value for place, value in kernel.src.constants.items()}
+    made = CompiledLaunch(
+        function.fn.__name__,
+        int(function.fn.__code__.co_firstlineno),
+        grid=sizes(grid),
+        config={name: _printed(constants[name]) for name in function.arg_names if name in constants},
+        compiled=kernel,
+    )
+    made.log, made.seconds = compile_logs.get(kernel.hash, ("", 0.0))
+    _add_options(made)
+    _recording.append(made)
+    try:
+        device_limits.check(kernel, made.grid, target)
+    except Exception as error:
+        made.failure = error
+        raise
+
+
 def _printed(value: Any) -> str:
     value = getattr(value, "value", value)
     return str(getattr(value, "__name__", value))
@@ -154,6 +178,10 @@ def _accepted(
 def _compile(launch: Launch, made: CompiledLaunch) -> None:
     compile_kernel(lambda: launch.go_on(grid=None, warmup=True), made)
     made.log, made.seconds = compile_logs.setdefault(made.compiled.hash, (made.log, made.seconds))
+    _add_options(made)
+
+
+def _add_options(made: CompiledLaunch) -> None:
     for name in ("num_warps", "num_stages"):
         made.config.setdefault(name, str(getattr(made.compiled.metadata, name)))
 

@@ -24,7 +24,7 @@ from harness.wire.guest_messages import (
 )
 from harness.worker.interpreter.observing import running
 from harness.worker.interpreter.traffic import Observation
-from harness.worker.kit import arena, storages
+from harness.worker.kit import arena, cuda_shim, storages
 from harness.worker.kit.device_memory import NotShared, OpenedMemory, rounded
 from harness.worker.kit.gpu import HERE, POISON, running_threads, view
 from harness.worker.triton_hooks import warm
@@ -57,6 +57,8 @@ class GpuRunner(Runner):
     def prepare(self, load: Load) -> None:
         warm.start_gpu(self._device)
         storages.hide_allocator()
+        library: Any = torch
+        library.compile = cuda_shim.undecorated
         gpu_launches.install(self._device.kind)
         self._watch_streams()
 

@@ -135,6 +135,7 @@ class Guest:
         value = None
         changed_state: tuple[str, ...] = ()
         with self._runner.observe(inputs) as observation:
+            observation.zero_lanes = request.zero_lanes
             operators = watch.OperatorWatch(
                 observation, str(self._file), self._recorder, KINDS[request.poison % len(KINDS)]
             )

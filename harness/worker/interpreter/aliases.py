@@ -14,6 +14,7 @@ import ast
 import functools
 import inspect
 import operator
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -33,6 +34,7 @@ _PLAIN = (bool, int, float, str, tuple, type(None), tl.dtype)
 _OF_CONSTANTS = (len, int, float, bool, str, abs, list, round)
 """Python functions that a compiler calls with the values of constants."""
 _FACTORY = "with_closure"
+_LIBRARIES = "triton.language.extra."
 
 _replacements: dict[int, tuple[Any, Any]] = {}
 """Replacement by a builtin's identity, with the builtin itself, so that no other object gets the identity."""
@@ -61,6 +63,9 @@ def called(function: Any) -> Any:
     replacement = _replacements.get(id(function))
     if replacement is not None:
         return replacement[0]
+    if (getattr(function, "__module__", "") or "").startswith(_LIBRARIES):
+        # A module that was loaded a second time has functions of its own.
+        return getattr(sys.modules.get(function.__module__), function.__name__, function)
     if any(function is builtin for builtin in _OF_CONSTANTS):
         return functools.partial(_of_values, function)
     own = inspect.isfunction(function) and tl.core.is_builtin(function)

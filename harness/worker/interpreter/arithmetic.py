@@ -1,7 +1,8 @@
 """
 Arithmetic that Triton's interpreter computes differently from a compiler.
 
-Sums of single bits, maximum and minimum with NaN, clamping of NaN, the upper half of products of negative integers, `tl.fma`.
+Sums of single bits, splats of comparisons, maximum and minimum with NaN, clamping of NaN, the upper half of products of
+negative integers, `tl.fma`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
@@ -22,6 +24,16 @@ def install() -> None:
     builder.create_add = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _sum)
     builder.create_fma = _fma
     builder.create_umulhi = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _upper_half)
+    splat, unsplat = builder.create_splat, builder.create_unsplat
+    builder.create_splat = lambda self, kind, value: splat(self, kind, _as_bit(value))
+    builder.create_unsplat = lambda self, value: unsplat(self, _as_bit(value))
+
+
+def _as_bit(value: Any) -> Any:
+    """Return the result of a comparison with its own dtype: the interpreter gives it the dtype of the operands."""
+    if value.data.dtype != np.bool_ or value.dtype.scalar.is_int1():
+        return value
+    return TensorHandle(value.data, tl.int1)
 
 
 def _fma(_: Any, x: Any, y: Any, z: Any) -> Any:

@@ -1,5 +1,6 @@
 """
-Reports a false `tl.multiple_of`: the interpreter ignores this hint, a compiler makes wide accesses of it.
+Reports hints that do not hold. A compiler makes wide accesses of a `tl.multiple_of`, which the interpreter ignores. It may
+drop code by a `tl.assume`, at which the interpreter stops; authors write false ones (`tl.assume(pid > 0)`) that drop nothing.
 
 `tl.max_contiguous` and `tl.max_constancy` are not checked: authors also write them for indices that wrap around (`rows % m`),
 and no store ever writes the wrong lanes.
@@ -12,12 +13,24 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
+from triton.runtime import interpreter
 
 from .observing import current
 from .tracing import operation
 
 ALIGNMENT = 16
 """Bytes. Whether an address is a multiple of more depends on the allocator, not on the kernel."""
+
+
+def install() -> None:
+    """Once a process: a false `tl.assume` is noted, and the kernel goes on."""
+    interpreter.InterpreterBuilder.create_assume = _assume
+
+
+def _assume(_: Any, condition: Any) -> None:
+    observation = current()
+    if observation is not None and not np.all(condition.data):
+        observation.note_false_promise("`tl.assume` names a condition that does not hold")
 
 
 def patch(scope: Any) -> None:

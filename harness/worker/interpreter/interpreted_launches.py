@@ -19,7 +19,7 @@ from triton.runtime import interpreter
 
 from harness.wire.device import Target
 from harness.worker.triton_hooks.autotuning import policy, static_assert
-from harness.worker.triton_hooks.launches import Launch, handle_launches, sizes, tensors_in
+from harness.worker.triton_hooks.launches import Launch, handle_launches, parameters_of, sizes, tensors_in
 from harness.worker.triton_hooks.stub_driver import stub
 
 from . import aliases, constants, gaps, hints, loops
@@ -61,7 +61,19 @@ def adopt_kernel(kernel: Any, rewritten: Any, unspecialised: Iterable[str]) -> N
 def _handle(launch: Launch, target: Target) -> Any:
     if not launch.warmup:
         run(launch.kernel, launch.grid, launch.args, launch.named, launch.named)
-    return stub(target, launch.named)
+    return stub(target, launch.named, functools.partial(_launch_again, launch))
+
+
+def _launch_again(compiled: Launch, grid: Any, *values: Any, **_: Any) -> None:
+    """Launch a compiled kernel with different arguments: its constants and options stay those of its compilation."""
+    parameters = {parameter.name: parameter for parameter in parameters_of(compiled.kernel)}
+    kept = {
+        name: value
+        for name, value in compiled.arguments.items()
+        if name not in parameters or parameters[name].is_constexpr
+    }
+    arguments = {name: value for name, value in zip(parameters, values, strict=False) if name not in kept}
+    compiled.kernel.run(grid=grid, warmup=False, **arguments, **kept)
 
 
 def run(

@@ -21,6 +21,7 @@ from . import (
     expressions,
     float_hooks,
     gaps,
+    hints,
     indices,
     interpreted_launches,
     loops,
@@ -44,7 +45,7 @@ def prepare(target: Target) -> None:
     stub_driver.install(target)
     # A device is silent about overflow and invalid values; numpy would print warnings into the candidate's output.
     np.seterr(all="ignore")
-    for module in (arithmetic, reductions, float_hooks, indices):
+    for module in (arithmetic, reductions, float_hooks, hints, indices):
         module.install()
     for module in (aliases, loops, expressions, accesses, gaps, programs):
         module.install()

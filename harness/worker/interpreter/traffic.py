@@ -83,6 +83,8 @@ class Observation:
     """The first divisor in a kernel's hint that does not hold, in one line."""
     undefined_lanes: dict[int, None] = field(default_factory=dict)
     """Lines of masked loads without `other`, which left lanes undefined."""
+    zero_lanes: bool = False
+    """These lanes hold 0."""
     launching: bool = False
     """A launch is running: operations of torch are the interpreter's, not the candidate's."""
     unsupported: str | None = None

@@ -52,6 +52,8 @@ class Replays:
         self._steps = (*plan.execution, *plan.repeats) if begin.exam else plan.execution[drawn:]
         self._waiting: _Waiting | None = None
         self._error: ErrorReport | None = None
+        self.zero_lanes = False
+        """Replays have zeros in the lanes that a masked load without `other` leaves out."""
         self._loaded = False
         """The verifier has answered that it has the source."""
         self.outcomes: list[ReplayOutcome] = []
@@ -129,6 +131,7 @@ class Replays:
             arguments=arena.arguments,
             arena_bytes=arena.size_bytes,
             backwards=backwards,
+            zero_lanes=self.zero_lanes,
         )
         try:
             if not self._loaded:

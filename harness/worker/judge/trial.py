@@ -144,7 +144,7 @@ class Trial:
                 break
             try:
                 run = first if step is first.step else self._run(step)
-                self._compare(run)
+                run = self._compare(run)
             except (CandidateRaised, Stop) as failure:
                 self._look_back()
                 if not self._begin.exam and (isinstance(failure, CandidateRaised) or failure.error.mismatch):
@@ -158,7 +158,7 @@ class Trial:
                     )
                 raise
             self._runs.append(run)
-            if run is first and integrity.of_call(run, self._task) is None:
+            if step is first.step and integrity.of_call(run, self._task) is None:
                 self._line.tell(FirstCaseRight())
             run.shared_outputs.clear()  # compared; only the small parts of the run are needed later
             self._replays.start(run)
@@ -244,15 +244,39 @@ class Trial:
         """True if the task's own code accepts the inputs of this step."""
         return step.case.name not in self._left_out and (step.case.name, step.place) not in self._unfit
 
-    def _compare(self, run: Run) -> None:
-        """Raise `Stop` if the call is wrong."""
+    def _compare(self, run: Run) -> Run:
+        """Return the call, or its repeat with other undefined lanes, if it is right. Raises `Stop` if it is wrong."""
         unfit = self._answers.unfit(run)
         if unfit is not None:
             raise Stop(unfit)
         mismatch = self._answers.mismatch(run)
+        if mismatch is not None and (repeat := self._right_with_zeros(run)):
+            return repeat
         if mismatch is not None:
             when = ", ".join(filter(None, (_sizes(run), self._config(run))))
             raise Stop(mismatch_wording.mismatch(mismatch, when, run.returned.traffic.undefined_lanes))
+        return run
+
+    def _right_with_zeros(self, run: Run) -> Run | None:
+        """Repeat a wrong call with zeros in the lanes that masked loads leave undefined; return it if it is right.
+
+        A third call must be wrong again without the zeros: else state between calls made the difference. A finding then
+        names the loads, and all later calls have zeros in such lanes.
+        """
+        lines = run.returned.traffic.undefined_lanes
+        if not lines or self._caller.zero_lanes:
+            return None
+        self._caller.zero_lanes = True
+        repeat = self._run(run.step)
+        self._caller.zero_lanes = False
+        if not self._is_right(repeat) or self._is_right(self._run(run.step)):
+            return None
+        self._caller.zero_lanes = self._replays.zero_lanes = True
+        self._kept_findings.append(mismatch_wording.undefined_lanes(run.case.name, lines))
+        return repeat
+
+    def _is_right(self, run: Run) -> bool:
+        return self._answers.unfit(run) is None and self._answers.mismatch(run) is None
 
     def _repeated(self, run: Run) -> None:
         """Raise `Stop` if a repeated call is wrong."""
@@ -261,6 +285,8 @@ class Trial:
             raise Stop(unfit)
         before, stale = self._answers.was_right(run), self._answers.is_stale(run)
         mismatch = self._answers.mismatch(run)
+        if mismatch is not None and self._right_with_zeros(run):
+            return
         if mismatch is None:
             if self._begin.exam and self._answers.has_other_bits(run) and not self._tuned(run):
                 self._kept_findings.append(mismatch_wording.not_deterministic(run.case.name))

@@ -249,7 +249,9 @@ def _patch_torch(target: Target) -> None:
     version.hip = ROCM_VERSION if target.backend == "hip" else None
     version.cuda = None if target.backend == "hip" else CUDA_VERSION
     for name in ("disable", "allow_in_graph", "assume_constant_result"):
-        setattr(torch.compiler, name, _undecorated)
+        setattr(torch.compiler, name, undecorated)
+    library: Any = torch
+    library.compile = undecorated
     _patch_default_device()
     _patch_storages()
     _patch_backward()
@@ -261,9 +263,12 @@ def _patch_functions(module: ModuleType, answers: Mapping[str, Any]) -> None:
         setattr(module, name, always(answer))
 
 
-def _undecorated(function: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Replaces decorators of `torch.compiler`, which compiles nothing here: torch's own would import it, seconds of work."""
-    return function or _undecorated
+def undecorated(function: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """Replaces `torch.compile` and decorators of `torch.compiler`. Returns the function: the judge sees its operators.
+
+    Torch's own would import a compiler, seconds of work.
+    """
+    return function or undecorated
 
 
 def _patch_storages() -> None:

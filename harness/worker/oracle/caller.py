@@ -112,6 +112,8 @@ class Caller:
         self._signature = parse_signature(task.entry_points[0].signature)
         self._kept_arena: Arena | DeviceArena | None = None
         self._shares = False
+        self.zero_lanes = False
+        """Lanes that a masked load without `other` leaves out hold 0 from now on."""
         self._memory: SharedMemory | None = None
         """Memory that the guest reaches too: inputs, then outputs. It is replaced when a case needs more."""
 
@@ -153,6 +155,7 @@ class Caller:
                     memory=None if shared is None else shared.place,
                     answers_at=rounded(arena.size_bytes),
                     record=self._wants_record(step),
+                    zero_lanes=self.zero_lanes,
                 ),
                 Returned,
                 wall_s=wall_s,

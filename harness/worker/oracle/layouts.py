@@ -24,15 +24,6 @@ def laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
     return _LAYOUTS[layout](tensor)
 
 
-def with_free_strides(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the same memory with a different stride along axes of size 1: still dense, like one row of a padded matrix."""
-    strides = [
-        stride + PADDING if size == 1 else stride
-        for size, stride in zip(tensor.shape[:-1], tensor.stride()[:-1], strict=True)
-    ]
-    return tensor.as_strided(tensor.shape, (*strides, *tensor.stride()[-1:])) if tensor.dim() else tensor
-
-
 def _dense(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 

@@ -33,9 +33,8 @@ def mismatch(wrong: Mismatch, when: str = "", undefined: Sequence[int] = ()) -> 
         parts.append(", ".join(f"{name} {value:.6g}" for name, value in wrong.metrics.items()))
     more_nan = wrong.nan_got > wrong.nan_expected
     if undefined and (more_nan or not wrong.dtype.startswith(("float", "bfloat"))):
-        lines = f"line{'s' if len(undefined) > 1 else ''} {', '.join(map(str, undefined))}"
         parts.append(
-            f"the masked load in {lines} has no `other`: lanes that its mask leaves out may hold anything "
+            f"the masked load in {_lines(undefined)} has no `other`: lanes that its mask leaves out may hold anything "
             f"({'NaN' if more_nan else 'a large integer'} here), so give it a value"
         )
     return _mismatch("mismatch", "\n".join(["; ".join(parts), *wrong.pattern]), wrong)
@@ -70,6 +69,19 @@ def not_deterministic(case: str) -> Finding:
     """Right in both calls, with different bits."""
     message = "a second call with the same inputs gave other bits within the tolerance: atomics, a race or state between calls"
     return Finding(kind="not_deterministic", message=message, case=case)
+
+
+def undefined_lanes(case: str, lines: Sequence[int]) -> Finding:
+    """Right only with zeros in the lanes that masked loads leave out."""
+    message = (
+        f"the masked load in {_lines(lines)} has no `other`, and lanes that its mask leaves out reach the output: "
+        "right only if they hold 0, and Triton leaves them undefined; give the load an `other`"
+    )
+    return Finding(kind="undefined_lanes", message=message, case=case, line=lines[0])
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    return f"line{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
 def stale(case: str) -> ErrorReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import msgspec
 import torch
 
 from harness.cases import seeds
-from harness.cases.judged_case import FAR, JudgedCase, Layout, RowKind
+from harness.cases.judged_case import FAR, JudgedCase, RowKind
 from harness.wire.case_specs import ArgumentSpec, CaseSpec
 from harness.worker.kit import arena, place
 from harness.worker.kit.arena import Value
@@ -21,11 +22,13 @@ from suites.task import Case, Distribution, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 
 from .distributions import inject_degenerate, inject_extremes, inject_mask, inject_outliers, inject_special
-from .layouts import laid_out, with_free_strides
+from .layouts import laid_out
 from .neighbours import alike, with_other_middle
 from .sizes_alone import without_memory
 
 Inputs = dict[str, Value]
+OUTPUT_DTYPES = "output_dtypes"
+"""Parameter of an oracle that gets the torch dtypes of the outputs by name."""
 
 
 class BadProblem(Exception):
@@ -40,6 +43,8 @@ class Problem:
         module = _load(task.folder / "problem.py")
         self._make_inputs: Callable[..., Inputs] = _function(module, "make_inputs", task)
         self._oracle: Callable[..., Any] = _function(module, "oracle", task)
+        named = inspect.signature(self._oracle).parameters
+        self._wants_dtypes = OUTPUT_DTYPES in named and OUTPUT_DTYPES not in task.entry_points[0].signature
         settle = getattr(module, "settle_inputs", None)
         self._settle_inputs: Callable[[Inputs], Inputs] | None = settle if callable(settle) else None
         self._far: dict[str, tuple[RowKind, ...]] = {}
@@ -61,11 +66,6 @@ class Problem:
             name: laid_out(value, case.layout) if isinstance(value, torch.Tensor) else value
             for name, value in inputs.items()
         }
-        if case.hidden and case.layout is Layout.DENSE:
-            laid = {
-                name: with_free_strides(value) if isinstance(value, torch.Tensor) else value
-                for name, value in laid.items()
-            }
         if case.twice:
             pairs = alike(laid)
             if not pairs:
@@ -166,7 +166,7 @@ class Problem:
             inject_outliers(tensors, self._task.outlier_inputs, generator)
         if degenerate:
             inject_degenerate(inputs, named, generator, degenerate)
-        if self._settle_inputs is not None and (degenerate or case.distribution is Distribution.OUTLIER):
+        if self._settle_inputs is not None:
             inputs = self._settle_inputs(inputs)
         if special:
             inject_special(inputs, named, generator)
@@ -184,7 +184,12 @@ class Problem:
 
     def oracle(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
         """Return the oracle's outputs, in the order of the task's outputs; does not change `inputs`."""
-        copies = {k: place.here(v.clone()) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
+        copies: dict[str, Any] = {
+            k: place.here(v.clone()) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()
+        }
+        declared = self._task.outputs_of(case)
+        if self._wants_dtypes:
+            copies[OUTPUT_DTYPES] = {output.name: torch_dtype(dtype_of(output, case)) for output in declared}
         try:
             result = self._oracle(**copies)
         except torch.OutOfMemoryError:
@@ -192,7 +197,6 @@ class Problem:
         except Exception as error:
             raise BadProblem(f"oracle of {self._task.id}, case {case.name}: {error}") from error
         outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-        declared = self._task.outputs_of(case)
         if len(outputs) != len(declared):
             raise BadProblem(f"oracle of {self._task.id} returns {len(outputs)}, not {len(declared)} outputs")
         for output, truth in zip(declared, outputs, strict=True):

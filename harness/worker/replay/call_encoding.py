@@ -217,7 +217,9 @@ def _encode_language(value: Any, function_of: FunctionOf) -> Value:
     module, name = getattr(source, "__module__", "") or "", getattr(source, "__name__", "")
     if module.startswith("triton."):
         for place in (module, "triton.language", "triton"):
-            if getattr(sys.modules.get(place), name, None) is value:
+            member = getattr(sys.modules.get(place), name, None)
+            # A library that was loaded a second time has functions of its own.
+            if member is value or (member is not None and place.startswith("triton.language.extra.")):
                 return Language(module=place, member=name)
     if isinstance(inner, KernelInterface) or computes_constants(inner):
         return function_of(inner)

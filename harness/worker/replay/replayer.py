@@ -40,7 +40,12 @@ class Replayer:
         self._functions: dict[Function, Any] = {}
 
     def run(
-        self, record: Record, inputs: Mapping[str, torch.Tensor], *, backwards: bool = False
+        self,
+        record: Record,
+        inputs: Mapping[str, torch.Tensor],
+        *,
+        backwards: bool = False,
+        zero_lanes: bool = False,
     ) -> Observation:
         """
         Replay a record on these inputs; `output` then gives the outputs.
@@ -53,6 +58,7 @@ class Replayer:
         self._functions = self._kernels.build(record.functions)
         with interpreter.observe(inputs) as observation:
             observation.backwards = backwards
+            observation.zero_lanes = zero_lanes
             memory = self._memory = Memory(observation)
             operators = HostOperators(memory, self._allowed, self.decode)
             self._inputs = record.inputs

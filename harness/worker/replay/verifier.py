@@ -58,7 +58,9 @@ def _replay(replayer: Replayer, request: Replay, descriptor: int) -> Replayed | 
     os.close(descriptor)
     inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
     try:
-        observation = replayer.run(request.record, inputs, backwards=request.backwards)
+        observation = replayer.run(
+            request.record, inputs, backwards=request.backwards, zero_lanes=request.zero_lanes
+        )
         outputs = tuple(_output(replayer, view) for view in request.record.returned)
     except Diverged:
         return NotReplayed(kind="diverged", message="Python read values that these inputs do not give")

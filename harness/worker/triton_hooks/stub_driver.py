@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -95,7 +96,16 @@ def driver_properties(target: Target) -> dict[str, Any]:
     }
 
 
-def stub(target: Target, options: Mapping[str, Any]) -> SimpleNamespace:
+class StubKernel(SimpleNamespace):
+    """A stub with the attributes of a compiled kernel. `stub[grid](...)` calls `launch(grid, ...)`."""
+
+    launch: Callable[..., Any]
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        return functools.partial(self.launch, grid)
+
+
+def stub(target: Target, options: Mapping[str, Any], launch: Callable[..., Any]) -> StubKernel:
     """
     The return value of `kernel.warmup` and of a launch where no kernel is compiled.
 
@@ -107,7 +117,8 @@ def stub(target: Target, options: Mapping[str, Any]) -> SimpleNamespace:
         num_stages=options.get("num_stages", 2),
         num_ctas=1,
     )
-    return SimpleNamespace(
+    return StubKernel(
+        launch=launch,
         n_regs=64,
         n_spills=0,
         n_max_threads=1024,

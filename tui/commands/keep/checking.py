@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness import DevicePool, JudgeExtraMissing, OracleReport, Target, weigh_oracle
+from harness import DevicePool, JudgeExtraMissing, OracleReport, Target, Verdict, weigh_oracle
 from harness.node.discovery import CPU
 from harness.node.selection import targets_for
 from suites import Task
@@ -32,21 +32,26 @@ async def weigh_all(tasks: Sequence[Task], targets: Sequence[Target]) -> list[Or
     """Return one report per task, in the order of the tasks. Progress goes to standard error."""
     done = 0
 
-    async def weigh(task: Task, pool: DevicePool) -> OracleReport:
+    async def weigh(task: Task, pool: DevicePool, turns: asyncio.Semaphore) -> OracleReport:
         nonlocal done
-        report = await weigh_oracle(task, pool=pool, targets=targets)
+        async with turns:
+            report = await weigh_oracle(task, pool=pool, targets=targets)
         done += 1
         say(f"{done} of {counted(len(tasks), 'task')}: {task.short_id} is {verdict(report)}")
         return report
 
     async with DevicePool(("cpu",)) as pool, asyncio.TaskGroup() as group:
-        jobs = [group.create_task(weigh(task, pool), name=f"weigh/{task.id}") for task in tasks]
+        # One task more than slots: a task waits for its compiler without a slot. With all at once, none would end early.
+        at_once = pool.slots + 1
+        say(f"checking {counted(len(tasks), 'task')}, {min(at_once, len(tasks))} at a time")
+        turns = asyncio.Semaphore(at_once)
+        jobs = [group.create_task(weigh(task, pool, turns), name=f"weigh/{task.id}") for task in tasks]
     return [job.result() for job in jobs]
 
 
 def verdict(report: OracleReport) -> str:
     """Return the result of a task in one phrase."""
-    if report.problem:
+    if report.problem or report.baseline is Verdict.UNSUPPORTED:
         return "not judged"
     if report.weaknesses:
         return "weak"
