@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from harness.wire.clock_messages import BASELINE, Measure, TapedCall
 
 MOST = 64
-"""Baselines whose calls are kept; the one used longest ago goes first."""
+"""Baselines kept; the least recently used goes first."""
 
 
 class BaselineCalls:

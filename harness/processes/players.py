@@ -66,8 +66,9 @@ class Players:
             async with asyncio.TaskGroup() as group:
                 for _ in range(count - len(lent)):
                     group.create_task(start(), name=f"player/{device.name}")
-        except ExceptionGroup as failures:
-            raise first_failure(failures) from None
+        except BaseException as failure:
+            self.give_back(device)
+            raise (first_failure(failure) if isinstance(failure, ExceptionGroup) else failure) from None
         return lent[:count]
 
     def give_back(self, device: Device, *, tapes: int = 0, reusable: bool = False) -> None:

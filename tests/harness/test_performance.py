@@ -101,6 +101,23 @@ def with_a_killed_timer(side: str) -> Script:
 
 
 @pytest.mark.asyncio
+async def test_killed_player_is_no_verdict_the_first_time() -> None:
+    async def script(clock: ScriptedClock, pool: Pool) -> None:
+        await clock.reach_lease()
+        await clock.take_players()
+        pool.server.processes[2].kill()
+        gone = ErrorReport(kind="exit", message="the process ended in case fp32")
+        await clock.send(Measured(times=(), floor=None, error=gone, ended=CANDIDATE))
+
+    with pytest.raises(JudgeAgain, match="killed by SIGKILL"):
+        await measure_with(script, pool := Pool())
+    assert pool.server.alive == []
+    timing = await measure_with(script, Pool(), again=True)
+    assert timing.error is not None
+    assert timing.error.kind == "SIGKILL"
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize("side", [BASELINE, CANDIDATE])
 async def test_killed_timer_is_no_verdict_the_first_time(side: str) -> None:
     pool = Pool()

@@ -93,8 +93,8 @@ class Performance:
         self._telemetry = pool.telemetry(slot.device)
         self._before: DeviceState | None = None
         self._watching = False
-        self._has_players = False
-        """The clock uses the pool's players of this GPU."""
+        self._players: list[Child] = []
+        """The pool's players of this GPU, while the clock uses them."""
 
     async def measure(
         self,
@@ -168,15 +168,15 @@ class Performance:
 
     async def _time(self, channel: AsyncChannel, measure: Measure, compiled: Collection[str]) -> Timing:
         """Run the clock over all cases. Timers end even if it fails, and the lease ends with the last timer."""
-        known = self._pool.baseline_calls.find(measure)
-        measure = msgspec.structs.replace(measure, baseline_calls=known)
+        calls = self._pool.baseline_calls.find(measure)
+        measure = msgspec.structs.replace(measure, baseline_calls=calls)
         async with AsyncExitStack() as leases:
             # The next timing begins when the timers are gone. Other work on the device goes on before.
             try:
                 async with script_worker(self._slot, channel, measure.task, self._target.name):
                     measured = await self._serve_clock(channel, measure, leases)
-                self._give_players_back(tapes=measured.tapes_played, reusable=measured.players_reusable)
                 measured = await self._judge_timer_end(measured)
+                self._give_players_back(tapes=measured.tapes_played, reusable=measured.players_reusable)
                 watched, after = await self._end_watch()
             except BaseException:
                 self._give_players_back(reusable=False)
@@ -187,8 +187,15 @@ class Performance:
         return self._conclude(measure, measured, watched, after, compiled)
 
     async def _judge_timer_end(self, measured: Measured) -> Measured:
-        """The result, with the error of a timer of the candidate that ended. Raises like `check_end`."""
-        children = [child for side, child in self._children if side == measured.ended]
+        """The result, with the error of a process that ended while it timed the candidate. Raises like `check_end`.
+
+        The process had the source, or it was a player.
+        """
+        if not measured.ended:
+            return measured
+        own = [child for side, child in self._children if side == measured.ended]
+        dismissed = [child for child in own if child.ended.done() and child.ended.result().status == 0]
+        children = [child for child in (*own, *self._players) if child not in dismissed]
         if children:
             await asyncio.wait(
                 [child.ended for child in children], timeout=limits.END_S, return_when=FIRST_COMPLETED
@@ -315,14 +322,15 @@ class Performance:
 
     async def _lend_players(self, channel: AsyncChannel, count: int) -> None:
         """Give the clock the ends of the players' channels too; they stay open here."""
-        self._has_players = True
-        for player in await self._pool.players.take(self._slot.device, count, fresh=self._exam):
+        players = await self._pool.players.take(self._slot.device, count, fresh=self._exam)
+        self._players = [player.worker.child for player in players]
+        for player in players:
             timer = Timer(side="", pid=player.worker.pid, served=player.served)
             await self._send(channel, timer, (player.worker.end.fileno(),))
 
     def _give_players_back(self, *, tapes: int = 0, reusable: bool) -> None:
-        if self._has_players:
-            self._has_players = False
+        if self._players:
+            self._players = []
             self._pool.players.give_back(self._slot.device, tapes=tapes, reusable=reusable)
 
     async def _take_timer(self, side: str, source: str) -> Worker:

@@ -283,14 +283,13 @@ class Clock:
                 break
 
     def _check(self, case: Case, processes: Sequence[TimedProcess]) -> None:
-        """What is looked at once a case: the candidate's inputs and outputs, the watch, power, and times by launch."""
+        """Check the candidate's inputs and outputs once a case; read the watch, power, and times by launch."""
         short = self._is_short_case(processes)
-        for process in (
-            () if short else processes
-        ):  # a short case gets no ratio, so changed inputs do not matter
-            for _ in range(1 if process.taped else LOOKS_AT_INPUTS):
-                self._check_inputs(case, process)
-                self._engine.alive()
+        if not short:  # a short case gets no ratio, so changed inputs do not matter
+            for process in processes:
+                for _ in range(1 if process.taped else LOOKS_AT_INPUTS):
+                    self._check_inputs(case, process)
+                    self._engine.alive()
         self._end_phase("looks at inputs")
         pair = [process for process in processes if process.link.pair == processes[0].link.pair]
         if not self._measure.effort.rough:

@@ -57,7 +57,7 @@ class SourceTimers:
         return links
 
     def compile(self, links: Sequence[TimerLine], case: Case, *, unseen: int) -> None:
-        """Let timers compile a case's launches without running them, and draw its values meanwhile.
+        """Let timers compile a case's launches without running them, and draw the case's values at the same time.
 
         If compiling fails, the first call compiles.
         """
@@ -116,7 +116,7 @@ class SourceTimers:
         return min(batches_s) * 1e3 / LEAST_IN_BLOCK
 
     def dismiss(self, links: Sequence[TimerLine]) -> None:
-        """End timers whose sources run no more. Refuses the candidate if it left something behind in one of them."""
+        """End timers that call their source no more. Refuses the candidate if it left something behind in one of them."""
         for link in links:
             left_behind = link.ask(Farewell(), LeftBehind, wall_s=STEP_S)
             finding = integrity.of_farewell(left_behind) if link.side == CANDIDATE else None

@@ -140,7 +140,7 @@ class Timer:
         """Calls the source on one copy of the inputs."""
         self._player: Player | None = None
         self._spacer: torch.Tensor | None = None
-        """Memory of random size, so that each tape finds its memory at other addresses."""
+        """Memory of random size: the memory of the next tape gets other addresses."""
         self._stirrer = Stirrer()
         self._stirs = False
         """Whether calls stir the inputs, because other calls use the same values."""
