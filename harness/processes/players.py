@@ -66,9 +66,12 @@ class Players:
             async with asyncio.TaskGroup() as group:
                 for _ in range(count - len(lent)):
                     group.create_task(start(), name=f"player/{device.name}")
-        except BaseException as failure:
+        except ExceptionGroup as failures:
             self.give_back(device)
-            raise (first_failure(failure) if isinstance(failure, ExceptionGroup) else failure) from None
+            raise first_failure(failures) from None
+        except BaseException:
+            self.give_back(device)
+            raise
         return lent[:count]
 
     def give_back(self, device: Device, *, tapes: int = 0, reusable: bool = False) -> None:
