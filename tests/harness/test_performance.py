@@ -111,7 +111,7 @@ async def test_killed_player_is_no_verdict_the_first_time() -> None:
 
     with pytest.raises(JudgeAgain, match="killed by SIGKILL"):
         await measure_with(script, pool := Pool())
-    assert pool.server.alive == []
+    await pool.server.all_ended()
     timing = await measure_with(script, Pool(), again=True)
     assert timing.error is not None
     assert timing.error.kind == "SIGKILL"
