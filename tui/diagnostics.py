@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     DONE = 0
     """`eval`: the kernel is correct. `run`: the session ended in order, solved or not."""
     NO = 1
-    """`eval`: any other verdict. `suites check`: there are findings."""
+    """`eval`: any other verdict. `task check`: there are findings."""
     USAGE = 2
     """Wrong usage; nothing was started."""
     FAILED = 3

@@ -19,13 +19,14 @@ from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.channel import BadFrame
 from harness.wire.encoding import ENCODER, decode_message
-from harness.wire.program_messages import Compare, Compared, RanProgram, RunProgram
-from harness.wire.script_messages import RanScript, RunScript
+from harness.wire.program_messages import Compared, RanProgram, ScriptRequest
+from harness.wire.script_messages import RanScript
 from harness.wire.server_messages import status_words
+from suites.own.evidence import FirstCallSeen
 
 from .errors import NoReport
 
-Answer = TypeVar("Answer", RanScript, RanProgram, Compared)
+Answer = TypeVar("Answer", RanScript, RanProgram, Compared, FirstCallSeen)
 Result = TypeVar("Result")
 
 
@@ -39,7 +40,7 @@ class ScriptProcess:
         self._subject = subject
         self._again = again
 
-    async def ask(self, request: RunScript | RunProgram | Compare, kind: type[Answer]) -> Answer:
+    async def ask(self, request: ScriptRequest, kind: type[Answer]) -> Answer:
         """Send a request and return the answer. Raises `NoReport`, or as `check_end` if the end is not the text's own."""
         with suppress(EOFError):  # the process has ended: `receive` raises the reason
             await self._channel.send(ENCODER.encode(request))

@@ -1,10 +1,11 @@
-"""Messages to and from a script worker that runs a benchmark's test as a program, and compares results. Torch-free."""
+"""Messages to and from a script worker that runs a program, compares results, or makes a first call. Torch-free."""
 
 from __future__ import annotations
 
 import msgspec
 
-from harness.wire.script_messages import RunScript
+from harness.wire.script_messages import RanScript, RunScript
+from suites.own.evidence import FirstCallSeen
 from suites.task import QuantizationTolerance
 
 
@@ -78,6 +79,25 @@ class Compared(msgspec.Struct, frozen=True, tag="compared"):
     """Empty if the results are equal by the rule."""
 
 
-SCRIPT_REQUESTS: msgspec.msgpack.Decoder[RunScript | RunProgram | Compare] = msgspec.msgpack.Decoder(
-    RunScript | RunProgram | Compare
-)
+class FirstCall(msgspec.Struct, frozen=True, tag="first_call"):
+    """Call a kernel, and its reference with the same inputs, to see what they return and change. The answer: `FirstCallSeen`."""
+
+    kernel: str
+    """Text of the kernel's module."""
+    entry_point: str
+    inputs: str
+    """Text that defines `make_inputs`."""
+    sizes: dict[str, int]
+    dtype: str
+    parameters: tuple[str, ...]
+    """Parameters of the entry point, in order."""
+    target: str
+    reference: str = ""
+    """Text that defines the function `reference`; empty if there is none."""
+    reference_parameters: tuple[str, ...] = ()
+    """Parameters of the entry point that the reference gets, by position."""
+
+
+ScriptRequest = RunScript | RunProgram | Compare | FirstCall
+ScriptAnswer = RanScript | RanProgram | Compared | FirstCallSeen
+SCRIPT_REQUESTS: msgspec.msgpack.Decoder[ScriptRequest] = msgspec.msgpack.Decoder(ScriptRequest)

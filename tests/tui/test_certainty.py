@@ -11,7 +11,7 @@ from sessions.events import Origin, WinnerMeasured
 from sessions.state.state import AttemptState
 from suites import Case, Distribution, Tolerance, load_task
 from tests.support.evaluations import correct, failed
-from tui.commands.keep.suites import allowed, tolerance
+from tui.commands.keep.task import allowed, tolerance
 from tui.facts.evaluation.certainty import (
     confirmed_words,
     exam_sentence,

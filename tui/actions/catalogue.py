@@ -294,7 +294,8 @@ _ACTIONS = (
     Action(
         "sessions", Group.KEEP, "List, show, title, push, fetch and delete sessions.", module="keep.sessions"
     ),
-    Action("suites", Group.KEEP, "List, show, add and check suites of tasks.", module="keep.suites"),
+    Action("task", Group.KEEP, "Make a task of a kernel file; show and check tasks.", module="keep.task"),
+    Action("suites", Group.KEEP, "List and add suites of tasks; judge references.", module="keep.suites"),
     Action("record", Group.KEEP, "Make a recording of finished sessions.", module="keep.record"),
     Action("doctor", Group.KEEP, "Check what this machine can run.", module="keep.doctor"),
     Action(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import msgspec
 from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,6 +49,43 @@ def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: 
         if info.title:
             items.append(CompletionItem(info.title, help=info.name))
     return [item for item in items if item.value.startswith(incomplete)]
+
+
+class OwnOptions(msgspec.Struct, frozen=True):
+    """What a person says about a file."""
+
+    shapes: tuple[str, ...] = ()
+    reference: str = ""
+    yes: bool = False
+    dry_run: bool = False
+
+
+def own_options(function: F) -> F:
+    """Add the options about a kernel that no task names yet."""
+    options = (
+        click.option(
+            "--shapes",
+            multiple=True,
+            metavar="TEXT",
+            help='Inputs of a kernel file: "x=8192x4096:fp16, w=4096:fp16"; "x=Mx4096:fp16, M=1,16,256" sweeps a size. Repeatable: one case each.',
+        ),
+        click.option(
+            "--reference",
+            default="",
+            metavar="WHERE",
+            help="PyTorch function that says what is right: FUNCTION, FILE:FUNCTION or PACKAGE.MODULE:FUNCTION.",
+        ),
+        click.option("--yes", "-y", is_flag=True, help="Do not ask whether the assumptions are right."),
+        click.option("--dry-run", is_flag=True, help="Print what is assumed about a kernel file, and end."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def is_kernel_file(text: str) -> bool:
+    """Return whether an argument names a file, as `softmax.py` or `softmax.py:softmax`, and no task."""
+    return text.endswith(".py") or ".py:" in text
 
 
 MODELS = (

@@ -39,9 +39,17 @@ from harness.stages.timing.baselines import (
 from harness.wire.limits import SOURCE_BYTES
 from sessions.home import home_from
 from sessions.names import stage_word
-from suites import Task
+from suites import Task, baseline_source
 from tui.commands.keep.recording import judged_task
-from tui.commands.options import complete_tasks, json_option, predictions_options, targets_option
+from tui.commands.options import (
+    OwnOptions,
+    complete_tasks,
+    json_option,
+    own_options,
+    predictions_options,
+    targets_option,
+)
+from tui.commands.own import own_task
 from tui.config import Settings, load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.evaluation.page import evaluation_tables
@@ -55,7 +63,9 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
 
 @click.command(name="eval")
 @click.argument("file", metavar="[FILE]", required=False)
-@click.option("--task", help="Task that the kernel must solve.", shell_complete=complete_tasks)
+@click.option(
+    "--task", help="Task that the kernel must solve. [a task of its own]", shell_complete=complete_tasks
+)
 @predictions_options
 @click.option(
     "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
@@ -97,11 +107,16 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
 @click.option(
     "--energy", is_flag=True, help="Measure the energy of a call on GPUs that count it; about 3 s per case."
 )
+@own_options
 @json_option
 def eval_command(
     file: str | None,
     *,
     task: str | None,
+    shapes: tuple[str, ...],
+    reference: str,
+    yes: bool,
+    dry_run: bool,
     device: str | None,
     targets: str | None,
     seed: int | None,
@@ -115,6 +130,8 @@ def eval_command(
     **of_predictions: Any,
 ) -> ExitCode:
     """Judge the kernel in FILE (- is standard input), or with --predictions all kernels that a model wrote for a benchmark.
+
+    Without --task, FILE or FILE:FUNCTION becomes a task: --shapes gives its inputs, a PyTorch function in the file what is right.
 
     Exit code: 0 if it is correct, 1 with any other verdict, 3 if nothing could be judged. With --case, 0 only says that
     the chosen cases are correct. With --predictions, 0 if every prediction could be judged, whatever its verdict.
@@ -136,19 +153,28 @@ def eval_command(
         from .predictions import PredictionsOptions, judge_predictions
 
         return judge_predictions(PredictionsOptions(**prediction_flags), settings, as_json=as_json)
-    if file is None or task is None:
-        missing = "argument 'FILE'" if file is None else "option '--task'"
-        raise click.UsageError(f"missing {missing}", ctx=click.get_current_context())
+    if file is None:
+        raise click.UsageError("missing argument 'FILE'", ctx=click.get_current_context())
     if prediction_flags:
         raise Complaint("--suite, --protocol, --only, --again and --out need --predictions")
     if exam and spread:
         raise Complaint("--exam judges on one device; leave --spread out")
     if cases and (exam or spread):
         raise Complaint("--case judges open cases on one device; leave --exam and --spread out")
-    source = read_candidate(file)  # before a recording that takes a minute
-    loaded = judged_task(
-        task, home_from(os.environ).suites, devices=settings.devices, targets=settings.targets
-    )
+    own = OwnOptions(shapes, reference, yes, dry_run)
+    if task is not None and own != OwnOptions():
+        raise Complaint(
+            "--shapes, --reference, -y and --dry-run are for a file that no task names; leave --task out"
+        )
+    registry = home_from(os.environ).suites
+    if task is None:
+        made = own_task(file, own, targets_for((), settings.targets), registry, sends=False)
+        if made is None:
+            return ExitCode.DONE if dry_run else ExitCode.NO
+        loaded, source = made, baseline_source(made)
+    else:
+        source = read_candidate(file)  # before a recording that takes a minute
+        loaded = judged_task(task, registry, devices=settings.devices, targets=settings.targets)
     if cases:
         loaded.with_cases(cases)  # refuses an unknown case before anything starts
     mode = Cases(cases) if cases else Exam() if exam else Attempt()

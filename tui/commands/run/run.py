@@ -10,27 +10,38 @@ from typing import Any
 import click
 import msgspec
 
-from engine.methods import METHODS
+from engine.methods import METHODS, open_method
 from engine.plan.plan import check_model
 from engine.process.environment import detach_risks
 from engine.process.keys import environment_with_keys
 from engine.process.launch import EngineStart, prepare
+from harness.node.selection import targets_for
 from sessions.home import Home, home_from
-from suites import public_suite_names
+from sessions.settings import MethodOptions
+from suites import Task, public_suite_names
 from tui.actions.run_plan import model_of, plan, shipped_price_words
-from tui.commands.options import SETTINGS, complete_tasks, setting_options
+from tui.commands.options import (
+    SETTINGS,
+    OwnOptions,
+    complete_tasks,
+    is_kernel_file,
+    own_options,
+    setting_options,
+)
 from tui.commands.watch.home import prepare_home
-from tui.config import load
+from tui.config import Settings, load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.print.follow import print_until_end
 from tui.print.plain import emit, emit_json, interactive
 
+RECORDED_PREFIX = "recorded:"
 EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in METHODS.items())
 
 
 @click.command(name="run", epilog=EPILOG)
-@click.argument("tasks", nargs=-1, metavar="[TASK]...", shell_complete=complete_tasks)
+@click.argument("tasks", nargs=-1, metavar="[TASK|FILE]...", shell_complete=complete_tasks)
 @setting_options(*SETTINGS)
+@own_options
 @click.option("--title", default="", metavar="TEXT", help="Title of the session, shown in lists. [none]")
 @click.option("--detach", is_flag=True, help="Start the session and return at once.")
 @click.option("--headless", is_flag=True, help="Print progress as lines, also in a terminal.")
@@ -41,9 +52,22 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
     help="With --headless: one event per line. With --detach: one document.",
 )
 def run_command(
-    tasks: tuple[str, ...], *, title: str, detach: bool, headless: bool, as_json: bool, **flags: Any
+    tasks: tuple[str, ...],
+    *,
+    title: str,
+    detach: bool,
+    headless: bool,
+    as_json: bool,
+    shapes: tuple[str, ...],
+    reference: str,
+    yes: bool,
+    dry_run: bool,
+    **flags: Any,
 ) -> ExitCode:
     """Start agents on TASKs and watch them: in the cockpit, or as lines without a terminal.
+
+    A TASK may be a kernel file, FILE.py or FILE.py:FUNCTION: --shapes gives its inputs, a PyTorch function in the file what is
+    right, and the kernel itself is the first attempt.
 
     Without TASKs: the tasks of the recording, or else the whole suite. Agents keep running after you quit the cockpit;
     `wavedeck attach` comes back. With lines, Ctrl-C stops the session, and `wavedeck resume` continues it.
@@ -65,7 +89,17 @@ def run_command(
     model, remark = model_of(configured.settings, configured.origins, environment_with_keys())
     if remark:
         say(remark)
-    requested = plan(configured.settings, tasks, model, title=title)
+    own = OwnOptions(shapes, reference, yes, dry_run)
+    settings = configured.settings
+    if any(map(is_kernel_file, tasks)):
+        made = task_of_file(tasks, own, settings, model, home)
+        if made is None:
+            return ExitCode.DONE if dry_run else ExitCode.NO
+        tasks = (made.id,)
+        settings = started_from(made, settings)
+    elif own != OwnOptions():
+        raise Complaint("--shapes, --reference, -y and --dry-run are for a kernel file: wavedeck run FILE.py")
+    requested = plan(settings, tasks, model, title=title)
     public_suites = public_suite_names(registry=home.suites)
     if any(task.partition("/")[0] in public_suites for task in tasks):
         # Imported here: it needs the judge's modules.
@@ -83,6 +117,35 @@ def run_command(
     if detach:
         return detached(home, engine.session, as_json=as_json)
     return asyncio.run(print_until_end(home, engine.session, as_json=as_json))
+
+
+def task_of_file(
+    tasks: tuple[str, ...], own: OwnOptions, settings: Settings, model: str, home: Home
+) -> Task | None:
+    """Return the task of the kernel file that a run names; `None` if the person does not want it.
+
+    Everything that could refuse the run is checked before the file becomes a task.
+    """
+    if len(tasks) > 1:
+        raise Complaint(f"a run takes one kernel file, or tasks by name; not {', '.join(tasks)} together")
+    if model.startswith(RECORDED_PREFIX):
+        raise Complaint(
+            f"{model} has replies for its own tasks only; name the model for {tasks[0]} with --model, or use --method tune"
+        )
+    check_model(plan(settings, (), model), home=home, environ=environment_with_keys())
+    # Imported here: it needs the judge's modules.
+    from tui.commands.own import own_task
+
+    sends = open_method(settings.method).asks_model
+    return own_task(tasks[0], own, targets_for((), settings.targets), home.suites, sends=sends)
+
+
+def started_from(task: Task, settings: Settings) -> Settings:
+    """Return the settings with the kernel as the first attempt, if the method starts from kernels and none is named."""
+    takes = open_method(settings.method).takes
+    if settings.start or "start" not in takes or settings.prompt_style != MethodOptions().prompt_style:
+        return settings
+    return msgspec.structs.replace(settings, start=str(task.folder / "baseline.py"))
 
 
 def watched(engine: EngineStart) -> ExitCode:

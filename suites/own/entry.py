@@ -1,0 +1,198 @@
+"""Finds the function of a file that launches a Triton kernel, and the PyTorch function beside it that says what is right."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from suites.errors import BadKernelFile, nearest
+from suites.public.outline import Outline
+from suites.python_source import parse_literal, parse_python
+
+_REFERENCE = re.compile(r"(^|_)(ref|reference|torch|pytorch|naive|eager|native|golden)(_|$)")
+_NO_ENTRY = re.compile(r"^(_|test|bench|main|run_|check|get_inputs$)")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of a file, with plain parameters."""
+
+    name: str
+    parameters: tuple[str, ...]
+    defaults: dict[str, str]
+    """Defaults that are plain values, as text."""
+
+    @property
+    def signature(self) -> str:
+        """The signature without annotations."""
+        words = (
+            f"{name}={self.defaults[name]}" if name in self.defaults else name for name in self.parameters
+        )
+        return f"{self.name}({', '.join(words)})"
+
+
+class KernelFile:
+    """The text of one Python file."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        """Raises `BadKernelFile` if the text is no Python."""
+        self.path = path
+        self.text = text
+        self.outline = Outline(text)
+        try:
+            self._tree = parse_python(text, str(path))
+        except (SyntaxError, ValueError) as error:
+            line = f" line {error.lineno}" if isinstance(error, SyntaxError) else ""
+            why = error.msg if isinstance(error, SyntaxError) else error
+            raise BadKernelFile(f"{path}{line} is no Python: {why}") from error
+
+    @cached_property
+    def functions(self) -> dict[str, ast.FunctionDef]:
+        """Functions at the top of the file, without kernels."""
+        return {
+            statement.name: statement
+            for statement in self._tree.body
+            if isinstance(statement, ast.FunctionDef) and not self.outline.is_kernel(statement.name)
+        }
+
+    @cached_property
+    def _launching(self) -> frozenset[str]:
+        """Functions and classes that launch a kernel in their own code."""
+        imported = {name for statement in ast.walk(self._tree) for name in bound_names(statement)}
+        names = set()
+        for statement in self._tree.body:
+            if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
+                continue
+            closure = self.outline.closure(statement.name)
+            bases = [
+                node.func.value
+                for node in ast.walk(statement)
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
+            ]
+            has_kernel = any(map(self.outline.is_kernel, closure))
+            if any(has_kernel or (isinstance(base, ast.Name) and base.id in imported) for base in bases):
+                names.add(statement.name)
+        return frozenset(names)
+
+    def launches(self, name: str) -> bool:
+        """Return whether a function launches a kernel, itself or through others."""
+        return bool(self.outline.closure(name) & self._launching)
+
+    def function(self, name: str) -> Function:
+        """Return a function by name. Raises `BadKernelFile` if there is none, or if its parameters are not plain."""
+        node = self.functions.get(name)
+        if node is None:
+            kind = "a kernel; name the function that launches it" if self.outline.is_kernel(name) else ""
+            raise BadKernelFile(
+                f"{self.path} has no function {name!r} at its top{nearest(name, self.functions)}"
+                if not kind
+                else f"{self.path}: {name} is {kind}"
+            )
+        arguments = node.args
+        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
+            raise BadKernelFile(
+                f"{self.path}: {name} has `*` or `/` among its parameters; write a function with plain ones that calls it"
+            )
+        names = [argument.arg for argument in arguments.args]
+        with_default = names[len(names) - len(arguments.defaults) :]
+        defaults = {}
+        for parameter, default in zip(with_default, arguments.defaults, strict=True):
+            text = ast.unparse(default)
+            try:
+                parse_literal(text)
+            except (ValueError, TypeError, SyntaxError):
+                raise BadKernelFile(
+                    f"{self.path}: the default {text} of {name}'s parameter {parameter} is no plain value; "
+                    "write a function without this parameter that calls it"
+                ) from None
+            defaults[parameter] = text
+        return Function(name, tuple(names), defaults)
+
+    def find_entry(self, name: str = "") -> Function:
+        """Return the function that launches a kernel; `name` chooses. Raises `BadKernelFile` if there is not exactly one."""
+        if name:
+            return self.function(name)
+        launching = [
+            function
+            for function in self.functions
+            if self.launches(function) and _takes_inputs(self, function)
+        ]
+        names = [function for function in launching if not _NO_ENTRY.search(function)] or launching
+        called = {
+            other for caller in names for other in self.outline.closure(caller) - {caller} if other in names
+        }
+        outermost = [function for function in names if function not in called] or names
+        if not outermost:
+            raise BadKernelFile(
+                f"{self.path} has no function that launches a Triton kernel; name one as {self.path}:FUNCTION"
+            )
+        if len(outermost) > 1:
+            raise BadKernelFile(
+                f"{self.path} has {len(outermost)} functions that launch kernels: {', '.join(outermost)}; "
+                f"name one as {self.path}:{outermost[0]}"
+            )
+        return self.function(outermost[0])
+
+    def find_reference(self, entry: Function) -> Function | None:
+        """Return the PyTorch function with fitting parameters and a name such as `softmax_ref`; `None` if there is none.
+
+        Raises `BadKernelFile` if there are several.
+        """
+        found = [
+            name
+            for name in self.functions
+            if _REFERENCE.search(name) and not self.launches(name) and self._fits(name, entry)
+        ]
+        own = [name for name in found if entry.name in name] or found
+        if len(own) > 1:
+            raise BadKernelFile(
+                f"{self.path} has {len(own)} references for {entry.name}: {', '.join(own)}; name one with --reference {own[0]}"
+            )
+        return self.function(own[0]) if own else None
+
+    def _fits(self, name: str, entry: Function) -> bool:
+        try:
+            called_with(self.function(name), entry)
+        except BadKernelFile:
+            return False
+        return True
+
+    def extract(self, name: str) -> tuple[list[str], str]:
+        """Return the imports that a function needs, and its text with all that it uses of this file."""
+        names = self.outline.closure(name)
+        text = "\n\n".join(
+            piece.rstrip() + "\n" for key, piece in self.outline.pieces.items() if key in names
+        )
+        words = set(_WORD.findall(text))
+        imports = [ast.unparse(statement) for statement in self._tree.body if bound_names(statement) & words]
+        return imports, text
+
+
+def called_with(reference: Function, entry: Function) -> tuple[str, ...]:
+    """Return the entry point's parameters with which a reference is called, in the order of the reference's parameters.
+
+    Raises `BadKernelFile` if the signatures do not fit.
+    """
+    if set(reference.parameters) <= set(entry.parameters):
+        return reference.parameters
+    if len(reference.parameters) == len(entry.parameters):
+        return entry.parameters
+    raise BadKernelFile(
+        f"the reference {reference.signature} does not take the parameters of {entry.signature}; give another one"
+    )
+
+
+def _takes_inputs(file: KernelFile, name: str) -> bool:
+    arguments = file.functions[name].args
+    return bool(arguments.args or arguments.kwonlyargs or arguments.vararg)
+
+
+def bound_names(statement: ast.AST) -> set[str]:
+    """Return the names that an import binds; empty for other statements."""
+    if not isinstance(statement, ast.Import | ast.ImportFrom):
+        return set()
+    return {alias.asname or alias.name.partition(".")[0] for alias in statement.names}

@@ -1,0 +1,249 @@
+"""Kernels that no task names yet: what a command assumes about a file, the page that says so, and the task."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import click
+import msgspec
+
+from harness import DevicePool, Target
+from harness.recording.errors import NoReport, NotRecorded
+from harness.recording.script_process import Start, run_in_slot
+from harness.wire.program_messages import FirstCall
+from suites import Axis, Task
+from suites.dtypes import on_target
+from suites.errors import BadKernelFile
+from suites.folder import read_task
+from suites.own.entry import Function, KernelFile, called_with
+from suites.own.evidence import FirstCallSeen
+from suites.own.folder import keep_own, own_name, write_draft
+from suites.own.shapes import EXAMPLE, parse_shapes
+from suites.own.sizes import TRIED_STEPS, Design, design
+from suites.own.texts import Draft, Reference, axis_words, check_agreement, inputs_text, tensor_words
+from tui.commands.options import OwnOptions
+from tui.diagnostics import Complaint, say, write_error
+from tui.facts.tables import Column
+from tui.print.plain import emit, table
+from tui.print.waiting_line import WaitingLine
+
+MOST_FIRST_CALLS = 6
+"""Cases that are called before the task is written: one of each dtype, and others."""
+
+
+def draft_of(where: str, options: OwnOptions, targets: Sequence[Target]) -> Draft:
+    """Return the draft of a task for `FILE` or `FILE:FUNCTION`.
+
+    Runs the reference and the kernel once in a sandbox. Raises `BadKernelFile` with what does not fit.
+    """
+    path, _, name = where.partition(".py:")
+    file = read_file(Path(f"{path}.py" if name else where))
+    entry = file.find_entry(name)
+    reference = find_reference(file, entry, options.reference)
+    if not options.shapes:
+        raise BadKernelFile(
+            f'the inputs of {entry.signature} are not known; give them, for example with --shapes "{EXAMPLE}"'
+        )
+    designed = design(parse_shapes(options.shapes), entry.parameters)
+    for parameter in entry.parameters:
+        known = (
+            parameter in designed.tensors or parameter in designed.scalars or parameter in designed.sizes[0]
+        )
+        if not known and parameter not in entry.defaults:
+            raise BadKernelFile(
+                f"--shapes gives no input {parameter}; {entry.signature} needs it, for example as {parameter}=4096:fp16"
+            )
+    with WaitingLine(f"calling {entry.name} once", wanted=True):
+        return asyncio.run(_drafted(file, entry, reference, designed, targets[0]))
+
+
+def read_file(path: Path) -> KernelFile:
+    """Return the text of a kernel's file. Raises `Complaint` if it cannot be read, `BadKernelFile` if it is no Python."""
+    from tui.commands.run.evaluate import read_candidate  # needs the judge's modules
+
+    return KernelFile(path, read_candidate(str(path)))
+
+
+def find_reference(file: KernelFile, entry: Function, where: str) -> Reference:
+    """Return the reference that `--reference` names, or that of the file. Raises `BadKernelFile` if there is none."""
+    place, separator, name = where.rpartition(":")
+    if separator and not place.endswith(".py"):
+        return Reference(name, where, (f"from {place} import {name}",), "", entry.parameters)
+    source = read_file(Path(place)) if separator else file
+    function = source.function(name) if name else file.find_reference(entry)
+    if function is None:
+        raise BadKernelFile(
+            f"{file.path} has no PyTorch function such as {entry.name}_ref with the parameters of {entry.signature}; "
+            "give one with --reference"
+        )
+    parameters = called_with(function, entry)
+    imports, text = source.extract(function.name)
+    return Reference(
+        function.name, f"{function.name} in {source.path.name}", tuple(imports), text, parameters
+    )
+
+
+async def _drafted(
+    file: KernelFile, entry: Function, reference: Reference, designed: Design, target: Target
+) -> Draft:
+    """Call kernel and reference at the first small sizes at which both work and agree."""
+    firsts = {dtype: designed.dtypes.index(dtype) for dtype in designed.dtypes}
+    numbers = list(dict.fromkeys([*firsts.values(), *range(len(designed.sizes))]))[:MOST_FIRST_CALLS]
+
+    async def call(start: Start, *, number: int, small: dict[str, int]) -> FirstCallSeen:
+        request = FirstCall(
+            kernel=file.text,
+            entry_point=entry.name,
+            inputs=inputs_text(designed, entry.parameters),
+            sizes=small,
+            dtype=on_target(designed.dtypes[number], target.name),
+            parameters=entry.parameters,
+            target=target.name,
+            reference=reference.module,
+            reference_parameters=reference.parameters,
+        )
+        async with start() as process:
+            seen = await process.ask(request, FirstCallSeen)
+        check_agreement(entry.name, reference.place, seen)
+        return seen
+
+    async def works(pool: DevicePool, sizes: dict[str, int]) -> bool:
+        try:
+            await run_in_slot(pool, entry.name, partial(call, number=0, small=sizes))
+        except (BadKernelFile, NotRecorded):
+            return False
+        return True
+
+    async def axis_of(pool: DevicePool, name: str, sizes: dict[str, int]) -> Axis:
+        """Return the values of a size that the kernel takes, by calling it with some."""
+        for step, value in TRIED_STEPS.items():
+            if await works(pool, {**sizes, name: value}):
+                least = (
+                    1 if step == 1 and await works(pool, {**sizes, name: 1}) else min(designed.values[name])
+                )
+                return Axis(min=min(least, min(designed.values[name])), multiple_of=step)
+        return Axis(vary=False)
+
+    failure: Exception | None = None
+    async with DevicePool(("cpu",), timed=False) as pool:
+        for small in designed.small_sizes():
+            seen: dict[int, FirstCallSeen] = {}
+            try:
+                for number in numbers:
+                    if all(
+                        (small[number], designed.dtypes[number]) != (small[other], designed.dtypes[other])
+                        for other in seen
+                    ):
+                        seen[number] = await run_in_slot(
+                            pool, entry.name, partial(call, number=number, small=small[number])
+                        )
+            except (BadKernelFile, NotRecorded) as error:
+                failure = failure or error
+                continue
+            axes = {name: await axis_of(pool, name, small[0]) for name in designed.named}
+            return Draft(file, entry, reference, designed, small, seen, axes)
+    if failure is None:
+        raise BadKernelFile(
+            f"the inputs of {entry.name} are too large for the interpreter, and no size of them can be made smaller"
+        )
+    if isinstance(failure, NoReport):
+        raise BadKernelFile(f"{entry.name} cannot be called here: {failure}")
+    raise failure
+
+
+def page(draft: Draft, *, sends: bool) -> str:
+    """Return what is assumed about a file, in one page. `sends`: agents will get texts."""
+    entry, designed = draft.entry, draft.design
+    rows = [
+        ("entry point", f"{entry.signature} in {draft.file.path}"),
+        ("launches", ", ".join(draft.seen[0].launched)),
+        (
+            "reference",
+            f"{draft.reference.place}, in {'float64' if draft.seen[0].is_wide else 'the dtypes of the inputs'}",
+        ),
+    ]
+    rows += [(f"input {name}", tensor_words(tensor)) for name, tensor in designed.tensors.items()]
+    rows += [(f"input {name}", f"{value!r}") for name, value in designed.scalars.items()]
+    rows += [("dtype", ", ".join(dict.fromkeys(designed.dtypes)))]
+    rows += [
+        (f"size {name}", axis_words(draft.axes.get(name), sizes)) for name, sizes in designed.values.items()
+    ]
+    for output, name in zip(draft.outputs, draft.output_names, strict=True):
+        what = "written in place" if output.input else "returned"
+        rows.append((f"output {name}", f"{output.dtype}, {what}"))
+    for dtype, limit in draft.tolerances.items():
+        rows.append(
+            (
+                f"tolerance {dtype}",
+                f"{limit:g} of the value and of the median; the kernel itself uses {draft.own_error / limit:.0%}",
+            )
+        )
+    if draft.seen[0].operators:
+        rows.append(("host operators", f"{', '.join(draft.seen[0].operators)}, as in the kernel's own file"))
+    rows += [("weak", words) for words in weaknesses(draft)]
+    if sends:
+        texts = [f"{draft.file.path.name} (whole)"] + [draft.reference.place] * bool(draft.reference.text)
+        rows.append(("sent to models", ", ".join(texts)))
+    return table((Column("", keep=True), Column("", least=40)), rows)
+
+
+def weaknesses(draft: Draft) -> list[str]:
+    """Return what the judge cannot find out with this task."""
+    words = []
+    if not all(seen.is_wide for seen in draft.seen.values()):
+        words.append("the reference does not compute in float64, so its own rounding errors count as right")
+    if not any(axis.vary for axis in draft.axes.values()):
+        words.append(
+            "no size varies, so kernels are judged at these sizes only; a size with a name varies: x=Mx4096:fp16, M=1,16,256"
+        )
+    return words
+
+
+def own_task(
+    where: str, options: OwnOptions, targets: Sequence[Target], registry: Path, *, sends: bool
+) -> Task | None:
+    """Return the task of a kernel file in the person's home; `None` if the person does not want it."""
+    return _accepted(where, options, targets, lambda draft: keep_own(draft, registry), sends=sends)
+
+
+def new_task(where: str, folder: Path | None, options: OwnOptions, targets: Sequence[Target]) -> Task | None:
+    """Return the task of a kernel file in a folder of the person; `None` if the person does not want it."""
+
+    def write(draft: Draft) -> Task:
+        chosen = (folder or Path(own_name(draft).partition("-")[0])).absolute()
+        write_draft(draft, chosen)
+        return read_task(chosen, suite=chosen.parent.name)
+
+    # The person asks for files, which nothing runs: there is nothing to ask.
+    return _accepted(where, msgspec.structs.replace(options, yes=True), targets, write, sends=False)
+
+
+def _accepted(
+    where: str,
+    options: OwnOptions,
+    targets: Sequence[Target],
+    write: Callable[[Draft], Task],
+    *,
+    sends: bool,
+) -> Task | None:
+    """Return the written task of a kernel file, after the page and the question; `None` if the person does not want it."""
+    has_terminal = sys.stdin is not None and sys.stdin.isatty()
+    if not (options.yes or options.dry_run or has_terminal):
+        raise Complaint(
+            f"no task names {where}, and there is no terminal to ask whether the assumptions about it are right: "
+            "add -y, or --dry-run to read them"
+        )
+    draft = draft_of(where, options, targets)
+    if options.dry_run:
+        emit(page(draft, sends=sends))
+        return None
+    write_error(page(draft, sends=sends) + "\n")
+    if not options.yes and not click.confirm("Go on?", default=True, err=True):
+        return None
+    task = write(draft)
+    say(f"task {task.name}, in {task.folder}")
+    return task
