@@ -9,12 +9,11 @@ from functools import cached_property
 from pathlib import Path
 
 from suites.errors import BadKernelFile, nearest
-from suites.public.outline import Outline
-from suites.python_source import parse_literal, parse_python
+from suites.public.outline import definitions
+from suites.python_source import parse_literal, parse_python, source_lines
 
 _REFERENCE = re.compile(r"(^|_)(ref|reference|torch|pytorch|naive|eager|native|golden)(_|$)")
 _NO_ENTRY = re.compile(r"^(_|test|bench|main|run_|check|get_inputs$)")
-_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,51 +41,64 @@ class KernelFile:
         """Raises `BadKernelFile` if the text is no Python."""
         self.path = path
         self.text = text
-        self.outline = Outline(text)
         try:
             self._tree = parse_python(text, str(path))
         except (SyntaxError, ValueError) as error:
             line = f" line {error.lineno}" if isinstance(error, SyntaxError) else ""
             why = error.msg if isinstance(error, SyntaxError) else error
             raise BadKernelFile(f"{path}{line} is no Python: {why}") from error
-
-    @cached_property
-    def functions(self) -> dict[str, ast.FunctionDef]:
-        """Functions at the top of the file, without kernels."""
-        return {
-            statement.name: statement
-            for statement in self._tree.body
-            if isinstance(statement, ast.FunctionDef) and not self.outline.is_kernel(statement.name)
+        self._definitions = dict(definitions(self._tree.body))
+        self._used = {
+            name: _names_in(node) & self._definitions.keys() for name, node in self._definitions.items()
         }
+        self.functions = {
+            name: node
+            for name, node in self._definitions.items()
+            if isinstance(node, ast.FunctionDef) and not self.is_kernel(name)
+        }
+        """Functions at the top of the file, without kernels."""
+
+    def is_kernel(self, name: str) -> bool:
+        """Return whether a name is a function with a `jit` decorator, or the result of `jit(...)`."""
+        node = self._definitions.get(name)
+        if isinstance(node, ast.FunctionDef):
+            return any(_is_jit(decorator) for decorator in node.decorator_list)
+        return isinstance(node, ast.Assign) and any(map(_is_jit, ast.walk(node.value)))
+
+    def _closure(self, name: str) -> set[str]:
+        """Return the names of this file that a definition uses, directly or through others; with itself."""
+        reached, waiting = {name}, [name]
+        while waiting:
+            used = self._used[waiting.pop()] - reached
+            waiting.extend(used)
+            reached |= used
+        return reached
 
     @cached_property
-    def _launching(self) -> frozenset[str]:
+    def _launching(self) -> set[str]:
         """Functions and classes that launch a kernel in their own code."""
         imported = {name for statement in ast.walk(self._tree) for name in bound_names(statement)}
         names = set()
-        for statement in self._tree.body:
-            if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
-                continue
-            closure = self.outline.closure(statement.name)
+        for name, node in self._definitions.items():
             bases = [
-                node.func.value
-                for node in ast.walk(statement)
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
+                call.func.value
+                for call in ast.walk(node)
+                if isinstance(call, ast.Call) and isinstance(call.func, ast.Subscript)
             ]
-            has_kernel = any(map(self.outline.is_kernel, closure))
+            has_kernel = any(map(self.is_kernel, self._closure(name)))
             if any(has_kernel or (isinstance(base, ast.Name) and base.id in imported) for base in bases):
-                names.add(statement.name)
-        return frozenset(names)
+                names.add(name)
+        return names
 
     def launches(self, name: str) -> bool:
         """Return whether a function launches a kernel, itself or through others."""
-        return bool(self.outline.closure(name) & self._launching)
+        return not self._closure(name).isdisjoint(self._launching)
 
     def function(self, name: str) -> Function:
         """Return a function by name. Raises `BadKernelFile` if there is none, or if its parameters are not plain."""
         node = self.functions.get(name)
         if node is None:
-            kind = "a kernel; name the function that launches it" if self.outline.is_kernel(name) else ""
+            kind = "a kernel; name the function that launches it" if self.is_kernel(name) else ""
             raise BadKernelFile(
                 f"{self.path} has no function {name!r} at its top{nearest(name, self.functions)}"
                 if not kind
@@ -122,9 +134,7 @@ class KernelFile:
             if self.launches(function) and _takes_inputs(self, function)
         ]
         names = [function for function in launching if not _NO_ENTRY.search(function)] or launching
-        called = {
-            other for caller in names for other in self.outline.closure(caller) - {caller} if other in names
-        }
+        called = {other for caller in names for other in self._closure(caller) - {caller} if other in names}
         outermost = [function for function in names if function not in called] or names
         if not outermost:
             raise BadKernelFile(
@@ -163,13 +173,16 @@ class KernelFile:
 
     def extract(self, name: str) -> tuple[list[str], str]:
         """Return the imports that a function needs, and its text with all that it uses of this file."""
-        names = self.outline.closure(name)
-        text = "\n\n".join(
-            piece.rstrip() + "\n" for key, piece in self.outline.pieces.items() if key in names
-        )
-        words = set(_WORD.findall(text))
-        imports = [ast.unparse(statement) for statement in self._tree.body if bound_names(statement) & words]
-        return imports, text
+        names = self._closure(name)
+        lines = source_lines(self.text)
+        pieces = []
+        for node in dict.fromkeys(self._definitions[used] for used in self._definitions if used in names):
+            decorators = getattr(node, "decorator_list", [])
+            first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+            pieces.append("\n".join(lines[first - 1 : node.end_lineno]))
+        used = {word for name in names for word in _names_in(self._definitions[name])}
+        imports = [ast.unparse(node) for node in self._tree.body if not bound_names(node).isdisjoint(used)]
+        return imports, "\n\n\n".join(pieces)
 
 
 def called_with(reference: Function, entry: Function) -> tuple[str, ...]:
@@ -184,6 +197,15 @@ def called_with(reference: Function, entry: Function) -> tuple[str, ...]:
     raise BadKernelFile(
         f"the reference {reference.signature} does not take the parameters of {entry.signature}; give another one"
     )
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
+def _is_jit(node: ast.AST) -> bool:
+    function = node.func if isinstance(node, ast.Call) else node
+    return getattr(function, "attr", getattr(function, "id", "")) == "jit"
 
 
 def _takes_inputs(file: KernelFile, name: str) -> bool:

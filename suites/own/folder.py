@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from suites.errors import BadKernelFile, BadTask
@@ -24,13 +27,25 @@ def own_name(draft: Draft) -> str:
     return f"{plain}-{digest}"
 
 
-def keep_own(draft: Draft, registry: Path) -> Task:
-    """Write a draft into the suite `OWN`, beside the registry, unless it is there. Return the task."""
+@contextmanager
+def kept_own(draft: Draft, registry: Path) -> Iterator[Task]:
+    """Write a draft into the suite `OWN`, beside the registry, unless it is there; give the task.
+
+    A new folder is removed again if the block raises: then nothing has used the task.
+    """
     folder = own_folder(registry) / own_name(draft)
-    if not folder.exists():
+    is_new = not folder.exists()
+    if is_new:
         make_private_folder(folder.parent)
         write_draft(draft, folder)
-    return read_task(folder, suite=OWN)
+    try:
+        yield read_task(folder, suite=OWN)
+    except BaseException:
+        if is_new:
+            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):  # other tasks are in it
+                folder.parent.rmdir()
+        raise
 
 
 def write_draft(draft: Draft, folder: Path) -> None:

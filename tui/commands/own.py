@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from suites.errors import BadKernelFile
 from suites.folder import read_task
 from suites.own.entry import Function, KernelFile, called_with
 from suites.own.evidence import FirstCallSeen
-from suites.own.folder import keep_own, own_name, write_draft
+from suites.own.folder import kept_own, own_name, write_draft
 from suites.own.shapes import EXAMPLE, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
 from suites.own.texts import Draft, Reference, axis_words, check_agreement, inputs_text, tensor_words
@@ -203,47 +204,44 @@ def weaknesses(draft: Draft) -> list[str]:
     return words
 
 
+@contextmanager
 def own_task(
     where: str, options: OwnOptions, targets: Sequence[Target], registry: Path, *, sends: bool
-) -> Task | None:
-    """Return the task of a kernel file in the person's home; `None` if the person does not want it."""
-    return _accepted(where, options, targets, lambda draft: keep_own(draft, registry), sends=sends)
+) -> Iterator[Task | None]:
+    """Give the task of a kernel file in the person's home; `None` if the person does not want it.
 
-
-def new_task(where: str, folder: Path | None, options: OwnOptions, targets: Sequence[Target]) -> Task | None:
-    """Return the task of a kernel file in a folder of the person; `None` if the person does not want it."""
-
-    def write(draft: Draft) -> Task:
-        chosen = (folder or Path(own_name(draft).partition("-")[0])).absolute()
-        write_draft(draft, chosen)
-        return read_task(chosen, suite=chosen.parent.name)
-
-    # The person asks for files, which nothing runs: there is nothing to ask.
-    return _accepted(where, msgspec.structs.replace(options, yes=True), targets, write, sends=False)
-
-
-def _accepted(
-    where: str,
-    options: OwnOptions,
-    targets: Sequence[Target],
-    write: Callable[[Draft], Task],
-    *,
-    sends: bool,
-) -> Task | None:
-    """Return the written task of a kernel file, after the page and the question; `None` if the person does not want it."""
-    has_terminal = sys.stdin is not None and sys.stdin.isatty()
-    if not (options.yes or options.dry_run or has_terminal):
+    If the block raises, a new task is removed: the block only prepares what uses the task.
+    """
+    if not (options.yes or options.dry_run or (sys.stdin is not None and sys.stdin.isatty())):
         raise Complaint(
             f"no task names {where}, and there is no terminal to ask whether the assumptions about it are right: "
             "add -y, or --dry-run to read them"
         )
     draft = draft_of(where, options, targets)
+    if not _is_wanted(draft, options, sends=sends):
+        yield None
+        return
+    with kept_own(draft, registry) as task:
+        say(f"task {task.id}, in {task.folder}")
+        yield task
+
+
+def new_task(where: str, folder: Path | None, options: OwnOptions, targets: Sequence[Target]) -> Task | None:
+    """Return the task of a kernel file in a folder of the person; `None` after `--dry-run`."""
+    draft = draft_of(where, options, targets)
+    # The person asks for files, which nothing runs: there is nothing to ask.
+    if not _is_wanted(draft, msgspec.structs.replace(options, yes=True), sends=False):
+        return None
+    chosen = (folder or Path(own_name(draft).partition("-")[0])).absolute()
+    write_draft(draft, chosen)
+    say(f"task {chosen.name}, in {chosen}")
+    return read_task(chosen, suite=chosen.parent.name)
+
+
+def _is_wanted(draft: Draft, options: OwnOptions, *, sends: bool) -> bool:
+    """Show the page, and ask; false if the person says no, or only wants the page."""
     if options.dry_run:
         emit(page(draft, sends=sends))
-        return None
+        return False
     write_error(page(draft, sends=sends) + "\n")
-    if not options.yes and not click.confirm("Go on?", default=True, err=True):
-        return None
-    task = write(draft)
-    say(f"task {task.name}, in {task.folder}")
-    return task
+    return options.yes or click.confirm("Go on?", default=True, err=True)

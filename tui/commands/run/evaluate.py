@@ -7,6 +7,7 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -167,18 +168,22 @@ def eval_command(
             "--shapes, --reference, -y and --dry-run are for a file that no task names; leave --task out"
         )
     registry = home_from(os.environ).suites
-    if task is None:
-        made = own_task(file, own, targets_for((), settings.targets), registry, sends=False)
-        if made is None:
-            return ExitCode.DONE if dry_run else ExitCode.NO
-        loaded, source = made, baseline_source(made)
-    else:
-        source = read_candidate(file)  # before a recording that takes a minute
-        loaded = judged_task(task, registry, devices=settings.devices, targets=settings.targets)
-    if cases:
-        loaded.with_cases(cases)  # refuses an unknown case before anything starts
+    with ExitStack() as stack:
+        if task is None:
+            made = stack.enter_context(
+                own_task(file, own, targets_for((), settings.targets), registry, sends=False)
+            )
+            if made is None:
+                return ExitCode.DONE if dry_run else ExitCode.NO
+            loaded, source = made, baseline_source(made)
+        else:
+            source = read_candidate(file)  # before a recording that takes a minute
+            loaded = judged_task(task, registry, devices=settings.devices, targets=settings.targets)
+        if cases:
+            loaded.with_cases(cases)  # refuses an unknown case before anything starts
+        baseline = baseline_of(loaded, against)
     mode = Cases(cases) if cases else Exam() if exam else Attempt()
-    timing = Against(baseline_of(loaded, against), cold=cache == "cold", energy=energy)
+    timing = Against(baseline, cold=cache == "cold", energy=energy)
     drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
     # The text first: an empty or broken file gets its answer before torch is loaded.
     refused = refuse_text(source, loaded, mode)

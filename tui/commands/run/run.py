@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -91,26 +92,31 @@ def run_command(
         say(remark)
     own = OwnOptions(shapes, reference, yes, dry_run)
     settings = configured.settings
-    if any(map(is_kernel_file, tasks)):
-        made = task_of_file(tasks, own, settings, model, home)
-        if made is None:
-            return ExitCode.DONE if dry_run else ExitCode.NO
-        tasks = (made.id,)
-        settings = started_from(made, settings)
-    elif own != OwnOptions():
-        raise Complaint("--shapes, --reference, -y and --dry-run are for a kernel file: wavedeck run FILE.py")
-    requested = plan(settings, tasks, model, title=title)
-    public_suites = public_suite_names(registry=home.suites)
-    if any(task.partition("/")[0] in public_suites for task in tasks):
-        # Imported here: it needs the judge's modules.
-        from tui.commands.keep.recording import record_missing
+    with ExitStack() as stack:
+        if any(map(is_kernel_file, tasks)):
+            made = stack.enter_context(task_of_file(tasks, own, settings, model, home))
+            if made is None:
+                return ExitCode.DONE if dry_run else ExitCode.NO
+            tasks = (made.id,)
+            settings = started_from(made, settings)
+        elif own != OwnOptions():
+            raise Complaint(
+                "--shapes, --reference, -y and --dry-run are for a kernel file: wavedeck run FILE.py"
+            )
+        requested = plan(settings, tasks, model, title=title)
+        public_suites = public_suite_names(registry=home.suites)
+        if any(task.partition("/")[0] in public_suites for task in tasks):
+            # Imported here: it needs the judge's modules.
+            from tui.commands.keep.recording import record_missing
 
-        check_model(requested, home=home, environ=environment_with_keys())
-        recorded = record_missing(tasks, home.suites, devices=requested.devices, targets=requested.targets)
-        requested = msgspec.structs.replace(requested, tasks=recorded)
-    if words := shipped_price_words(requested):
-        say(words)
-    engine = prepare(requested, home)
+            check_model(requested, home=home, environ=environment_with_keys())
+            recorded = record_missing(
+                tasks, home.suites, devices=requested.devices, targets=requested.targets
+            )
+            requested = msgspec.structs.replace(requested, tasks=recorded)
+        if words := shipped_price_words(requested):
+            say(words)
+        engine = prepare(requested, home)
     if not detach and not lines:
         return watched(engine)
     engine.begin_and_wait()
@@ -121,8 +127,8 @@ def run_command(
 
 def task_of_file(
     tasks: tuple[str, ...], own: OwnOptions, settings: Settings, model: str, home: Home
-) -> Task | None:
-    """Return the task of the kernel file that a run names; `None` if the person does not want it.
+) -> AbstractContextManager[Task | None]:
+    """Give the task of the kernel file that a run names; `None` if the person does not want it.
 
     Everything that could refuse the run is checked before the file becomes a task.
     """
