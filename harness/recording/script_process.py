@@ -22,11 +22,11 @@ from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.program_messages import Compared, RanProgram, ScriptRequest
 from harness.wire.script_messages import RanScript
 from harness.wire.server_messages import status_words
-from suites.own.evidence import FirstCallSeen
+from suites.own.evidence import FirstCallSeen, InputsSeen
 
 from .errors import NoReport
 
-Answer = TypeVar("Answer", RanScript, RanProgram, Compared, FirstCallSeen)
+Answer = TypeVar("Answer", RanScript, RanProgram, Compared, FirstCallSeen, InputsSeen)
 Result = TypeVar("Result")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from harness.wire.script_messages import RanScript, RunScript
-from suites.own.evidence import FirstCallSeen
+from suites.own.evidence import FirstCallSeen, InputsSeen
 from suites.task import QuantizationTolerance
 
 
@@ -96,8 +96,17 @@ class FirstCall(msgspec.Struct, frozen=True, tag="first_call"):
     """Text that defines the function `reference`; empty if there is none."""
     reference_parameters: tuple[str, ...] = ()
     """Parameters of the entry point that the reference gets, by position."""
+    widens: bool = True
+    """Find out whether the reference computes in float64."""
 
 
-ScriptRequest = RunScript | RunProgram | Compare | FirstCall
-ScriptAnswer = RanScript | RanProgram | Compared | FirstCallSeen
+class ReadInputs(msgspec.Struct, frozen=True, tag="read_inputs"):
+    """Call `get_inputs()` of a module. The answer: `InputsSeen`."""
+
+    text: str
+    target: str
+
+
+ScriptRequest = RunScript | RunProgram | Compare | FirstCall | ReadInputs
+ScriptAnswer = RanScript | RanProgram | Compared | FirstCallSeen | InputsSeen
 SCRIPT_REQUESTS: msgspec.msgpack.Decoder[ScriptRequest] = msgspec.msgpack.Decoder(ScriptRequest)

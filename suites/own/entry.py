@@ -94,6 +94,11 @@ class KernelFile:
         """Return whether a function launches a kernel, itself or through others."""
         return not self._closure(name).isdisjoint(self._launching)
 
+    @property
+    def has_inputs(self) -> bool:
+        """The file has a function `get_inputs()`."""
+        return "get_inputs" in self.functions and not self.functions["get_inputs"].args.args
+
     def function(self, name: str) -> Function:
         """Return a function by name. Raises `BadKernelFile` if there is none, or if its parameters are not plain."""
         node = self.functions.get(name)

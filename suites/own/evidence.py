@@ -40,3 +40,24 @@ class FirstCallSeen(msgspec.Struct, frozen=True, tag="first_call_seen"):
     operators: tuple[str, ...] = ()
     """Tensor operators that the call used outside of kernels."""
     seconds: float = 0.0
+
+
+class ValueSeen(msgspec.Struct, frozen=True):
+    """One value that `get_inputs()` returned."""
+
+    name: str
+    """Its key; empty if the values came as a list."""
+    dtype: str = ""
+    """Empty for a value that is no tensor."""
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    scalar: bool | int | float | str | None = None
+
+
+class InputsSeen(msgspec.Struct, frozen=True, tag="inputs_seen"):
+    """What `get_inputs()` of a file returned."""
+
+    values: tuple[ValueSeen, ...] = ()
+    error: str = ""

@@ -13,6 +13,8 @@ from suites.dtypes import TASK_DTYPES, is_exact
 from suites.errors import BadKernelFile, nearest
 from suites.python_source import parse_literal
 
+from .evidence import InputsSeen
+
 SHORT_DTYPES = {
     "fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "half": "float16", "f64": "float64",
     "f32": "float32", "f16": "float16", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8",
@@ -61,6 +63,51 @@ def parse_shapes(specifications: Sequence[str]) -> tuple[Inputs, ...]:
     if len(cases) > MOST_CASES:
         raise BadKernelFile(f"--shapes makes {len(cases)} cases; {MOST_CASES} are the most")
     return tuple(cases)
+
+
+def inputs_of(seen: InputsSeen, parameters: Sequence[str]) -> Inputs:
+    """Return the inputs of a case like those that `get_inputs()` returned; values are drawn anew.
+
+    Raises `BadKernelFile` if they are not the inputs of an entry point with these parameters.
+    """
+    if seen.error:
+        raise BadKernelFile(f"get_inputs() fails: {seen.error}; give the inputs with --shapes")
+    if len(seen.values) > len(parameters):
+        raise BadKernelFile(
+            f"get_inputs() returns {len(seen.values)} values, but the entry point takes {', '.join(parameters)}"
+        )
+    dims = sorted({size for value in seen.values for size in value.shape})
+    tensors: dict[str, TensorShape] = {}
+    scalars: dict[str, Scalar] = {}
+    for value, parameter in zip(seen.values, parameters, strict=False):
+        name = value.name or parameter
+        if not value.dtype:
+            scalars[name] = value.scalar
+            continue
+        if value.dtype not in TASK_DTYPES:
+            raise BadKernelFile(f"get_inputs(): {name} is {value.dtype}, which no task can have")
+        low: Dim | float | None = None
+        high: Dim | float | None = None
+        if is_exact(value.dtype) and value.dtype != "bool":
+            low, high = int(value.low), int(value.high) + 1
+            # Indices seldom reach the last row: a size that is a little larger is meant.
+            high = next((size for size in dims if high <= size < 2 * high), high)
+        elif not is_exact(value.dtype) and 0 <= value.low < value.high:
+            low, high = 0.0, float(f"{value.high:.1g}") if value.high > 1 else 1.0
+        tensors[name] = _laid_out(TensorShape(value.shape, value.dtype, low=low, high=high), value.strides)
+    return Inputs(tensors, scalars, {})
+
+
+def _laid_out(tensor: TensorShape, strides: tuple[int, ...]) -> TensorShape:
+    shape = [value_of(dim, {}) for dim in tensor.shape]
+    dense = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
+    if strides == tuple(dense) or len(shape) < 2:
+        return tensor
+    swapped = [*shape[:-2], shape[-1], shape[-2]]
+    in_memory = [math.prod(swapped[place + 1 :]) for place in range(len(shape))]
+    if [*strides[:-2], strides[-1], strides[-2]] == in_memory:
+        return msgspec.structs.replace(tensor, transposed=True)
+    return msgspec.structs.replace(tensor, strides=strides)
 
 
 def _parse(text: str) -> list[Inputs]:

@@ -44,6 +44,11 @@ class Design:
         """Return the shape of a tensor."""
         return tuple(value_of(dim, sizes) for dim in self.tensors[name].shape)
 
+    def is_exact(self, name: str) -> bool:
+        """Return whether a tensor holds integers or booleans."""
+        dtype = self.tensors[name].dtype
+        return is_exact(self.dtypes[0] if dtype == CASE_DTYPE else dtype)
+
     def elements(self, sizes: dict[str, int]) -> int:
         """Return the elements of the largest tensor."""
         return max(math.prod(self.shape(name, sizes)) for name in self.tensors)

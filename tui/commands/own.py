@@ -15,15 +15,15 @@ import msgspec
 from harness import DevicePool, Target
 from harness.recording.errors import NoReport, NotRecorded
 from harness.recording.script_process import Start, run_in_slot
-from harness.wire.program_messages import FirstCall
+from harness.wire.program_messages import FirstCall, ReadInputs
 from suites import Axis, Task
 from suites.dtypes import on_target
 from suites.errors import BadKernelFile
 from suites.folder import read_task
 from suites.own.entry import Function, KernelFile, called_with
-from suites.own.evidence import FirstCallSeen
+from suites.own.evidence import FirstCallSeen, InputsSeen
 from suites.own.folder import kept_own, own_name, write_draft
-from suites.own.shapes import EXAMPLE, parse_shapes
+from suites.own.shapes import EXAMPLE, Inputs, inputs_of, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
 from suites.own.texts import Draft, Reference, axis_words, check_agreement, inputs_text, tensor_words
 from tui.commands.options import OwnOptions
@@ -45,21 +45,25 @@ def draft_of(where: str, options: OwnOptions, targets: Sequence[Target]) -> Draf
     file = read_file(Path(f"{path}.py" if name else where))
     entry = file.find_entry(name)
     reference = find_reference(file, entry, options.reference)
-    if not options.shapes:
+    cases = parse_shapes(options.shapes)
+    if not cases and not file.has_inputs:
         raise BadKernelFile(
             f'the inputs of {entry.signature} are not known; give them, for example with --shapes "{EXAMPLE}"'
         )
-    designed = design(parse_shapes(options.shapes), entry.parameters)
-    for parameter in entry.parameters:
-        known = (
-            parameter in designed.tensors or parameter in designed.scalars or parameter in designed.sizes[0]
-        )
-        if not known and parameter not in entry.defaults:
-            raise BadKernelFile(
-                f"--shapes gives no input {parameter}; {entry.signature} needs it, for example as {parameter}=4096:fp16"
-            )
     with WaitingLine(f"calling {entry.name} once", wanted=True):
-        return asyncio.run(_drafted(file, entry, reference, designed, targets[0]))
+        return asyncio.run(_drafted(file, entry, reference, cases, targets[0]))
+
+
+def designed_for(entry: Function, cases: Sequence[Inputs]) -> Design:
+    """Return the inputs with named sizes. Raises `BadKernelFile` if they are not those of the entry point."""
+    designed = design(cases, entry.parameters)
+    known = designed.tensors.keys() | designed.scalars.keys() | designed.sizes[0].keys()
+    for parameter in entry.parameters:
+        if parameter not in known and parameter not in entry.defaults:
+            raise BadKernelFile(
+                f"there is no input {parameter}; {entry.signature} needs it: add {parameter}=4096:fp16 to --shapes"
+            )
+    return designed
 
 
 def read_file(path: Path) -> KernelFile:
@@ -70,17 +74,14 @@ def read_file(path: Path) -> KernelFile:
 
 
 def find_reference(file: KernelFile, entry: Function, where: str) -> Reference:
-    """Return the reference that `--reference` names, or that of the file. Raises `BadKernelFile` if there is none."""
+    """Return the reference that `--reference` names, else that of the file, else the kernel itself."""
     place, separator, name = where.rpartition(":")
     if separator and not place.endswith(".py"):
         return Reference(name, where, (f"from {place} import {name}",), "", entry.parameters)
     source = read_file(Path(place)) if separator else file
     function = source.function(name) if name else file.find_reference(entry)
     if function is None:
-        raise BadKernelFile(
-            f"{file.path} has no PyTorch function such as {entry.name}_ref with the parameters of {entry.signature}; "
-            "give one with --reference"
-        )
+        return Reference(entry.name, f"{entry.name} itself", (), file.text, entry.parameters, is_kernel=True)
     parameters = called_with(function, entry)
     imports, text = source.extract(function.name)
     return Reference(
@@ -89,9 +90,35 @@ def find_reference(file: KernelFile, entry: Function, where: str) -> Reference:
 
 
 async def _drafted(
-    file: KernelFile, entry: Function, reference: Reference, designed: Design, target: Target
+    file: KernelFile, entry: Function, reference: Reference, cases: Sequence[Inputs], target: Target
 ) -> Draft:
-    """Call kernel and reference at the first small sizes at which both work and agree."""
+    """Call kernel and reference at the first small sizes at which both work and agree.
+
+    Without cases, `get_inputs()` of the file gives one.
+    """
+    async with DevicePool(("cpu",), timed=False) as pool:
+        if not cases:
+            try:
+                read = await run_in_slot(pool, "get_inputs()", partial(_read_inputs, file.text, target))
+            except NotRecorded as error:
+                raise BadKernelFile(f"{error}; give the inputs with --shapes") from error
+            cases = [inputs_of(read, entry.parameters)]
+        return await _called(pool, file, entry, reference, designed_for(entry, cases), target)
+
+
+async def _read_inputs(text: str, target: Target, start: Start) -> InputsSeen:
+    async with start() as process:
+        return await process.ask(ReadInputs(text, target.name), InputsSeen)
+
+
+async def _called(
+    pool: DevicePool,
+    file: KernelFile,
+    entry: Function,
+    reference: Reference,
+    designed: Design,
+    target: Target,
+) -> Draft:
     firsts = {dtype: designed.dtypes.index(dtype) for dtype in designed.dtypes}
     numbers = list(dict.fromkeys([*firsts.values(), *range(len(designed.sizes))]))[:MOST_FIRST_CALLS]
 
@@ -106,6 +133,7 @@ async def _drafted(
             target=target.name,
             reference=reference.module,
             reference_parameters=reference.parameters,
+            widens=not reference.is_kernel,
         )
         async with start() as process:
             seen = await process.ask(request, FirstCallSeen)
@@ -130,23 +158,22 @@ async def _drafted(
         return Axis(vary=False)
 
     failure: Exception | None = None
-    async with DevicePool(("cpu",), timed=False) as pool:
-        for small in designed.small_sizes():
-            seen: dict[int, FirstCallSeen] = {}
-            try:
-                for number in numbers:
-                    if all(
-                        (small[number], designed.dtypes[number]) != (small[other], designed.dtypes[other])
-                        for other in seen
-                    ):
-                        seen[number] = await run_in_slot(
-                            pool, entry.name, partial(call, number=number, small=small[number])
-                        )
-            except (BadKernelFile, NotRecorded) as error:
-                failure = failure or error
-                continue
-            axes = {name: await axis_of(pool, name, small[0]) for name in designed.named}
-            return Draft(file, entry, reference, designed, small, seen, axes)
+    for small in designed.small_sizes():
+        seen: dict[int, FirstCallSeen] = {}
+        try:
+            for number in numbers:
+                if all(
+                    (small[number], designed.dtypes[number]) != (small[other], designed.dtypes[other])
+                    for other in seen
+                ):
+                    seen[number] = await run_in_slot(
+                        pool, entry.name, partial(call, number=number, small=small[number])
+                    )
+        except (BadKernelFile, NotRecorded) as error:
+            failure = failure or error
+            continue
+        axes = {name: await axis_of(pool, name, small[0]) for name in designed.named}
+        return Draft(file, entry, reference, designed, small, seen, axes)
     if failure is None:
         raise BadKernelFile(
             f"the inputs of {entry.name} are too large for the interpreter, and no size of them can be made smaller"
@@ -167,9 +194,8 @@ def page(draft: Draft, *, sends: bool) -> str:
             f"{draft.reference.place}, in {'float64' if draft.seen[0].is_wide else 'the dtypes of the inputs'}",
         ),
     ]
-    rows += [(f"input {name}", tensor_words(tensor)) for name, tensor in designed.tensors.items()]
+    rows += [(f"input {name}", tensor_words(designed, name)) for name in designed.tensors]
     rows += [(f"input {name}", f"{value!r}") for name, value in designed.scalars.items()]
-    rows += [("dtype", ", ".join(dict.fromkeys(designed.dtypes)))]
     rows += [
         (f"size {name}", axis_words(draft.axes.get(name), sizes)) for name, sizes in designed.values.items()
     ]
@@ -177,17 +203,16 @@ def page(draft: Draft, *, sends: bool) -> str:
         what = "written in place" if output.input else "returned"
         rows.append((f"output {name}", f"{output.dtype}, {what}"))
     for dtype, limit in draft.tolerances.items():
-        rows.append(
-            (
-                f"tolerance {dtype}",
-                f"{limit:g} of the value and of the median; the kernel itself uses {draft.own_error / limit:.0%}",
-            )
+        used = (
+            "" if draft.reference.is_kernel else f"; the kernel itself uses {draft.errors[dtype] / limit:.0%}"
         )
+        rows.append((f"tolerance {dtype}", f"{limit:g} of the value and of the median{used}"))
     if draft.seen[0].operators:
         rows.append(("host operators", f"{', '.join(draft.seen[0].operators)}, as in the kernel's own file"))
     rows += [("weak", words) for words in weaknesses(draft)]
     if sends:
-        texts = [f"{draft.file.path.name} (whole)"] + [draft.reference.place] * bool(draft.reference.text)
+        texts = [f"{draft.file.path.name} (whole)"]
+        texts += [draft.reference.place] * (bool(draft.reference.text) and not draft.reference.is_kernel)
         rows.append(("sent to models", ", ".join(texts)))
     return table((Column("", keep=True), Column("", least=40)), rows)
 
@@ -195,7 +220,11 @@ def page(draft: Draft, *, sends: bool) -> str:
 def weaknesses(draft: Draft) -> list[str]:
     """Return what the judge cannot find out with this task."""
     words = []
-    if not all(seen.is_wide for seen in draft.seen.values()):
+    if draft.reference.is_kernel:
+        words.append(
+            "the kernel itself says what is right, so its errors count as right; give a PyTorch function with --reference"
+        )
+    elif not all(seen.is_wide for seen in draft.seen.values()):
         words.append("the reference does not compute in float64, so its own rounding errors count as right")
     if not any(axis.vary for axis in draft.axes.values()):
         words.append(

@@ -12,13 +12,13 @@ from typing import Any
 import torch
 
 from harness.hardware.targets import target
-from harness.wire.program_messages import FirstCall
+from harness.wire.program_messages import FirstCall, ReadInputs
 from harness.worker.candidate.loading import failed, import_candidate
 from harness.worker.candidate.outputs import in_inputs, parts_of, problem
 from harness.worker.interpreter import interpreter
 from harness.worker.kit import arena, candidate_trace
 from harness.worker.replay import call_recorder
-from suites.own.evidence import CallSeen, FirstCallSeen, OutputSeen
+from suites.own.evidence import CallSeen, FirstCallSeen, InputsSeen, OutputSeen, ValueSeen
 
 from .watch import OperatorWatch
 
@@ -81,6 +81,33 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
     )
 
 
+def read_inputs(request: ReadInputs, scratch: Path) -> InputsSeen:
+    """Return what `get_inputs()` gives, by name or in the order of the parameters."""
+    interpreter.prepare(target(request.target))
+    file = scratch / candidate_trace.NAME
+    try:
+        values = vars(import_candidate(file, request.text))["get_inputs"]()
+    except BaseException as error:  # noqa: BLE001 -- foreign code, also SystemExit
+        return InputsSeen(error=failed(error, file).message)
+    if isinstance(values, torch.Tensor) or not isinstance(values, (dict, list, tuple)):
+        return InputsSeen(error=f"it returns a {type(values).__name__}, not a list or dictionary")
+    named = values.items() if isinstance(values, dict) else (("", value) for value in values)
+    seen = []
+    for name, value in named:
+        if isinstance(value, torch.Tensor):
+            flat = value.detach().reshape(-1).double()
+            low, high = (float(flat.min()), float(flat.max())) if flat.numel() else (0.0, 0.0)
+            layout = tuple(value.shape), tuple(value.stride())
+            seen.append(ValueSeen(str(name), arena.dtype_name(value.dtype), *layout, low, high))
+        elif isinstance(value, bool | int | float | str | None):
+            seen.append(ValueSeen(str(name), scalar=value))
+        else:
+            return InputsSeen(
+                error=f"it returns a {type(value).__name__}, which no task can have as an input"
+            )
+    return InputsSeen(tuple(seen))
+
+
 def _call_reference(
     request: FirstCall, make: Callable[[], Inputs], scratch: Path
 ) -> tuple[CallSeen | None, Sequence[torch.Tensor], bool]:
@@ -102,6 +129,8 @@ def _call_reference(
         seen, results = call(lambda value: value)
     except BaseException as error:  # noqa: BLE001 -- foreign code, also SystemExit
         return CallSeen(error=_words(error)), (), False
+    if not request.widens:
+        return seen, results, False
     try:
         _, wide = call(_to_float64)
     except BaseException:  # noqa: BLE001 -- then it cannot compute in float64

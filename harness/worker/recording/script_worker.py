@@ -26,6 +26,7 @@ from harness.wire.program_messages import (
     Compare,
     Compared,
     FirstCall,
+    ReadInputs,
     Results,
     RunProgram,
     ScriptAnswer,
@@ -34,7 +35,7 @@ from harness.wire.program_messages import (
 from harness.wire.script_messages import RanScript, RunScript, Script
 from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
-from harness.worker.guest.first_call import make_first_call
+from harness.worker.guest.first_call import make_first_call, read_inputs
 from harness.worker.interpreter import interpreter
 from harness.worker.kit import gpu
 from harness.worker.triton_hooks import warm
@@ -83,6 +84,8 @@ class _Worker:
         """Return the report that a request asks for."""
         if isinstance(request, FirstCall):
             return make_first_call(request, self._scratch)
+        if isinstance(request, ReadInputs):
+            return read_inputs(request, self._scratch)
         if isinstance(request, Compare):
             return self._compare(request)
         if self._observe is None:

@@ -34,7 +34,7 @@ from harness.stages.timing.baselines import (
     TASK,
     Against,
     Baseline,
-    kernel_baseline,
+    other_baseline,
     timing_baseline,
 )
 from harness.wire.limits import SOURCE_BYTES
@@ -82,7 +82,7 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
     "--against",
     metavar="WHAT",
     default=TASK,
-    help="Timing baseline on a GPU: task (the task's own baseline), eager, compile, or a kernel file. [task]",
+    help="Timing baseline on a GPU: task (the task's own baseline), eager, compile, a kernel file, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION. [task]",
 )
 @click.option(
     "--cache",
@@ -257,9 +257,7 @@ def baseline_of(task: Task, against: str) -> Baseline | None:
         return None
     if against in KINDS:
         return timing_baseline(task, against)
-    if not Path(against).exists():
-        raise Complaint(f"--against {against}: neither one of {', '.join(KINDS)} nor a kernel file")
-    return kernel_baseline(task, against, read_candidate(against))
+    return other_baseline(task, against, read_candidate)
 
 
 def say_busy(busy: str) -> None:
