@@ -58,6 +58,8 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
             kind="no_launch",
             message=f"{lead}no Triton kernel was launched; the kernels must do the work in every case",
         )
+    if returned.foreign_kernels:
+        return findings.foreign_kernel(lead, returned.foreign_kernels[0])
     for operator in returned.operators:
         if not operators.is_allowed(operator.name, task.allowed_operators):
             return ErrorReport(

@@ -18,6 +18,7 @@ from harness.cases.judged_case import FAR, JudgedCase, RowKind
 from harness.wire.case_specs import ArgumentSpec, CaseSpec
 from harness.worker.kit import arena, place
 from harness.worker.kit.arena import Value
+from harness.worker.kit.in_place import with_changed_inputs
 from suites.task import Case, Distribution, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 
@@ -183,7 +184,10 @@ class Problem:
         )
 
     def oracle(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
-        """Return the oracle's outputs, in the order of the task's outputs; does not change `inputs`."""
+        """Return the oracle's outputs, in the order of the task's outputs; does not change `inputs`.
+
+        An oracle that changes inputs in place need not return them.
+        """
         copies: dict[str, Any] = {
             k: place.here(v.clone()) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()
         }
@@ -196,6 +200,7 @@ class Problem:
             raise
         except Exception as error:
             raise BadProblem(f"oracle of {self._task.id}, case {case.name}: {error}") from error
+        result = with_changed_inputs(result, self._task.changed_inputs_of(case), copies)
         outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         if len(outputs) != len(declared):
             raise BadProblem(f"oracle of {self._task.id} returns {len(outputs)}, not {len(declared)} outputs")

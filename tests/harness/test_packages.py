@@ -1,0 +1,239 @@
+"""Protects own kernels that live in a package: imports, files beside the module, outputs in arguments; and what is refused there.
+
+The repository is private: each test writes it into a folder of its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness import DevicePool, Evaluation, Verdict
+from harness.worker.kit.in_place import with_changed_inputs
+from suites import Task, find_package
+from suites.folder import read_task
+from tests.support.judging import judge_task
+
+pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
+
+UTILS = """
+import json
+from pathlib import Path
+
+import triton
+import triton.language as tl
+
+BLOCKS = json.loads((Path(__file__).parent / "configs" / "blocks.json").read_text())
+SCALE = tl.constexpr(2.0)
+
+
+def cfg(columns):
+    return {"BLOCK": BLOCKS["scale"]}
+
+
+@triton.jit
+def _twice(x):
+    return x * SCALE
+
+
+@triton.jit
+def scaled(x, y):
+    return _twice(x) + y
+"""
+KERNEL = """
+import json
+import os
+from importlib import resources
+from pathlib import Path
+
+import torch
+import triton
+import triton.language as tl
+from ops.utils import cfg as blocks
+
+from .utils import cfg, scaled
+
+with open(Path(__file__).parent / "configs" / "warps.json") as file:
+    WARPS = json.load(file)["warps"]
+NAMES = resources.files("ops").joinpath("configs").joinpath("blocks.json").read_text()
+assert os.path.basename(os.path.dirname(__file__)) == "ops" and __package__ == "ops"
+
+
+@triton.jit
+def _scale_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + place, mask=place < n, other=0.0)
+    y = tl.load(y_ptr + place, mask=place < n, other=0.0)
+    tl.store(x_ptr + place, scaled(x, y), mask=place < n)
+    tl.store(y_ptr + place, x, mask=place < n)
+
+
+def scale_(x, y):
+    block = cfg(x.numel())["BLOCK"]
+    assert blocks is cfg
+    _scale_kernel[(triton.cdiv(x.numel(), block),)](x, y, x.numel(), BLOCK=block, num_warps=WARPS)
+"""
+FILES = {
+    "pyproject.toml": "[project]\nname = 'ops'\n",
+    "secret.txt": "SECRET",
+    "src/ops/__init__.py": "from .scale import scale_\n",
+    "src/ops/utils.py": UTILS,
+    "src/ops/scale.py": KERNEL,
+    "src/ops/sibling.py": KERNEL,
+    "src/ops/launching.py": "from .sibling import scale_ as run\n",
+    "src/ops/configs/blocks.json": '{"scale": 128}',
+    "src/ops/configs/warps.json": '{"warps": 4}',
+}
+TASK = """
+schema = 1
+name = "scale"
+title = "Scale in place"
+category = "Math"
+difficulty = 1
+instruction = "Write `scale_(x, y)`: `x` becomes `2 * x + y`, `y` becomes `x` as it was. Sizes are any positive numbers."
+entry_points = [{ name = "scale_", signature = "scale_(x, y)" }]
+outputs = [{ name = "x" }, { name = "y" }]
+in_place = ["x", "y"]
+strict = ["out_of_bounds", "not_replayed"]
+tolerances.float32 = { rtol = 1e-6, atol = 1e-6 }
+axes = { n = { min = 1 } }
+cases = [{ name = "plain", dtype = "float32", cpu = { n = 1000 }, gpu = { n = 1000000 } }]
+package = { root = "../../repo/src", module = "ops.scale" }
+"""
+PROBLEM = """
+import torch
+
+
+def make_inputs(sizes, dtype, generator):
+    return {name: torch.randn(sizes["n"], generator=generator).to(dtype) for name in ("x", "y")}
+
+
+def oracle(x, y):
+    before = x.clone()
+    x.mul_(2.0).add_(y)
+    y.copy_(before)
+"""
+COST = """
+from suites import Cost, item_bytes
+
+
+def cost(sizes, dtype):
+    return Cost(2 * sizes["n"], 4 * sizes["n"] * item_bytes(dtype))
+"""
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    """The task of a kernel in a package, as a person would write it."""
+    files = {f"repo/{name}": text for name, text in FILES.items()}
+    own = {"task.toml": TASK, "problem.py": PROBLEM, "cost.py": COST, "baseline.py": KERNEL}
+    for name, text in (files | {f"tasks/scale/{name}": text for name, text in own.items()}).items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return read_task(tmp_path / "tasks" / "scale", suite="mine")
+
+
+def told(evaluation: Evaluation) -> str:
+    return evaluation.error.message if evaluation.error is not None else ""
+
+
+async def test_original_is_correct(pool: DevicePool, task: Task) -> None:
+    assert task.package == find_package(Path(task.package.root) / "ops" / "scale.py").package
+    evaluation = await judge_task(pool, KERNEL, task)
+    assert told(evaluation) == ""
+    assert evaluation.verdict is Verdict.CORRECT
+    assert not [finding for finding in evaluation.findings if finding.kind == "not_replayed"]
+    assert any(task.package.root in layer.why for layer in evaluation.sandbox)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict", "says"),
+    [
+        ("scaled(x, y), mask", "scaled(y, x), mask", Verdict.WRONG, "output `x` is wrong"),
+        (
+            "    block = cfg",
+            "    from .sibling import scale_ as original\n    return original(x, y)\n    block = cfg",
+            Verdict.REJECTED,
+            "the kernel `_scale_kernel` of ops.sibling was launched",
+        ),
+        (
+            "    block = cfg",
+            "    if x.numel() > 100000:\n        from ops.launching import run\n        return run(x, y)\n    block = cfg",
+            Verdict.REJECTED,
+            "at its gpu sizes: the kernel `_scale_kernel` of ops.sibling was launched",
+        ),
+        (
+            "    _scale_kernel[",
+            "    from ops.sibling import _scale_kernel\n    _scale_kernel[",
+            Verdict.REJECTED,
+            "`_scale_kernel` is a kernel of ops.sibling",
+        ),
+        (
+            "    block = cfg",
+            "    (Path(__file__).parents[2] / 'secret.txt').read_text()\n    block = cfg",
+            Verdict.REJECTED,
+            "secret.txt': a candidate may only read files, and only those of its package in",
+        ),
+        (
+            "    block = cfg",
+            "    open(Path(__file__).parent / 'utils.py', 'w')\n    block = cfg",
+            Verdict.REJECTED,
+            "utils.py': a candidate may only read files",
+        ),
+        ("from .utils", "from ...utils", Verdict.REJECTED, "the import begins above its package"),
+        ("from ops.utils", "from ops.scale", Verdict.REJECTED, "the candidate imports itself"),
+    ],
+    ids=[
+        "wrong",
+        "sibling",
+        "sibling-at-gpu-sizes",
+        "sibling-kernel",
+        "read-outside",
+        "write",
+        "above",
+        "itself",
+    ],
+)
+async def test_wrong_change_delegation_and_foreign_files_are_refused(
+    pool: DevicePool, task: Task, old: str, new: str, verdict: Verdict, says: str
+) -> None:
+    assert KERNEL.count(old) == 1
+    evaluation = await judge_task(pool, KERNEL.replace(old, new), task)
+    assert says in told(evaluation)
+    assert evaluation.verdict is verdict
+
+
+async def test_task_without_package_sees_no_package(pool: DevicePool, task: Task) -> None:
+    alone = msgspec.structs.replace(task, package=None)
+    evaluation = await judge_task(pool, KERNEL, alone)
+    assert (evaluation.verdict, "the candidate is one module" in told(evaluation)) == (Verdict.REJECTED, True)
+    plain = (
+        KERNEL.replace("from .utils import cfg, scaled", "").partition("with open")[0]
+        + "@triton.jit\ndef k(): pass\n\n\ndef scale_(x, y): pass"
+    )
+    evaluation = await judge_task(pool, plain, alone)
+    assert "No module named 'ops'" in told(evaluation)
+
+
+async def test_pythonpath_is_visible_where_the_package_is_found_through_it(
+    pool: DevicePool, task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "sizes.py").write_text("WARPS = 4")
+    source = KERNEL.replace("import torch\n", "import sizes\nimport torch\n")
+    assert "No module named 'sizes'" in told(await judge_task(pool, source, task))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'repo' / 'src'}:{tmp_path / 'more'}")
+    assert (await judge_task(pool, source, task)).verdict is Verdict.CORRECT
+
+
+async def test_returned_values_are_the_outputs_that_are_no_inputs() -> None:
+    arguments = {"x": 1, "y": 2}
+    assert with_changed_inputs(None, ("x",), arguments) == 1
+    assert with_changed_inputs(None, ("y", "x"), arguments) == (2, 1)
+    assert with_changed_inputs(7, ("x", "", "y"), arguments) == (1, 7, 2)
+    assert with_changed_inputs((5, 6), ("x", "y"), arguments) == (5, 6)
+    assert with_changed_inputs(7, ("x", "y"), arguments) == 7
+    assert with_changed_inputs(None, (), arguments) is None
