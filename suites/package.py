@@ -52,19 +52,10 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.module if self.file.name == "__init__.py" else self.module.rpartition(".")[0]
 
     def view(self, task_folder: Path) -> PackageView:
-        """What the workers of a task see of the package: its import folders without hidden entries and the task's own folder."""
-        on_path = _python_path()
-        folders = dict.fromkeys(
-            [Path(self.root), *on_path] if Path(self.root) in on_path else [Path(self.root)]
-        )
-        entries = [Path(entry) for folder in folders if folder.is_dir() for entry in os.scandir(folder)]
-        readable = tuple(
-            str(entry)
-            for entry in entries
-            if not entry.name.startswith(".") and entry.name not in _ROOMS
-            if not task_folder.is_relative_to(entry.resolve())
-        )
-        return PackageView(self, tuple(map(str, folders)), readable)
+        """What the workers of a task see of the package, and of PYTHONPATH now."""
+        on_path = [folder for folder in _python_path() if folder.is_dir()]
+        folders = [Path(self.root), *(on_path if Path(self.root) in on_path else ())]
+        return PackageView(self, tuple(map(str, dict.fromkeys(folders))), str(task_folder))
 
     def file_of(self, module: str) -> Path | None:
         """The file of a module or package under the root; the folder itself for a package without `__init__.py`."""
@@ -86,7 +77,11 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def is_needed(self, source: str) -> bool:
         """True if the source imports from the root, or looks for files beside itself."""
-        return any(word in source for word in _DATA_WORDS) or bool(self.imports(source))
+        return self.reads_files(source) or bool(self.imports(source))
+
+    def reads_files(self, source: str) -> bool:
+        """True if the source looks for files beside itself."""
+        return any(word in source for word in _DATA_WORDS)
 
     def problem(self, task_folder: Path) -> str:
         """Why a task cannot use the package; empty if it can."""
@@ -114,8 +109,17 @@ class PackageView(msgspec.Struct, frozen=True):
     package: Package
     import_folders: tuple[str, ...]
     """The root, then the other folders of PYTHONPATH if the root is one of them."""
-    readable: tuple[str, ...]
-    """Files and folders that a candidate may read, and not write."""
+    task_folder: str
+
+    def readable(self) -> list[Path]:
+        """What a candidate may read: entries of the import folders, without hidden ones and the one with the task's folder."""
+        entries = [Path(entry) for folder in self.import_folders for entry in os.scandir(folder)]
+        return [
+            entry
+            for entry in entries
+            if not entry.name.startswith(".") and entry.name not in _ROOMS
+            if not Path(self.task_folder).is_relative_to(entry.resolve())
+        ]
 
 
 class FoundPackage(NamedTuple):

@@ -85,8 +85,8 @@ def restrict(
         if package is not None:
             for name in package.import_folders:
                 _allow(ruleset, Path(name), _READ_DIR)
-            for name in package.readable:
-                _allow(ruleset, Path(name), _READ)
+            for path in package.readable():
+                _allow(ruleset, path, _READ)
         syscalls.syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0))
     finally:
         os.close(ruleset)

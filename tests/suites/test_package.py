@@ -83,10 +83,10 @@ def test_namespace_package_is_found_through_pythonpath_and_an_editable_install(
             Package(str(tmp_path / "repo-1/code"), "ops.softmax"),
             "an editable install",
         )
-    monkeypatch.setenv("PYTHONPATH", f"/nowhere:{tmp_path / 'repo-1/code'}")
+    monkeypatch.setenv("PYTHONPATH", f"/nowhere:{tmp_path}:{tmp_path / 'repo-1/code'}")
     found = find_package(file)
     assert found == (Package(str(tmp_path / "repo-1/code"), "ops.softmax"), "PYTHONPATH")
-    assert found.package.view(tmp_path).import_folders == (str(tmp_path / "repo-1/code"), "/nowhere")
+    assert found.package.view(tmp_path).import_folders == (str(tmp_path / "repo-1/code"), str(tmp_path))
 
 
 def test_imports_are_those_from_the_root(tmp_path: Path) -> None:
@@ -103,4 +103,4 @@ def test_view_leaves_out_hidden_files_and_the_task(tmp_path: Path) -> None:
     root = tmp_path / "repo"
     write(root, {".env": "KEY=1", "tasks/softmax/problem.py": "", "other.py": "", "ops/softmax.py": ""})
     view = Package(str(root), "ops.softmax").view(root / "tasks/softmax")
-    assert {Path(entry).name for entry in view.readable} == {"other.py", "ops"}
+    assert {entry.name for entry in view.readable()} == {"other.py", "ops"}
