@@ -17,6 +17,7 @@ import keyword
 import os
 import sys
 from collections.abc import Iterator
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import NamedTuple
 
@@ -155,6 +156,11 @@ def find_package(file: Path) -> FoundPackage:
         own = (module for module in absolute if module.partition(".")[0] == top)
         if module := next((module for module in own if Package(str(root), top).file_of(module)), ""):
             return _found(file, root, f"the file imports `{module}`")
+    beside = Package(str(file.parent), file.stem)
+    for module in absolute if not level else ():
+        top = module.partition(".")[0]
+        if top not in _TAKEN and beside.file_of(module) and PathFinder.find_spec(top) is None:
+            return _found(file, file.parent, f"the file imports `{module}` from beside it")
     for folders, why in ((_python_path(), "PYTHONPATH"), (_installed(), "an editable install")):
         for root in roots:
             if root in folders:

@@ -12,7 +12,7 @@ import pytest
 
 from harness import DevicePool, Evaluation, Verdict
 from harness.worker.kit.in_place import with_changed_inputs
-from suites import Task, find_package
+from suites import Package, Task, find_package
 from tests.support.judging import judge_task
 from tests.support.packaged_task import KERNEL, write_packaged_task
 
@@ -34,7 +34,24 @@ async def test_original_is_correct(pool: DevicePool, task: Task) -> None:
     assert told(evaluation) == ""
     assert evaluation.verdict is Verdict.CORRECT
     assert not [finding for finding in evaluation.findings if finding.kind == "not_replayed"]
+    assert max(margin.used for margin in evaluation.margins) > 0, "the oracle answers in float64"
     assert any(task.package.root in layer.why for layer in evaluation.sandbox)
+
+
+async def test_namespace_package_and_modules_beside_a_script_are_found(
+    pool: DevicePool, task: Task, tmp_path: Path
+) -> None:
+    (tmp_path / "repo/src/ops/__init__.py").unlink()
+    evaluation = await judge_task(pool, KERNEL, task)
+    assert (told(evaluation), evaluation.verdict) == ("", Verdict.CORRECT)
+    script = KERNEL.replace("from ops.utils", "from utils").replace("from .utils", "from utils")
+    script = script.replace('files("ops")', 'files("configs")').replace('.joinpath("configs")', "")
+    script = script.replace('__package__ == "ops"', 'not __package__ and __name__ == "scale"')
+    (tmp_path / "repo/src/ops/scale.py").write_text(script)
+    package = find_package(tmp_path / "repo/src/ops/scale.py").package
+    assert package == Package(str(tmp_path / "repo/src/ops"), "scale")
+    evaluation = await judge_task(pool, script, msgspec.structs.replace(task, package=package))
+    assert (told(evaluation), evaluation.verdict) == ("", Verdict.CORRECT)
 
 
 @pytest.mark.parametrize(

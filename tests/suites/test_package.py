@@ -51,7 +51,7 @@ def write(root: Path, files: dict[str, str]) -> Path:
             {"kernels/utils.py": "", "kernels/softmax.py": "from utils import cfg"},
             "kernels",
             "softmax",
-            "its folder",
+            "`utils` from beside it",
         ),
         (
             {"a/ops/__init__.py": "", "a/ops/softmax/__init__.py": "from .cfg import x"},
