@@ -28,6 +28,8 @@ from suites.python_source import parse_python
 _ROOMS = ("tui", "engine", "sessions", "harness", "suites")
 _TAKEN = frozenset({*sys.stdlib_module_names, *_ROOMS, "torch", "triton", "numpy"})
 """Names that are loaded in a worker before a package is imported."""
+_OURS = frozenset(Path(__file__).resolve().parents[1] / room for room in _ROOMS)
+"""Folders of this project, which hold the answers of built-in tasks."""
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 _DATA_WORDS = ("__file__", "importlib.resources", "get_data")
 
@@ -118,7 +120,7 @@ class PackageView(msgspec.Struct, frozen=True):
         return [
             entry
             for entry in entries
-            if not entry.name.startswith(".") and entry.name not in _ROOMS
+            if not entry.name.startswith(".") and entry.resolve() not in _OURS
             if not Path(self.task_folder).is_relative_to(entry.resolve())
         ]
 
@@ -134,8 +136,9 @@ def find_package(file: Path) -> FoundPackage:
     """
     Return the package that a module's file belongs to. For a file in no package the root is its folder.
 
-    In this order: what the file itself imports by an absolute name, PYTHONPATH and editable installs, a folder `src` beside
-    `pyproject.toml`, the folder above the outermost `__init__.py` or above the level of a relative import.
+    In this order: what the file itself imports by an absolute name, from its package or from beside it; PYTHONPATH and editable
+    installs; a folder `src` beside `pyproject.toml`; the folder above the outermost `__init__.py`, or above the level of a
+    relative import.
     Raises `OSError`, or as `parse_python` if the file is no Python.
     """
     file = file.resolve()

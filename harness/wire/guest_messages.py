@@ -231,3 +231,5 @@ class LeftBehind(msgspec.Struct, frozen=True, tag="left_behind"):
     patched: tuple[str, ...]
     threads: int
     children: int
+    foreign_kernels: tuple[str, ...] = ()
+    """Of a timer: kernels that were launched and that the candidate does not define."""

@@ -8,7 +8,10 @@ from types import ModuleType
 
 import pytest
 
+from suites import BadTask
+from suites.folder import read_task
 from suites.package import Package, find_package
+from tests.suites.folders import TASK, write_folder
 
 
 def write(root: Path, files: dict[str, str]) -> Path:
@@ -104,3 +107,23 @@ def test_view_leaves_out_hidden_files_and_the_task(tmp_path: Path) -> None:
     write(root, {".env": "KEY=1", "tasks/softmax/problem.py": "", "other.py": "", "ops/softmax.py": ""})
     view = Package(str(root), "ops.softmax").view(root / "tasks/softmax")
     assert {entry.name for entry in view.readable()} == {"other.py", "ops"}
+
+
+@pytest.mark.parametrize(
+    ("package", "problem"),
+    [
+        ('root = "../.."', "missing required field `module`"),
+        ('root = "../..", modul = "ops.softmax"', "did you mean 'module'?"),
+        ('root = "../../nowhere", module = "ops.softmax"', "is no folder"),
+        ('root = "../..", module = "ops.relu"', "has no module ops.relu"),
+        ('root = "../..", module = "suites.softmax"', "give it another name"),
+        ('root = "../..", module = "tasks.softmax"', "move the suite out of the package"),
+        ('root = "/", module = "ops.softmax"', "is too large"),
+    ],
+)
+def test_wrong_package_of_a_task_is_refused(tmp_path: Path, package: str, problem: str) -> None:
+    write(tmp_path, {f"repo/{name}/softmax.py": "" for name in ("ops", "suites", "tasks")})
+    folder = write_folder(tmp_path / "repo" / "tasks", task=f"package = {{ {package} }}\n{TASK}")
+    with pytest.raises(BadTask) as refused:
+        read_task(folder, suite="mine")
+    assert problem in str(refused.value)

@@ -139,7 +139,9 @@ def changed_input(lead: str, name: str) -> ErrorReport:
 
 
 def of_farewell(left: LeftBehind) -> ErrorReport | None:
-    """Return the error of patches, threads or processes that a candidate leaves behind."""
+    """Return the error of patches, threads or processes that a candidate leaves behind, or of what it launched when timed."""
+    if left.foreign_kernels:
+        return findings.foreign_kernel("in a call that was timed: ", left.foreign_kernels[0])
     if left.patched:
         return findings.patched(*left.patched)
     if left.threads or left.children:

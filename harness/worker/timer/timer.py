@@ -55,6 +55,7 @@ from harness.wire.timer_messages import (
     Sampled,
     count_copies,
 )
+from harness.worker.candidate.foreign_kernels import ForeignKernels
 from harness.worker.candidate.loading import (
     confine,
     failed,
@@ -127,6 +128,7 @@ class Timer:
 
     def __init__(self, scratch: Path, device: Device) -> None:
         self._file = scratch / candidate_trace.NAME
+        self._foreign_kernels = ForeignKernels(str(self._file))
         self._device = device
         self._source = ""
         self._module: ModuleType | None = None
@@ -189,7 +191,12 @@ class Timer:
                 case Farewell():
                     patched = self._snapshot.differences() if self._snapshot is not None else ()
                     self._count_threads()
-                    return LeftBehind(patched=patched, threads=self._threads, children=0)
+                    return LeftBehind(
+                        patched=patched,
+                        threads=self._threads,
+                        children=0,
+                        foreign_kernels=self._foreign_kernels.take(),
+                    )
                 case other:
                     raise AssertionError(f"a timer has no answer to {type(other).__name__}")
         except (SystemExit, AssertionError):
@@ -229,6 +236,7 @@ class Timer:
         policy.mode = Mode.FIXED
         policy.install()
         handle_launches(_launch_or_compile)
+        self._foreign_kernels.watch()
         self._snapshot = Snapshot()
         self._source = request.source
         self._module = import_candidate(self._file, self._source)
