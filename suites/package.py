@@ -16,6 +16,7 @@ import ast
 import keyword
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -93,7 +94,7 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return f"the module {self.module!r} is no dotted name of a module"
         if not root.is_dir():
             return f"the root {self.root} is no folder"
-        if root in (Path.home(), Path(root.anchor)):
+        if root in (Path.home(), Path(root.anchor), Path(tempfile.gettempdir())):
             return f"the root {self.root} is too large to show to candidates; move the package to a folder of its own"
         if not self.file.is_file():
             return f"the root {self.root} has no module {self.module}"

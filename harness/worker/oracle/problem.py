@@ -195,6 +195,9 @@ class Problem:
         if result is None and changed and not self._answers_in_place:
             self._answers_in_place = True
             result, copies = self._answer(case, inputs, wide=changed)
+        if result is None and not changed:
+            what = "list the inputs that it changes in `in_place` and among the outputs"
+            raise BadProblem(f"oracle of {self._task.id} returns nothing; {what}")
         result = with_changed_inputs(result, changed, copies)
         outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         if len(outputs) != len(declared):
