@@ -10,6 +10,7 @@ What a `task.toml` may hold:
     tolerances.py   the rules of tolerances, and the tolerance of an output
     signature.py    parses the signatures of entry points
     dtypes.py       names and sizes of dtypes
+    package.py      the package of an own kernel: `find_package` from its file, and the table `[package]`
 Kernels without a task:
     own/            makes a task of a file
 Public benchmarks:
@@ -34,6 +35,7 @@ from suites.loader import (
     public_suite_names,
     suite_names,
 )
+from suites.package import Package, find_package
 from suites.registry import add_suite
 from suites.task import (
     Allowance,
@@ -60,6 +62,7 @@ __all__ = [
     "Distribution",
     "EntryPoint",
     "Output",
+    "Package",
     "QuantizationTolerance",
     "SuiteError",
     "Task",
@@ -70,6 +73,7 @@ __all__ = [
     "baseline_source",
     "check_suite",
     "check_task",
+    "find_package",
     "find_public_task",
     "item_bytes",
     "load_public_suite",

@@ -23,6 +23,7 @@ from harness.wire.program_messages import Compared, RanProgram, ScriptRequest
 from harness.wire.script_messages import RanScript
 from harness.wire.server_messages import status_words
 from suites.own.evidence import FirstCallSeen, InputsSeen
+from suites.package import PackageView
 
 from .errors import NoReport
 
@@ -67,15 +68,22 @@ class ScriptProcess:
 Start = Callable[[], AbstractAsyncContextManager[ScriptProcess]]
 
 
-async def run_in_slot(pool: DevicePool, subject: str, work: Callable[[Start], Awaitable[Result]]) -> Result:
+async def run_in_slot(
+    pool: DevicePool,
+    subject: str,
+    work: Callable[[Start], Awaitable[Result]],
+    package: PackageView | None = None,
+) -> Result:
     """Return the result of `work`, which gets a function that starts processes in a slot of the pool.
+
+    `package`: what the processes may import and read besides installed packages.
 
     If an end is unexplained (`JudgeAgain`), the work is done once more, with no other slot in use.
     """
 
     async def attempt(*, again: bool) -> Result:
         async with pool.slot(alone=again) as slot, pool.leases.using(slot):
-            return await work(partial(_start, slot, subject, again=again))
+            return await work(partial(_start, slot, subject, package, again=again))
 
     try:
         return await attempt(again=False)
@@ -84,10 +92,12 @@ async def run_in_slot(pool: DevicePool, subject: str, work: Callable[[Start], Aw
 
 
 @asynccontextmanager
-async def _start(slot: Slot, subject: str, *, again: bool) -> AsyncIterator[ScriptProcess]:
+async def _start(
+    slot: Slot, subject: str, package: PackageView | None, *, again: bool
+) -> AsyncIterator[ScriptProcess]:
     """Start a process on the slot's device; it ends with the block."""
     child, channel = await slot.server.spawn(
-        SCRIPT_ROLE, cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=gpu_of(slot)
+        SCRIPT_ROLE, cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=gpu_of(slot), package=package
     )
     process = ScriptProcess(child, channel, subject, again=again)
     try:

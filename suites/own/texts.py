@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from suites.dtypes import BY_TARGET, is_exact
 from suites.errors import BadKernelFile
+from suites.package import Package
 from suites.task import Axis
 
 from .entry import Function, KernelFile
@@ -74,6 +75,8 @@ class Draft:
     """First calls by the number of the case; the first case has one."""
     axes: dict[str, Axis]
     """Values that the named sizes may have."""
+    package: Package | None
+    """The package that the file needs."""
 
     @property
     def outputs(self) -> tuple[OutputSeen, ...]:
@@ -160,12 +163,18 @@ def tolerance_for(dtype: str, error: float) -> float:
     return next((step for step in steps if step >= MARGIN * error), steps[-1])
 
 
+def itself(entry: str) -> str:
+    """Return the place of a kernel that is its own reference."""
+    return f"{entry} itself"
+
+
 def check_agreement(entry: str, reference: str, seen: FirstCallSeen) -> None:
     """Raise `BadKernelFile` if a first call failed, or if the reference does not agree with the kernel."""
     if seen.inputs_error:
         raise BadKernelFile(f"the inputs cannot be made: {seen.inputs_error}")
     if seen.reference is not None and seen.reference.error:
-        raise BadKernelFile(f"the reference {reference} fails: {seen.reference.error}")
+        advice = "; give a PyTorch function with --reference" if reference == itself(entry) else ""
+        raise BadKernelFile(f"the reference {reference} fails: {seen.reference.error}{advice}")
     if seen.kernel.error:
         raise BadKernelFile(f"{entry} fails with these inputs: {seen.kernel.error}")
     if seen.reference is None:
@@ -401,6 +410,9 @@ def task_toml(draft: Draft, name: str) -> str:
             f"tolerances.{key} = {{ rtol = {limit:g}, scale = {limit:g}{tf32} }}"
             for key in _tolerance_keys(draft, dtype)
         ]
+    if draft.package is not None:
+        root, module = map(_quoted, (draft.package.root, draft.package.module))
+        lines.append(f"package = {{ root = {root}, module = {module} }}")
     if draft.changed:
         lines.append(f"in_place = [{', '.join(map(_quoted, draft.changed))}]")
     if draft.seen[0].operators:

@@ -25,7 +25,8 @@ from suites.own.evidence import FirstCallSeen, InputsSeen
 from suites.own.folder import kept_own, own_name, write_draft
 from suites.own.shapes import EXAMPLE, Inputs, inputs_of, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
-from suites.own.texts import Draft, Reference, axis_words, check_agreement, inputs_text, tensor_words
+from suites.own.texts import Draft, Reference, axis_words, check_agreement, inputs_text, itself, tensor_words
+from suites.package import Package, find_package
 from tui.commands.options import OwnOptions
 from tui.diagnostics import Complaint, say, write_error
 from tui.facts.tables import Column
@@ -81,7 +82,7 @@ def find_reference(file: KernelFile, entry: Function, where: str) -> Reference:
     source = read_file(Path(place)) if separator else file
     function = source.function(name) if name else file.find_reference(entry)
     if function is None:
-        return Reference(entry.name, f"{entry.name} itself", (), file.text, entry.parameters, is_kernel=True)
+        return Reference(entry.name, itself(entry.name), (), file.text, entry.parameters, is_kernel=True)
     parameters = called_with(function, entry)
     imports, text = source.extract(function.name)
     return Reference(
@@ -96,14 +97,22 @@ async def _drafted(
 
     Without cases, `get_inputs()` of the file gives one.
     """
+    package = package_of(file)
+    view = package.view(Path(package.root)) if package is not None else None
     async with DevicePool(("cpu",), timed=False) as pool:
         if not cases:
             try:
-                read = await run_in_slot(pool, "get_inputs()", partial(_read_inputs, file.text, target))
+                read = await run_in_slot(pool, "get_inputs()", partial(_read_inputs, file.text, target), view)
             except NotRecorded as error:
                 raise BadKernelFile(f"{error}; give the inputs with --shapes") from error
             cases = [inputs_of(read, entry.parameters)]
-        return await _called(pool, file, entry, reference, designed_for(entry, cases), target)
+        return await _called(pool, file, entry, reference, designed_for(entry, cases), package, target)
+
+
+def package_of(file: KernelFile) -> Package | None:
+    """Return the package that a file lives in, if it needs it."""
+    package = find_package(file.path).package
+    return package if package.is_needed(file.text) else None
 
 
 async def _read_inputs(text: str, target: Target, start: Start) -> InputsSeen:
@@ -117,8 +126,10 @@ async def _called(
     entry: Function,
     reference: Reference,
     designed: Design,
+    package: Package | None,
     target: Target,
 ) -> Draft:
+    view = package.view(Path(package.root)) if package is not None else None
     firsts = {dtype: designed.dtypes.index(dtype) for dtype in designed.dtypes}
     numbers = list(dict.fromkeys([*firsts.values(), *range(len(designed.sizes))]))[:MOST_FIRST_CALLS]
 
@@ -142,7 +153,7 @@ async def _called(
 
     async def works(pool: DevicePool, sizes: dict[str, int]) -> bool:
         try:
-            await run_in_slot(pool, entry.name, partial(call, number=0, small=sizes))
+            await run_in_slot(pool, entry.name, partial(call, number=0, small=sizes), view)
         except (BadKernelFile, NotRecorded):
             return False
         return True
@@ -167,13 +178,13 @@ async def _called(
                     for other in seen
                 ):
                     seen[number] = await run_in_slot(
-                        pool, entry.name, partial(call, number=number, small=small[number])
+                        pool, entry.name, partial(call, number=number, small=small[number]), view
                     )
         except (BadKernelFile, NotRecorded) as error:
             failure = failure or error
             continue
         axes = {name: await axis_of(pool, name, small[0]) for name in designed.named}
-        return Draft(file, entry, reference, designed, small, seen, axes)
+        return Draft(file, entry, reference, designed, small, seen, axes, package)
     if failure is None:
         raise BadKernelFile(
             f"the inputs of {entry.name} are too large for the interpreter, and no size of them can be made smaller"

@@ -117,6 +117,7 @@ def entry(task: Task) -> dict[str, object]:
         "exam_cases": [case.name for case in task.exam_cases],
         "baseline": task.baseline,
         "folder": str(task.folder),
+        "package": task.package,
     }
 
 
