@@ -70,24 +70,26 @@ class Design:
     def small_sizes(self) -> Iterator[tuple[dict[str, int], ...]]:
         """Yield sizes of all cases for the interpreter. Those that keep more of the person's sizes come first."""
         last = {_name(tensor.shape[-1]) for tensor in self.tensors.values() if tensor.shape}
-        every = set(self.sizes[0])
-        rows = every - last
+        rows = set(self.sizes[0]) - last
         tried: list[tuple[dict[str, int], ...]] = []
-        for axes, fewest in ((rows, FEWEST), (every, FEWEST_OF_ALL)):
-            small = tuple(self._shrunk(sizes, axes, fewest, rows) for sizes in self.sizes)
+        for axes, fewest in ((set[str](), FEWEST), (last, FEWEST_OF_ALL)):
+            small = tuple(self._shrunk(sizes, rows, axes, fewest) for sizes in self.sizes)
             if max(map(self.elements, small)) <= CPU_ELEMENTS and small not in tried:
                 tried.append(small)
                 yield small
         if self.sizes not in tried and max(map(self.elements, self.sizes)) <= MOST_CPU_ELEMENTS:
             yield self.sizes
 
-    def _shrunk(self, sizes: dict[str, int], axes: set[str], fewest: int, rows: set[str]) -> dict[str, int]:
+    def _shrunk(self, sizes: dict[str, int], rows: set[str], last: set[str], fewest: int) -> dict[str, int]:
+        """Halve the largest of `rows` as far as allowed, then all of `last` together: one may be a multiple of another."""
         small = dict(sizes)
         while self.elements(small) > CPU_ELEMENTS:
-            largest = max(axes, key=lambda axis: (small[axis], axis in rows, axis), default="")
-            if not largest or small[largest] // 2 < fewest:
+            largest = max(rows, key=lambda axis: (small[axis], axis), default="")
+            halved = {largest} if largest and small[largest] // 2 >= fewest else last
+            halved = {axis for axis in halved if small.get(axis, 0) // 2 >= fewest}
+            if not halved:
                 break
-            small[largest] //= 2
+            small.update({axis: small[axis] // 2 for axis in halved})
         return small
 
 

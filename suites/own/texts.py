@@ -184,6 +184,12 @@ def check_agreement(entry: str, reference: str, seen: FirstCallSeen) -> None:
             f"{entry} gives {_outputs_words(seen.kernel.outputs)}, but the reference {reference} gives "
             f"{_outputs_words(seen.reference.outputs)}; they must be the same tensors in the same order"
         )
+    for output, truth in zip(seen.kernel.outputs, seen.reference.outputs, strict=True):
+        if output.shape != truth.shape:
+            raise BadKernelFile(
+                f"{entry} gives {_outputs_words([output])}, but the reference {reference} gives {_outputs_words([truth])}; "
+                "give inputs that fit together, or another reference"
+            )
     for output, error in zip(seen.kernel.outputs, seen.errors, strict=True):
         most = 0.0 if is_exact(output.dtype) else TOLERANCES.get(output.dtype, EIGHT_BITS)[-1]
         if error > most:
@@ -372,17 +378,14 @@ def _operations(draft: Draft, output: tuple[Dim, ...] | None) -> tuple[str, str]
     """Return the least number of operations, and the dtype of the matrix products, if there are any."""
     if output is None:
         return "1  # at least", ""
-    shapes = [set(tensor.shape) for tensor in draft.design.tensors.values()]
-    summed = {
-        dim
-        for shape in shapes
-        for dim in shape
-        if isinstance(dim, str) and dim not in output and sum(dim in other for other in shapes) > 1
-    }
-    first = next(iter(draft.design.tensors.values()))
-    if draft.multiplies and len(summed) == 1:
-        dtype = "dtype" if first.dtype == CASE_DTYPE else f'"{first.dtype}"'
-        return f"2 * {_elements(output)} * {_size(next(iter(summed)))}", dtype
+    matrices = [tensor for tensor in draft.design.tensors.values() if len(tensor.shape) > 1]
+    if draft.multiplies and len(matrices) > 1:
+        (*rows, summed), second = matrices[0].shape, [*matrices[1].shape[-2:]]
+        if summed in second:
+            second.remove(summed)
+            if output == (*rows, *second):
+                dtype = "dtype" if matrices[0].dtype == CASE_DTYPE else f'"{matrices[0].dtype}"'
+                return f"2 * {_elements(output)} * {_size(summed)}", dtype
     return f"{_elements(output)}  # at least one for each element", ""
 
 

@@ -191,3 +191,53 @@ def test_without_a_terminal_the_page_needs_a_yes(shell: Shell, home: Home) -> No
     assert dry.code == ExitCode.DONE
     assert "scale_rows(x, weight) in scale.py" in dry.out
     assert nothing_left(home)
+
+
+IN_PLACE = """
+
+def scale_rows_(out, x, weight, eps: float):
+    rows, columns = x.shape
+    scale_rows_kernel[(rows,)](x, weight, out, columns, BLOCK=triton.next_power_of_2(columns))
+
+
+def scale_rows_ref(x, weight):
+    return x * weight
+"""
+
+
+def test_a_kernel_that_returns_none_is_judged_by_what_it_writes(shell: Shell, home: Home) -> None:
+    write(KERNEL + IN_PLACE)
+    shapes = "out=64x256:fp16, x=64x256:fp16, weight=256:fp16, eps=1e-6"
+    done = shell("eval", "scale.py", "--shapes", shapes, "-y", "--json")
+    assert done.code == ExitCode.DONE, done.err
+    assert evaluated(done)["verdict"] == "correct"
+    assert "output out" in done.err
+    assert "written in place" in done.err
+    (folder,) = (home.root / "own").iterdir()
+    wrong = write(KERNEL.replace("x * weight", "x + weight") + IN_PLACE, "wrong.py")
+    judged = shell("eval", wrong, "--task", f"own/{folder.name}", "--json")
+    assert evaluated(judged)["verdict"] == "wrong"
+
+
+def test_a_kernel_without_a_reference_is_its_own_in_a_package(shell: Shell, home: Home) -> None:
+    package = Path("ops")
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "sizes.py").write_text(
+        "import triton\n\n\ndef block(n):\n    return triton.next_power_of_2(n)\n"
+    )
+    text = (KERNEL + RETURNS).replace("triton.next_power_of_2(columns)", "block(columns)")
+    inputs = "\n\ndef get_inputs():\n    return [torch.randn(64, 128, device='cuda').half(), torch.rand(128, device='cuda')]\n"
+    truth = write("def truth(x, weight):\n    return x * weight\n", "truth.py")
+    (package / "scale.py").write_text("from .sizes import block\n" + text + inputs)
+    done = shell("eval", "ops/scale.py", "--reference", f"{truth}:truth", "-y", "--json")
+    assert done.code == ExitCode.DONE, done.err
+    (folder,) = (home.root / "own").iterdir()
+    task = load_task(f"own/{folder.name}", registry=home.suites)
+    assert task.package is not None
+    assert task.package.module == "ops.scale"
+
+    own = write(KERNEL + RETURNS, "alone.py")
+    done = shell("eval", own, "--shapes", "x=64x256:fp16, weight=256:fp16", "-y", "--json")
+    assert done.code == ExitCode.DONE, done.err
+    assert "the kernel itself says what is right" in done.err

@@ -10,10 +10,12 @@ def with_changed_inputs(value: Any, changed: Sequence[str], arguments: Mapping[s
     """
     The outputs of a call that returned `value`, with the inputs that are outputs in their places.
 
-    `changed` has by output the name of the input that becomes it, or an empty string for a new tensor. A value that has already
-    all outputs, or any other number than the new tensors, stays as it is.
+    `changed` has by output the name of the input that becomes it, or an empty string for a new tensor. Inputs among the returned
+    tensors do not count. A value with any other number than that of the new tensors stays as it is.
     """
-    returned = () if value is None else tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    parts = () if value is None else tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    inputs = [arguments[name] for name in changed if name]
+    returned = [part for part in parts if not any(part is tensor for tensor in inputs)]
     if not any(changed) or len(returned) != sum(not name for name in changed):
         return value
     new = iter(returned)
