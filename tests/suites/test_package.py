@@ -86,7 +86,7 @@ def test_namespace_package_is_found_through_pythonpath_and_an_editable_install(
             Package(str(tmp_path / "repo-1/code"), "ops.softmax"),
             "an editable install",
         )
-    monkeypatch.setenv("PYTHONPATH", f"/nowhere:{tmp_path}:{tmp_path / 'repo-1/code'}")
+    monkeypatch.setenv("PYTHONPATH", f"/nowhere:{Path.home()}:{tmp_path}:{tmp_path / 'repo-1/code'}")
     found = find_package(file)
     assert found == (Package(str(tmp_path / "repo-1/code"), "ops.softmax"), "PYTHONPATH")
     assert found.package.view(tmp_path).import_folders == (str(tmp_path / "repo-1/code"), str(tmp_path))
