@@ -18,6 +18,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import NamedTuple
@@ -116,8 +117,14 @@ class PackageView(msgspec.Struct, frozen=True):
     task_folder: str
 
     def readable(self) -> list[Path]:
-        """What a candidate may read: entries of the import folders, without hidden ones and the one with the task's folder."""
-        entries = [Path(entry) for folder in self.import_folders for entry in os.scandir(folder)]
+        """What a candidate may read: entries of the import folders, without hidden ones and the one with the task's folder.
+
+        A folder that is gone, or that this user may not open, has no entries: the sandbox must hold without it.
+        """
+        entries: list[Path] = []
+        for folder in self.import_folders:
+            with suppress(OSError):
+                entries += map(Path, os.scandir(folder))
         return [
             entry
             for entry in entries

@@ -10,7 +10,7 @@ import pytest
 
 from suites import BadTask
 from suites.folder import read_task
-from suites.package import Package, find_package
+from suites.package import Package, PackageView, find_package
 from tests.suites.folders import TASK, write_folder
 
 
@@ -107,6 +107,8 @@ def test_view_leaves_out_hidden_files_and_the_task(tmp_path: Path) -> None:
     write(root, {".env": "KEY=1", "tasks/softmax/problem.py": "", "other.py": "", "ops/softmax.py": ""})
     view = Package(str(root), "ops.softmax").view(root / "tasks/softmax")
     assert {entry.name for entry in view.readable()} == {"other.py", "ops"}
+    gone = PackageView(view.package, (*view.import_folders, str(tmp_path / "gone")), view.task_folder)
+    assert gone.readable() == view.readable()
 
 
 @pytest.mark.parametrize(
