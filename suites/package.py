@@ -18,6 +18,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import NamedTuple
@@ -57,7 +58,7 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def view(self, task_folder: Path) -> PackageView:
         """What the workers of a task see of the package, and of PYTHONPATH now."""
-        on_path = [folder for folder in _python_path() if folder.is_dir()]
+        on_path = [folder for folder in _python_path() if folder.is_dir() and not _is_shared(folder)]
         folders = [Path(self.root), *(on_path if Path(self.root) in on_path else ())]
         return PackageView(self, tuple(map(str, dict.fromkeys(folders))), str(task_folder))
 
@@ -94,7 +95,7 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return f"the module {self.module!r} is no dotted name of a module"
         if not root.is_dir():
             return f"the root {self.root} is no folder"
-        if root in (Path.home(), Path(root.anchor), Path(tempfile.gettempdir())):
+        if _is_shared(root):
             return f"the root {self.root} is too large to show to candidates; move the package to a folder of its own"
         if not self.file.is_file():
             return f"the root {self.root} has no module {self.module}"
@@ -116,8 +117,14 @@ class PackageView(msgspec.Struct, frozen=True):
     task_folder: str
 
     def readable(self) -> list[Path]:
-        """What a candidate may read: entries of the import folders, without hidden ones and the one with the task's folder."""
-        entries = [Path(entry) for folder in self.import_folders for entry in os.scandir(folder)]
+        """What a candidate may read: entries of the import folders, without hidden ones and the one with the task's folder.
+
+        A folder that is gone, or that this user may not open, has no entries: the sandbox must hold without it.
+        """
+        entries: list[Path] = []
+        for folder in self.import_folders:
+            with suppress(OSError):
+                entries += map(Path, os.scandir(folder))
         return [
             entry
             for entry in entries
@@ -214,6 +221,11 @@ def _installed() -> list[Path]:
     folders = [Path(folder).parents[name.count(".")] for name, folder in mapped]
     on_path = [Path(entry) for entry in sys.path if entry and Path(entry).resolve() != Path.cwd()]
     return [folder.resolve() for folder in (*folders, *on_path)]
+
+
+def _is_shared(folder: Path) -> bool:
+    """True for a folder that holds much besides a package: the home, the folder of temporary files, `/`."""
+    return folder in (Path.home(), Path(tempfile.gettempdir()), Path(folder.anchor))
 
 
 def _is_name(name: str) -> bool:

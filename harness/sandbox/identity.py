@@ -31,8 +31,10 @@ def leave_user(scratch: Path, *, run_programs: bool, gpu: bool, package: Package
     """
     if os.geteuid() != 0:
         raise Absent("only root can change it; without Landlock a candidate may write wherever you may")
-    shown = [] if package is None else [Path(package.package.root), package.package.file.parent]
-    reader = unreadable([*landlock.python_folders(), scratch.parent, *shown])
+    shown = [] if package is None else [*map(Path, package.import_folders), package.package.file.parent]
+    reader = unreadable(
+        [*landlock.python_folders(), scratch.parent, *(folder for folder in shown if folder.is_dir())]
+    )
     if reader is not None and not landlock.version():
         raise Absent(
             f"other users cannot read {reader}, which a candidate needs, and there is no Landlock to limit root"

@@ -10,7 +10,7 @@ import pytest
 
 from suites import BadTask
 from suites.folder import read_task
-from suites.package import Package, find_package
+from suites.package import Package, PackageView, find_package
 from tests.suites.folders import TASK, write_folder
 
 
@@ -86,7 +86,7 @@ def test_namespace_package_is_found_through_pythonpath_and_an_editable_install(
             Package(str(tmp_path / "repo-1/code"), "ops.softmax"),
             "an editable install",
         )
-    monkeypatch.setenv("PYTHONPATH", f"/nowhere:{tmp_path}:{tmp_path / 'repo-1/code'}")
+    monkeypatch.setenv("PYTHONPATH", f"/nowhere:{Path.home()}:{tmp_path}:{tmp_path / 'repo-1/code'}")
     found = find_package(file)
     assert found == (Package(str(tmp_path / "repo-1/code"), "ops.softmax"), "PYTHONPATH")
     assert found.package.view(tmp_path).import_folders == (str(tmp_path / "repo-1/code"), str(tmp_path))
@@ -107,6 +107,8 @@ def test_view_leaves_out_hidden_files_and_the_task(tmp_path: Path) -> None:
     write(root, {".env": "KEY=1", "tasks/softmax/problem.py": "", "other.py": "", "ops/softmax.py": ""})
     view = Package(str(root), "ops.softmax").view(root / "tasks/softmax")
     assert {entry.name for entry in view.readable()} == {"other.py", "ops"}
+    gone = PackageView(view.package, (*view.import_folders, str(tmp_path / "gone")), view.task_folder)
+    assert gone.readable() == view.readable()
 
 
 @pytest.mark.parametrize(

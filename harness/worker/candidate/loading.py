@@ -37,7 +37,7 @@ def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = Fals
     close_doors()
     if spawn.package is not None:
         _views.append(spawn.package)
-        sys.path[:0] = spawn.package.import_folders
+        sys.path[:0] = [folder for folder in spawn.package.import_folders if folder not in sys.path]
     return sandbox.apply(
         Path(spawn.scratch),
         spawn.cpu_limit_s,
