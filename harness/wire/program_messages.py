@@ -93,9 +93,7 @@ class FirstCall(msgspec.Struct, frozen=True, tag="first_call"):
     """Parameters of the entry point, in order."""
     target: str
     reference: str = ""
-    """Text that defines the function `reference`; empty if there is none."""
-    reference_parameters: tuple[str, ...] = ()
-    """Parameters of the entry point that the reference gets, by position."""
+    """Text that defines `reference`, a function with the entry point's parameters; empty if there is none."""
     widens: bool = True
     """Find out whether the reference computes in float64."""
 

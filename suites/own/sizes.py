@@ -100,9 +100,10 @@ def design(cases: Sequence[Inputs], parameters: Sequence[str]) -> Design:
     """
     first = cases[0]
     for case in cases[1:]:
-        if case.tensors.keys() != first.tensors.keys() or case.scalars != first.scalars:
+        is_alike = (case.tensors.keys(), case.sizes.keys()) == (first.tensors.keys(), first.sizes.keys())
+        if not is_alike or case.scalars != first.scalars:
             raise BadKernelFile(
-                "--shapes: all cases need the same inputs and the same plain values; only sizes and dtypes may differ"
+                "--shapes: all cases need the same inputs, plain values and names of sizes; only sizes and dtypes may differ"
             )
     for name in (*first.tensors, *first.scalars):
         if name not in parameters:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from sessions import Home
 from suites import load_task
 from suites.folder import read_task
-from tests.support.command_line import Done, Shell, one_line
+from tests.support.command_line import ROOT, Done, Shell, one_line
 from tests.support.model_server import Seen, model_server, says
 from tui.diagnostics import ExitCode
 
@@ -85,21 +86,24 @@ def test_eval_makes_a_task_of_a_file_and_judges_it(shell: Shell, home: Home) -> 
     assert evaluated(judged)["verdict"] == "wrong"
 
 
-def test_a_named_size_is_swept_and_varies(shell: Shell, home: Home) -> None:
-    write(KERNEL + RETURNS + REFERENCE)
-    shapes = "x=Mx256:bf16, weight=256:fp32, M=1,16,4096"
-    done = shell("eval", "scale.py:scale_rows", "--shapes", shapes, "-y", "--json", "--seed", "3")
+def test_a_named_size_is_swept_and_varies_as_documented(shell: Shell, home: Home) -> None:
+    page = (ROOT / "docs" / "own-kernels.md").read_text()
+    blocks = page.split("```")
+    kernel = write(blocks[1].removeprefix("python\n"), "rms.py")
+    words = shlex.split(blocks[3])
+    assert words[:3] == ["wavedeck", "eval", kernel]
+    done = shell(*words[1:], "-y", "--json")
     assert done.code == ExitCode.DONE, done.err
-    assert "any number from 1, such as 1, 16, 4096" in done.err
+    assert blocks[5].strip() in done.err
     (folder,) = (home.root / "own").iterdir()
     task = load_task(f"own/{folder.name}", registry=home.suites)
     assert [(case.name, case.gpu["M"]) for case in task.cases] == [
-        ("1x256-bfloat16", 1),
-        ("16x256-bfloat16", 16),
-        ("4096x256-bfloat16", 4096),
+        ("1x4096-float16", 1),
+        ("16x4096-float16", 16),
+        ("8192x4096-float16", 8192),
     ]
     judged = {margin["case"] for margin in json.loads(done.out)["margins"]}
-    assert "hidden: ragged bfloat16" in judged
+    assert "hidden: ragged float16" in judged
 
 
 def test_task_new_writes_an_ordinary_task_and_checks_it(shell: Shell, home: Home) -> None:
@@ -153,7 +157,7 @@ REFUSED = {
     "no shapes": (KERNEL + RETURNS + REFERENCE, [], "the inputs of scale_rows(x, weight) are not known"),
     "no dtype": (KERNEL + RETURNS + REFERENCE, ["x=8x8, weight=8:fp16"], "x=8x8 has no dtype"),
     "no such input": (KERNEL + RETURNS + REFERENCE, ["y=8x8:fp16"], "y is no parameter"),
-    "missing input": (KERNEL + RETURNS + REFERENCE, ["x=8x8:fp16"], "gives no input weight"),
+    "missing input": (KERNEL + RETURNS + REFERENCE, ["x=8x8:fp16"], "there is no input weight"),
     "shapes that do not fit": (
         KERNEL + RETURNS + REFERENCE,
         ["x=64x64:fp16, weight=32:fp16"],
@@ -219,7 +223,9 @@ def test_a_kernel_that_returns_none_is_judged_by_what_it_writes(shell: Shell, ho
     assert evaluated(judged)["verdict"] == "wrong"
 
 
-def test_a_kernel_without_a_reference_is_its_own_in_a_package(shell: Shell, home: Home) -> None:
+def test_a_kernel_of_a_package_has_get_inputs_and_one_alone_is_its_own_reference(
+    shell: Shell, home: Home
+) -> None:
     package = Path("ops")
     package.mkdir()
     (package / "__init__.py").write_text("")

@@ -22,7 +22,7 @@ from sessions.events import Role
 from sessions.home import Home
 from sessions.names import short_task
 from suites import SuiteError, load_suite, suite_names
-from tui.actions.run_plan import RECORDED, model_of, plan
+from tui.actions.run_plan import RECORDED, from_own_kernel, model_of, plan
 from tui.config import SettingSource, checked, load
 from tui.diagnostics import Complaint
 from tui.doctor.model_checks import recordings
@@ -169,7 +169,8 @@ def check(values: Values, *, home: Home, environ: Mapping[str, str], folder: Pat
     try:
         configured = load(flags, environ=environ, folder=folder)
         model, _ = model_of(configured.settings, configured.origins, environ)
-        run = plan(configured.settings, tasks, model, title=values.get("title", ""))
+        settings = from_own_kernel(configured.settings, tasks, home.suites)
+        run = plan(settings, tasks, model, title=values.get("title", ""))
         specs = parse_models(model, open_method(run.method).roles) if model else {}
         return CheckedRun(
             run, resolve(run, home=home, environ=environ), models=tuple(dict.fromkeys(specs.values()))

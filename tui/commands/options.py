@@ -33,6 +33,18 @@ def complete_tasks(_ctx: click.Context, _param: click.Parameter, incomplete: str
     ]
 
 
+def complete_files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete files."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def complete_tasks_and_files(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the tasks that start with the typed text, and let the shell complete files."""
+    return [*complete_tasks(ctx, param, incomplete), *complete_files(ctx, param, incomplete)]
+
+
 def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return names and titles of the sessions that start with the typed text, newest first, and `latest`."""
     from sessions import SessionsError

@@ -142,8 +142,7 @@ async def _called(
             dtype=on_target(designed.dtypes[number], target.name),
             parameters=entry.parameters,
             target=target.name,
-            reference=reference.module,
-            reference_parameters=reference.parameters,
+            reference=reference.module(entry),
             widens=not reference.is_kernel,
         )
         async with start() as process:

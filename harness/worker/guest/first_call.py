@@ -122,7 +122,7 @@ def _call_reference(
     def call(convert: Callable[[Any], Any]) -> tuple[CallSeen, Sequence[torch.Tensor]]:
         inputs = {name: convert(value) for name, value in make().items()}
         before = {name: convert(value) for name, value in make().items()}
-        value = function(*(inputs[name] for name in request.reference_parameters if name in inputs))
+        value = function(**inputs)
         return _seen(value, _tensors(inputs), _tensors(before))
 
     try:
@@ -158,6 +158,11 @@ def _seen(
         name = in_inputs(part, inputs)
         if name and part.shape != inputs[name].shape:
             raise NotJudged(f"part {place} of its result is a view of its parameter {name}")
+        if name and arena.storage_bytes(inputs[name]) == arena.storage_bytes(before[name]):
+            raise NotJudged(
+                f"part {place} of its result is its parameter {name}, unchanged; call it from a function that returns only "
+                "what is computed"
+            )
         outputs.append(OutputSeen(arena.dtype_name(part.dtype), tuple(part.shape), name))
         results.append(part)
     returned = {output.input for output in outputs}

@@ -23,10 +23,18 @@ from suites import (
 from suites.folder import TASK_FILE, read_task
 from suites.public.instructions import Instruction
 from suites.tolerances import tolerance_of
-from tui.commands.options import OwnOptions, complete_tasks, json_option, own_options, targets_option
+from tui.commands.options import (
+    OwnOptions,
+    complete_files,
+    complete_tasks,
+    complete_tasks_and_files,
+    json_option,
+    own_options,
+    targets_option,
+)
 from tui.diagnostics import ExitCode
 from tui.facts.tables import Column, Field
-from tui.print.plain import emit, emit_json, listing, wrapped
+from tui.print.plain import emit, emit_json, listing, table, wrapped
 
 from .public_suites import show_public
 from .suites import entry, instruction_option, registry
@@ -38,7 +46,7 @@ def task_command() -> None:
 
 
 @task_command.command("new")
-@click.argument("file", metavar="FILE[:FUNCTION]")
+@click.argument("file", metavar="FILE[:FUNCTION]", shell_complete=complete_files)
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @own_options
 @targets_option
@@ -94,6 +102,7 @@ def show_command(task: str, *, instruction: str, as_json: bool) -> None:
     emit(wrapped(paragraphs(shown.instruction.strip())) + "\n")
     for entry_point in shown.entry_points:
         emit(f"def {entry_point.signature}")
+    emit("\n" + table((Column("", keep=True), Column("", least=40)), judged_by(shown)))
     cases: tuple[Field[Case], ...] = (
         Field(Column("case", keep=True), lambda case: case.name),
         Field(Column("dtype", keep=True), lambda case: case.dtype),
@@ -104,6 +113,31 @@ def show_command(task: str, *, instruction: str, as_json: bool) -> None:
         Field(Column("tolerance"), lambda case: tolerance(shown, case)),
     )
     emit("\n" + listing(cases, shown.cases))
+
+
+def judged_by(task: Task) -> list[tuple[str, str]]:
+    """Return what is judged, and by what, beside the cases."""
+    outputs = [
+        f"{output.name} ({'dtype of the case' if output.dtype == 'input' else output.dtype}"
+        f"{', written in place' if output.name in task.in_place else ''})"
+        for output in task.outputs
+    ]
+    oracle = f"`oracle` in problem.py; `wavedeck task check {task.short_id}` tries wrong answers on it"
+    if task.script is not None:
+        own = task.script.oracle == "baseline"
+        oracle = "weak: what the baseline gives" if own else f"the PyTorch function {task.script.oracle}"
+    varying = [
+        f"{name} from {axis.min}" + f" in steps of {axis.multiple_of}" * (axis.multiple_of > 1)
+        for name, axis in task.axes.items()
+        if axis.vary
+    ]
+    hidden = [*varying, *(f"{kind} inputs" for kind in task.allows)]
+    rows = [
+        ("outputs", ", ".join(outputs)),
+        ("oracle", oracle),
+        ("hidden cases", ", ".join(hidden) or "other values"),
+    ]
+    return rows + [("strict about", ", ".join(task.strict))] * bool(task.strict)
 
 
 def paragraphs(markdown: str) -> str:
@@ -150,7 +184,7 @@ def allowed(limit: Tolerance) -> str:
 
 
 @task_command.command("check")
-@click.argument("name", metavar="NAME", shell_complete=complete_tasks)
+@click.argument("name", metavar="NAME", shell_complete=complete_tasks_and_files)
 @targets_option
 @json_option
 def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:

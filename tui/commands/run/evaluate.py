@@ -44,6 +44,7 @@ from suites import Task, baseline_source
 from tui.commands.keep.recording import judged_task
 from tui.commands.options import (
     OwnOptions,
+    complete_files,
     complete_tasks,
     json_option,
     own_options,
@@ -63,7 +64,7 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
 
 
 @click.command(name="eval")
-@click.argument("file", metavar="[FILE]", required=False)
+@click.argument("file", metavar="[FILE]", required=False, shell_complete=complete_files)
 @click.option(
     "--task", help="Task that the kernel must solve. [a task of its own]", shell_complete=complete_tasks
 )
@@ -154,8 +155,9 @@ def eval_command(
         from .predictions import PredictionsOptions, judge_predictions
 
         return judge_predictions(PredictionsOptions(**prediction_flags), settings, as_json=as_json)
-    if file is None:
-        raise click.UsageError("missing argument 'FILE'", ctx=click.get_current_context())
+    if file is None or (file == "-" and task is None):
+        missing = "argument 'FILE'" if file is None else "option '--task' for standard input"
+        raise click.UsageError(f"missing {missing}", ctx=click.get_current_context())
     if prediction_flags:
         raise Complaint("--suite, --protocol, --only, --again and --out need --predictions")
     if exam and spread:

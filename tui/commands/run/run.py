@@ -18,13 +18,12 @@ from engine.process.keys import environment_with_keys
 from engine.process.launch import EngineStart, prepare
 from harness.node.selection import targets_for
 from sessions.home import Home, home_from
-from sessions.settings import MethodOptions
 from suites import Task, public_suite_names
-from tui.actions.run_plan import model_of, plan, shipped_price_words
+from tui.actions.run_plan import from_own_kernel, model_of, plan, shipped_price_words
 from tui.commands.options import (
     SETTINGS,
     OwnOptions,
-    complete_tasks,
+    complete_tasks_and_files,
     is_kernel_file,
     own_options,
     setting_options,
@@ -40,7 +39,7 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
 
 
 @click.command(name="run", epilog=EPILOG)
-@click.argument("tasks", nargs=-1, metavar="[TASK|FILE]...", shell_complete=complete_tasks)
+@click.argument("tasks", nargs=-1, metavar="[TASK|FILE]...", shell_complete=complete_tasks_and_files)
 @setting_options(*SETTINGS)
 @own_options
 @click.option("--title", default="", metavar="TEXT", help="Title of the session, shown in lists. [none]")
@@ -98,11 +97,11 @@ def run_command(
             if made is None:
                 return ExitCode.DONE if dry_run else ExitCode.NO
             tasks = (made.id,)
-            settings = started_from(made, settings)
         elif own != OwnOptions():
             raise Complaint(
                 "--shapes, --reference, -y and --dry-run are for a kernel file: wavedeck run FILE.py"
             )
+        settings = from_own_kernel(settings, tasks, home.suites)
         requested = plan(settings, tasks, model, title=title)
         public_suites = public_suite_names(registry=home.suites)
         if any(task.partition("/")[0] in public_suites for task in tasks):
@@ -144,14 +143,6 @@ def task_of_file(
 
     sends = open_method(settings.method).asks_model
     return own_task(tasks[0], own, targets_for((), settings.targets), home.suites, sends=sends)
-
-
-def started_from(task: Task, settings: Settings) -> Settings:
-    """Return the settings with the kernel as the first attempt, if the method starts from kernels and none is named."""
-    takes = open_method(settings.method).takes
-    if settings.start or "start" not in takes or settings.prompt_style != MethodOptions().prompt_style:
-        return settings
-    return msgspec.structs.replace(settings, start=str(task.folder / "baseline.py"))
 
 
 def watched(engine: EngineStart) -> ExitCode:
