@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from suites.errors import BadKernelFile, nearest
-from suites.public.outline import definitions
+from suites.public.outline import Definition, definitions
 from suites.python_source import parse_literal, parse_python, source_lines
 
 _REFERENCE = re.compile(r"(^|_)(ref|reference|torch|pytorch|naive|eager|native|golden)(_|$)")
@@ -47,7 +47,7 @@ class KernelFile:
             line = f" line {error.lineno}" if isinstance(error, SyntaxError) else ""
             why = error.msg if isinstance(error, SyntaxError) else error
             raise BadKernelFile(f"{path}{line} is no Python: {why}") from error
-        self._definitions = dict(definitions(self._tree.body))
+        self._definitions: dict[str, Definition] = dict(definitions(self._tree.body))
         self._used = {
             name: _names_in(node) & self._definitions.keys() for name, node in self._definitions.items()
         }
@@ -57,6 +57,18 @@ class KernelFile:
             if isinstance(node, ast.FunctionDef) and not self.is_kernel(name)
         }
         """Functions at the top of the file, without kernels."""
+
+    @classmethod
+    def read(cls, path: Path) -> KernelFile:
+        """Return a file's text. Raises `BadKernelFile` if it cannot be read or is no Python."""
+        if not path.is_file():
+            raise BadKernelFile(f"there is no file {path}; give the path of one Python module")
+        try:
+            return cls(path, path.read_text(encoding="utf-8-sig"))
+        except OSError as error:
+            raise BadKernelFile(f"{path} cannot be read ({error.strerror}); fix its permissions") from error
+        except UnicodeDecodeError as error:
+            raise BadKernelFile(f"{path} is not UTF-8 text, so it is not Python") from error
 
     def is_kernel(self, name: str) -> bool:
         """Return whether a name is a function with a `jit` decorator, or the result of `jit(...)`."""

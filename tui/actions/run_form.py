@@ -55,6 +55,11 @@ FIELDS = (
         has_choices=True,
         several=True,
     ),
+    FormField(
+        "file",
+        "kernel file",
+        'A kernel that no task names: rms.py --shapes "x=Mx4096:fp16, M=1,16". Enter makes a task of it.',
+    ),
     FormField("method", "method", "How attempts are made.", has_choices=True),
     FormField(
         "model",
@@ -85,7 +90,7 @@ FIELDS = (
     FormField("title", "title", "Name of the session in lists."),
 )
 BY_KEY = {entry.key: entry for entry in FIELDS}
-OPTIONS = tuple(key for key in BY_KEY if key not in ("tasks", "title", *ROLES))
+OPTIONS = tuple(key for key in BY_KEY if key not in ("tasks", "file", "title", *ROLES))
 """Fields that are settings of `wavedeck run` under the same name."""
 
 
@@ -152,6 +157,8 @@ def task_names(values: Values) -> tuple[str, ...]:
 
 def check(values: Values, *, home: Home, environ: Mapping[str, str], folder: Path) -> CheckedRun:
     """Return the checked run: every value by the settings of `wavedeck run`, then the whole plan. Blocks; sends nothing."""
+    if values.get("file"):
+        return CheckedRun(errors={"file": "it is no task yet: press enter on this field"})
     flags = {key: values[key] for key in OPTIONS if values.get(key)}
     if model := model_text(values):
         flags["model"] = model

@@ -95,11 +95,6 @@ def own_options(function: F) -> F:
     return function
 
 
-def is_kernel_file(text: str) -> bool:
-    """Return whether an argument names a file, as `softmax.py` or `softmax.py:softmax`, and no task."""
-    return text.endswith(".py") or ".py:" in text
-
-
 MODELS = (
     "anthropic:NAME, openai:NAME, either with @URL, azure:DEPLOYMENT, gemini:NAME or recorded:NAME; "
     "or by role: generator=...,reflector=.... [recorded:starter]"

@@ -19,12 +19,12 @@ from engine.process.launch import EngineStart, prepare
 from harness.node.selection import targets_for
 from sessions.home import Home, home_from
 from suites import Task, public_suite_names
+from suites.own.request import is_kernel_file
 from tui.actions.run_plan import from_own_kernel, model_of, plan, shipped_price_words
 from tui.commands.options import (
     SETTINGS,
     OwnOptions,
     complete_tasks_and_files,
-    is_kernel_file,
     own_options,
     setting_options,
 )
