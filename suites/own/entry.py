@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from textwrap import dedent
 
 from suites.errors import BadKernelFile, nearest
 from suites.public.outline import Definition, definitions
@@ -196,7 +197,7 @@ class KernelFile:
         for node in dict.fromkeys(self._definitions[used] for used in self._definitions if used in names):
             decorators = getattr(node, "decorator_list", [])
             first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-            pieces.append("\n".join(lines[first - 1 : node.end_lineno]))
+            pieces.append(dedent("\n".join(lines[first - 1 : node.end_lineno])))
         used = {word for name in names for word in _names_in(self._definitions[name])}
         imports = [ast.unparse(node) for node in self._tree.body if not bound_names(node).isdisjoint(used)]
         return imports, "\n\n\n".join(pieces)

@@ -171,7 +171,7 @@ def _dims(name: str, text: str) -> tuple[Dim, ...]:
     dims: list[Dim] = []
     for part in text.split("x") if text else []:
         match = _DIM.fullmatch(part.strip())
-        if match is None:
+        if match is None or match["number"] == "0":
             raise BadKernelFile(f"--shapes: {name} has the size {part!r}; write sizes as 8192x4096 or Mx4096")
         if match["number"]:
             dims.append(int(match["number"]))

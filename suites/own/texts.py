@@ -306,14 +306,10 @@ def _oracle(draft: Draft) -> str:
     if not changed:
         return "\n".join([*lines, f"    return {call}", ""])
     lines.append(f"    result = {call}" if any(not output.input for output in returned) else f"    {call}")
-    truths = []
-    for output in outputs:
-        part = (
-            "result"
-            if len(returned) == 1
-            else f"result[{returned.index(output) if output in returned else 0}]"
-        )
-        truths.append(output.input or part)
+    # Returned outputs come first, in their order.
+    parts = ["result"] if len(returned) == 1 else [f"result[{place}]" for place in range(len(returned))]
+    parts += [""] * (len(outputs) - len(parts))
+    truths = [output.input or part for output, part in zip(outputs, parts, strict=True)]
     return "\n".join([*lines, f"    return {', '.join(truths)}", ""])
 
 

@@ -137,21 +137,21 @@ async def _called(
         check_agreement(entry.name, reference.place, seen)
         return seen
 
-    async def works(pool: DevicePool, sizes: dict[str, int]) -> bool:
+    async def works(sizes: dict[str, int]) -> bool:
         try:
             await run_in_slot(pool, entry.name, partial(call, number=0, small=sizes), view)
         except (BadKernelFile, NotRecorded):
             return False
         return True
 
-    async def axis_of(pool: DevicePool, name: str, sizes: dict[str, int]) -> Axis:
+    async def axis_of(name: str, small: Sequence[dict[str, int]]) -> Axis:
         """Return the values of a size that the kernel takes, by calling it with some."""
+        shown = [*designed.values[name], *(sizes[name] for sizes in small)]
         for step, value in TRIED_STEPS.items():
-            if await works(pool, {**sizes, name: value}):
-                least = (
-                    1 if step == 1 and await works(pool, {**sizes, name: 1}) else min(designed.values[name])
-                )
-                return Axis(min=min(least, min(designed.values[name])), multiple_of=step)
+            fits = all(size % step == 0 for size in shown)
+            if fits and await works({**small[0], name: value}):
+                is_one = step == 1 and (1 in shown or await works({**small[0], name: 1}))
+                return Axis(min=1 if is_one else min(shown), multiple_of=step)
         return Axis(vary=False)
 
     failure: Exception | None = None
@@ -169,7 +169,7 @@ async def _called(
         except (BadKernelFile, NotRecorded) as error:
             failure = failure or error
             continue
-        axes = {name: await axis_of(pool, name, small[0]) for name in designed.named}
+        axes = {name: await axis_of(name, small) for name in designed.named}
         return Draft(file, entry, reference, designed, small, seen, axes, package)
     if failure is None:
         raise BadKernelFile(
