@@ -8,16 +8,17 @@ from functools import partial
 from pathlib import Path
 
 from harness import DevicePool, Target
+from harness.node.discovery import discover_devices
 from harness.node.selection import targets_for
 from harness.recording.errors import NoReport, NotRecorded
 from harness.recording.script_process import Start, run_in_slot
 from harness.wire.program_messages import FirstCall, ReadInputs
 from suites import Axis
-from suites.dtypes import on_target
+from suites.dtypes import NoSuchDtype, on_target
 from suites.errors import BadKernelFile
 from suites.own.entry import Function, KernelFile, called_with
 from suites.own.evidence import FirstCallSeen, InputsSeen
-from suites.own.request import KernelRequest, parse_request
+from suites.own.request import KernelRequest
 from suites.own.shapes import EXAMPLE, Inputs, inputs_of, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
 from suites.own.texts import Draft, Reference, axis_words, check_agreement, inputs_text, itself, tensor_words
@@ -27,10 +28,11 @@ MOST_FIRST_CALLS = 6
 """Cases that are called before the task is written: one of each dtype, and others."""
 
 
-def draft_of(request: KernelRequest, targets: Sequence[Target]) -> Draft:
+def draft_of(request: KernelRequest, targets: Sequence[str] = ()) -> Draft:
     """Return the draft of a task for a kernel file. Blocks for seconds.
 
-    Runs the reference and the kernel once in a sandbox. Raises `BadKernelFile` with what does not fit.
+    Runs the reference and the kernel once in a sandbox, for the first of the targets, else for that of this machine.
+    Raises `BadKernelFile` with what does not fit.
     """
     path, _, name = request.where.partition(".py:")
     file = KernelFile.read(Path(f"{path}.py" if name else request.where))
@@ -41,12 +43,8 @@ def draft_of(request: KernelRequest, targets: Sequence[Target]) -> Draft:
         raise BadKernelFile(
             f'the inputs of {entry.signature} are not known; give them, for example with --shapes "{EXAMPLE}"'
         )
-    return asyncio.run(_drafted(file, entry, reference, cases, targets[0]))
-
-
-def draft_of_line(line: str) -> Draft:
-    """Return the draft of a task for a line as `rms.py --shapes "x=8x8:fp16"`, for this machine's default target."""
-    return draft_of(parse_request(line), targets_for(()))
+    target = targets_for(discover_devices(), targets)[0]
+    return asyncio.run(_drafted(file, entry, reference, cases, target))
 
 
 def designed_for(entry: Function, cases: Sequence[Inputs]) -> Design:
@@ -120,13 +118,18 @@ async def _called(
     firsts = {dtype: designed.dtypes.index(dtype) for dtype in designed.dtypes}
     numbers = list(dict.fromkeys([*firsts.values(), *range(len(designed.sizes))]))[:MOST_FIRST_CALLS]
 
+    try:
+        dtypes = [on_target(dtype, target.name) for dtype in designed.dtypes]
+    except NoSuchDtype as lacking:
+        raise BadKernelFile(str(lacking)) from lacking
+
     async def call(start: Start, *, number: int, small: dict[str, int]) -> FirstCallSeen:
         request = FirstCall(
             kernel=file.text,
             entry_point=entry.name,
             inputs=inputs_text(designed, entry.parameters),
             sizes=small,
-            dtype=on_target(designed.dtypes[number], target.name),
+            dtype=dtypes[number],
             parameters=entry.parameters,
             target=target.name,
             reference=reference.module(entry),

@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness import Target
 from suites import Task
 from suites.folder import read_task
 from suites.own.folder import kept_own, own_name, write_draft
@@ -26,7 +25,7 @@ from tui.print.waiting_line import WaitingLine
 
 @contextmanager
 def own_task(
-    where: str, options: OwnOptions, targets: Sequence[Target], registry: Path, *, sends: bool
+    where: str, options: OwnOptions, targets: Sequence[str], registry: Path, *, sends: bool
 ) -> Iterator[Task | None]:
     """Give the task of a kernel file in the person's home; `None` if the person does not want it.
 
@@ -46,7 +45,7 @@ def own_task(
         yield task
 
 
-def new_task(where: str, folder: Path | None, options: OwnOptions, targets: Sequence[Target]) -> Task | None:
+def new_task(where: str, folder: Path | None, options: OwnOptions, targets: Sequence[str]) -> Task | None:
     """Return the task of a kernel file in a folder of the person; `None` after `--dry-run`."""
     draft = _draft(where, options, targets)
     # The person asks for files, which nothing runs: there is nothing to ask.
@@ -65,9 +64,12 @@ def _is_wanted(draft: Draft, options: OwnOptions, *, sends: bool) -> bool:
         emit(page)
         return False
     write_error(f"{page}\n")
-    return options.yes or click.confirm("Go on?", default=True, err=True)
+    if options.yes or click.confirm("Go on?", default=True, err=True):
+        return True
+    say("nothing was started")
+    return False
 
 
-def _draft(where: str, options: OwnOptions, targets: Sequence[Target]) -> Draft:
+def _draft(where: str, options: OwnOptions, targets: Sequence[str]) -> Draft:
     with WaitingLine(f"calling the kernel of {where} once", wanted=True):
         return draft_of(KernelRequest(where, options.shapes, options.reference), targets)

@@ -67,13 +67,12 @@ def new_command(
     --shapes gives the inputs, a PyTorch function in the file (or --reference) what is right. The folder is an ordinary task:
     change what you want, and check it again with `wavedeck task check DIR`.
     """
-    from harness.node.selection import targets_for
     from tui.commands.own import new_task
     from tui.config import load
 
     settings = load({"targets": targets}, environ=os.environ, folder=Path.cwd()).settings
     options = OwnOptions(shapes, reference, yes, dry_run)
-    written = new_task(file, folder, options, targets_for((), settings.targets))
+    written = new_task(file, folder, options, settings.targets)
     return (
         ExitCode.DONE
         if written is None

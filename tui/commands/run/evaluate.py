@@ -172,9 +172,7 @@ def eval_command(
     registry = home_from(os.environ).suites
     with ExitStack() as stack:
         if task is None:
-            made = stack.enter_context(
-                own_task(file, own, targets_for((), settings.targets), registry, sends=False)
-            )
+            made = stack.enter_context(own_task(file, own, settings.targets, registry, sends=False))
             if made is None:
                 return ExitCode.DONE if dry_run else ExitCode.NO
             loaded, source = made, baseline_source(made)

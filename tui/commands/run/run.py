@@ -16,7 +16,6 @@ from engine.plan.plan import check_model
 from engine.process.environment import detach_risks
 from engine.process.keys import environment_with_keys
 from engine.process.launch import EngineStart, prepare
-from harness.node.selection import targets_for
 from sessions.home import Home, home_from
 from suites import Task, public_suite_names
 from suites.own.request import is_kernel_file
@@ -142,7 +141,7 @@ def task_of_file(
     from tui.commands.own import own_task
 
     sends = open_method(settings.method).asks_model
-    return own_task(tasks[0], own, targets_for((), settings.targets), home.suites, sends=sends)
+    return own_task(tasks[0], own, settings.targets, home.suites, sends=sends)
 
 
 def watched(engine: EngineStart) -> ExitCode:

@@ -25,9 +25,10 @@ from sessions.errors import SessionsError
 from sessions.home import Home
 from suites import SuiteError
 from suites.own.folder import kept_own
+from suites.own.request import KernelRequest, parse_request
 from suites.own.texts import Draft
 from suites.registry import OWN
-from tui.actions.own_kernels import assumptions, draft_of_line
+from tui.actions.own_kernels import assumptions, draft_of
 from tui.actions.run_estimates import estimate
 from tui.actions.run_form import (
     ANOTHER,
@@ -96,8 +97,8 @@ class RunDoors:
     """Starts the engine and returns the session's name."""
     environ: Mapping[str, str] = dataclasses.field(default_factory=environment_with_keys)
     unreachable: Callable[[ModelSpec, Mapping[str, str]], str] = unreachable_because
-    draft: Callable[[str], Draft] = draft_of_line
-    """Returns the draft of a task for a kernel file with its options; calls the kernel once."""
+    draft: Callable[[KernelRequest], Draft] = draft_of
+    """Returns the draft of a task for a kernel file; calls the kernel once."""
 
 
 class NewRunScreen(ClosesOnce, LayeredScreen[None]):
@@ -313,7 +314,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
     @work(thread=True, exclusive=True, exit_on_error=False, group="file", name="reading the kernel file")
     def _read_file(self, text: str) -> None:
         try:
-            draft = self._doors.draft(text)
+            draft = self._doors.draft(parse_request(text))
         except (SuiteError, HarnessError) as error:
             self.app.call_from_thread(self._show, checked=CheckedRun(errors={"file": str(error)}))
         else:
