@@ -133,6 +133,8 @@ def resolve(
         raise UsageProblem(
             "--spread compares GPUs, but no GPU is selected; name them, for example --devices 0,1"
         )
+    if plan.options.show_reference and plan.against not in ("", TASK):
+        raise UsageProblem("--show-reference shows the task's own baseline; leave --against out")
     against, against_source = _against(plan.against, tasks)
     return SessionPlan(
         session=session_name(method.name, now or datetime.now(UTC)),
@@ -217,6 +219,10 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
     _at_least("--workers", options.workers, 1)
     _at_least("--descendants", options.descendants, 1)
     check_profile(options.prompt_style, method.name, tasks)
+    if options.show_reference and options.prompt_style != MethodOptions().prompt_style:
+        raise UsageProblem(
+            f"--show-reference does not go with --prompt-style {options.prompt_style}, which shows no kernel"
+        )
     options = msgspec.structs.replace(options, without=tuple(sorted(set(options.without))))
     if options.corpus:
         corpus = Path(options.corpus).absolute()

@@ -7,7 +7,7 @@ import re
 import msgspec
 import pytest
 
-from engine.knowledge import pages_for
+from engine.knowledge import Subject, pages_for
 from engine.prompting import markdown
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import (
@@ -261,7 +261,23 @@ def test_short_prompt_keeps_only_the_best_and_the_latest_source() -> None:
 
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_every_category_has_a_page_or_the_fallback(category: str) -> None:
-    named = [page for page in pages_for(category, 1e9) if page.categories]
-    fallback = [page for page in pages_for(category, 1e9) if page.fallback]
-    assert bool(named) != bool(fallback)
-    assert [page.name for page in pages_for("SomethingNew", 0) if page.fallback] == ["general.md"]
+    pages = [page for page in pages_for(Subject(category, "x")) if page.has_topic]
+    assert pages
+    assert len({page.fallback for page in pages}) == 1
+    assert [page.name for page in pages_for(Subject("SomethingNew", "x")) if page.has_topic] == ["general.md"]
+
+
+@pytest.mark.parametrize(
+    ("name", "products", "expected"),
+    [
+        ("fused attention", True, ["matmul.md", "general.md"]),
+        ("rms norm fused", False, ["reductions.md"]),
+        ("embedding lookup", False, ["indexing.md"]),
+        ("gelu and mul", False, ["elementwise.md"]),
+    ],
+)
+def test_topics_follow_from_the_name_where_the_category_says_little(
+    name: str, products: bool, expected: list[str]
+) -> None:
+    pages = pages_for(Subject("Fusion", name, products))
+    assert [page.name for page in pages if page.has_topic] == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import struct
@@ -126,15 +127,17 @@ async def test_calls_say_what_they_pass_return_and_change(recorded: Task) -> Non
         "`total(x, workspace)` with x: float32[64, 96], workspace: float32[1000]; returns a tuple of 1: float32[64]",
         "`total(x)` with x: float16[64, 96]; returns a tuple of 1: float16[64]",
         "`total(x)` with x: float32[64, 96] with strides (1, 64); returns a tuple of 1: float32[64]",
-        "; returns a dict: {'rows': float32[4, 32], 'count': int, 'index': `index` itself}",
+        "; returns a dict: {'rows': float32[4, 32], 'count': int 4, 'index': `index` itself}",
         "`total_lookup(table, index)` with table: float32[512, 32], index: int64[2] ([7, 5]); returns",
         "`total_add(x, y=y)` with x: float32[128], y: float32[128]; returns None; changes `x` in place",
         "`total_row(cache, row, 3)` with cache: float32[64, 64], row: float32[64]; returns None; changes `cache` in place",
         "`total_copy(x)` with x: float32[64, 96]; returns a tuple of 1: float16[64]",
         "`total_add(x, y=x)` with x: float32[128]; `x` is one tensor in 2 places; returns None; changes `x` in place",
-        "`total_product(x)` with x: float32[16, 16]; returns float32[16, 16]; multiplies matrices, which",
+        "`total_product(x)` with x: float32[16, 16]; returns float32[16, 16]; multiplies matrices",
     ]
     assert all(words in line for words, line in zip(expected, lines, strict=True))
+    assert recorded.script is not None
+    assert recorded.script.multiplies
     assert re.search(r"index: int64\[4\] \(\d+ to \d+\)", lines[3])
     assert "are those of two sets of inputs. Other sets may have others." in recorded.instruction
 
@@ -235,3 +238,48 @@ async def test_moved_bytes_of_a_pytorch_reference(
     [case] = task.cases
     assert task_cost(task, case.gpu, case.dtype).moved_bytes == moved
     assert ("multiplies matrices" in task.instruction) is ("mm" in reference)
+
+
+OPEN = (
+    HEADER
+    + """
+LIMIT = 64 // 4
+MODES = {"sum": 0}
+
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, count, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, 2 * tl.load(x_ptr + offsets, mask=offsets < count), mask=offsets < count)
+
+
+def double(x: torch.Tensor, kind=tl.float32, *, limit: int = LIMIT):
+    out = torch.empty_like(x)
+    double_kernel[(1,)](x, out, x.numel(), BLOCK=triton.next_power_of_2(x.numel()))
+    return out, limit, float(x[0])
+"""
+)
+OPEN_TEST = """
+import torch
+
+result_gold = [double(torch.randn(size, device="cuda")) for size in (40, 3, 40)]
+result_gold.append(double(torch.ones(2, device="cuda")))
+"""
+
+
+async def test_what_a_hidden_reference_leaves_open_is_said(pool: DevicePool, tmp_path: Path) -> None:
+    public = public_task(OPEN, OPEN_TEST, tmp_path, name="double")
+    public = replace(public, instruction="Double up to MODES, by `double`.")
+    task = await record_task(public, tmp_path / "double", pool=pool, target=target("gfx942"))
+    assert "Constants of the module: `LIMIT = 64 // 4`, `MODES = {'sum': 0}`." in task.instruction
+    # A number that depends on the values is named by its type.
+    [equal, *_] = lines_of(task)
+    assert equal == "`double(x)` with x: float32[40]; returns a tuple of 3: float32[40], int 16, float"
+    assert "- call-1, call-3: `double(x)`" in task.instruction
+    assert task.script is not None
+    assert task.script.signatures == ("double(x, kind=tl.float32, *, limit: int=LIMIT)",)
+    # The call with constants is smaller, but would give its results away.
+    call, given, got = task.script.examples
+    assert call == "call-2"
+    values = [json.loads(line.partition(" = ")[2].removesuffix(" (returned)")) for line in (given, got)]
+    assert values[1] == pytest.approx([2 * value for value in values[0]], rel=1e-3)

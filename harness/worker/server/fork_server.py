@@ -332,6 +332,8 @@ def import_all() -> Ready:
     import torch
     import triton
 
+    from harness.worker.triton_hooks.language import installed_language
+
     from . import roles
 
     _warm_up(compiling=not triton.knobs.runtime.interpret)
@@ -354,6 +356,7 @@ def import_all() -> Ready:
         },
         threads=threads,
         problem=problem,
+        language=installed_language(),
     )
 
 
