@@ -133,8 +133,6 @@ def resolve(
         raise UsageProblem(
             "--spread compares GPUs, but no GPU is selected; name them, for example --devices 0,1"
         )
-    if plan.options.show_reference and plan.against not in ("", TASK):
-        raise UsageProblem("--show-reference shows the task's own baseline; leave --against out")
     against, against_source = _against(plan.against, tasks)
     return SessionPlan(
         session=session_name(method.name, now or datetime.now(UTC)),

@@ -277,7 +277,7 @@ def test_every_category_has_a_page_or_the_fallback(category: str) -> None:
     ],
 )
 def test_topics_follow_from_the_name_where_the_category_says_little(
-    name: str, products: bool, expected: list[str]
+    name: str, *, products: bool, expected: list[str]
 ) -> None:
     pages = pages_for(Subject("Fusion", name, products))
     assert [page.name for page in pages if page.has_topic] == expected
