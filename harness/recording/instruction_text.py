@@ -14,10 +14,12 @@ from suites.public.outline import Assignment, Outline
 from suites.public.task import EntryPoint, PublicTask
 from suites.python_source import parse_python
 
-from .tensor_words import INTEGERS, corner_words, tensor_words
+from .tensor_words import CORNER, INTEGERS, corner_words, first_index, tensor_words
 
 Runs = Sequence[Sequence[RecordedCall]]
 """The same calls with the values of different seeds."""
+MOST_ROWS = 3
+"""Most rows that are shown because an index may select them."""
 MOST_CHARACTERS = 120
 """Longest constant that is quoted."""
 _TENSOR = re.compile(r": (?:torch\.)?Tensor(?=[,)=])")
@@ -111,7 +113,24 @@ def example_words(runs: Runs) -> tuple[str, ...]:
         for output in call.outputs
     ]
     values = [(corner_words(name, data), words) for name, words, data in (*before, *after)]
-    return f"call-{place + 1}", *(f"{text}{words}" for text, words in values if text)
+    lines = [f"{text}{words}" for text, words in values if text]
+    return f"call-{place + 1}", *lines, *_rows_of_indices(call, changed)
+
+
+def _rows_of_indices(call: RecordedCall, changed: set[str]) -> list[str]:
+    """Return rows of large inputs, except `changed` ones, that the first value of another input may select."""
+    indices = dict.fromkeys(
+        index for data in call.inputs.values() if (index := first_index(data)) is not None
+    )
+    return [
+        words
+        for name, data in call.inputs.items()
+        for index in indices
+        if name not in changed
+        and len(data.shape) > 1
+        and CORNER[0] <= index < data.shape[0]
+        and (words := corner_words(name, data, index))
+    ][:MOST_ROWS]
 
 
 def _elements(call: RecordedCall) -> int:

@@ -67,9 +67,10 @@ def _values_words(runs: Sequence[TensorData]) -> str:
     return f"{low} to {high}{order}"
 
 
-def corner_words(name: str, data: TensorData) -> str:
+def corner_words(name: str, data: TensorData, row: int | None = None) -> str:
     """Return the first values of a tensor: `x[:2, :4] = [[0.5, ...], ...]`; empty if there are no values to show.
 
+    With `row`, the first values of this row of its first dimension.
     Without a finite value it is memory that nothing wrote. 8-bit and complex floats are not shown.
     """
     if 0 in data.shape or data.dtype.startswith(("float8", "complex")):
@@ -79,11 +80,20 @@ def corner_words(name: str, data: TensorData) -> str:
         rank = values.ndim
         corner: list[int | slice] = [0] * (rank - 2) + [slice(side) for side in CORNER if rank > 1]
         corner = corner or [slice(WHOLE)]
+        if row is not None:
+            corner = [row, *[0] * (rank - 2), slice(CORNER[1])]
         values = values[tuple(corner)]
         name += f"[{', '.join(f':{at.stop}' if isinstance(at, slice) else str(at) for at in corner)}]"
     if values.dtype.kind == "f" and not (abs(values) < float("inf")).any():
         return ""
     return f"{name} = {_nested(values.tolist())}"
+
+
+def first_index(data: TensorData) -> int | None:
+    """Return the first value of a tensor of integers, which may be an index; `None` for other tensors."""
+    if data.dtype not in INTEGERS - {"bool"} or 0 in data.shape:
+        return None
+    return int(_values(data).flat[0])
 
 
 def _nested(values: object) -> str:

@@ -103,7 +103,7 @@ def test_a_pytorch_reference_is_no_kernel_to_build_on() -> None:
     on_cpu = Setting(task, SETTING.targets, baseline=facts)
     prompt = text(repair_prompt(on_cpu, failed=failing(), failures=1, trap=5))
     assert "return torch.mm(x, y)" in prompt, "a repair needs the meaning, too"
-    assert "Its operators are refused outside kernels. It does not quantize" in prompt
+    assert "Its operators are refused outside kernels. Its code does not quantize" in prompt
     assert "build on it" not in prompt
     assert "peedups are against" not in prompt + first_prompt(on_cpu)[1].content
     on_gpu = text(first_prompt(dataclasses.replace(on_cpu, device="MI300X")))

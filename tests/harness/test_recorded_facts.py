@@ -16,9 +16,10 @@ from engine.prompting.facts import case_facts
 from engine.prompting.figures import achieved, requested_by_case
 from harness import DevicePool, Verdict, target
 from harness.hardware.targets import hardware
+from harness.recording.instruction_text import example_words
 from harness.recording.recorder import record_task
 from harness.recording.tensor_words import tensor_words
-from harness.wire.script_messages import TensorData
+from harness.wire.script_messages import OutputData, RecordedCall, TensorData
 from suites import Task, baseline_source, task_cost
 from suites.public.task import ReferenceKind
 from tests.support.judging import judge_task
@@ -283,3 +284,25 @@ async def test_what_a_hidden_reference_leaves_open_is_said(pool: DevicePool, tmp
     assert call == "call-2"
     values = [json.loads(line.partition(" = ")[2].removesuffix(" (returned)")) for line in (given, got)]
     assert values[1] == pytest.approx([2 * value for value in values[0]], rel=1e-3)
+
+
+async def test_example_shows_the_row_that_an_index_selects() -> None:
+    def floats(*values: float, shape: tuple[int, ...]) -> TensorData:
+        strides = (shape[-1], 1) if len(shape) == 2 else (1,)
+        return TensorData("float32", shape, strides, struct.pack(f"{len(values)}f", *values))
+
+    table = floats(*range(24), shape=(8, 3))
+    index = TensorData("int64", (1,), (1,), struct.pack("q", 5))
+    result = OutputData("out", "result", floats(15, 16, 17, shape=(1, 3)))
+    call = RecordedCall("f(table, index)", {"table": table, "index": index}, (result,))
+    other = replace(
+        call, inputs=call.inputs | {"index": TensorData("int64", (1,), (1,), struct.pack("q", 2))}
+    )
+    assert example_words([[call], [other]]) == (
+        "call-1",
+        "table[:2, :4] = [[0, 1, 2], [3, 4, 5]]",
+        "index = [5]",
+        "out = [[15, 16, 17]] (returned)",
+        "table[5, :4] = [15, 16, 17]",
+    )
+    assert example_words([[call], [call]]) == (), "constants would give the results away"

@@ -96,14 +96,12 @@ def returned_words(value: Any, arguments: Mapping[str, torch.Tensor]) -> str:
 
 def returned_numbers(value: Any) -> Iterator[int | float]:
     """Yield the numbers of a result in the order in which `returned_words` has them."""
-    match value:
-        case int() | float():
-            yield value
-        case tuple() | list():
-            for part in value[:MOST_WORDS]:
-                yield from returned_numbers(part)
-        case dict():
-            yield from returned_numbers(list(value.values())[:MOST_WORDS])
+    if isinstance(value, (int, float)):
+        yield value
+    elif isinstance(value, (tuple, list, dict)):
+        parts = value.values() if isinstance(value, dict) else value
+        for part in list(parts)[:MOST_WORDS]:
+            yield from returned_numbers(part)
 
 
 def truths_of(
