@@ -173,7 +173,7 @@ class RecordedScript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signatures: tuple[str, ...] = ()
     """How the script calls the entry points, with annotations and every default; empty: as in `entry_points`."""
     examples: tuple[str, ...] = ()
-    """The name of a call, then some of its values, one line per tensor. Only for references that prompts do not show."""
+    """Some values of a call, one line per tensor. Only for references that prompts do not show."""
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -365,6 +365,8 @@ def knowledge_for(setting: Setting) -> list[str]:
     shared = {"device": setting.device, "targets": setting.targets, "subject": subject}
     texts: list[str] = []
     for page in pages_for(subject):
+        if page.targets and subject.short and not subject.products:
+            continue  # no resource of a device limits a launch that does next to nothing
         template = _compile_page(page.text)
         if page.targets:
             targets = [target for target in setting.targets if target.name in page.targets]

@@ -18,6 +18,8 @@ from .tensor_words import CORNER, INTEGERS, corner_words, first_index, tensor_wo
 
 Runs = Sequence[Sequence[RecordedCall]]
 """The same calls with the values of different seeds."""
+MOST_EXAMPLES = 2
+"""Most calls of which values are shown."""
 MOST_ROWS = 3
 """Most rows that are shown because an index may select them."""
 MOST_CHARACTERS = 120
@@ -90,31 +92,34 @@ def shown_signature(entry: EntryPoint) -> str:
 
 
 def example_words(runs: Runs) -> tuple[str, ...]:
-    """Return values of the smallest call, one line per tensor after the call itself; empty if no call has values to show.
+    """Return values of the smallest call of each entry point, one line per tensor; empty if no call has values to show.
 
     A call whose inputs are the same for each seed is not shown: its results would be the answer.
     """
-    fitting = [
-        (_elements(call), place)
-        for place, call in enumerate(runs[0])
-        if call.inputs
-        and not call.for_timing
-        and call.draw_seed is None
-        and any(run[place].inputs != call.inputs for run in runs[1:])
-    ]
-    if not fitting:
-        return ()
-    place = min(fitting)[1]
-    call = runs[0][place]
+    smallest: dict[str, tuple[int, int]] = {}
+    for place, call in enumerate(runs[0]):
+        is_fitting = call.inputs and not call.for_timing and call.draw_seed is None
+        if is_fitting and any(run[place].inputs != call.inputs for run in runs[1:]):
+            name, ranked = call.expression.partition("(")[0], (_elements(call), place)
+            smallest[name] = min(ranked, smallest.get(name, ranked))
+    return tuple(
+        f"call-{place + 1}: {words}"
+        for _, place in list(smallest.values())[:MOST_EXAMPLES]
+        for words in _values_of(runs[0][place])
+    )
+
+
+def _values_of(call: RecordedCall) -> Iterator[str]:
     changed = {output.name for output in call.outputs if output.is_input}
     before = [(name, " before the call" * (name in changed), data) for name, data in call.inputs.items()]
     after = [
         (output.name, " after the call" if output.is_input else " (returned)", output.tensor)
         for output in call.outputs
     ]
-    values = [(corner_words(name, data), words) for name, words, data in (*before, *after)]
-    lines = [f"{text}{words}" for text, words in values if text]
-    return f"call-{place + 1}", *lines, *_rows_of_indices(call, changed)
+    for name, words, data in (*before, *after):
+        if text := corner_words(name, data):
+            yield f"`{text}`{words}"
+    yield from _rows_of_indices(call, changed)
 
 
 def _rows_of_indices(call: RecordedCall, changed: set[str]) -> list[str]:
@@ -123,7 +128,7 @@ def _rows_of_indices(call: RecordedCall, changed: set[str]) -> list[str]:
         index for data in call.inputs.values() if (index := first_index(data)) is not None
     )
     return [
-        words
+        f"`{words}`"
         for name, data in call.inputs.items()
         for index in indices
         if name not in changed

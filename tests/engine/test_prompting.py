@@ -79,12 +79,12 @@ def recorded(**fields: object) -> Task:
 
 
 def test_a_hidden_reference_leaves_the_meaning_open_and_values_help() -> None:
-    task = recorded(hides_baseline=True, examples=("call-2", "x = [1, 2]", "out = [3] (returned)"))
+    task = recorded(hides_baseline=True, examples=("call-2: `x = [1, 2]`", "call-2: `out = [3]` (returned)"))
     setting = Setting(task, SETTING.targets)
     system, user = first_prompt(setting)
     assert "do not guess" not in system.content
     assert "**What is computed** is open" in user.content
-    assert "Check it with values of call-2; the judge draws others:\n\n- `x = [1, 2]`\n" in user.content
+    assert "Check it with these values; the judge draws others:\n\n- call-2: `x = [1, 2]`\n" in user.content
     without = text(first_prompt(dataclasses.replace(setting, examples=False)))
     assert "**What is computed** is open" in without
     assert "x = [1, 2]" not in without
