@@ -34,7 +34,7 @@ class Judge(Protocol):
 
     @property
     def language(self) -> Language | None:
-        """What the installed Triton offers to kernels; `None` if unknown."""
+        """Names that the installed Triton has and lacks; `None` if unknown."""
         ...
 
     def baseline(self, task: Task) -> Baseline:

@@ -19,7 +19,7 @@ MARK = "+++\n"
 
 
 class Subject(NamedTuple):
-    """What a task is about."""
+    """The subject of a task, for the choice of pages."""
 
     category: str
     name: str

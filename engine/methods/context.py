@@ -56,7 +56,7 @@ class Context(Protocol):
     product: Product | None
     """The product of all devices; `None` for `cpu`, or if unknown."""
     language: Language | None
-    """What the installed Triton offers to kernels; `None` if unknown."""
+    """Names that the installed Triton has and lacks; `None` if unknown."""
     corpus: Corpus
     """Kernels that may be shown as an example."""
     iterations: int

@@ -69,7 +69,7 @@ class Setting:
     """Product of that device; `None` for `cpu` or if unknown. Prompts then show the reference products of the
     targets."""
     language: Language | None = None
-    """What the installed Triton offers to kernels; `None` if unknown."""
+    """Names that the installed Triton has and lacks; `None` if unknown."""
     profile: str = CHAT
     """The prompt format (`engine.prompting.profiles`)."""
     short: bool = False

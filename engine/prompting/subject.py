@@ -1,4 +1,4 @@
-"""What a task is about, as far as knowledge pages and examples depend on it."""
+"""The subject of a task: the facts on which knowledge pages and examples depend."""
 
 from __future__ import annotations
 

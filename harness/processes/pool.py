@@ -155,7 +155,7 @@ class DevicePool:
 
     @property
     def language(self) -> Language | None:
-        """What the installed Triton offers to kernels; `None` if the servers do not fork."""
+        """Names that the installed Triton has and lacks; `None` if the servers do not fork."""
         return self.interpreting.language
 
     async def provenance(self, device: Device) -> Provenance:

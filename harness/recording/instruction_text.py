@@ -1,4 +1,4 @@
-"""What a recorded task says of its calls: their list in the instruction, constants, signatures, and values of one call."""
+"""The instruction of a recorded task: its calls, constants, signatures, and values of some calls."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _call_facts(call_runs: Sequence[RecordedCall], runs: Runs, *, names_products
         facts.append(f"the gradients of {_quoted(call.differentiated)} are judged too")
     facts += ["multiplies matrices"] * (call.multiplies and names_products)
     facts += ["for timing"] * call.for_timing
-    if any(other.state for other in runs[0]) and call.for_timing and not call.state:
+    if any(recorded.state for recorded in runs[0]) and call.for_timing and not call.state:
         facts.append("its parameters come from the seed alone")
     return facts
 
@@ -94,7 +94,7 @@ def shown_signature(entry: EntryPoint) -> str:
 def example_words(runs: Runs) -> tuple[str, ...]:
     """Return values of the smallest call of each entry point, one line per tensor; empty if no call has values to show.
 
-    A call whose inputs are the same for each seed is not shown: its results would be the answer.
+    A call with the same inputs for each seed is not shown: its results would be the answer.
     """
     smallest: dict[str, tuple[int, int]] = {}
     for place, call in enumerate(runs[0]):

@@ -17,7 +17,7 @@ LEAST_ORDERED = 6
 UNLIKELY = 14
 """Square of the number of elements over the number of values from which a draw without equal values is no accident."""
 WHOLE, CORNER = 12, (2, 4)
-"""Most elements of a tensor whose values are all shown; else rows and columns of the shown corner."""
+"""Most elements of a tensor that is shown in full; else rows and columns of the shown corner."""
 INTEGERS = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"})
 
 

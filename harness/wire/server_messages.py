@@ -37,7 +37,7 @@ class End(msgspec.Struct, frozen=True, tag="end"):
 
 
 class Language(msgspec.Struct, frozen=True):
-    """What the installed Triton offers to kernels, where models know other versions."""
+    """Names that the installed Triton has and lacks, where models know other versions."""
 
     version: str
     functions: tuple[str, ...]

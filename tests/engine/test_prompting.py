@@ -570,8 +570,8 @@ def test_only_tasks_that_multiply_matrices_get_advice_on_products(gpu: Target) -
     assert "# Matrix products" in pages
     assert ("MFMA" in pages) == (gpu.backend == "hip")
     assert ("XCDs**: workgroups" in pages) == (hardware(gpu).dies > 1)
-    for other in ("waves_per_eu", "kpack", "matrix_instr_nonkdim"):
-        assert gpu.backend == "hip" or other not in pages
+    for option in ("waves_per_eu", "kpack", "matrix_instr_nonkdim"):
+        assert gpu.backend == "hip" or option not in pages
 
 
 def test_advice_on_bandwidth_is_left_out_where_every_case_is_shorter_than_its_launch() -> None:

@@ -280,9 +280,9 @@ async def test_what_a_hidden_reference_leaves_open_is_said(pool: DevicePool, tmp
     assert task.script is not None
     assert task.script.signatures == ("double(x, kind=tl.float32, *, limit: int=LIMIT)",)
     # The call with constants is smaller, but would give its results away.
-    given, got = task.script.examples
-    assert given.startswith("call-2: `x = ")
-    values = [json.loads(line.partition(" = ")[2].partition("`")[0]) for line in (given, got)]
+    passed, returned = task.script.examples
+    assert passed.startswith("call-2: `x = ")
+    values = [json.loads(line.partition(" = ")[2].partition("`")[0]) for line in (passed, returned)]
     assert values[1] == pytest.approx([2 * value for value in values[0]], rel=1e-3)
 
 
@@ -295,10 +295,10 @@ async def test_example_shows_the_row_that_an_index_selects() -> None:
     index = TensorData("int64", (1,), (1,), struct.pack("q", 5))
     result = OutputData("out", "result", floats(15, 16, 17, shape=(1, 3)))
     call = RecordedCall("f(table, index)", {"table": table, "index": index}, (result,))
-    other = replace(
+    repeat = replace(
         call, inputs=call.inputs | {"index": TensorData("int64", (1,), (1,), struct.pack("q", 2))}
     )
-    assert example_words([[call], [other]]) == (
+    assert example_words([[call], [repeat]]) == (
         "call-1: `table[:2, :4] = [[0, 1, 2], [3, 4, 5]]`",
         "call-1: `index = [5]`",
         "call-1: `out = [[15, 16, 17]]` (returned)",
