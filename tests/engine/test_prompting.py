@@ -595,7 +595,7 @@ def test_advice_on_bandwidth_is_left_out_where_every_case_is_shorter_than_its_la
     for words in ("aligned interior", "Wide loads", "many times 304 workgroups"):
         assert words in full
         assert words not in short
-    assert "Launches cost more than the work here" in short
+    assert "Launches cost more than the memory traffic here" in short
 
 
 def test_knowledge_pages_are_short_and_name_their_sources() -> None:
