@@ -13,10 +13,12 @@ def with_changed_inputs(value: Any, changed: Sequence[str], arguments: Mapping[s
     `changed` has by output the name of the input that becomes it, or an empty string for a new tensor. Inputs among the returned
     tensors do not count. A value with any other number than that of the new tensors stays as it is.
     """
+    names = [name for name in changed if name]
+    if not names or not arguments.keys() >= set(names):
+        return value
     parts = () if value is None else tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    inputs = [arguments[name] for name in changed if name]
-    returned = [part for part in parts if not any(part is tensor for tensor in inputs)]
-    if not any(changed) or len(returned) != sum(not name for name in changed):
+    returned = [part for part in parts if not any(part is arguments[name] for name in names)]
+    if len(returned) != len(changed) - len(names):
         return value
     new = iter(returned)
     outputs = tuple(arguments[name] if name else next(new) for name in changed)
