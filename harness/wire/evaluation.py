@@ -12,6 +12,8 @@ from .provenance import Provenance
 
 SCHEMA = 1
 STAGES = ("static", "call", "compile", "execution", "integrity", "performance")
+_MANY_TIMES = 1e6
+"""A larger error in units of the tolerance says no more: the tolerance of a tiny value is tiny."""
 
 
 class Verdict(StrEnum):
@@ -74,8 +76,7 @@ class Mismatch(msgspec.Struct, frozen=True):
     got: str
     """Both values with enough digits to see the difference; text, so that NaN and Inf survive JSON."""
     max_abs: float | None
-    max_rel: float | None
-    """Over elements that are finite on both sides; `None` if there are none."""
+    """The largest error of elements that are finite on both sides; `None` if there are none."""
     wrong_share: float
     nan_got: int
     nan_expected: int
@@ -86,8 +87,25 @@ class Mismatch(msgspec.Struct, frozen=True):
     dtype: str
     expected_dtype: str
     metrics: dict[str, float] = {}
+    used: float | None = None
+    """The largest error of finite elements, or the worst of the metrics, in units of its tolerance; `None` if exact values are
+    expected."""
     pattern: tuple[str, ...] = ()
-    """Where the wrong elements are, and one of them with its neighbours, a sentence each."""
+    """What the wrong elements have in common, where they are, and one of them with its neighbours and inputs, a sentence each."""
+
+    @property
+    def largest_error(self) -> str:
+        """The largest error in words: `10.24, 12.4 times the tolerance`; empty if no wrong element is finite on both sides."""
+        over = "" if self.used is None or self.used <= 1 else f"{_times(self.used)} times the tolerance"
+        if self.metrics:
+            return f"the worst of its metrics is {over}" if over else ""
+        return ", ".join(filter(None, ("" if self.max_abs is None else f"{self.max_abs:.4g}", over)))
+
+
+def _times(factor: float) -> str:
+    if factor >= _MANY_TIMES:
+        return "over a million"
+    return f"{factor:,.0f}" if factor >= 100 else f"{factor:.3g}"
 
 
 class ErrorReport(msgspec.Struct, frozen=True):
@@ -99,6 +117,8 @@ class ErrorReport(msgspec.Struct, frozen=True):
     trace: str = ""
     line: int | None = None
     mismatch: Mismatch | None = None
+    further: tuple[str, ...] = ()
+    """A line for each other output and case that fails; similar ones are grouped if there are many."""
     cases: str = ""
     """Which cases fail and which pass, and what only the failing ones have in common; empty if unknown."""
 

@@ -78,7 +78,8 @@ def test_mismatch_names_first_wrong_element_and_largest_errors() -> None:
     mismatch = mismatch_of(got, expected)
     assert (mismatch.index, mismatch.expected, mismatch.got) == ((1, 2), "6", "6.5")
     assert mismatch.max_abs == 2.0
-    assert mismatch.max_rel == pytest.approx(2 / 11)
+    assert mismatch.used == pytest.approx(2 / (1e-3 + 1e-3 * 11))
+    assert mismatch.largest_error == "2, 167 times the tolerance"
     assert mismatch.wrong_share == pytest.approx(2 / 12)
 
 

@@ -192,7 +192,7 @@ def judged(verdict: Verdict, **facts: object) -> Evaluation:
 
 
 def test_wrong_output_report_has_index_and_size_of_the_error_once() -> None:
-    wrong = mismatch(expected="0.25", got="nan", max_abs=None, max_rel=None, wrong_share=0.125, nan_got=7)
+    wrong = mismatch(expected="0.25", got="nan", max_abs=None, wrong_share=0.125, nan_got=7)
     text = page(judged(Verdict.WRONG, error=mismatch_wording.mismatch(wrong)))
     first, *details = text.splitlines()
     assert first.startswith(

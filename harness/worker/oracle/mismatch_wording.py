@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from harness.wire.evaluation import ErrorReport, Finding, Mismatch
 from suites.task import EntryPoint
+
+_MOST_LINES = 6
+"""Further failures that have a line each. More are grouped, in as many lines at most."""
+_MOST_NAMES = 4
+_MOST_CHARACTERS = 280
+_NUMBER = re.compile(r"[\d.]+")
+
+
+class CaseError(NamedTuple):
+    """An error of one case; a case may have one for each of its outputs."""
+
+    case: str
+    error: ErrorReport
 
 
 def mismatch(wrong: Mismatch, when: str = "", undefined: Sequence[int] = ()) -> ErrorReport:
@@ -22,15 +37,15 @@ def mismatch(wrong: Mismatch, when: str = "", undefined: Sequence[int] = ()) -> 
         f"{lead} is wrong at index {list(wrong.index)}: expected {wrong.expected}, got {wrong.got}",
         f"{wrong.wrong_share:.2%} of the elements are wrong",
     ]
-    if wrong.max_abs is not None:
-        largest = f"largest absolute error {wrong.max_abs:.4g}"
-        parts.append(largest + (f", relative {wrong.max_rel:.4g}" if wrong.max_rel is not None else ""))
+    if wrong.largest_error and not wrong.metrics:
+        parts.append(f"largest error {wrong.largest_error}")
     if wrong.nan_got != wrong.nan_expected:
         parts.append(f"{wrong.nan_got} NaN where {wrong.nan_expected} are expected")
     if wrong.inf_got != wrong.inf_expected:
         parts.append(f"{wrong.inf_got} Inf where {wrong.inf_expected} are expected")
     if wrong.metrics:
-        parts.append(", ".join(f"{name} {value:.6g}" for name, value in wrong.metrics.items()))
+        metrics = ", ".join(f"{name} {value:.6g}" for name, value in wrong.metrics.items())
+        parts += filter(None, (metrics, wrong.largest_error))
     more_nan = wrong.nan_got > wrong.nan_expected
     if undefined and (more_nan or not wrong.dtype.startswith(("float", "bfloat"))):
         parts.append(
@@ -40,11 +55,45 @@ def mismatch(wrong: Mismatch, when: str = "", undefined: Sequence[int] = ()) -> 
     return _mismatch("mismatch", "\n".join(["; ".join(parts), *wrong.pattern]), wrong)
 
 
-def with_cases(error: ErrorReport, cases: str) -> ErrorReport:
-    """The error, with a last line that says which cases fail and which pass."""
-    if not cases:
-        return error
-    return msgspec.structs.replace(error, message=f"{error.message}\n{cases}", cases=cases)
+def in_one_line(error: ErrorReport) -> str:
+    """The error in one line: the first line of its message, and what the wrong elements of a wrong output have in common."""
+    pattern = error.mismatch.pattern[:1] if error.mismatch is not None else ()
+    line = "; ".join((error.first_line, *pattern))
+    return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}..."
+
+
+def further_lines(first: CaseError, others: Sequence[CaseError]) -> tuple[str, ...]:
+    """A line for each of the other failures. If there are many, those that fail in the same way share a line."""
+    if len(others) <= _MOST_LINES:
+        return tuple(in_one_line(failure.error) for failure in others)
+    ways: dict[Hashable, list[CaseError]] = {}
+    for failure in (first, *others):
+        ways.setdefault(_way(failure), []).append(failure)
+    lines = []
+    for number, failures in enumerate(ways.values()):
+        line = [in_one_line(failures[0].error)] if number else []
+        if same := list(dict.fromkeys(failure.case for failure in failures[1:])):
+            shown = ", ".join(same[:_MOST_NAMES]) + (", ..." if len(same) > _MOST_NAMES else "")
+            plural = "cases fail" if len(same) > 1 else "case fails"
+            line.append(f"{len(same)} more {plural} in the same way: {shown}")
+        lines += filter(None, ["; ".join(line)])
+    left = len(lines) - _MOST_LINES
+    return tuple(lines) if left <= 0 else (*lines[:_MOST_LINES], f"and failures of {left} more kinds")
+
+
+def _way(failure: CaseError) -> Hashable:
+    """What two failures of one cause share: for a wrong output its name and pattern, else the message; numbers aside."""
+    error, wrong = failure.error, failure.error.mismatch
+    if error.kind != "mismatch" or wrong is None:
+        return error.kind, _NUMBER.sub("#", error.first_line.replace(failure.case, ""))
+    more = (wrong.nan_got > wrong.nan_expected, wrong.inf_got > wrong.inf_expected)
+    return wrong.output, more, _NUMBER.sub("#", " ".join(wrong.pattern[:1]))
+
+
+def with_cases(error: ErrorReport, further: tuple[str, ...], cases: str) -> ErrorReport:
+    """The error, with lines for the other outputs and cases that fail, and a last line that says which cases fail and pass."""
+    message = "\n".join(filter(None, (error.message, *further, cases)))
+    return msgspec.structs.replace(error, message=message, further=further, cases=cases)
 
 
 def wrong_signature(entry: EntryPoint, problem: str) -> ErrorReport:
