@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from engine.prompting.facts import error_facts
 from harness import (
     STAGES,
     Device,
@@ -28,11 +29,12 @@ from harness.stages.cascade import refuse_text
 from harness.stages.modes import Attempt, Cases, Exam
 from harness.wire.limits import SOURCE_BYTES
 from harness.worker.oracle import mismatch_wording
+from harness.worker.oracle.mismatch_wording import CaseError
 from suites import baseline_source, load_task
 from tests.support.command_line import Done, Shell, run_script
 from tests.support.evaluations import correct as correct_evaluation
 from tests.support.evaluations import failed
-from tests.support.judged_candidates import mismatch
+from tests.support.judged_candidates import failing, mismatch
 from tui.commands.run import evaluate
 from tui.commands.run.evaluate import EXIT_CODES, read_candidate
 from tui.config import Settings
@@ -202,6 +204,38 @@ def test_wrong_output_report_has_index_and_size_of_the_error_once() -> None:
         assert text.count(fact) == 1
         assert fact in first
     assert "  shape  [37, 781]" in details
+
+
+def failing_cases(count: int) -> Evaluation:
+    """An evaluation in which `count` cases have a wrong sum, and the last one raises."""
+    wrong = [
+        mismatch(case=f"fp32-{n}", pattern=(f"wrong elements: the last {n} columns",)) for n in range(count)
+    ]
+    errors = [CaseError(one.case, mismatch_wording.mismatch(one)) for one in wrong]
+    raised = ErrorReport("exception", "case fp16: TypeError: no half")
+    further = mismatch_wording.further_lines(errors[0], (*errors[1:], CaseError("fp16", raised)))
+    cases = "fails: all cases that were judged"
+    return judged(Verdict.WRONG, error=mismatch_wording.with_cases(errors[0].error, further, cases))
+
+
+def test_every_failing_case_has_a_line_in_the_report_and_in_the_prompt() -> None:
+    few = failing_cases(3)
+    prompt = error_facts(failing(error=few.error)).message
+    for text in (page(few), prompt):
+        for line in (
+            "case fp32-1: output `out` is wrong",
+            "case fp32-2: output `out` is wrong",
+            "TypeError: no half",
+        ):
+            assert text.count(line) == 1
+
+
+def test_cases_that_fail_in_the_same_way_share_a_line() -> None:
+    lines = failing_cases(10).error.further
+    assert lines == (
+        "9 more cases fail in the same way: fp32-1, fp32-2, fp32-3, fp32-4, ...",
+        "case fp16: TypeError: no half",
+    )
 
 
 def test_error_is_printed_once_under_the_name_of_the_file() -> None:

@@ -14,7 +14,7 @@ from suites.task import EntryPoint
 _MOST_LINES = 6
 """Further failures that have a line each. More are grouped, in as many lines at most."""
 _MOST_NAMES = 4
-_MOST_CHARACTERS = 280
+_MOST_CHARACTERS = 400
 _NUMBER = re.compile(r"[\d.]+")
 
 
