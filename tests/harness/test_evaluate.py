@@ -201,8 +201,12 @@ async def test_nan_is_wrong_and_counted(pool: DevicePool) -> None:
         ("out.double()", "dtype", "float64, expected float32"),
         ("out[:-1]", "shape", "[16383], expected [16384]"),
         ("None", "structure", "no return statement"),
-        ("(out, out)", "structure", "a tuple of 2"),
-        pytest.param("float(out[0])", "structure", "returned a float", marks=pytest.mark.soak),
+        ("(out, out)", "structure", "expected one tensor, got a tuple of 2 tensors"),
+        ("[out]", "structure", "expected one tensor, got a list of 1 tensor"),
+        pytest.param("(out, 1)", "structure", "got a tuple of 2 values", marks=pytest.mark.soak),
+        pytest.param(
+            "float(out[0])", "structure", "expected one tensor, got a float", marks=pytest.mark.soak
+        ),
         ("torch.empty(x.shape, device='meta')", "structure", "on the device meta"),
         ("out.to(torch.float8_e4m3fn)", "dtype", "float8_e4m3fn, expected float32"),
         pytest.param("out.to(torch.complex64)", "structure", "dtype complex64", marks=pytest.mark.soak),

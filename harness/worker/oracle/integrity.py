@@ -16,27 +16,29 @@ if TYPE_CHECKING:
 
 def structure(returned: Returned, outputs: Sequence[Output]) -> str:
     """Return why the returned value cannot be compared with the oracle; empty if it can."""
-    wanted = len(outputs)
     names = ", ".join(output.name for output in outputs)
-    expected = "one tensor" if wanted == 1 else f"a tuple of {wanted} tensors ({names})"
-    if returned.structure == ("tensor" if wanted == 1 else "tuple"):
-        if len(returned.outputs) != wanted:
-            return f"returned {len(returned.outputs)} values, expected {expected}"
-    else:
-        returned_type = (
-            f"a tuple of {len(returned.outputs)}"
-            if returned.structure == "tuple"
-            else f"a {returned.structure}"
-        )
-        if returned.structure == "NoneType":
-            returned_type = "None (no return statement?)"
-        return f"returned {returned_type}, expected {expected}"
+    expected = "one tensor" if len(outputs) == 1 else f"a tuple of {len(outputs)} tensors ({names})"
+    is_sequence = returned.structure in ("tuple", "list")
+    if is_sequence != (len(outputs) > 1) or len(returned.outputs) != len(outputs):
+        return f"expected {expected}, got {_returned_words(returned, is_sequence=is_sequence)}"
+    problems = []
     for output, data in zip(outputs, returned.outputs, strict=True):
         if data.problem:
-            return f"output `{output.name}` {data.problem}"
-        if not data.dtype:
-            return f"output `{output.name}` is a {data.type}, not a tensor"
-    return ""
+            problems.append(f"output `{output.name}` {data.problem}")
+        elif not data.dtype:
+            problems.append(f"output `{output.name}` is a {data.type}, not a tensor")
+    return "; ".join(problems)
+
+
+def _returned_words(returned: Returned, *, is_sequence: bool) -> str:
+    """Return the returned value in words: `a tuple of 1 tensor`, `None (no return statement?)`."""
+    if returned.structure == "NoneType":
+        return "None (no return statement?)"
+    if not is_sequence:
+        return f"a {returned.structure}"
+    count = len(returned.outputs)
+    unit = "tensor" if all(data.dtype or data.problem for data in returned.outputs) else "value"
+    return f"a {returned.structure} of {count} {unit}{'' if count == 1 else 's'}"
 
 
 def out_of_bounds(run: Run, task: Task) -> ErrorReport | None:
