@@ -189,6 +189,15 @@ async def test_exception_in_the_first_call_hides_no_wrong_value(pool: DevicePool
     assert wrong.startswith("case fp32-ragged: output `out` is wrong")
 
 
+async def test_all_operators_outside_kernels_are_named_at_once(pool: DevicePool) -> None:
+    evaluation = await judge(pool, adding(after="out = out.mul(1.0); out = out.add(0.0)"), cases=1)
+    assert evaluation.verdict is Verdict.REJECTED
+    assert re.search(
+        r"the tensor operators `mul` \(line \d+\), `add` \(line \d+\) compute outside",
+        evaluation.error.message,
+    )
+
+
 async def test_nan_is_wrong_and_counted(pool: DevicePool) -> None:
     evaluation = await judge(pool, with_value("tl.where(offsets % 2 == 0, float('nan'), x + y)"), cases=1)
     assert (evaluation.error.mismatch.nan_got, evaluation.error.mismatch.nan_expected) == (8192, 0)

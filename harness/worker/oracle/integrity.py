@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from .caller import Run
 
 
+_MOST_OPERATORS = 6
+"""Operators that one error names."""
+
+
 def structure(returned: Returned, outputs: Sequence[Output]) -> str:
     """Return why the returned value cannot be compared with the oracle; empty if it can."""
     names = ", ".join(output.name for output in outputs)
@@ -60,16 +64,24 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
             kind="no_launch",
             message=f"{lead}no Triton kernel was launched; the kernels must do the work in every case",
         )
-    for operator in returned.operators:
-        if not operators.is_allowed(operator.name, task.allowed_operators):
-            return ErrorReport(
-                kind="operator",
-                message=(
-                    f"{lead}the tensor operator `{operator.name}` computes outside the Triton kernels; "
-                    "do it in a kernel (allocations, views, copies and casts are free)"
-                ),
-                line=operator.line,
-            )
+    refused = [
+        operator
+        for operator in returned.operators
+        if not operators.is_allowed(operator.name, task.allowed_operators)
+    ]
+    if refused:
+        names = ", ".join(
+            f"`{operator.name}`" + ("" if operator.line is None else f" (line {operator.line})")
+            for operator in refused[:_MOST_OPERATORS]
+        )
+        more = f" and {len(refused) - _MOST_OPERATORS} more" if len(refused) > _MOST_OPERATORS else ""
+        subject = (
+            f"the tensor operators {names}{more} compute"
+            if len(refused) > 1
+            else f"the tensor operator `{refused[0].name}` computes"
+        )
+        message = f"{lead}{subject} outside the Triton kernels; do it in a kernel (allocations, views, copies and casts are free)"
+        return ErrorReport(kind="operator", message=message, line=refused[0].line)
     if returned.host_elements > limits.HOST_ELEMENTS:
         return ErrorReport(
             kind="host_elements",
