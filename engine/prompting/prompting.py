@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -45,6 +46,7 @@ from harness.hardware.targets import hardware
 from harness.stages.static.inspection import SLOW_IN_INTERPRETER
 from sessions.events import Message
 from suites import Task, task_cost
+from suites.dtypes import NoSuchDtype, task_on
 
 REQUEST = "\n# Request\n"
 """The heading before which a person's words are quoted."""
@@ -291,6 +293,8 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
     A missing fact raises `jinja2.UndefinedError`. Figures with another provenance than those of the fact `best` are left out.
     """
     task = setting.task
+    with suppress(NoSuchDtype):  # the judge says so
+        task = task_on(task, setting.targets[0].name)
     best = facts.get("best")
     figures_of = best.evaluation if isinstance(best, JudgedCandidate) else None
     request = (

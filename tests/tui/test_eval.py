@@ -35,9 +35,9 @@ from tests.support.command_line import Done, Shell, run_script
 from tests.support.evaluations import correct as correct_evaluation
 from tests.support.evaluations import failed
 from tests.support.judged_candidates import failing, mismatch
+from tui.commands.options import say_default_target
 from tui.commands.run import evaluate
 from tui.commands.run.evaluate import EXIT_CODES, read_candidate
-from tui.config import Settings
 from tui.diagnostics import ExitCode, say
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline
@@ -321,11 +321,21 @@ def test_help_states_the_default_targets(shell: Shell, command: str) -> None:
     assert "[the devices' own; gfx942 on cpu]" in " ".join(shell(command, "--help").out.split())
 
 
-def test_refusal_by_the_default_target_is_told_apart() -> None:
-    error = ErrorReport("compile", "gfx942: needs 98304 bytes of LDS a workgroup")
-    refused = judged(Verdict.COMPILE_ERROR, error=error)
-    assert evaluate.is_about_default_target(refused, Settings())
-    assert not evaluate.is_about_default_target(refused, Settings(targets=("gfx942",)))
-    assert not evaluate.is_about_default_target(
-        judged(Verdict.WRONG, error=ErrorReport("mismatch", "no")), Settings()
-    )
+@pytest.mark.parametrize(
+    ("errors", "targets", "hinted"),
+    [
+        (["gfx942: needs 98304 bytes of LDS a workgroup"], (), True),
+        (["gfx942: needs 98304 bytes of LDS a workgroup"], ("gfx942",), False),
+        (
+            ["no kernel", "gfx942: Implicit conversion of CUDA __nv_rsqrtf device function has been dropped"],
+            (),
+            True,
+        ),
+        (["case fp32: output `out` is wrong"], (), False),
+    ],
+)
+def test_refusal_by_the_default_target_names_the_option_for_nvidia(
+    capsys: pytest.CaptureFixture[str], errors: list[str], targets: tuple[str, ...], *, hinted: bool
+) -> None:
+    say_default_target(errors, targets)
+    assert ("--targets sm_90" in capsys.readouterr().err) is hinted

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
+
+from harness.hardware.targets import DEFAULT_TARGET
+from tui.diagnostics import say
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -116,6 +119,12 @@ def setting_options(*keys: str, **other_words: str) -> Callable[[F], F]:
 
 
 targets_option = setting_options("targets")
+
+
+def say_default_target(errors: Iterable[str], targets: Sequence[str]) -> None:
+    """Say how to judge for NVIDIA, if an error of a judgement on `cpu` is about the default target, which nobody named."""
+    if not targets and any(error.startswith(f"{DEFAULT_TARGET}: ") for error in errors):
+        say(f"this is about {DEFAULT_TARGET}, the default target; judge kernels for NVIDIA with --targets sm_90")
 
 
 def json_option(function: F) -> F:
