@@ -176,6 +176,18 @@ def test_all_refused_constructs_are_named_at_once() -> None:
     assert [("open" in line, "eval" in line) for line in lines] == [(True, False), (False, True)]
 
 
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("torch.jit.script(vector_add)", "it runs code that is no kernel of this module"),
+        ("torch.save(x, 'x.pt')", "candidates run without files and network"),
+        ("triton.knobs.runtime.debug", "it changes how Triton compiles and launches kernels"),
+    ],
+)
+def test_refusal_of_a_library_part_says_the_reason(statement: str, why: str) -> None:
+    assert f"is used: {why}" in inspect_source(adding(before=statement), TASK).error.message
+
+
 def test_all_wrong_signatures_are_named_at_once() -> None:
     task = msgspec.structs.replace(TASK, entry_points=(*TASK.entry_points, EntryPoint("scale", "scale(x)")))
     report = inspect_source(adding().replace("(x, y):", "(a, b):") + "\ndef scale(z):\n    return z\n", task)

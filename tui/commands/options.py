@@ -124,7 +124,9 @@ targets_option = setting_options("targets")
 def say_default_target(errors: Iterable[str], targets: Sequence[str]) -> None:
     """Say how to judge for NVIDIA, if an error of a judgement on `cpu` is about the default target, which nobody named."""
     if not targets and any(error.startswith(f"{DEFAULT_TARGET}: ") for error in errors):
-        say(f"this is about {DEFAULT_TARGET}, the default target; judge kernels for NVIDIA with --targets sm_90")
+        say(
+            f"this is about {DEFAULT_TARGET}, the default target; judge kernels for NVIDIA with --targets sm_90"
+        )
 
 
 def json_option(function: F) -> F:
