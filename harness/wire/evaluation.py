@@ -95,8 +95,10 @@ class Mismatch(msgspec.Struct, frozen=True):
 
     @property
     def largest_error(self) -> str:
-        """The largest error in words: `10.24, 12.4 times the tolerance`; empty if no wrong element is finite on both sides."""
-        over = "" if self.used is None or self.used <= 1 else f"{_times(self.used)} times the tolerance"
+        """The largest error in words: `10.24, 12.4 times the tolerance`; empty if NaN and Inf alone are wrong."""
+        if self.used is not None and self.used <= 1:
+            return ""  # NaN and Inf alone are wrong
+        over = "" if self.used is None else f"{_times(self.used)} times the tolerance"
         if self.metrics:
             return f"the worst of its metrics is {over}" if over else ""
         return ", ".join(filter(None, ("" if self.max_abs is None else f"{self.max_abs:.4g}", over)))

@@ -238,6 +238,16 @@ def test_cases_that_fail_in_the_same_way_share_a_line() -> None:
     )
 
 
+def test_cases_with_the_same_message_share_a_line() -> None:
+    errors = [
+        CaseError(case, ErrorReport("structure", f"case {case}: expected one tensor, got None"))
+        for case in ("fp32", "fp16", "bf16")
+    ]
+    assert mismatch_wording.further_lines(errors[0], errors[1:]) == (
+        "2 more cases fail in the same way: fp16, bf16",
+    )
+
+
 def test_error_is_printed_once_under_the_name_of_the_file() -> None:
     trace = 'Traceback (most recent call last):\n  File "kernel.py", line 9, in f\n    g()\nTypeError: no g\n'
     error = ErrorReport("exception", "case fp32: TypeError: no g", trace=trace, line=9)

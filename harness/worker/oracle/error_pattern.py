@@ -102,10 +102,8 @@ def early_rounding(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tenso
 
 
 def places(wrong: torch.Tensor) -> str:
-    """Return where the wrong elements are: in rows and columns if there are two axes at most, else in slices of each axis."""
+    """Return where the wrong elements are, in rows and columns or in slices of each axis; empty if all are wrong."""
     if bool(wrong.all()):
-        return "every element is wrong"
-    if wrong.dim() == 0:
         return ""
     if sum(size > 1 for size in wrong.shape) > 2:
         return _places_in_slices(wrong)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
@@ -14,8 +15,10 @@ from suites.task import EntryPoint
 _MOST_LINES = 6
 """Further failures that have a line each. More are grouped, in as many lines at most."""
 _MOST_NAMES = 4
+_SMALL_SHARE = 0.01
+"""A smaller share of wrong elements is said as a number."""
 _MOST_CHARACTERS = 400
-_NUMBER = re.compile(r"[\d.]+")
+_NUMBER = re.compile(r"-?[\d.]+(e[+-]\d+)?")
 
 
 class CaseError(NamedTuple):
@@ -35,7 +38,7 @@ def mismatch(wrong: Mismatch, when: str = "", undefined: Sequence[int] = ()) -> 
         return _mismatch("shape", f"{lead} has shape {got}, expected {expected}", wrong)
     parts = [
         f"{lead} is wrong at index {list(wrong.index)}: expected {wrong.expected}, got {wrong.got}",
-        f"{wrong.wrong_share:.2%} of the elements are wrong",
+        _extent(wrong),
     ]
     if wrong.largest_error and not wrong.metrics:
         parts.append(f"largest error {wrong.largest_error}")
@@ -48,27 +51,41 @@ def mismatch(wrong: Mismatch, when: str = "", undefined: Sequence[int] = ()) -> 
         parts += filter(None, (metrics, wrong.largest_error))
     more_nan = wrong.nan_got > wrong.nan_expected
     if undefined and (more_nan or not wrong.dtype.startswith(("float", "bfloat"))):
-        parts.append(
+        hint = (
             f"the masked load in {_lines(undefined)} has no `other`: lanes that its mask leaves out may hold anything "
             f"({'NaN' if more_nan else 'a large integer'} here), so give it a value"
         )
+        wrong = msgspec.structs.replace(wrong, pattern=(*wrong.pattern, hint))
     return _mismatch("mismatch", "\n".join(["; ".join(parts), *wrong.pattern]), wrong)
+
+
+def _extent(wrong: Mismatch) -> str:
+    elements = math.prod(wrong.shape)
+    count = round(wrong.wrong_share * elements)
+    if wrong.wrong_share < _SMALL_SHARE:
+        return f"{count:,} of {elements:,} elements {'is' if count == 1 else 'are'} wrong"
+    return (
+        "every element is wrong"
+        if count == elements
+        else f"{wrong.wrong_share:.2%} of the elements are wrong"
+    )
 
 
 def in_one_line(error: ErrorReport) -> str:
     """The error in one line: the first line of its message, and what the wrong elements of a wrong output have in common."""
-    pattern = error.mismatch.pattern[:1] if error.mismatch is not None else ()
-    line = "; ".join((error.first_line, *pattern))
+    line = "; ".join(filter(None, (error.first_line, _common(error.mismatch))))
     return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}..."
 
 
 def further_lines(first: CaseError, others: Sequence[CaseError]) -> tuple[str, ...]:
-    """A line for each of the other failures. If there are many, those that fail in the same way share a line."""
-    if len(others) <= _MOST_LINES:
-        return tuple(in_one_line(failure.error) for failure in others)
+    """A line for each of the other failures. Failures with the same message share a line.
+
+    If there are many, so do outputs that are wrong in the same way.
+    """
     ways: dict[Hashable, list[CaseError]] = {}
-    for failure in (first, *others):
-        ways.setdefault(_way(failure), []).append(failure)
+    for number, failure in enumerate((first, *others)):
+        is_alone = failure.error.kind == "mismatch" and len(others) <= _MOST_LINES
+        ways.setdefault(number if is_alone else _way(failure), []).append(failure)
     lines = []
     for number, failures in enumerate(ways.values()):
         line = [in_one_line(failures[0].error)] if number else []
@@ -87,7 +104,13 @@ def _way(failure: CaseError) -> Hashable:
     if error.kind != "mismatch" or wrong is None:
         return error.kind, _NUMBER.sub("#", error.first_line.replace(failure.case, ""))
     more = (wrong.nan_got > wrong.nan_expected, wrong.inf_got > wrong.inf_expected)
-    return wrong.output, more, _NUMBER.sub("#", " ".join(wrong.pattern[:1]))
+    return wrong.output, more, _NUMBER.sub("#", _common(wrong))
+
+
+def _common(wrong: Mismatch | None) -> str:
+    """What the wrong elements have in common, if anything: the first sentence of the pattern, unless it shows an element."""
+    first = wrong.pattern[0] if wrong is not None and wrong.pattern else ""
+    return "" if first.startswith("at [") else first
 
 
 def with_cases(error: ErrorReport, further: tuple[str, ...], cases: str) -> ErrorReport:
