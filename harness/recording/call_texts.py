@@ -34,10 +34,11 @@ _CHECK_FUNCTION = f"""def {_CHECK}(result, keys, expected):
     if isinstance(result, dict) and all(key in result for key in keys):
         return
     got = "None (no return statement?)" if result is None else f"a {{type(result).__name__.lower()}}"
-    if is_sequence or isinstance(result, dict):
-        parts = list(result.values() if isinstance(result, dict) else result)
-        unit = "tensor" if all(hasattr(part, "data_ptr") for part in parts) else "value"
-        got += f" of {{len(parts)}} {{unit}}{{'' if len(parts) == 1 else 's'}}"
+    if isinstance(result, dict):
+        got += f" with the keys {{', '.join(map(repr, result))}}"
+    if is_sequence:
+        unit = "tensor" if all(hasattr(part, "data_ptr") for part in result) else "value"
+        got += f" of {{len(result)}} {{unit}}{{'' if len(result) == 1 else 's'}}"
     raise TypeError(f"expected {{expected}}, got {{got}}")
 """
 _MODEL_FUNCTIONS = f"""def {_BUILD}(model):

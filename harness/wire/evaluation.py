@@ -12,6 +12,8 @@ from .provenance import Provenance
 
 SCHEMA = 1
 STAGES = ("static", "call", "compile", "execution", "integrity", "performance")
+_MOST_CHARACTERS = 400
+"""Length of an error in one line."""
 _MANY_TIMES = 1e6
 """A larger error in units of the tolerance says no more: the tolerance of a tiny value is tiny."""
 
@@ -94,6 +96,12 @@ class Mismatch(msgspec.Struct, frozen=True):
     """What the wrong elements have in common, where they are, and one of them with its neighbours and inputs, a sentence each."""
 
     @property
+    def common(self) -> str:
+        """What the wrong elements have in common, if anything: the first sentence of the pattern, unless it shows an element."""
+        first = self.pattern[0] if self.pattern else ""
+        return "" if first.startswith("at [") else first
+
+    @property
     def largest_error(self) -> str:
         """The largest error in words: `10.24, 12.4 times the tolerance`; empty if NaN and Inf alone are wrong."""
         if self.used is not None and self.used <= 1:
@@ -128,6 +136,18 @@ class ErrorReport(msgspec.Struct, frozen=True):
     def first_line(self) -> str:
         """The first line of the message, for places that have one line."""
         return self.message.partition("\n")[0]
+
+    @property
+    def in_one_line(self) -> str:
+        """The first line of the message, and what the wrong elements of a wrong output have in common."""
+        common = "" if self.mismatch is None else self.mismatch.common
+        line = "; ".join(filter(None, (self.first_line, common)))
+        return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}..."
+
+    def with_further(self, further: tuple[str, ...], cases: str) -> ErrorReport:
+        """Return the error with lines for other outputs and cases that fail, and a last line that says which cases fail."""
+        message = "\n".join(filter(None, (self.message, *further, cases)))
+        return msgspec.structs.replace(self, message=message, further=further, cases=cases)
 
 
 _LINE = re.compile(r"line (\d+)")

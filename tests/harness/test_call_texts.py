@@ -44,7 +44,7 @@ X = torch.ones(3, 4)
             (X, 1),
             "expected a dict: {'y': float32[3, 4]}, got a tuple of 2 values",
         ),
-        (("result['y']",), "a dict: {'y': float32[3, 4]}", {"z": X}, "got a dict of 1 tensor"),
+        (("result['y']",), "a dict: {'y': float32[3, 4]}", {"z": X}, "got a dict with the keys 'z'"),
     ],
 )
 def test_result_of_another_structure_is_named(

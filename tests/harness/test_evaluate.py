@@ -189,6 +189,14 @@ async def test_exception_in_the_first_call_hides_no_wrong_value(pool: DevicePool
     assert wrong.startswith("case fp32-ragged: output `out` is wrong")
 
 
+async def test_all_failing_hidden_cases_are_named_if_open_ones_pass(pool: DevicePool) -> None:
+    value = "tl.where((n % 16 == 0) & (n != 16384) | (n > 1) & (n < 100), x - y, x + y)"
+    evaluation = await judge(pool, with_value(value), hidden=True)
+    named = {line.partition(",")[0] for line in (evaluation.error.first_line, *evaluation.error.further)}
+    assert {"case hidden: small", "case hidden: multiples of 16"} <= named
+    assert "passes: fp32, fp32-ragged, fp32-one" in evaluation.error.cases
+
+
 async def test_all_operators_outside_kernels_are_named_at_once(pool: DevicePool) -> None:
     evaluation = await judge(pool, adding(after="out = out.mul(1.0); out = out.add(0.0)"), cases=1)
     assert evaluation.verdict is Verdict.REJECTED

@@ -215,7 +215,7 @@ def failing_cases(count: int) -> Evaluation:
     raised = ErrorReport("exception", "case fp16: TypeError: no half")
     further = mismatch_wording.further_lines(errors[0], (*errors[1:], CaseError("fp16", raised)))
     cases = "fails: all cases that were judged"
-    return judged(Verdict.WRONG, error=mismatch_wording.with_cases(errors[0].error, further, cases))
+    return judged(Verdict.WRONG, error=errors[0].error.with_further(further, cases))
 
 
 def test_every_failing_case_has_a_line_in_the_report_and_in_the_prompt() -> None:
@@ -342,6 +342,8 @@ def test_help_states_the_default_targets(shell: Shell, command: str) -> None:
             True,
         ),
         (["case fp32: output `out` is wrong"], (), False),
+        (["gfx942: does not compile\ncase fp32: output `out` is wrong"], (), False),
+        (["gfx942: the entry point raised ValueError: odd columns"], (), False),
     ],
 )
 def test_refusal_by_the_default_target_names_the_option_for_nvidia(

@@ -348,7 +348,7 @@ class Trial:
         if error is not None:
             first = CaseError(self._case, error)
             further = mismatch_wording.further_lines(first, self._others)
-            error = mismatch_wording.with_cases(error, further, self._failing_cases)
+            error = error.with_further(further, self._failing_cases)
         facts = [Fact("calls with right answers", str(self._answers.calls), Basis.PROOF)]
         facts += [Fact(f"{name}: left out", why, Basis.PROOF) for name, why in self._left_out.items()]
         return Judged(

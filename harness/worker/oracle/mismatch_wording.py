@@ -17,7 +17,6 @@ _MOST_LINES = 6
 _MOST_NAMES = 4
 _SMALL_SHARE = 0.01
 """A smaller share of wrong elements is said as a number."""
-_MOST_CHARACTERS = 400
 _NUMBER = re.compile(r"-?[\d.]+(e[+-]\d+)?")
 
 
@@ -71,12 +70,6 @@ def _extent(wrong: Mismatch) -> str:
     )
 
 
-def in_one_line(error: ErrorReport) -> str:
-    """The error in one line: the first line of its message, and what the wrong elements of a wrong output have in common."""
-    line = "; ".join(filter(None, (error.first_line, _common(error.mismatch))))
-    return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}..."
-
-
 def further_lines(first: CaseError, others: Sequence[CaseError]) -> tuple[str, ...]:
     """A line for each of the other failures. Failures with the same message share a line.
 
@@ -88,7 +81,7 @@ def further_lines(first: CaseError, others: Sequence[CaseError]) -> tuple[str, .
         ways.setdefault(number if is_alone else _way(failure), []).append(failure)
     lines = []
     for number, failures in enumerate(ways.values()):
-        line = [in_one_line(failures[0].error)] if number else []
+        line = [failures[0].error.in_one_line] if number else []
         if same := list(dict.fromkeys(failure.case for failure in failures[1:])):
             shown = ", ".join(same[:_MOST_NAMES]) + (", ..." if len(same) > _MOST_NAMES else "")
             plural = "cases fail" if len(same) > 1 else "case fails"
@@ -104,19 +97,7 @@ def _way(failure: CaseError) -> Hashable:
     if error.kind != "mismatch" or wrong is None:
         return error.kind, _NUMBER.sub("#", error.first_line.replace(failure.case, ""))
     more = (wrong.nan_got > wrong.nan_expected, wrong.inf_got > wrong.inf_expected)
-    return wrong.output, more, _NUMBER.sub("#", _common(wrong))
-
-
-def _common(wrong: Mismatch | None) -> str:
-    """What the wrong elements have in common, if anything: the first sentence of the pattern, unless it shows an element."""
-    first = wrong.pattern[0] if wrong is not None and wrong.pattern else ""
-    return "" if first.startswith("at [") else first
-
-
-def with_cases(error: ErrorReport, further: tuple[str, ...], cases: str) -> ErrorReport:
-    """The error, with lines for the other outputs and cases that fail, and a last line that says which cases fail and pass."""
-    message = "\n".join(filter(None, (error.message, *further, cases)))
-    return msgspec.structs.replace(error, message=message, further=further, cases=cases)
+    return wrong.output, more, _NUMBER.sub("#", wrong.common)
 
 
 def wrong_signature(entry: EntryPoint, problem: str) -> ErrorReport:
