@@ -105,7 +105,7 @@ class Guest:
             raise
         except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
             return failed(error, self._file)
-        entries = {name: vars(self._module).get(name) for name in request.entry_points}
+        entries: dict[str, Any] = {name: vars(self._module).get(name) for name in request.entry_points}
         missing = [name for name, entry in entries.items() if not callable(entry)]
         if missing:
             return missing_entry_points(missing)

@@ -165,8 +165,8 @@ class Trial:
                 run = self._compare(run)
             except (CandidateRaised, Stop) as failure:
                 self._look_back()
-                is_stop = isinstance(failure, Stop)
-                self._judge_the_rest(step, failure.error.kind if is_stop else failure.failure.kind)
+                error = failure.error if isinstance(failure, Stop) else failure.failure
+                self._judge_the_rest(step, error.kind)
                 raise
             self._runs.append(run)
             if step is first.step and integrity.of_call(run, self._task) is None:

@@ -79,7 +79,7 @@ def further_lines(first: CaseError, others: Sequence[CaseError]) -> tuple[str, .
     for number, failure in enumerate((first, *others)):
         is_alone = failure.error.kind == "mismatch" and len(others) <= _MOST_LINES
         ways.setdefault(number if is_alone else _way(failure), []).append(failure)
-    lines = []
+    lines: list[str] = []
     for number, failures in enumerate(ways.values()):
         line = [failures[0].error.in_one_line] if number else []
         if same := list(dict.fromkeys(failure.case for failure in failures[1:])):
