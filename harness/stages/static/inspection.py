@@ -58,7 +58,7 @@ def inspect_source(source: str, task: Task) -> StaticReport:
         return StaticReport(problem)
     entry_names = {entry.name for entry in task.entry_points}
     refusals = sorted(
-        find_refusals(tree, module.own_names, entry_names),
+        find_refusals(tree, module.own_names, entry_names, task.package),
         key=lambda refusal: (refusal.unsupported, refusal.line),
     )
     if refusals:
