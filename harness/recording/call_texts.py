@@ -33,7 +33,8 @@ _CHECK_FUNCTION = f"""def {_CHECK}(result, keys, expected):
         return
     if isinstance(result, dict) and all(key in result for key in keys):
         return
-    got = "None (no return statement?)" if result is None else f"a {{type(result).__name__.lower()}}"
+    name = type(result).__name__.lower()
+    got = "None (no return statement?)" if result is None else f"{{'an' if name[0] in 'aeiou' else 'a'}} {{name}}"
     if isinstance(result, dict):
         got += f" with the keys {{', '.join(map(repr, result))}}"
     if is_sequence:

@@ -31,6 +31,7 @@ X = torch.ones(3, 4)
         (("result[0]",), "a tuple of 1: float32[3, 4]", X, "expected a tuple of 1 tensor, got a tensor"),
         (PAIR, "", X, "expected a tuple of 2 tensors, got a tensor"),
         (PAIR, "", None, "expected a tuple of 2 tensors, got None (no return statement?)"),
+        (PAIR, "", 1, "expected a tuple of 2 tensors, got an int"),
         (PAIR, "", [X], "expected a tuple of 2 tensors, got a list of 1 tensor"),
         (
             ("result[0]",),

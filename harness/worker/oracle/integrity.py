@@ -39,7 +39,7 @@ def _returned_words(returned: Returned, *, is_sequence: bool) -> str:
     if returned.structure == "NoneType":
         return "None (no return statement?)"
     if not is_sequence:
-        return f"a {returned.structure}"
+        return f"{'an' if returned.structure[:1] in 'aeiou' else 'a'} {returned.structure}"
     count = len(returned.outputs)
     unit = "tensor" if all(data.dtype or data.problem for data in returned.outputs) else "value"
     return f"a {returned.structure} of {count} {unit}{'' if count == 1 else 's'}"
