@@ -115,6 +115,12 @@ _ACTIONS = (
     Action("resume", Group.RUN, "Resume a session after a crash or a stop.", module="run.resume"),
     Action("eval", Group.RUN, "Judge one kernel file.", module="run.evaluate"),
     Action(
+        "recheck",
+        Group.RUN,
+        "Judge accepted kernels again after an upgrade, and compare.",
+        module="run.recheck",
+    ),
+    Action(
         "ablate",
         Group.RUN,
         "Run geak with modules switched off; report what each module adds.",
